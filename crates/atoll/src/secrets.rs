@@ -29,7 +29,7 @@ pub(crate) struct SecretFiles {
 
 impl SecretFiles {
     /// Secrets in `folder`; the certificate, which is public, is at `certificate`.
-    pub(crate) fn within(folder: &Path, certificate: PathBuf) -> Self {
+    pub(crate) fn in_folder(folder: &Path, certificate: PathBuf) -> Self {
         Self {
             database_password: folder.join("database-password"),
             registry_password: folder.join("registry-password"),

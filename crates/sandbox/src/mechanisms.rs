@@ -63,7 +63,7 @@ static TABLE: &[MechanismRow] = &[
     MechanismRow {
         mechanism: Mechanism::NoCapabilities,
         name: "no capabilities",
-        without: "programs keep what the service may do",
+        without: "programs keep the privileges of the service",
         remedy: "run the service as a user of its own",
     },
     MechanismRow {

@@ -59,7 +59,7 @@ fn save_database(
     let dump = private(&path).map_err(|e| Error::new(doing(), e))?;
     // Unlinked while open: the kernel removes it with this process.
     fs::remove_file(&path).map_err(|e| Error::new(doing(), e))?;
-    let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
+    let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let password = secrets.database_password;
     match Lock::take(directory) {
         Err(held) => {
@@ -145,7 +145,7 @@ fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {
     set_mode(directory.root(), if is_root()? { 0o755 } else { 0o700 })?;
     let dump = directory.root().join(DATABASE);
     backup.extract(false, |path| Some(directory.root().join(path)))?;
-    let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
+    let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let password = secrets.database_password;
     let (cluster, _) = Cluster::prepare(directory, free_port()?, &password)?;
     let serving = cluster.serve()?;

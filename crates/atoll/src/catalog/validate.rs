@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     }
 }
 
-/// Verdict of `opm validate`, plus the list of problems.
+/// Verdict with the list of problems. Source of the other members: opm, `validate -o json`.
 fn verdict(problems: &Problems) -> Value {
     if problems.0.is_empty() {
         return json!({ "passed": true });

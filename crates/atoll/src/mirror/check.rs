@@ -59,14 +59,14 @@ fn content(mirror: &Mirror, lines: &mut Vec<String>) {
     platform(&mirror.platform, lines);
     lines.extend(mirror.operators.iter().map(operator));
     let charts = &mirror.helm;
-    for (what, count) in [
+    for (kind, count) in [
         ("additional images", mirror.additional_images.len()),
         ("chart repositories", charts.repositories.len()),
         ("local charts", charts.local.len()),
         ("blocked image expressions", mirror.blocked_images.len()),
     ] {
         if count > 0 {
-            lines.push(format!("- {what}: {count}"));
+            lines.push(format!("- {kind}: {count}"));
         }
     }
 }

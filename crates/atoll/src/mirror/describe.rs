@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// JSON as oc-mirror prints it: indented by one space, with HTML characters escaped.
+/// JSON indented by one space, with HTML characters escaped. Source: oc-mirror v1, `describe`.
 fn json(metadata: &Metadata) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let form = PrettyFormatter::with_indent(b" ");
@@ -72,14 +72,14 @@ fn lines(metadata: &Metadata) -> Vec<String> {
         format!("sequence {}", run.sequence)
     };
     let mut lines = vec![format!("set {}", metadata.uid), which];
-    lines.push(format!("made at {}", time(run.timestamp)));
+    lines.push(format!("created at {}", time(run.timestamp)));
     for CatalogStart {
         catalog, packages, ..
     } in &run.operators
     {
         lines.push(format!(
             "- operators of {catalog}: {}",
-            of_packages(packages)
+            packages_text(packages)
         ));
     }
     for ChannelStart {
@@ -102,15 +102,15 @@ fn lines(metadata: &Metadata) -> Vec<String> {
     lines
 }
 
-fn of_packages(packages: &[Package]) -> String {
+fn packages_text(packages: &[Package]) -> String {
     if packages.is_empty() {
         return "all packages".to_owned();
     }
-    let all: Vec<_> = packages.iter().map(of_package).collect();
+    let all: Vec<_> = packages.iter().map(package_text).collect();
     all.join(", ")
 }
 
-fn of_package(package: &Package) -> String {
+fn package_text(package: &Package) -> String {
     let of_channel = |Channel { name, versions }: &Channel| match versions.min_version.as_str() {
         "" => name.clone(),
         version => format!("{name} from {version}"),

@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     let mut public = private.clone().into_os_string();
     public.push(".pub");
     let public = PathBuf::from(public);
-    let (signer, pem) = Signer::generate().map_err(|e| Error::new("making a key", e.chain()))?;
+    let (signer, pem) =
+        Signer::generate().map_err(|e| Error::new("generating a key", e.chain()))?;
     write(private, PRIVATE_MODE, pem.expose_secret().as_bytes())?;
     write(&public, PUBLIC_MODE, signer.verifier().to_pem().as_bytes())?;
     terminal::print(&format!(

@@ -31,6 +31,7 @@ pub(super) use self::report::report_failures;
 ///
 /// Errors: invalid configuration or archive, unreachable registries, an image that cannot be mirrored.
 pub(crate) fn run(arguments: &RunArgs) -> Result<(), Error> {
+    // Source of the error texts here and below: oc-mirror v1.
     let doing = "mirroring";
     let Some(target) = &arguments.target else {
         let usage = "requires at least 1 arg(s), the target: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";

@@ -17,7 +17,7 @@ use super::run::Destination;
 pub(crate) struct MirrorVerifyArgs {
     /// Folder or file of an archive set, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
     #[arg(value_name = "TARGET")]
-    what: String,
+    target: String,
     /// Verify the signature of an archive set with this ed25519 public key (PEM)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -43,12 +43,12 @@ pub(crate) struct MirrorVerifyArgs {
 ///
 /// Errors: faults, or no archive set or metadata.
 pub(crate) fn run(arguments: &MirrorVerifyArgs) -> Result<(), Error> {
-    match arguments.what.parse() {
+    match arguments.target.parse() {
         Ok(Destination::Registry {
             registry,
             namespace,
         }) => registry::run(arguments, &registry, &namespace),
         Ok(Destination::Folder(folder)) => archive::run(arguments, &folder),
-        Err(_) => archive::run(arguments, arguments.what.as_ref()),
+        Err(_) => archive::run(arguments, arguments.target.as_ref()),
     }
 }

@@ -1,4 +1,4 @@
-//! Version information, in oc-mirror's members.
+//! Version information. Source of the members: oc-mirror v1, `version`.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};

@@ -86,7 +86,8 @@ fn secrets(dir: &Path, host: &str) -> Result<SecretFiles, Error> {
     let folder_of_secrets = dir.join("secrets");
     folder(&folder_of_secrets, ENGINE_ONLY)?;
     set_mode(&folder_of_secrets, ENGINE_ONLY)?;
-    let secrets = SecretFiles::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
+    let secrets =
+        SecretFiles::in_folder(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
     let names = registry_names(&[host.to_owned(), REGISTRY.to_owned()]);
     secrets.ensure(&names, READABLE)?;
     write_logins(&folder_of_secrets.join(LOGINS), &secrets, &names)?;

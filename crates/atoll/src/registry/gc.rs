@@ -53,9 +53,9 @@ struct ExpiredInRepository {
 ///
 /// Errors: the registry is unreachable, refuses, or fails.
 pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
-    let what = format!("gc?dryrun={}", arguments.dry_run);
+    let path = format!("gc?dryrun={}", arguments.dry_run);
     let remote = arguments.access.open(&arguments.url)?;
-    let collected: GarbageReport = remote.ask(Method::POST, &what)?;
+    let collected: GarbageReport = remote.ask(Method::POST, &path)?;
     let verb = |is_dry| {
         if is_dry {
             "would be removed"

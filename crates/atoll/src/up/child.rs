@@ -54,7 +54,7 @@ pub(crate) struct StopTokens {
 }
 
 /// Keeps `program` in its desired state until `ending`.
-pub(crate) async fn keep(
+pub(crate) async fn supervise(
     program: ChildProgram,
     mut wanted: watch::Receiver<DesiredState>,
     ending: StopTokens,

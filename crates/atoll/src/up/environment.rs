@@ -242,7 +242,8 @@ mod tests {
         let directory = DataDirectory::new(Some(dir.join("data"))).unwrap();
         directory.create().unwrap();
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
+        let secrets =
+            SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
         let ports = ServicePorts {
             postgres: 1,
             registry: 2,

@@ -63,14 +63,14 @@ impl ServicePorts {
                 deadline,
             )?;
         }
-        for (port, what) in [
+        for (port, service) in [
             (ports.registry, "the registry"),
             (ports.api, "the API"),
             (ports.image, "the image service"),
             (ports.webui, "the page"),
             (ports.webui_static, "the page"),
         ] {
-            wait_free(listen, port, what, deadline)?;
+            wait_free(listen, port, service, deadline)?;
         }
         if has_catalogs {
             wait_free(listen, ports.catalog, "the catalogs", deadline)?;
@@ -111,9 +111,9 @@ impl ServicePorts {
     }
 }
 
-fn wait_free(address: IpAddr, port: u16, what: &str, deadline: Instant) -> Result<(), Error> {
+fn wait_free(address: IpAddr, port: u16, service: &str, deadline: Instant) -> Result<(), Error> {
     let socket = SocketAddr::new(address, port);
-    let doing = || format!("checking port {port} of {what}");
+    let doing = || format!("checking port {port} of {service}");
     loop {
         match TcpListener::bind(socket) {
             Ok(_) => return Ok(()),

@@ -95,7 +95,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
     )?;
     let users = ServiceUsers::choose()?;
     users.check_ports(&ports.of_services())?;
-    let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
+    let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let own = reachable(arguments.listen).to_string();
     secrets.ensure(&registry_names(&[own]), PRIVATE)?;
     users.hand_over(&directory, &secrets)?;
@@ -213,7 +213,7 @@ async fn supervise(
             for name in environment.services() {
                 let program = service_program(&environment, name)?;
                 let wanted = control.of(name);
-                services.spawn(child::keep(
+                services.spawn(child::supervise(
                     program,
                     wanted,
                     services_ending.clone(),
@@ -273,7 +273,7 @@ fn start_database(
             run: true,
             generation: 0,
         });
-        child::keep(program, wanted, ending, state_file).await;
+        child::supervise(program, wanted, ending, state_file).await;
     });
     Ok(is_ready)
 }

@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn uids_of_other_users_are_refused() {
-        let passwd = "somebody:x:61001:61001::/:/bin/sh\n";
+        let passwd = "other:x:61001:61001::/:/bin/sh\n";
         let reason = ServiceUsers::in_passwd(passwd, 61_000).unwrap_err();
         assert!(
-            reason.contains("somebody") && reason.contains("ATOLL_UID_BASE"),
+            reason.contains("other") && reason.contains("ATOLL_UID_BASE"),
             "{reason}"
         );
         ServiceUsers::in_passwd(passwd, 0).unwrap_err();

@@ -197,8 +197,8 @@ fn refused(reason: &str) -> Error {
     }
 }
 
-fn unreachable(error: reqwest::Error, what: &'static str) -> Error {
-    Error::unavailable(what, model::error::chain(&error.without_url()))
+fn unreachable(error: reqwest::Error, service: &'static str) -> Error {
+    Error::unavailable(service, model::error::chain(&error.without_url()))
 }
 
 #[cfg(test)]

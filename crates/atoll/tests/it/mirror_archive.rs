@@ -100,7 +100,7 @@ fn describe_prints_the_metadata() {
     let output = atoll(&["describe", "--summary", file.to_str().unwrap()]);
     assert_eq!(
         stdout(&output),
-        "set 2f484100-4d01-4656-a45c-9333e9e47121\nsequence 1\nmade at 2026-11-21T06:18:57+00:00\n\
+        "set 2f484100-4d01-4656-a45c-9333e9e47121\nsequence 1\ncreated at 2026-11-21T06:18:57+00:00\n\
          - operators of r:5000/acme/index:v1: op (stable from 1.9.0)\nimages of this run: none\n"
     );
     let empty = dir.path().join("empty");

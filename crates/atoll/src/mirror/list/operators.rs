@@ -1,4 +1,4 @@
-//! Operator catalogs and their packages, in oc-mirror's columns.
+//! Operator catalogs and their packages. Source of the columns: oc-mirror v1, `list operators`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,12 +68,16 @@ pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
     let cache = opener.cache(&place)?;
     let lines = match (&arguments.package, &arguments.channel) {
         (None, _) => packages(&cache)?,
-        (Some(package), None) => of_package(&cache, catalog, package, |package, documents| {
-            Ok(channels(package, documents))
-        })?,
-        (Some(package), Some(channel)) => of_package(&cache, catalog, package, |package, _| {
-            versions(package, channel)
-        })?,
+        (Some(package), None) => {
+            describe_package(&cache, catalog, package, |package, documents| {
+                Ok(channels(package, documents))
+            })?
+        }
+        (Some(package), Some(channel)) => {
+            describe_package(&cache, catalog, package, |package, _| {
+                versions(package, channel)
+            })?
+        }
     };
     terminal::print(&lines);
     Ok(())
@@ -105,7 +109,7 @@ fn catalogs(opener: &Opener, release: &str) -> Result<(), Error> {
         return Ok(());
     }
     let reason = "no catalog is published for this release: `list operators` lists the releases";
-    Err(Error::new(format!("looking for {wanted}"), reason))
+    Err(Error::new(format!("listing catalogs for {wanted}"), reason))
 }
 
 /// Releases among the tags of a repository.
@@ -127,10 +131,10 @@ fn packages(cache: &Arc<Cache>) -> Result<String, Error> {
         rows.push(row(package, documents));
         Ok(())
     })?;
-    Ok(of_rows(&rows))
+    Ok(package_table(&rows))
 }
 
-fn of_package(
+fn describe_package(
     cache: &Arc<Cache>,
     catalog: &str,
     name: &str,
@@ -142,7 +146,7 @@ fn of_package(
     let groups = cache.groups();
     let meant = nearest(name, groups.keys().copied());
     let reason = format!("package {name:?} not found{meant}");
-    Err(Error::new(format!("looking at {catalog}"), reason))
+    Err(Error::new(format!("reading {catalog}"), reason))
 }
 
 fn channels(package: &Package<'_>, documents: &[Document]) -> String {
@@ -152,7 +156,7 @@ fn channels(package: &Package<'_>, documents: &[Document]) -> String {
     };
     let rows: Vec<_> = package.channels.iter().map(row).collect();
     let channels = table(["PACKAGE", "CHANNEL", "HEAD"], &rows);
-    let package = of_rows(&[self::row(package, documents)]);
+    let package = package_table(&[self::row(package, documents)]);
     format!("{package}\n\n{channels}")
 }
 
@@ -164,7 +168,7 @@ fn versions(package: &Package<'_>, name: &str) -> Result<String, Error> {
             "channel {name:?} not found{meant}: there are {}",
             known.join(", ")
         );
-        Error::new(format!("looking at the package {}", package.name), reason)
+        Error::new(format!("reading the package {}", package.name), reason)
     })?;
     let bundles = channel.entries.iter();
     let mut bundles: Vec<_> = bundles
@@ -176,7 +180,7 @@ fn versions(package: &Package<'_>, name: &str) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
-fn of_rows(rows: &[[String; 3]]) -> String {
+fn package_table(rows: &[[String; 3]]) -> String {
     table(["NAME", "DISPLAY NAME", "DEFAULT CHANNEL"], rows)
 }
 

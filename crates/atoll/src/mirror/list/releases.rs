@@ -1,4 +1,4 @@
-//! Platform releases and their channels, in oc-mirror's lines.
+//! Platform releases and their channels. Source of the lines: oc-mirror v1, `list releases`.
 
 use std::collections::BTreeSet;
 

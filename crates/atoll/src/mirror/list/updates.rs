@@ -1,4 +1,4 @@
-//! Updates that the next run of an image set would mirror, in oc-mirror's columns.
+//! Updates that the next run of an image set would mirror. Source of the columns: oc-mirror v1, `list updates`.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(super) struct ListUpdatesArgs {
 ///
 /// Errors: an image set without metadata; an update service or catalog that cannot be read.
 pub(super) fn run(arguments: &ListUpdatesArgs) -> Result<(), Error> {
-    let doing = "looking for updates";
+    let doing = "listing updates";
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -55,10 +55,10 @@ impl ListUpdatesArgs {
         let sources = self.updates.sources(self.registries.ca_pem()?.as_deref())?;
         let mut lines = Vec::new();
         for update in updates::releases(&set.mirror, &metadata, &sources).await? {
-            lines.push(of_releases(&update));
+            lines.push(release_text(&update));
         }
         let scratch = tempfile::tempdir()
-            .map_err(|e| model::Error::internal("making a temporary folder", e))?;
+            .map_err(|e| model::Error::internal("creating a temporary folder", e))?;
         let options = Options {
             scratch: scratch.path(),
             platform: &sources,
@@ -66,13 +66,13 @@ impl ListUpdatesArgs {
             goes_on: false,
         };
         for update in updates::operators(&client, &set.mirror, &metadata, options).await? {
-            lines.push(of_catalog(&update));
+            lines.push(catalog_text(&update));
         }
         Ok(lines)
     }
 }
 
-fn of_releases(update: &ReleaseUpdates) -> String {
+fn release_text(update: &ReleaseUpdates) -> String {
     let ReleaseUpdates {
         channel,
         architecture,
@@ -89,7 +89,7 @@ fn of_releases(update: &ReleaseUpdates) -> String {
     lines.join("\n")
 }
 
-fn of_catalog(update: &CatalogUpdates) -> String {
+fn catalog_text(update: &CatalogUpdates) -> String {
     let CatalogUpdates { catalog, bundles } = update;
     if bundles.is_empty() {
         return format!("No updates found for catalog {catalog}");

@@ -1,4 +1,4 @@
-//! Exit codes of oc-mirror v2: a bit for each part of an image set with missing images.
+//! Exit codes: a bit for each part of an image set with missing images. Source: oc-mirror v2.
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Target of a run.
+/// Target of a run. Source of schemes and error texts: oc-mirror v1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Folder(PathBuf),

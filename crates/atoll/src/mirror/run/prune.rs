@@ -27,7 +27,7 @@ impl RunArgs {
         let images = pruning.images;
         if self.skip_pruning {
             terminal::notice(&format!(
-                "pruning skipped: {images} images that left the image set stay in the target"
+                "pruning skipped: {images} images that left the image set are kept"
             ));
             *pruning = Pruning::default();
             return Ok(());

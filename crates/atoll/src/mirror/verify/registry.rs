@@ -33,7 +33,7 @@ pub(super) fn run(
             0 => Ok(()),
             count => {
                 let reason = format!("{count} faults were found");
-                Err(model::Error::invalid(arguments.what.clone(), reason))
+                Err(model::Error::invalid(arguments.target.clone(), reason))
             }
         }
     })
@@ -54,7 +54,7 @@ impl MirrorVerifyArgs {
         }
         if expected.is_empty() {
             let reason = "no metadata of an image set: specify one with --config";
-            return Err(model::Error::invalid(self.what.clone(), reason));
+            return Err(model::Error::invalid(self.target.clone(), reason));
         }
         Ok(expected)
     }

@@ -27,7 +27,7 @@ impl Binaries {
     ///
     /// Errors: none found, or none of this version.
     pub(crate) fn find(wanted: Option<u32>) -> Result<Self, Error> {
-        let doing = "looking for Postgres";
+        let doing = "finding Postgres";
         let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
         let candidates = match &settings.pg_bin {
             Some(folder) => vec![folder.clone()],

@@ -89,7 +89,7 @@ impl Cluster {
     }
 
     fn client(&self, program: &str, password: &Path) -> Result<std::process::Command, Error> {
-        let doing = || format!("looking for {program}");
+        let doing = || format!("finding {program}");
         let path = self.binaries.program(program);
         if !path.is_file() {
             let major = self.binaries.major;
