@@ -15,7 +15,7 @@ use rustix::process::{WaitOptions, wait};
 
 use crate::channel::{receive, send};
 use crate::guard::Order;
-use crate::mechanisms::Report;
+use crate::mechanisms::ConfinementReport;
 use crate::spec::{ProgramOutcome, SandboxSpec};
 
 /// Attempts to start a program that is still open for writing (ETXTBSY).

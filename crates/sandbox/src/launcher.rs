@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::channel::{receive, send};
 use crate::entry::GUARD;
-use crate::mechanisms::Report;
+use crate::mechanisms::ConfinementReport;
 use crate::spec::{ProgramExit, ProgramOutcome, SandboxLimits, SandboxSpec};
 
 /// Timeout for the report of an exited guard, which has sent it before.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::mechanisms::Report;
+use crate::mechanisms::ConfinementReport;
 
 /// A program and the resources it can access. Paths are absolute.
 #[derive(Debug, Clone, Serialize, Deserialize)]

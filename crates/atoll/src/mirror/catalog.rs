@@ -15,7 +15,7 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::UpdateArgs;
-use super::run::{Destination, ProgressFormat, RunError, report_failures, watched};
+use super::run::{Destination, ProgressFormat, RunError, report_failures, with_progress};
 use crate::terminal;
 
 /// Workspace below `--dir`, which may hold other files.

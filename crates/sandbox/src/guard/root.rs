@@ -14,7 +14,7 @@ use rustix::process::{getpid, getuid};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::folder;
-use crate::spec::Spec;
+use crate::spec::SandboxSpec;
 
 /// Harmless device files that programs expect.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];

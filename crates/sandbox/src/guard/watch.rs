@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::root::Root;
 use super::{folder, processes};
 use crate::channel::receive;
-use crate::mechanisms::Report;
+use crate::mechanisms::ConfinementReport;
 use crate::spec::{ProgramExit, ProgramOutcome, SandboxSpec};
 
 /// Sampling interval. A program may exceed a limit by its usage within one interval.

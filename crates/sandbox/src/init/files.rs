@@ -8,7 +8,7 @@ use landlock::{
 };
 
 use crate::mechanisms::{ConfinementReport, Mechanism};
-use crate::spec::Spec;
+use crate::spec::SandboxSpec;
 
 /// Landlock ABI of the rules; older kernels enforce a subset.
 const TARGET_ABI: ABI = ABI::V6;

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::spec::Limits;
+use crate::spec::SandboxLimits;
 
 /// Units: bytes.
 const STACK_BYTES: u64 = 64 << 20;
