@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = sandbox::entry() {
         return code;
     }
-    if mirror::oc_mirror::is_meant(std::env::args_os().next().as_ref()) {
+    if mirror::oc_mirror::is_program_name(std::env::args_os().next().as_ref()) {
         return mirror::oc_mirror::main(std::env::args_os());
     }
     let result = match AtollCli::parse().command {

@@ -10,14 +10,14 @@ use service::Error;
 /// Replaces a file atomically, with exactly `mode` regardless of the umask: other users have to read it.
 ///
 /// Errors: the folder cannot be written.
-pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
+pub(crate) fn write_atomic(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
     replace(path, content, mode, None)
 }
 
 /// Replaces a file atomically and keeps its mode and owner; a new file gets `mode`.
 ///
 /// Errors: the folder cannot be written, or the owner not set.
-pub(crate) fn rewrite(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
+pub(crate) fn rewrite_atomic(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
     let Ok(old) = fs::metadata(path) else {
         return replace(path, content, mode, None);
     };
@@ -80,11 +80,11 @@ mod tests {
         // Every usual umask would clear bits of the last mode.
         for wanted in [0o600, 0o644, 0o666] {
             let path = dir.path().join("password");
-            write_whole(&path, b"x", wanted).unwrap();
+            write_atomic(&path, b"x", wanted).unwrap();
             assert_eq!(mode(&path), wanted);
         }
         let path = dir.path().join("password");
-        rewrite(&path, b"y", 0o600).unwrap();
+        rewrite_atomic(&path, b"y", 0o600).unwrap();
         assert_eq!(
             (mode(&path), fs::read(&path).unwrap()),
             (0o666, b"y".to_vec())

@@ -6,7 +6,7 @@ use rand::Rng as _;
 use rand::distr::Alphanumeric;
 use service::{Error, tls};
 
-use crate::file::write_whole;
+use crate::file::write_atomic;
 
 /// Units: characters. 62^32 choices.
 const PASSWORD_LENGTH: usize = 32;
@@ -46,7 +46,7 @@ impl SecretFiles {
     /// Errors: a file that cannot be written, a name that is invalid in a certificate.
     pub(crate) fn ensure(&self, names: &[String], mode: u32) -> Result<(), Error> {
         if !self.database_password.exists() {
-            write_whole(&self.database_password, password().as_bytes(), mode)?;
+            write_atomic(&self.database_password, password().as_bytes(), mode)?;
         }
         self.ensure_registry_user(mode)?;
         self.ensure_certificate(names, mode)
@@ -61,8 +61,8 @@ impl SecretFiles {
         let password = password();
         let line = registry::htpasswd::line(REGISTRY_USER, &password)
             .map_err(|e| Error::new("creating the registry user", e))?;
-        write_whole(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
-        write_whole(&self.registry_password, password.as_bytes(), mode)
+        write_atomic(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
+        write_atomic(&self.registry_password, password.as_bytes(), mode)
     }
 
     fn ensure_certificate(&self, names: &[String], mode: u32) -> Result<(), Error> {
@@ -70,8 +70,8 @@ impl SecretFiles {
             return Ok(());
         }
         let pem = tls::self_signed(names)?;
-        write_whole(&self.tls.key, pem.key.as_bytes(), mode)?;
-        write_whole(&self.tls.cert, pem.cert.as_bytes(), PUBLIC)
+        write_atomic(&self.tls.key, pem.key.as_bytes(), mode)?;
+        write_atomic(&self.tls.cert, pem.cert.as_bytes(), PUBLIC)
     }
 }
 

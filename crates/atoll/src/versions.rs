@@ -100,7 +100,7 @@ fn write_versions(path: &Path, versions: &BTreeMap<String, OpenshiftVersion>) ->
 /// Writes the value as one line, as settings require.
 fn write(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string(value).map_err(|e| Error::new(DOING, e))?;
-    file::write_whole(path, format!("{text}\n").as_bytes(), FILE_MODE)
+    file::write_atomic(path, format!("{text}\n").as_bytes(), FILE_MODE)
 }
 
 fn blocking<T>(work: impl Future<Output = Result<T, model::Error>>) -> Result<T, Error> {

@@ -287,7 +287,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
         "POSTGRES_PASSWORD_FILE=/run/secrets/db-password".to_owned(),
         "PGDATA=/var/lib/postgresql/data/pgdata".to_owned(),
     ];
-    own_as_database(volume)?;
+    chown_to_database_user(volume)?;
     let mut arguments = vec!["run", "--detach", "--name", LOADER, "--network", "none"];
     arguments.extend(["--cap-drop", "all", "--pull", "never", "--tmpfs", "/tmp"]);
     arguments.extend(mounts.iter().flat_map(|mount| ["--volume", mount]));
@@ -325,7 +325,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
 }
 
 /// Changes the owner to the user of the database container, which compose sets for custom images, too.
-fn own_as_database(volume: &Path) -> Result<(), Error> {
+fn chown_to_database_user(volume: &Path) -> Result<(), Error> {
     const USER: u32 = 999;
     std::os::unix::fs::chown(volume, Some(USER), Some(USER))
         .map_err(|e| Error::new(format!("setting the owner of {}", volume.display()), e))

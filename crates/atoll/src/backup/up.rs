@@ -69,7 +69,7 @@ fn save_database(
             Cluster::at(directory, state.postgres_port)?.dump(&password, &dump)?;
         }
         Ok(lock) => {
-            Cluster::end_stale(directory)?;
+            Cluster::stop_stale(directory)?;
             let (cluster, _) = Cluster::prepare(directory, free_port()?, &password)?;
             let serving = cluster.serve()?;
             cluster.dump(&password, &dump)?;
@@ -110,7 +110,7 @@ pub(super) fn restore(
         Some(Lock::take(&directory)?)
     };
     if lock.is_some() {
-        Cluster::end_stale(&directory)?;
+        Cluster::stop_stale(&directory)?;
     }
     let staged = StagedFolder::new(root)?;
     fill(backup, &DataDirectory::new(Some(staged.path().to_owned()))?)?;

@@ -107,7 +107,7 @@ impl Opener {
     /// Errors: a missing or unreadable catalog.
     pub(super) fn content(&self, text: &str) -> Result<Content, Error> {
         if Path::new(text).is_file() {
-            return self.imported(text);
+            return self.import(text);
         }
         let source = Self::source(text)?;
         let content = async {
@@ -131,7 +131,7 @@ impl Opener {
     }
 
     /// Imports a SQLite database as file-based catalog.
-    fn imported(&self, text: &str) -> Result<Content, Error> {
+    fn import(&self, text: &str) -> Result<Content, Error> {
         let doing = || format!("importing {text}");
         let folder = self.scratch.path().join(content_name(text));
         let mut writer =

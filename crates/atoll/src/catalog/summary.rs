@@ -50,8 +50,8 @@ pub(crate) fn each_package(
     mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for (name, lines) in cache.groups() {
-        let documents = cache.read(lines).map_err(|e| unusable(name, e))?;
-        let package = Package::assemble(&documents).map_err(|e| unusable(name, e))?;
+        let documents = cache.read(lines).map_err(|e| invalid_package(name, e))?;
+        let package = Package::assemble(&documents).map_err(|e| invalid_package(name, e))?;
         if let Some(package) = package {
             work(&package, &documents)?;
         }
@@ -68,10 +68,10 @@ pub(crate) fn with_package<T>(
     work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
     let worked = cache.with_package(name, work);
-    worked.map_err(|e| unusable(name, e))?.transpose()
+    worked.map_err(|e| invalid_package(name, e))?.transpose()
 }
 
-fn unusable(package: &str, e: impl std::error::Error + Send + Sync + 'static) -> Error {
+fn invalid_package(package: &str, e: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(format!("reading the package {package}"), e)
 }
 

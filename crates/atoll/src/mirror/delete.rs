@@ -30,7 +30,7 @@ pub(crate) struct DeleteArgs {
     /// Write the list of images to delete into the workspace, without deleting
     #[arg(long, requires = "config", conflicts_with = "delete_yaml_file")]
     generate: bool,
-    /// DeleteImageSetConfiguration file; operators and releases are resolved from the catalogs and release images of the target
+    /// DeleteImageSetConfiguration file; operators and releases are resolved from images of the target
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Delete the images of this list

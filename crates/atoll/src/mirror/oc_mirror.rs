@@ -29,7 +29,7 @@ struct CommandLine {
 }
 
 /// Whether the program name is one of the tool's.
-pub(crate) fn is_meant(program: Option<&OsString>) -> bool {
+pub(crate) fn is_program_name(program: Option<&OsString>) -> bool {
     let name = program.and_then(|it| Path::new(it).file_name());
     name.is_some_and(|name| NAMES.iter().any(|it| name == *it))
 }
@@ -106,7 +106,11 @@ mod tests {
             ("atoll", false),
             ("/mirror/atoll", false),
         ] {
-            assert_eq!(is_meant(Some(&program.into())), expected, "{program}");
+            assert_eq!(
+                is_program_name(Some(&program.into())),
+                expected,
+                "{program}"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use service::Error;
 
 use super::SETTINGS;
-use crate::file::{folder, set_mode, write_whole};
+use crate::file::{folder, set_mode, write_atomic};
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
@@ -110,7 +110,7 @@ fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<
         .map(|name| (address(name), login.clone()))
         .collect();
     let text = format!("{:#}\n", json!({ "auths": logins }));
-    write_whole(path, text.as_bytes(), READABLE)
+    write_atomic(path, text.as_bytes(), READABLE)
 }
 
 /// Writes a file of this version; another one is kept as `.old`, since users may have changed it.
@@ -125,7 +125,7 @@ fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
         std::fs::rename(path, &old).map_err(|e| Error::new(format!("renaming {shown}"), e))?;
         terminal::print(&format!("{shown} differed and was renamed to {old}."));
     }
-    write_whole(path, text.as_bytes(), READABLE)?;
+    write_atomic(path, text.as_bytes(), READABLE)?;
     terminal::print(&format!("{shown} written."));
     Ok(())
 }
@@ -135,7 +135,7 @@ fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
     let shown = path.display();
     match read(path)? {
         None => {
-            write_whole(path, text.as_bytes(), OWN)?;
+            write_atomic(path, text.as_bytes(), OWN)?;
             terminal::print(&format!("{shown} written."));
         }
         Some(found) if found != text.as_bytes() => {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use service::{Error, tls};
 
-use crate::file::{folder, write_whole};
+use crate::file::{folder, write_atomic};
 use crate::terminal;
 
 const PUBLIC: u32 = 0o644;
@@ -59,8 +59,8 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
     let pem = tls::trust_anchor(hosts, arguments.days, key.as_deref())?;
     folder(dir, 0o755)?;
     // A running registry keeps the old pair until both files are new.
-    write_whole(&files.key, pem.key.as_bytes(), OWNER_ONLY)?;
-    write_whole(&files.cert, pem.cert.as_bytes(), PUBLIC)?;
+    write_atomic(&files.key, pem.key.as_bytes(), OWNER_ONLY)?;
+    write_atomic(&files.cert, pem.cert.as_bytes(), PUBLIC)?;
     let kind = if arguments.rsa { "RSA 4096" } else { "P-256" };
     let made = format!(
         "{kind}, SHA-256, valid {} days, for {}",

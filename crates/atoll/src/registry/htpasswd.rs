@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
         let reason = format!("there is no such user in {shown}");
         return Err(Error::new(format!("deleting {user:?}"), reason));
     }
-    file::rewrite(&path, text.as_bytes(), OWNER_ONLY)?;
+    file::rewrite_atomic(&path, text.as_bytes(), OWNER_ONLY)?;
     match password {
         Some(password) if arguments.generate => terminal::print(&password),
         Some(_) if was_there => terminal::print(&format!("{user} has a new password in {shown}")),

@@ -69,7 +69,7 @@ impl Control {
                 seen = now;
                 self.restart_for_variables();
             }
-            self.follow_stop_files();
+            self.apply_stop_files();
         }
     }
 
@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    fn follow_stop_files(&self) {
+    fn apply_stop_files(&self) {
         for (name, wanted) in &self.wanted {
             let run = !self.environment.directory.stop_file(*name).exists();
             wanted.send_if_modified(|wanted| {

@@ -13,7 +13,7 @@ use super::data_directory::DataDirectory;
 use super::ports::ServicePorts;
 use super::service::ServiceName;
 use super::service_users::ServiceUsers;
-use crate::file::write_whole;
+use crate::file::write_atomic;
 use crate::secrets::SecretFiles;
 
 /// Owner of the database.
@@ -167,10 +167,10 @@ impl Environment {
                 .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
             writeln!(text, "# {}", path.display()).ok();
             text.push_str(&lines);
-            write_whole(&self.directory.user_variables(), lines.as_bytes(), 0o600)?;
+            write_atomic(&self.directory.user_variables(), lines.as_bytes(), 0o600)?;
         }
         let target = self.directory.variables(service);
-        write_whole(&target, text.as_bytes(), 0o600)?;
+        write_atomic(&target, text.as_bytes(), 0o600)?;
         self.users.share(service, &target)?;
         Ok(target)
     }

@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<(), Error> {
 
 fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Result<(), Error> {
     std::fs::remove_file(directory.state()).ok();
-    if Cluster::end_stale(&directory)? {
+    if Cluster::stop_stale(&directory)? {
         terminal::print("Stopped the database of a killed run.");
     }
     let grace = if was_killed {
@@ -98,7 +98,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
     let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let own = reachable(arguments.listen).to_string();
     secrets.ensure(&registry_names(&[own]), PRIVATE)?;
-    users.hand_over(&directory, &secrets)?;
+    users.grant_access(&directory, &secrets)?;
     for catalog in arguments.catalog.iter().map(PathBuf::from) {
         users.check_readable(ServiceName::CatalogServer, &catalog)?;
     }

@@ -114,7 +114,7 @@ impl ServiceUsers {
     /// Gives each service access to its folder and secrets, also to those of an older version, which root owned.
     ///
     /// Errors: an inaccessible parent folder, a failed change of owner.
-    pub(crate) fn hand_over(
+    pub(crate) fn grant_access(
         &self,
         directory: &DataDirectory,
         secrets: &SecretFiles,

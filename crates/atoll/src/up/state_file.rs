@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::file::write_whole;
+use crate::file::write_atomic;
 use crate::terminal;
 
 /// Content of `atoll.json`.
@@ -88,7 +88,7 @@ impl StateFile {
             return;
         }
         let text = serde_json::to_vec_pretty(&inner.state).unwrap_or_default();
-        if let Err(error) = write_whole(&inner.path, &text, 0o600) {
+        if let Err(error) = write_atomic(&inner.path, &text, 0o600) {
             terminal::notice(&error.to_string());
         }
     }

@@ -19,7 +19,7 @@ impl Namespaces {
     pub(super) fn enter(report: &mut ConfinementReport) -> Self {
         // With CAP_SYS_ADMIN no user namespace is needed, and a user can be chosen later. Root without capabilities must
         // not map itself into a user namespace: it could not create files in new mounts.
-        let user = if is_administrator() { Ok(()) } else { user() };
+        let user = if has_sys_admin() { Ok(()) } else { user() };
         report.note(Mechanism::OwnNetwork, unshare(UnshareFlags::NEWNET));
         report.note(
             Mechanism::OwnIpc,
@@ -40,7 +40,7 @@ impl Namespaces {
     }
 }
 
-fn is_administrator() -> bool {
+fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 

@@ -105,7 +105,7 @@ impl Rate {
 }
 
 /// Estimated time left, unless the rate is zero. Units: seconds.
-fn left(whole: Amount, done: Amount, speed: u64) -> Option<u64> {
+fn seconds_left(whole: Amount, done: Amount, speed: u64) -> Option<u64> {
     whole.bytes.saturating_sub(done.bytes).checked_div(speed)
 }
 
@@ -114,7 +114,7 @@ fn line(phase: Phase, whole: Amount, done: Amount, speed: u64) -> String {
     if whole.bytes == 0 {
         return items;
     }
-    let left = left(whole, done, speed).map_or(String::new(), |seconds| {
+    let left = seconds_left(whole, done, speed).map_or(String::new(), |seconds| {
         let (minutes, seconds) = (seconds / SECONDS_A_MINUTE, seconds % SECONDS_A_MINUTE);
         format!(", {}/s, {minutes}:{seconds:02} left", terminal::mib(speed))
     });
@@ -130,7 +130,7 @@ fn document(phase: Phase, whole: Amount, done: Amount, speed: u64) -> String {
         "bytes": done.bytes,
         "bytesTotal": whole.bytes,
         "bytesPerSecond": speed,
-        "secondsLeft": left(whole, done, speed),
+        "secondsLeft": seconds_left(whole, done, speed),
     });
     document.to_string()
 }

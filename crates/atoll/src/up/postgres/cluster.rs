@@ -11,7 +11,7 @@ use service::Error;
 
 use super::binaries::Binaries;
 use super::{roles, stale};
-use crate::file::write_whole;
+use crate::file::write_atomic;
 use crate::up::account::Account;
 use crate::up::data_directory::DataDirectory;
 use crate::up::environment::DB_NAME;
@@ -54,7 +54,7 @@ impl Cluster {
         if let Some(account) = &cluster.account {
             account.check_reach(&cluster.data)?;
         }
-        let is_new = made_by(&cluster.data).is_none();
+        let is_new = data_version(&cluster.data).is_none();
         if is_new {
             cluster.make(directory, password)?;
         } else if !cluster.data.join(ROLES_MARK).exists() {
@@ -69,7 +69,7 @@ impl Cluster {
     pub(crate) fn at(directory: &DataDirectory, port: u16) -> Result<Self, Error> {
         let data = directory.postgres().join("data");
         Ok(Self {
-            binaries: Binaries::find(made_by(&data))?,
+            binaries: Binaries::find(data_version(&data))?,
             account: Account::needed()?,
             data,
             port,
@@ -79,8 +79,8 @@ impl Cluster {
     /// Stops the server of a killed run on the data of `directory`; true if there was one.
     ///
     /// Errors: it does not stop.
-    pub(crate) fn end_stale(directory: &DataDirectory) -> Result<bool, Error> {
-        stale::end(&directory.postgres().join("data"))
+    pub(crate) fn stop_stale(directory: &DataDirectory) -> Result<bool, Error> {
+        stale::stop(&directory.postgres().join("data"))
     }
 
     /// Command of the server.
@@ -128,7 +128,7 @@ impl Cluster {
         run(&mut initdb, "")?;
         let password = read_password(password)?;
         self.session(&part, "postgres", &roles::first_statements(&password)?)?;
-        write_whole(&part.join(ROLES_MARK), b"", 0o600)?;
+        write_atomic(&part.join(ROLES_MARK), b"", 0o600)?;
         // Last: a crash before leaves only the temporary name, which the next start removes.
         fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
     }
@@ -138,9 +138,9 @@ impl Cluster {
         let password = read_password(password)?;
         let split = roles::split_superuser(&password)?;
         self.session(&self.data, "postgres", &split)?;
-        self.session(&self.data, DB_NAME, &roles::hand_over())?;
+        self.session(&self.data, DB_NAME, &roles::reassign_objects())?;
         // Last: after a crash the statements run again, and they are idempotent.
-        write_whole(&self.data.join(ROLES_MARK), b"", 0o600)
+        write_atomic(&self.data.join(ROLES_MARK), b"", 0o600)
     }
 
     /// Runs statements in a single-user session, without listener and without logging statements.
@@ -164,7 +164,7 @@ impl Cluster {
 }
 
 /// Major version of the server that created `data`.
-fn made_by(data: &Path) -> Option<u32> {
+fn data_version(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("PG_VERSION")).ok()?;
     text.trim().parse().ok()
 }

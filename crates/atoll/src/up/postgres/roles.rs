@@ -45,7 +45,7 @@ alter database {DB_NAME} owner to {DB_USER};
 }
 
 /// Reassigns objects of the superuser to the application role. Runs in the application's database; idempotent.
-pub(super) fn hand_over() -> String {
+pub(super) fn reassign_objects() -> String {
     format!(
         "do $atoll$ declare change text; begin
             for change in
@@ -103,7 +103,7 @@ mod tests {
         for text in [
             first_statements("x").unwrap(),
             split_superuser("x").unwrap(),
-            hand_over(),
+            reassign_objects(),
         ] {
             for statement in text.split_terminator("\n\n") {
                 assert!(statement.ends_with(';'), "{statement}");

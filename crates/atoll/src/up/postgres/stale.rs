@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Stops the postmaster that runs on `data`; true if there was one.
 ///
 /// Errors: it does not stop.
-pub(crate) fn end(data: &Path) -> Result<bool, Error> {
+pub(crate) fn stop(data: &Path) -> Result<bool, Error> {
     let Some(pid) = postmaster(data) else {
         return Ok(false);
     };
@@ -24,7 +24,7 @@ pub(crate) fn end(data: &Path) -> Result<bool, Error> {
         (Signal::INT, FAST_TIMEOUT),
         (Signal::QUIT, IMMEDIATE_TIMEOUT),
     ] {
-        if kill_process(pid, signal).is_err() || wait_gone(data, timeout) {
+        if kill_process(pid, signal).is_err() || wait_stopped(data, timeout) {
             return Ok(true);
         }
     }
@@ -34,7 +34,7 @@ pub(crate) fn end(data: &Path) -> Result<bool, Error> {
     ))
 }
 
-fn wait_gone(data: &Path, timeout: Duration) -> bool {
+fn wait_stopped(data: &Path, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
     while postmaster(data).is_some() {
         if Instant::now() >= deadline {
@@ -62,10 +62,10 @@ mod tests {
     fn a_reused_pid_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("postmaster.pid");
-        assert!(!end(dir.path()).unwrap());
+        assert!(!stop(dir.path()).unwrap());
         fs::write(&file, format!("{}\n", std::process::id())).unwrap();
-        assert!(!end(dir.path()).unwrap());
+        assert!(!stop(dir.path()).unwrap());
         fs::write(&file, "nonsense").unwrap();
-        assert!(!end(dir.path()).unwrap());
+        assert!(!stop(dir.path()).unwrap());
     }
 }
