@@ -24,7 +24,7 @@ const CATALOGS: [&str; 4] = [
 
 /// Arguments of `list operators`.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ListOperatorsArgs {
+pub(in crate::mirror) struct ListOperatorsArgs {
     /// List the catalogs published for a release
     #[arg(long, requires = "release")]
     catalogs: bool,

@@ -20,7 +20,7 @@ const DOING: &str = "listing releases";
 
 /// Arguments of `list releases`.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ListReleasesArgs {
+pub(in crate::mirror) struct ListReleasesArgs {
     /// List the versions of this channel
     #[arg(long)]
     channel: Option<String>,

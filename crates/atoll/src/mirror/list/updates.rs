@@ -15,7 +15,7 @@ use crate::terminal;
 
 /// Arguments of `list updates`.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ListUpdatesArgs {
+pub(in crate::mirror) struct ListUpdatesArgs {
     /// Image-set configuration with a storageConfig
     #[arg(value_name = "FILE")]
     config: PathBuf,
