@@ -11,9 +11,9 @@ use model::time::Timestamp;
 pub use answer::{describe, file, page};
 
 /// How pages look; at `style.css` below the root of a site.
-pub const STYLE: &str = include_str!("style.css");
+pub const STYLE: &str = include_str!("page/style.css");
 /// Beside their titles; at `icon.svg` below the root of a site.
-pub const ICON: &str = include_str!("icon.svg");
+pub const ICON: &str = include_str!("page/icon.svg");
 /// Rows of one table; hostile content could have a hundred thousand.
 pub const ROWS_LIMIT: usize = 256;
 /// Units: characters. What is shown of one text that somebody else wrote.
