@@ -69,7 +69,9 @@ pub async fn start_with(
     let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
     let forwards = ports.addresses()[..settings.forwards.len()].to_vec();
     running.also(ports.wait());
-    tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, UPSTREAMS, upstreams)));
+    tokio::spawn(
+        shutdown.run_until_cancelled_owned(forward::report_readiness(health, UPSTREAMS, upstreams)),
+    );
     Ok(Proxy { forwards, running })
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn start(
             upstreams.push(started.clone());
             started
         });
-        let router = Router::new().fallback(forward::pass).with_state(forward);
+        let router = Router::new().fallback(forward::forward).with_state(forward);
         let router = service::layers::apply(router, "proxy");
         listens.push((settings.listen_on(entry.port), router));
     }

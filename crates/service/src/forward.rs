@@ -1,24 +1,24 @@
-//! HTTP forwarding that is balanced over all replicas of a name: what is in front of a scaled service.
+//! HTTP load balancing over all replicas of a name, by round robin.
 //!
-//! A request passes as it came beyond the headers of one connection, both ways streamed, protocol upgrades
-//! included. Nothing here chooses by path or host, and nothing is cached. The invariant: a request is sent a
-//! second time only when acting twice changes nothing, or when by all signs the first replica has not read it.
+//! Requests and responses are streamed; only hop-by-hop headers change, and protocol upgrades pass. There is no routing
+//! by path or host, and no cache. The invariant: a request is retried only when it is idempotent, or when by all signs
+//! the first replica has not read it.
 
-mod answer;
-mod body;
-mod check;
+mod balancer;
+mod concurrency;
+mod forward_request;
+mod handler;
 mod headers;
-mod inner;
+mod health_check;
 mod metrics;
 mod pool;
+mod replay_body;
 mod replica;
-mod send;
-mod serve;
-mod slots;
+mod retry;
 mod socket;
 mod upstream;
 
-pub use inner::Forward;
-pub use serve::{keep, pass};
-pub use slots::limits;
-pub use upstream::{NotAnOrigin, Upstream};
+pub use balancer::Forward;
+pub use concurrency::limits;
+pub use handler::{forward, report_readiness};
+pub use upstream::{OriginError, Upstream};

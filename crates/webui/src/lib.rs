@@ -46,7 +46,9 @@ pub async fn start_with(
     let router = router(&settings, api.clone()).merge(own);
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
-    tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, API, vec![api])));
+    tokio::spawn(
+        shutdown.run_until_cancelled_owned(forward::report_readiness(health, API, vec![api])),
+    );
     Ok(running)
 }
 
@@ -60,9 +62,9 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
 fn router(settings: &Settings, api: Forward) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI.
     Router::new()
-        .route("/api", any(forward::pass))
-        .route("/api/", any(forward::pass))
-        .route("/api/{*path}", any(forward::pass))
+        .route("/api", any(forward::forward))
+        .route("/api/", any(forward::forward))
+        .route("/api/{*path}", any(forward::forward))
         .with_state(api)
         .fallback_service(files::service(settings))
 }

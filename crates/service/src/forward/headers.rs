@@ -1,4 +1,4 @@
-//! Headers on their way through: what belongs to one connection goes, who asked is added.
+//! Headers of forwarded requests: hop-by-hop headers are removed, `X-Forwarded-*` added.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use crate::server::{ClientAddress, X_FORWARDED_FOR};
 
-/// Headers of one connection. Source: RFC 9110 §7.6.1, and two that old clients send.
+/// Hop-by-hop headers. Source: RFC 9110 §7.6.1, and two that old clients send.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -21,16 +21,16 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The protocol that a request wants to change to. HTTP/2 has no such thing.
+/// The protocol of an `Upgrade` request. HTTP/2 has none.
 pub(super) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
-    let is_asked = version == Version::HTTP_11
+    let is_upgrade = version == Version::HTTP_11
         && connection_tokens(headers).any(|token| token.eq_ignore_ascii_case("upgrade"));
-    is_asked
+    is_upgrade
         .then(|| headers.get(header::UPGRADE).cloned())
         .flatten()
 }
 
-/// Removes what belongs to one connection, the headers named by `Connection` included.
+/// Removes the hop-by-hop headers, those named by `Connection` included.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = connection_tokens(headers)
         .filter_map(|token| token.parse().ok())
@@ -40,17 +40,17 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Where a request comes from.
+/// Origin of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin {
+pub(super) struct ForwardedFor {
     /// The other end of the connection.
     pub(super) peer: IpAddr,
     pub(super) client: ClientAddress,
 }
 
-/// Adds the peer to the chain of a trusted proxy; what others say of the chain is dropped. A proxy in front has already
-/// said by which scheme and host; its words stay.
-pub(super) fn add(headers: &mut HeaderMap, from: Origin) {
+/// Adds the peer to the `X-Forwarded-For` chain of a trusted proxy; the chain of other peers is dropped.
+/// `X-Forwarded-Proto` and `X-Forwarded-Host` of a proxy in front stay.
+pub(super) fn add(headers: &mut HeaderMap, from: ForwardedFor) {
     let reported = headers.get_all(X_FORWARDED_FOR);
     let reported = reported.iter().filter(|_| from.client.is_forwarded);
     let mut chain: Vec<&str> = reported.filter_map(|value| value.to_str().ok()).collect();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_one_connection_go() {
+    fn hop_by_hop_headers_are_removed() {
         let mut map = headers(&[
             ("connection", "close, X-Secret"),
             ("x-secret", "1"),
@@ -131,7 +131,7 @@ mod tests {
                 ip: peer,
                 is_forwarded,
             };
-            add(&mut map, Origin { peer, client });
+            add(&mut map, ForwardedFor { peer, client });
             assert_eq!(map["x-forwarded-for"], chain);
             assert_eq!(map["x-forwarded-proto"], "https");
             assert_eq!(map["x-forwarded-host"], "ui:8080");

@@ -1,4 +1,4 @@
-//! What is counted of each upstream.
+//! Metrics of each upstream.
 
 use metrics::{Counter, Gauge, Unit};
 
@@ -10,9 +10,9 @@ const REQUESTS: &str = "atoll_forward_requests_total";
 const FAILURES: &str = "atoll_forward_failures_total";
 /// Requests that were sent to a second replica.
 const RETRIES: &str = "atoll_forward_retries_total";
-/// Replicas that the name stands for.
+/// Replicas that the name resolves to.
 const REPLICAS: &str = "atoll_forward_replicas";
-/// Replicas that say that they are ready.
+/// Replicas whose health check passes.
 const READY_REPLICAS: &str = "atoll_forward_ready_replicas";
 
 /// The series of one upstream.
@@ -30,8 +30,8 @@ impl Metrics {
         metrics::describe_counter!(REQUESTS, Unit::Count, "Requests that were to be forwarded");
         metrics::describe_counter!(FAILURES, Unit::Count, "Requests that no replica answered");
         metrics::describe_counter!(RETRIES, Unit::Count, "Requests sent to a second replica");
-        metrics::describe_gauge!(REPLICAS, "Replicas that the name stands for");
-        metrics::describe_gauge!(READY_REPLICAS, "Replicas that say that they are ready");
+        metrics::describe_gauge!(REPLICAS, "Replicas that the name resolves to");
+        metrics::describe_gauge!(READY_REPLICAS, "Replicas whose health check passes");
         let name = upstream.authority().to_owned();
         Self {
             requests: metrics::counter!(REQUESTS, "upstream" => name.clone()),

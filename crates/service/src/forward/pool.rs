@@ -1,4 +1,4 @@
-//! Connections to one replica: opened when needed, kept for a while.
+//! Connection pool of one replica.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,29 +10,29 @@ use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 
-use super::body::Outgoing;
+use super::replay_body::AttemptBody;
 use super::socket::{Exchange, Socket};
 
-/// A live neighbour accepts within a round trip; one lost packet is allowed for.
+/// A live replica accepts within a round trip; this allows for one lost packet.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Shorter than the servers' own idle limit, so that a pooled connection is seldom closed under a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Units: bytes read ahead of a slow client, and the longest head of an answer. Larger ones make nothing faster.
+/// Read buffer and longest response head. Units: bytes. Larger buffers make nothing faster.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Units: connections per replica. More are opened under load; these stay.
+/// Most idle connections of a replica. More are opened under load.
 const IDLE_CONNECTIONS: usize = 64;
-/// When a silent neighbour is asked whether its machine is still there, and how often.
+/// Idle time before the first TCP keep-alive probe, and interval of further ones.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Units: unanswered questions after which a machine is taken for dead.
+/// Unanswered keep-alive probes after which the connection is dead.
 const KEEPALIVE_PROBES: u32 = 3;
-/// Units: milliseconds that sent data may stay unacknowledged by the other machine.
+/// `TCP_USER_TIMEOUT`: how long sent data may stay unacknowledged. Units: milliseconds.
 const UNACKNOWLEDGED_MS: u32 = 30_000;
 
 /// A connection that one request at a time may use.
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Outgoing>,
+    pub(super) sender: SendRequest<AttemptBody>,
     pub(super) exchange: Arc<Exchange>,
-    /// Whether a request has been on it already, so that the other side may be closing it.
+    /// Whether it carried a request before, so that the replica may be closing it.
     pub(super) is_reused: bool,
     idle_since: Instant,
 }
@@ -57,9 +57,9 @@ impl Connection {
             .await
             .map_err(io::Error::other)?;
         tokio::spawn(async move {
-            // Whoever has a request on it learns the reason there.
+            // A request in flight gets the error itself.
             if let Err(error) = connection.with_upgrades().await {
-                tracing::trace!(%error, "a connection to a replica ended");
+                tracing::trace!(%error, "replica connection ended");
             }
         });
         Ok(Self {
@@ -77,17 +77,16 @@ impl Connection {
 
 /// The idle connections to a replica.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Idle>);
+pub(super) struct Pool(Mutex<IdleConnections>);
 
 #[derive(Default)]
-struct Idle {
+struct IdleConnections {
     connections: Vec<Connection>,
     is_closed: bool,
 }
 
 impl Pool {
-    /// The connection that was used last, when there is one. A connection that has just carried its answer needs
-    /// a moment until it takes the next request.
+    /// The most recently used connection that is ready. One that has just carried a response is not ready at once.
     pub(super) fn take(&self) -> Option<Connection> {
         let mut idle = self.lock();
         idle.connections.retain(Connection::is_usable);
@@ -96,7 +95,7 @@ impl Pool {
         Some(idle.connections.remove(ready))
     }
 
-    /// Keeps a connection whose answer has been read to its end.
+    /// Pools a connection whose response has been read to its end.
     pub(super) fn put(&self, mut connection: Connection) {
         connection.is_reused = true;
         connection.idle_since = Instant::now();
@@ -106,19 +105,19 @@ impl Pool {
         }
     }
 
-    /// Drops the connections that nobody has needed for a while.
+    /// Closes the connections that were idle for too long.
     pub(super) fn expire(&self) {
         self.lock().connections.retain(Connection::is_usable);
     }
 
-    /// Drops all connections and keeps none from now on.
+    /// Closes all connections and pools none from now on.
     pub(super) fn close(&self) {
         let mut idle = self.lock();
         idle.is_closed = true;
         idle.connections.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle> {
+    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! One replica, and which of several gets a request.
+//! A replica, its health, and the pick among several.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,37 +8,37 @@ use tokio_util::sync::CancellationToken;
 
 use super::pool::Pool;
 
-/// What the last look at a replica found.
+/// Result of the last health check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Condition {
-    /// It says that it is ready.
+pub(super) enum ReplicaHealth {
+    /// It answers 200.
     Ready,
-    /// It says something else.
-    Answers(u16),
+    /// It answers this status.
+    NotReady(u16),
     /// It accepts connections and does not answer.
-    Silent,
-    /// Nobody has looked yet.
-    Unchecked,
+    Unresponsive,
+    /// No health check has ended yet.
+    Unknown,
     /// It accepts no connection.
     Unreachable,
 }
 
-/// Which replicas come first; later ranks are asked when earlier ones are empty.
+/// Priority of a replica in the pick; a later one is used when the earlier ones are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
+pub(super) enum Priority {
     Ready,
-    /// Their own refusal tells a client more than ours.
+    /// The client gets the replica's own refusal, which is more specific than ours.
     Accepting,
-    /// May have come back since the last look.
+    /// May be back since the last check.
     Unreachable,
 }
 
-impl Condition {
-    pub(super) fn rank(self) -> Rank {
+impl ReplicaHealth {
+    pub(super) fn priority(self) -> Priority {
         match self {
-            Self::Ready => Rank::Ready,
-            Self::Answers(_) | Self::Silent | Self::Unchecked => Rank::Accepting,
-            Self::Unreachable => Rank::Unreachable,
+            Self::Ready => Priority::Ready,
+            Self::NotReady(_) | Self::Unresponsive | Self::Unknown => Priority::Accepting,
+            Self::Unreachable => Priority::Unreachable,
         }
     }
 }
@@ -47,53 +47,51 @@ impl Condition {
 pub(super) struct Replica {
     pub(super) address: SocketAddr,
     pub(super) pool: Pool,
-    /// Asks for a look before its time.
-    pub(super) doubted: Notify,
-    /// Tells those who wait for an answer that it was silent at looks in a row.
-    pub(super) frozen: Notify,
-    /// Cancelled when the name does not stand for this address any more.
-    pub(super) gone: CancellationToken,
-    condition: Mutex<Condition>,
+    /// Triggers a health check before its interval has passed.
+    pub(super) recheck: Notify,
+    /// Signals requests in flight that two checks in a row timed out.
+    pub(super) unresponsive: Notify,
+    /// Cancelled when the name no longer resolves to this address.
+    pub(super) retired: CancellationToken,
+    health: Mutex<ReplicaHealth>,
 }
 
 impl Replica {
-    pub(super) fn new(address: SocketAddr, gone: CancellationToken) -> Self {
+    pub(super) fn new(address: SocketAddr, retired: CancellationToken) -> Self {
         Self {
             address,
             pool: Pool::default(),
-            doubted: Notify::new(),
-            frozen: Notify::new(),
-            gone,
-            condition: Mutex::new(Condition::Unchecked),
+            recheck: Notify::new(),
+            unresponsive: Notify::new(),
+            retired,
+            health: Mutex::new(ReplicaHealth::Unknown),
         }
     }
 
-    pub(super) fn condition(&self) -> Condition {
-        *self.last_found()
+    pub(super) fn health(&self) -> ReplicaHealth {
+        *self.lock()
     }
 
-    /// Notes what was found; the condition before.
-    pub(super) fn found(&self, condition: Condition) -> Condition {
-        std::mem::replace(&mut self.last_found(), condition)
+    /// Records a result; returns the previous one.
+    pub(super) fn record_check(&self, health: ReplicaHealth) -> ReplicaHealth {
+        std::mem::replace(&mut self.lock(), health)
     }
 
-    fn last_found(&self) -> MutexGuard<'_, Condition> {
-        self.condition
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReplicaHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name stands for other addresses now; requests that are on it finish.
+    /// Stops the health checks and closes the pool; requests in flight finish.
     pub(super) fn retire(&self) {
-        self.gone.cancel();
+        self.retired.cancel();
         self.pool.close();
     }
 }
 
-/// The replica for a request: the `turn`-th of the best rank among those that were not `tried`.
-pub(super) fn choose<'a>(
+/// Picks by round robin among the replicas of the best priority that were not `tried`.
+pub(super) fn pick<'a>(
     replicas: &'a [Arc<Replica>],
-    turn: usize,
+    round_robin: usize,
     tried: &[SocketAddr],
 ) -> Option<&'a Arc<Replica>> {
     let untried = || {
@@ -101,11 +99,11 @@ pub(super) fn choose<'a>(
             .iter()
             .filter(|replica| !tried.contains(&replica.address))
     };
-    let best = untried().map(|replica| replica.condition().rank()).min()?;
-    let of_best = || untried().filter(|replica| replica.condition().rank() == best);
-    // A condition may change between the two passes: then any will do.
-    of_best()
-        .nth(turn % of_best().count().max(1))
+    let best = untried().map(|replica| replica.health().priority()).min()?;
+    let candidates = || untried().filter(|replica| replica.health().priority() == best);
+    // The health may change between the two passes: then any will do.
+    candidates()
+        .nth(round_robin % candidates().count().max(1))
         .or_else(|| untried().next())
 }
 
@@ -114,51 +112,58 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn replicas(conditions: &[Condition]) -> Vec<Arc<Replica>> {
+    fn replicas(states: &[ReplicaHealth]) -> Vec<Arc<Replica>> {
         (1_u8..)
-            .zip(conditions)
-            .map(|(last, condition)| {
+            .zip(states)
+            .map(|(last, health)| {
                 let address = SocketAddr::from((Ipv4Addr::new(10, 0, 0, last), 80));
                 let replica = Replica::new(address, CancellationToken::new());
-                replica.found(*condition);
+                replica.record_check(*health);
                 Arc::new(replica)
             })
             .collect()
     }
 
-    fn chosen(replicas: &[Arc<Replica>], turns: usize) -> Vec<usize> {
+    fn picks(replicas: &[Arc<Replica>], requests: usize) -> Vec<usize> {
         let mut counts = vec![0; replicas.len()];
-        for turn in 0..turns {
-            let chosen = choose(replicas, turn, &[]).unwrap().address;
-            let index = replicas.iter().position(|one| one.address == chosen);
+        for round_robin in 0..requests {
+            let picked = pick(replicas, round_robin, &[]).unwrap().address;
+            let index = replicas.iter().position(|one| one.address == picked);
             counts[index.unwrap()] += 1;
         }
         counts
     }
 
     #[test]
-    fn ready_replicas_share_evenly_and_others_get_nothing() {
-        use Condition::{Answers, Ready, Silent, Unchecked, Unreachable};
+    fn round_robin_picks_ready_replicas_only() {
+        use ReplicaHealth::{NotReady, Ready, Unknown, Unreachable, Unresponsive};
         let all = replicas(&[Ready, Ready, Ready]);
-        assert_eq!(chosen(&all, 9), [3, 3, 3]);
-        let some = replicas(&[Answers(503), Ready, Silent, Ready, Unreachable, Unchecked]);
-        assert_eq!(chosen(&some, 10), [0, 5, 0, 5, 0, 0]);
-        let none = replicas(&[Answers(503), Unreachable, Silent, Unchecked]);
-        assert_eq!(chosen(&none, 9), [3, 0, 3, 3]);
+        assert_eq!(picks(&all, 9), [3, 3, 3]);
+        let some = replicas(&[
+            NotReady(503),
+            Ready,
+            Unresponsive,
+            Ready,
+            Unreachable,
+            Unknown,
+        ]);
+        assert_eq!(picks(&some, 10), [0, 5, 0, 5, 0, 0]);
+        let none = replicas(&[NotReady(503), Unreachable, Unresponsive, Unknown]);
+        assert_eq!(picks(&none, 9), [3, 0, 3, 3]);
         let dead = replicas(&[Unreachable, Unreachable]);
-        assert_eq!(chosen(&dead, 4), [2, 2]);
+        assert_eq!(picks(&dead, 4), [2, 2]);
     }
 
     #[test]
-    fn each_is_tried_once_the_best_first() {
+    fn each_replica_is_picked_once_by_priority() {
         let all = replicas(&[
-            Condition::Unreachable,
-            Condition::Silent,
-            Condition::Ready,
-            Condition::Ready,
+            ReplicaHealth::Unreachable,
+            ReplicaHealth::Unresponsive,
+            ReplicaHealth::Ready,
+            ReplicaHealth::Ready,
         ]);
         let mut tried = Vec::new();
-        while let Some(next) = choose(&all, 7, &tried) {
+        while let Some(next) = pick(&all, 7, &tried) {
             tried.push(next.address);
         }
         let order: Vec<u8> = tried

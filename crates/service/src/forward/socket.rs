@@ -1,9 +1,9 @@
-//! A connection that tells whether the other side can have read what was sent.
+//! A connection that detects whether the replica has read the request.
 //!
-//! A server that ends closes its idle connections, and a request may be on its way just then. TCP tells such a
-//! request from one whose server died over it: when any byte was not read, a reset comes before or right after the
-//! end of the stream; when all were, none does. A long request may have been read in part, though: only of one
-//! that a server reads at once does a reset say that nothing was read, and even then its body may have come late.
+//! A server that shuts down closes its idle connections, and a request may be in flight just then. TCP distinguishes
+//! it from a request whose server died: when any byte was not read, a reset comes before or right after the end of the
+//! stream; when all were read, none does. A long request may have been read in part: a reset proves only a short
+//! request, which a server reads at once, to be unread, and even then its body may have come late.
 
 use std::io;
 use std::pin::Pin;
@@ -16,15 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Interval;
 
-/// How often a reset is looked for after the end of the stream.
+/// How often the socket is polled for a reset after the end of the stream.
 const RESET_INTERVAL: Duration = Duration::from_millis(2);
-/// Units: looks. Together 100 ms: many round trips between containers, little for who gets an error anyway.
-const RESET_LOOKS: u32 = 50;
+/// Together 100 ms: many round trips between containers, little for a client that gets an error anyway.
+const RESET_POLLS: u32 = 50;
 
-/// Units: bytes. What a server reads at once when it is there; hyper's first read has this size.
+/// Size of a server's first read. Units: bytes. Source: hyper.
 pub(super) const FIRST_READ_BYTES: usize = 8192;
 
-/// What became of the request that is on a connection.
+/// State of the request on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     sent_bytes: AtomicUsize,
@@ -34,21 +34,21 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// The next request is about to be sent.
+    /// Resets the state before the next request.
     pub(super) fn begin(&self) {
         self.sent_bytes.store(0, Ordering::Relaxed);
         self.answered.store(false, Ordering::Relaxed);
         self.reset.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the other side refused a short request, without a byte of an answer.
-    pub(super) fn was_unread(&self) -> bool {
+    /// Whether the replica reset the connection on a short request, without a byte of a response.
+    pub(super) fn was_unprocessed(&self) -> bool {
         self.reset.load(Ordering::Relaxed)
             && !self.answered.load(Ordering::Relaxed)
             && self.sent_bytes.load(Ordering::Relaxed) <= FIRST_READ_BYTES
     }
 
-    /// What it carries from now on is no request.
+    /// Marks the connection as upgraded.
     pub(super) fn become_tunnel(&self) {
         self.is_tunnel.store(true, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Exchange {
 pub(super) struct Socket {
     stream: TcpStream,
     exchange: Arc<Exchange>,
-    /// Looks for a reset that are left, once the stream has ended under a request.
+    /// Polls for a reset that are left, once the stream has ended under a request.
     ended: Option<(Interval, u32)>,
 }
 
@@ -75,24 +75,24 @@ impl Socket {
         }
     }
 
-    /// Ready when a reset followed the end of the stream, or none will.
+    /// Ready when a reset followed the end of the stream, or after the last poll.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (interval, looks) = self
+        let (interval, polls) = self
             .ended
-            .get_or_insert_with(|| (tokio::time::interval(RESET_INTERVAL), RESET_LOOKS));
-        while *looks > 0 {
+            .get_or_insert_with(|| (tokio::time::interval(RESET_INTERVAL), RESET_POLLS));
+        while *polls > 0 {
             if !matches!(self.stream.take_error(), Ok(None)) {
                 self.exchange.reset.store(true, Ordering::Relaxed);
                 break;
             }
             ready!(interval.poll_tick(cx));
-            *looks -= 1;
+            *polls -= 1;
         }
-        *looks = 0;
+        *polls = 0;
         Poll::Ready(Ok(()))
     }
 
-    /// A server may answer an upload early and close: its answer can be read although nothing can be written.
+    /// A server may respond to an upload early and close: its response can be read although writing fails.
     fn after_write(&self, written: io::Result<usize>, length: usize) -> Poll<io::Result<usize>> {
         let exchange = &self.exchange;
         match &written {

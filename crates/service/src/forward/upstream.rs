@@ -1,16 +1,16 @@
-//! Where requests are forwarded to.
+//! Origins of upstreams.
 
 use std::fmt;
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
-/// Where every server of the workspace tells whether it is ready.
+/// Readiness path of every server of the workspace.
 const READY_PATH: &str = "/ready";
-/// Units: port. What an origin without one means.
+/// Default port of an origin.
 const HTTP_PORT: u16 = 80;
 
-/// Origin of a service, plain HTTP; its name may stand for several replicas.
+/// Origin of a service, plain HTTP; its name may resolve to several replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     authority: Authority,
@@ -18,43 +18,43 @@ pub struct Upstream {
     ready_path: PathAndQuery,
 }
 
-/// Why a text is no origin.
+/// Malformed origin.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAnOrigin {
-    /// Another scheme, or none, or no host.
+pub enum OriginError {
+    /// Another scheme than `http`, or no host.
     #[error("give it as http://HOST:PORT, it is reached without TLS")]
     NotHttp,
-    /// Something after the port.
+    /// Path or query after the port.
     #[error("a path is not possible here, requests keep the path that they came with")]
     HasPath,
-    /// A user before the host.
+    /// User name before the host.
     #[error("a user name is not possible here, requests keep the credentials that they came with")]
     HasUser,
 }
 
 impl Upstream {
-    /// Reads `http://HOST:PORT`; messages call it `HOST:PORT`.
+    /// Parses `http://HOST:PORT`; its name in messages is `HOST:PORT`.
     ///
     /// Errors: another scheme, no host, a user, or a path.
-    pub fn parse(text: &str) -> Result<Self, NotAnOrigin> {
-        let uri: Uri = text.trim().parse().map_err(|_| NotAnOrigin::NotHttp)?;
+    pub fn parse(text: &str) -> Result<Self, OriginError> {
+        let uri: Uri = text.trim().parse().map_err(|_| OriginError::NotHttp)?;
         if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(NotAnOrigin::NotHttp);
+            return Err(OriginError::NotHttp);
         }
         if uri.path_and_query().is_some_and(|path| path != "/") {
-            return Err(NotAnOrigin::HasPath);
+            return Err(OriginError::HasPath);
         }
         let authority = uri
             .authority()
             .filter(|authority| !authority.host().is_empty())
             .cloned()
-            .ok_or(NotAnOrigin::NotHttp)?;
+            .ok_or(OriginError::NotHttp)?;
         if authority.as_str().contains('@') {
-            return Err(NotAnOrigin::HasUser);
+            return Err(OriginError::HasUser);
         }
-        // What follows the host is empty, or a colon and what `Uri` did not check to be a port.
+        // After the host comes nothing, or a colon and a text that `Uri` has not parsed as a port.
         if authority.port_u16().is_none() && authority.as_str() != authority.host() {
-            return Err(NotAnOrigin::NotHttp);
+            return Err(OriginError::NotHttp);
         }
         Ok(Self {
             name: authority.to_string(),
@@ -63,31 +63,31 @@ impl Upstream {
         })
     }
 
-    /// The same origin under the name that people know it by, for messages.
+    /// Sets the name in messages.
     #[must_use]
     pub fn called(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// The same origin whose replicas tell at `path` whether they are ready; `/ready` unless said.
+    /// Sets the path of health checks; `/ready` by default.
     #[must_use]
     pub fn ready_at(mut self, path: PathAndQuery) -> Self {
         self.ready_path = path;
         self
     }
 
-    /// What messages call it.
+    /// Name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Host and port as they were given.
+    /// Host and port as configured.
     pub(super) fn authority(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// What is looked up: a name, or an address without brackets.
+    /// Host to resolve: a name, or an address without brackets.
     pub(super) fn host(&self) -> &str {
         let host = self.authority.host();
         host.strip_prefix('[')
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_are_read() {
+    fn origins_are_parsed() {
         for (text, host, port) in [
             ("http://api-server:8090", "api-server", 8090),
             (" http://api-server:8090/ ", "api-server", 8090),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_origins() {
+    fn malformed_origins_are_refused() {
         for text in [
             "",
             "api",

@@ -1,4 +1,4 @@
-//! Looking at replicas: which addresses there are, and which of them are ready.
+//! Discovery of replicas by name, and their active health checks.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -10,69 +10,68 @@ use hyper::body::{Body as _, Incoming};
 use net::resolve::Resolver;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Outgoing;
-use super::inner::Inner;
+use super::balancer::Balancer;
 use super::pool::Connection;
-use super::replica::{Condition, Replica};
+use super::replay_body::AttemptBody;
+use super::replica::{Replica, ReplicaHealth};
 
-/// How often a name is looked up; the resolver knows for how long its answers are good.
-const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
-/// Long enough for a name server that is away and the next one; the last known replicas are used meanwhile.
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often a ready replica is asked.
+/// How often a name is resolved; the resolver caches its answers.
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(1);
+/// Long enough for one name server that does not answer and the next one; the last known replicas stay in use.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Health check interval of a ready replica.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// How often a missing name or replica is looked for: soon, since people wait for it.
-const INTERVAL_AWAY: Duration = Duration::from_millis(500);
-/// A replica may be doubted by every request: looks have this distance at least.
-const INTERVAL_DOUBTED: Duration = Duration::from_millis(100);
-/// A ready replica answers at once.
+/// Health check interval of a replica that is down, and retry interval of a failed resolution: requests wait for it.
+const DOWN_INTERVAL: Duration = Duration::from_millis(500);
+/// Least interval between health checks: each failed request asks for a recheck.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// Timeout of a health check.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Units: addresses of one name. Each costs a task and connections.
 const MAX_REPLICAS: usize = 64;
 
-/// Keeps the replicas equal to what the name stands for, until `shutdown`.
-pub(super) async fn follow(inner: Arc<Inner>, names: Resolver, shutdown: CancellationToken) {
+/// Keeps the replicas equal to the addresses of the upstream's name, until `shutdown`.
+pub(super) async fn discover(inner: Arc<Balancer>, names: Resolver, shutdown: CancellationToken) {
     let mut last_error = None;
     loop {
-        let looked_up = look_up(&inner, &names).await;
-        let interval = match looked_up {
+        let interval = match resolve(&inner, &names).await {
             Ok(addresses) => {
                 last_error = None;
                 update(&inner, one_family(addresses), &shutdown);
-                LOOKUP_INTERVAL
+                RESOLVE_INTERVAL
             }
             Err(error) => {
                 if last_error.as_ref() != Some(&error) {
                     tracing::warn!(
                         upstream = inner.upstream.authority(),
                         error,
-                        "the look-up failed: the last known replicas stay"
+                        "name resolution failed: the last known replicas stay in use"
                     );
                 }
-                inner.not_found();
+                inner.name_not_resolved();
                 last_error = Some(error);
-                INTERVAL_AWAY
+                DOWN_INTERVAL
             }
         };
         tokio::time::sleep(interval).await;
     }
 }
 
-async fn look_up(inner: &Inner, names: &Resolver) -> Result<Vec<IpAddr>, String> {
-    tokio::time::timeout(LOOKUP_TIMEOUT, names.lookup(inner.upstream.host()))
+async fn resolve(inner: &Balancer, names: &Resolver) -> Result<Vec<IpAddr>, String> {
+    tokio::time::timeout(RESOLVE_TIMEOUT, names.lookup(inner.upstream.host()))
         .await
         .map_err(|_| "no answer in time".to_owned())?
         .map_err(|error| error.to_string())
 }
 
-/// The IPv4 addresses, or the others when there are none: a replica with both would be there twice.
+/// The IPv4 addresses, or the IPv6 ones when there are none: a replica with both would count twice.
 fn one_family(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let has_v4 = addresses.iter().any(IpAddr::is_ipv4);
     addresses.retain(|ip| ip.is_ipv4() == has_v4);
     addresses
 }
 
-fn update(inner: &Arc<Inner>, mut addresses: Vec<IpAddr>, shutdown: &CancellationToken) {
+fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &CancellationToken) {
     let found = addresses.len();
     addresses.truncate(MAX_REPLICAS);
     let known = inner.replicas();
@@ -98,53 +97,53 @@ fn update(inner: &Arc<Inner>, mut addresses: Vec<IpAddr>, shutdown: &Cancellatio
             let kept = known.iter().find(|replica| replica.address.ip() == *ip);
             kept.cloned().unwrap_or_else(|| {
                 let address = SocketAddr::new(*ip, inner.upstream.port());
-                tracing::info!(upstream, %address, "a replica is there");
+                tracing::info!(upstream, %address, "replica added");
                 let replica = Arc::new(Replica::new(address, shutdown.child_token()));
-                let watching = watch(inner.clone(), replica.clone());
-                tokio::spawn(replica.gone.clone().run_until_cancelled_owned(watching));
+                let checks = run_checks(inner.clone(), replica.clone());
+                tokio::spawn(replica.retired.clone().run_until_cancelled_owned(checks));
                 replica
             })
         })
         .collect();
     for replica in known.iter() {
         if !addresses.contains(&replica.address.ip()) {
-            tracing::info!(upstream, address = %replica.address, "a replica is gone");
+            tracing::info!(upstream, address = %replica.address, "replica removed");
             replica.retire();
         }
     }
     inner.set_replicas(replicas);
 }
 
-/// Asks one replica again and again whether it is ready.
-async fn watch(inner: Arc<Inner>, replica: Arc<Replica>) {
+/// Checks the health of one replica periodically.
+async fn run_checks(inner: Arc<Balancer>, replica: Arc<Replica>) {
     loop {
-        let condition = tokio::time::timeout(TIMEOUT, ask(&inner, &replica))
+        let health = tokio::time::timeout(TIMEOUT, probe(&inner, &replica))
             .await
-            .unwrap_or(Condition::Silent);
-        let before = inner.found(&replica, condition);
-        if before == Condition::Silent && condition == Condition::Silent {
-            // One look may fail because everything is slow just now.
-            replica.frozen.notify_waiters();
+            .unwrap_or(ReplicaHealth::Unresponsive);
+        let before = inner.record_check(&replica, health);
+        if before == ReplicaHealth::Unresponsive && health == ReplicaHealth::Unresponsive {
+            // One check may time out on a machine that is slow for a moment.
+            replica.unresponsive.notify_waiters();
         }
         replica.pool.expire();
-        let interval = if condition == Condition::Ready {
+        let interval = if health == ReplicaHealth::Ready {
             INTERVAL
         } else {
-            INTERVAL_AWAY
+            DOWN_INTERVAL
         };
-        tokio::time::sleep(INTERVAL_DOUBTED).await;
-        tokio::time::timeout(interval, replica.doubted.notified())
+        tokio::time::sleep(MIN_INTERVAL).await;
+        tokio::time::timeout(interval, replica.recheck.notified())
             .await
             .ok();
     }
 }
 
-/// On a connection of its own: a replica that accepts no new ones is of no use.
-async fn ask(inner: &Inner, replica: &Replica) -> Condition {
+/// One health check, over a new connection: a replica that accepts no new ones is of no use.
+async fn probe(inner: &Balancer, replica: &Replica) -> ReplicaHealth {
     let Ok(mut connection) = Connection::open(replica.address).await else {
-        return Condition::Unreachable;
+        return ReplicaHealth::Unreachable;
     };
-    let mut request = Request::new(Outgoing::empty());
+    let mut request = Request::new(AttemptBody::empty());
     *request.uri_mut() = Uri::from(inner.upstream.ready_path().clone());
     let headers = request.headers_mut();
     if let Ok(host) = HeaderValue::from_str(inner.upstream.authority()) {
@@ -156,15 +155,15 @@ async fn ask(inner: &Inner, replica: &Replica) -> Condition {
             let status = response.status();
             read_to_end(response.into_body()).await;
             match status {
-                StatusCode::OK => Condition::Ready,
-                status => Condition::Answers(status.as_u16()),
+                StatusCode::OK => ReplicaHealth::Ready,
+                status => ReplicaHealth::NotReady(status.as_u16()),
             }
         }
-        Err(_) => Condition::Silent,
+        Err(_) => ReplicaHealth::Unresponsive,
     }
 }
 
-/// A server whose answer is not read would log a broken connection at every look.
+/// A server whose response is not read would log a broken connection at every check.
 async fn read_to_end(mut body: Incoming) {
     while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
 }

@@ -1,4 +1,4 @@
-//! What servers that forward have in common: the handler, and what their `/ready` says.
+//! The handler of forwarding servers, and their readiness.
 
 use std::net::SocketAddr;
 
@@ -8,24 +8,25 @@ use axum::response::Response;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
-use super::headers::Origin;
-use super::inner::Forward;
+use super::balancer::Forward;
+use super::headers::ForwardedFor;
 use crate::health::Health;
 use crate::server::ClientAddress;
 
-/// Passes every request on; a handler for the routes of an upstream.
-pub async fn pass(
+/// Handler that forwards every request to an upstream.
+pub async fn forward(
     State(forward): State<Forward>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Extension(client): Extension<ClientAddress>,
     request: Request,
 ) -> Response {
     let peer = peer.ip();
-    forward.answer(Origin { peer, client }, request).await
+    let from = ForwardedFor { peer, client };
+    forward.forward_request(from, request).await
 }
 
-/// Keeps `component` of `health` true to which of `upstreams` have a ready replica.
-pub async fn keep(health: Health, component: &'static str, upstreams: Vec<Forward>) {
+/// Reports `component` as ready while each of `upstreams` has a ready replica.
+pub async fn report_readiness(health: Health, component: &'static str, upstreams: Vec<Forward>) {
     let mut unready: Vec<(&str, Receiver<Option<String>>)> = upstreams
         .iter()
         .map(|forward| (forward.upstream().name(), forward.unready()))

@@ -1,37 +1,37 @@
-//! Slots of an upstream: how many requests it works on at a time.
+//! Concurrency limits of an upstream.
 //!
-//! A request takes a slot when its body is there, so that clients that dribble keep none. Bodies that are too long to
-//! be read ahead take one of the slots for uploads, of which each client gets its part: all other requests pass.
+//! A request takes a permit when its body is buffered, so that slow clients hold none. Bodies that are too long for
+//! that take one of the upload permits, of which each client has a share; uploads hold up no other request.
 
 use std::net::IpAddr;
 
 use http::request::Parts;
 use http::{HeaderValue, header};
 
-use super::body::{REPEATABLE_BYTES, Source};
-use super::inner::Forward;
+use super::balancer::Forward;
+use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
 use crate::limits::{Bound, Limit};
 use crate::server::{ClientQuota, Permit};
 
-/// One in so many slots is for uploads, and one in so many of these for one client.
+/// One in so many permits is for uploads, and one in so many of these for one client.
 const SHARE: usize = 4;
 
-/// The slots of an upstream.
+/// Concurrency limits of an upstream, in all and for uploads.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct ConcurrencyLimits {
     all: ClientQuota,
     uploads: ClientQuota,
 }
 
-/// A request that the upstream works on.
+/// Permit of a request in flight.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct ConcurrencyPermit {
     _all: Permit,
     _upload: Option<Permit>,
 }
 
-impl Slots {
-    /// `max` requests and tunnels at a time; 0: no limit.
+impl ConcurrencyLimits {
+    /// At most `max` requests and tunnels in flight; 0: no limit.
     pub(super) fn new(max: usize) -> Self {
         let uploads = uploads(max);
         Self {
@@ -50,37 +50,42 @@ fn uploads_per_client(uploads: usize) -> usize {
 }
 
 impl Forward {
-    /// A slot for a request, after its body where that is short. Nothing when there are none left.
-    pub(super) async fn admit(&self, client: IpAddr, head: &Parts, body: &Source) -> Option<Slot> {
-        let slots = &self.inner.slots;
+    /// Acquires a permit, after the body of a request that is short. Absent when none is left.
+    pub(super) async fn admit(
+        &self,
+        client: IpAddr,
+        head: &Parts,
+        body: &ReplayBody,
+    ) -> Option<ConcurrencyPermit> {
+        let concurrency = &self.inner.concurrency;
         let upload = if body.has_ended() {
             None
         } else if is_short(head) {
             body.read_ahead().await;
             None
         } else {
-            Some(slots.uploads.acquire(Some(client.into())).ok()?)
+            Some(concurrency.uploads.acquire(Some(client.into())).ok()?)
         };
-        let all = slots.all.acquire(None).ok()?;
-        Some(Slot {
+        let all = concurrency.all.acquire(None).ok()?;
+        Some(ConcurrencyPermit {
             _all: all,
             _upload: upload,
         })
     }
 }
 
-/// Whether the body may be read ahead. One of unknown length may be half of a conversation; one that waits to be asked
-/// for is the replica's to ask for.
+/// Whether the body may be buffered. One of unknown length may be half of a conversation; one that waits for
+/// `100 Continue` needs the replica's consent.
 fn is_short(head: &Parts) -> bool {
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length
         .map(HeaderValue::to_str)
         .and_then(|text| text.ok()?.parse().ok());
     !head.headers.contains_key(header::EXPECT)
-        && length.is_some_and(|bytes: usize| bytes <= REPEATABLE_BYTES)
+        && length.is_some_and(|bytes: usize| bytes <= MAX_REPLAY_BYTES)
 }
 
-/// The limits of servers that forward, with `max` slots per upstream.
+/// Limits of servers that forward, with `max` permits per upstream.
 pub fn limits(max: usize) -> Vec<Limit> {
     let bound = |count: usize, unit| match max {
         0 => Bound::Unlimited,

@@ -1,4 +1,4 @@
-//! A request's body on its way to a replica, so that its beginning can be sent again to another one.
+//! Request bodies that a retry can send again from their start.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,50 +9,50 @@ use axum::body::Body;
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// Units: bytes. Requests that are repeated are small documents; uploads are not held in memory for that.
-pub(super) const REPEATABLE_BYTES: usize = 64 * 1024;
-/// How long the body of a request that expects `100 Continue` waits for it. Source: RFC 9110 §10.1.1, which
-/// forbids to wait for ever.
+/// Longest body that is buffered for a retry. Units: bytes. Small documents fit; uploads stay out of memory.
+pub(super) const MAX_REPLAY_BYTES: usize = 64 * 1024;
+/// Longest wait for `100 Continue` before the body is sent. Source: RFC 9110 §10.1.1, which forbids an indefinite
+/// wait.
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a request, for as many attempts as it allows.
+/// The body of a request, shared by its attempts.
 #[derive(Clone)]
-pub(super) struct Source(Arc<Mutex<State>>);
+pub(super) struct ReplayBody(Arc<Mutex<ReplayState>>);
 
-struct State {
+struct ReplayState {
     body: Body,
-    /// What has been sent, while it is little enough to be sent again.
+    /// Replay buffer: the data sent so far, empty once it exceeds [`MAX_REPLAY_BYTES`].
     sent: Vec<Bytes>,
     sent_bytes: usize,
-    is_repeatable: bool,
+    can_replay: bool,
     has_ended: bool,
     has_failed: bool,
     attempt: usize,
 }
 
-impl Source {
+impl ReplayBody {
     pub(super) fn new(body: Body) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(ReplayState {
             has_ended: body.is_end_stream(),
             body,
             sent: Vec::new(),
             sent_bytes: 0,
-            is_repeatable: true,
+            can_replay: true,
             has_failed: false,
             attempt: 0,
         })))
     }
 
-    /// The body from its beginning; earlier attempts get no more of it. With `expected`, it waits until that is
-    /// cancelled, or for a bounded time.
-    pub(super) fn attempt(&self, expected: Option<CancellationToken>) -> Outgoing {
+    /// The body from its start; earlier attempts fail from now on. With `expected`, it waits for `100 Continue`, which
+    /// cancels that token, at most [`CONTINUE_TIMEOUT`].
+    pub(super) fn attempt(&self, expected: Option<CancellationToken>) -> AttemptBody {
         let mut state = self.lock();
         state.attempt += 1;
-        // A client that has begun to send does not wait any more.
-        let is_fresh = state.sent_bytes == 0 && state.is_repeatable;
-        Outgoing {
+        // A client that has begun to send no longer waits for `100 Continue`.
+        let is_fresh = state.sent_bytes == 0 && state.can_replay;
+        AttemptBody {
             attempt: state.attempt,
             next: 0,
             gate: expected
@@ -62,12 +62,12 @@ impl Source {
         }
     }
 
-    /// Reads a body that is small enough to be repeated, so that a slow client keeps no place at the upstream. It ends
-    /// early when the client breaks off.
+    /// Buffers a body that can be replayed, so that a slow client holds no permit of the upstream. Ends early when the
+    /// client aborts.
     pub(super) async fn read_ahead(&self) {
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
-            while !state.has_ended && !state.has_failed && state.is_repeatable {
+            while !state.has_ended && !state.has_failed && state.can_replay {
                 ready!(state.poll_next(cx));
             }
             Poll::Ready(())
@@ -75,30 +75,30 @@ impl Source {
         .await;
     }
 
-    /// Whether the whole body is known and has at most `bytes`.
+    /// Whether the whole body is buffered and has at most `bytes`.
     pub(super) fn is_within(&self, bytes: usize) -> bool {
         let state = self.lock();
         (state.has_ended || state.body.is_end_stream()) && state.sent_bytes <= bytes
     }
 
-    /// Whether the body can still be sent from its beginning.
-    pub(super) fn is_repeatable(&self) -> bool {
+    /// Whether the body can still be sent from its start.
+    pub(super) fn can_replay(&self) -> bool {
         let state = self.lock();
-        state.is_repeatable && !state.has_failed
+        state.can_replay && !state.has_failed
     }
 
-    /// Whether nothing of the body is left to be sent.
+    /// Whether the whole body has been read.
     pub(super) fn has_ended(&self) -> bool {
         let state = self.lock();
         state.has_ended || state.body.is_end_stream()
     }
 
-    /// Whether the client broke off.
+    /// Whether the client aborted.
     pub(super) fn has_failed(&self) -> bool {
         self.lock().has_failed
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReplayState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,16 +110,16 @@ async fn gate(expected: CancellationToken) {
 }
 
 /// One attempt to send a body.
-pub(super) struct Outgoing {
+pub(super) struct AttemptBody {
     attempt: usize,
-    /// Index of the next piece among those that were sent before.
+    /// Index of the next chunk in the replay buffer.
     next: usize,
     gate: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    source: Option<Source>,
+    source: Option<ReplayBody>,
 }
 
-impl Outgoing {
-    /// No body at all.
+impl AttemptBody {
+    /// An empty body.
     pub(super) fn empty() -> Self {
         Self {
             attempt: 0,
@@ -130,32 +130,32 @@ impl Outgoing {
     }
 }
 
-impl State {
+impl ReplayState {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &polled {
             None => self.has_ended = true,
             Some(Err(_)) => self.has_failed = true,
-            Some(Ok(frame)) => self.keep(frame),
+            Some(Ok(frame)) => self.buffer(frame),
         }
         Poll::Ready(polled.map(|frame| frame.map_err(Into::into)))
     }
 
-    fn keep(&mut self, frame: &Frame<Bytes>) {
-        let kept = frame
+    fn buffer(&mut self, frame: &Frame<Bytes>) {
+        let data = frame
             .data_ref()
-            .filter(|data| self.is_repeatable && self.sent_bytes + data.len() <= REPEATABLE_BYTES);
-        if let Some(data) = kept {
+            .filter(|data| self.can_replay && self.sent_bytes + data.len() <= MAX_REPLAY_BYTES);
+        if let Some(data) = data {
             self.sent_bytes += data.len();
             self.sent.push(data.clone());
         } else {
-            self.is_repeatable = false;
+            self.can_replay = false;
             self.sent = Vec::new();
         }
     }
 }
 
-impl hyper::body::Body for Outgoing {
+impl hyper::body::Body for AttemptBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use std::task::Waker;
 
-    fn next(body: &mut Outgoing) -> Poll<Option<Result<Bytes, String>>> {
+    fn next(body: &mut AttemptBody) -> Poll<Option<Result<Bytes, String>>> {
         let mut cx = Context::from_waker(Waker::noop());
         let polled = ready!(hyper::body::Body::poll_frame(Pin::new(body), &mut cx));
         Poll::Ready(polled.map(|frame| match frame {
@@ -217,7 +217,7 @@ mod tests {
         }))
     }
 
-    fn whole(body: &mut Outgoing) -> Vec<u8> {
+    fn whole(body: &mut AttemptBody) -> Vec<u8> {
         let mut read = Vec::new();
         while let Poll::Ready(Some(data)) = next(body) {
             read.extend(data.unwrap());
@@ -227,43 +227,43 @@ mod tests {
     }
 
     #[test]
-    fn a_small_body_can_be_sent_again_and_again() {
-        let source = Source::new(Body::from("content"));
+    fn a_small_body_can_be_replayed() {
+        let source = ReplayBody::new(Body::from("content"));
         assert!(!source.has_ended());
         for _ in 0..3 {
-            assert!(source.is_repeatable());
+            assert!(source.can_replay());
             assert_eq!(whole(&mut source.attempt(None)), b"content");
             assert!(source.has_ended());
         }
     }
 
     #[test]
-    fn a_large_body_can_be_sent_again_until_it_is_touched() {
-        let content = vec![7; REPEATABLE_BYTES + 1];
-        let source = Source::new(Body::from(content.clone()));
+    fn a_large_body_can_be_replayed_until_it_is_read() {
+        let content = vec![7; MAX_REPLAY_BYTES + 1];
+        let source = ReplayBody::new(Body::from(content.clone()));
         drop(source.attempt(None));
-        assert!(source.is_repeatable());
+        assert!(source.can_replay());
         assert_eq!(whole(&mut source.attempt(None)), content);
-        assert!(!source.is_repeatable());
-        assert!(source.lock().sent.is_empty(), "nothing is held for nothing");
+        assert!(!source.can_replay());
+        assert!(source.lock().sent.is_empty(), "the replay buffer is freed");
     }
 
     #[tokio::test]
     async fn a_body_that_was_read_ahead_is_sent_whole() {
-        let content = vec![7; REPEATABLE_BYTES];
-        let source = Source::new(Body::from(content.clone()));
+        let content = vec![7; MAX_REPLAY_BYTES];
+        let source = ReplayBody::new(Body::from(content.clone()));
         source.read_ahead().await;
-        assert!(source.is_repeatable() && source.has_ended());
-        assert!(source.is_within(REPEATABLE_BYTES));
-        assert!(!source.is_within(REPEATABLE_BYTES - 1));
+        assert!(source.can_replay() && source.has_ended());
+        assert!(source.is_within(MAX_REPLAY_BYTES));
+        assert!(!source.is_within(MAX_REPLAY_BYTES - 1));
         for _ in 0..2 {
             assert_eq!(whole(&mut source.attempt(None)), content);
         }
     }
 
     #[test]
-    fn an_earlier_attempt_gets_no_more() {
-        let source = Source::new(Body::from("content"));
+    fn a_new_attempt_fails_the_previous_one() {
+        let source = ReplayBody::new(Body::from("content"));
         let mut first = source.attempt(None);
         let mut second = source.attempt(None);
         assert!(matches!(next(&mut first), Poll::Ready(Some(Err(_)))));
@@ -271,22 +271,22 @@ mod tests {
     }
 
     #[test]
-    fn no_body_has_ended_before_it_begins() {
-        let source = Source::new(Body::empty());
+    fn an_empty_body_is_at_its_end() {
+        let source = ReplayBody::new(Body::empty());
         assert!(source.has_ended());
         assert!(source.attempt(None).is_end_stream());
-        assert!(Outgoing::empty().is_end_stream());
+        assert!(AttemptBody::empty().is_end_stream());
     }
 
     #[tokio::test]
-    async fn an_expected_body_waits_until_it_is_asked_for() {
-        let source = Source::new(Body::from("content"));
-        let asked_for = CancellationToken::new();
-        let mut body = source.attempt(Some(asked_for.clone()));
+    async fn an_expected_body_waits_for_100_continue() {
+        let source = ReplayBody::new(Body::from("content"));
+        let expected = CancellationToken::new();
+        let mut body = source.attempt(Some(expected.clone()));
         assert!(next(&mut body).is_pending());
-        asked_for.cancel();
+        expected.cancel();
         assert_eq!(whole(&mut body), b"content");
-        // The client does not hold it back any more.
+        // The client has begun to send.
         let mut again = source.attempt(Some(CancellationToken::new()));
         assert_eq!(whole(&mut again), b"content");
     }

@@ -1,4 +1,4 @@
-//! What happens to one request: headers, the way to a replica, the answer's way back.
+//! Forwarding of one request: its headers, the dispatch to a replica, the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,52 +13,56 @@ use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
-use super::body::Source;
-use super::headers::{self, Origin};
-use super::inner::{Forward, Inner};
+use super::balancer::{Balancer, Forward};
+use super::concurrency::ConcurrencyPermit;
+use super::headers::{self, ForwardedFor};
 use super::pool::Connection;
+use super::replay_body::ReplayBody;
 use super::replica::Replica;
-use super::send::{Failure, Sending};
-use super::slots::Slot;
+use super::retry::{Dispatch, ForwardError};
 
-/// Units: seconds. When a client should ask again while replicas start.
+/// `Retry-After` while replicas start. Units: seconds.
 const RETRY_AFTER: &str = "2";
 
 impl Forward {
-    /// Passes one request of `client` on and gives the answer, or an error in JSON when there is none.
-    pub(super) async fn answer(&self, from: Origin, mut request: Request) -> Response {
+    /// Forwards one request; the response of a replica, or an error in JSON.
+    pub(super) async fn forward_request(
+        &self,
+        from: ForwardedFor,
+        mut request: Request,
+    ) -> Response {
         let inner = &self.inner;
         inner.metrics.requests.increment(1);
         if request.method() == Method::CONNECT {
             let text = "this forwards to one service, it opens no tunnels";
-            return failure(StatusCode::METHOD_NOT_ALLOWED, text);
+            return json_error(StatusCode::METHOD_NOT_ALLOWED, text);
         }
         let upgrade = headers::upgrade_of(request.version(), request.headers());
         let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
-        let source = Source::new(body);
+        let source = ReplayBody::new(body);
         let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
             inner.metrics.failures.increment(1);
             let text = format!("{} has too many requests at a time", inner.upstream.name());
-            return failure(StatusCode::SERVICE_UNAVAILABLE, &text);
+            return json_error(StatusCode::SERVICE_UNAVAILABLE, &text);
         };
         if source.has_failed() {
-            return failed(inner, &Failure::Client);
+            return error_response(inner, &ForwardError::Client);
         }
         prepare(inner, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
-        match Sending::new(inner, parts, source).run().await {
+        match Dispatch::new(inner, parts, source).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 lease.become_tunnel();
-                switched(inner, response.map(Body::new), from_client, permit)
+                upgrade_response(inner, response.map(Body::new), from_client, permit)
             }
-            Ok((response, lease)) => returned(response, is_head, lease, permit),
-            Err(why) => failed(inner, &why),
+            Ok((response, lease)) => leased_response(response, is_head, lease, permit),
+            Err(why) => error_response(inner, &why),
         }
     }
 }
 
-fn prepare(inner: &Inner, from: Origin, upgrade: Option<HeaderValue>, parts: &mut Parts) {
+fn prepare(inner: &Balancer, from: ForwardedFor, upgrade: Option<HeaderValue>, parts: &mut Parts) {
     let authority = parts.uri.authority().map(|authority| {
         let text = authority.as_str();
         text.rsplit_once('@')
@@ -72,7 +76,7 @@ fn prepare(inner: &Inner, from: Origin, upgrade: Option<HeaderValue>, parts: &mu
     let is_chunked = parts.headers.contains_key(header::TRANSFER_ENCODING);
     headers::strip_hop_by_hop(&mut parts.headers);
     if is_chunked {
-        // Otherwise the body of a GET would be left out.
+        // Without it, hyper omits the body of a GET.
         let chunked = HeaderValue::from_static("chunked");
         parts.headers.insert(header::TRANSFER_ENCODING, chunked);
     }
@@ -90,16 +94,16 @@ fn prepare(inner: &Inner, from: Origin, upgrade: Option<HeaderValue>, parts: &mu
     }
 }
 
-fn returned(
+fn leased_response(
     response: http::Response<Incoming>,
     is_head: bool,
-    lease: Lease,
-    permit: Slot,
+    lease: ConnectionLease,
+    permit: ConcurrencyPermit,
 ) -> Response {
     let (mut parts, body) = response.into_parts();
     parts.version = Version::HTTP_11;
     headers::strip_hop_by_hop(&mut parts.headers);
-    let answer = Answer {
+    let answer = LeasedBody {
         body,
         lease: Some(lease),
         is_head,
@@ -108,19 +112,19 @@ fn returned(
     Response::from_parts(parts, Body::new(answer))
 }
 
-fn switched(
-    inner: &Inner,
+fn upgrade_response(
+    inner: &Balancer,
     mut response: Response,
     from_client: Option<OnUpgrade>,
-    permit: Slot,
+    permit: ConcurrencyPermit,
 ) -> Response {
     let protocol = response.headers().get(header::UPGRADE).cloned();
     let (Some(from_client), Some(protocol)) = (from_client, protocol) else {
         tracing::warn!(
             upstream = inner.upstream.authority(),
-            "a replica switched protocols without being asked"
+            "a replica upgrade_response protocols without being asked"
         );
-        return failed(inner, &Failure::Broken);
+        return error_response(inner, &ForwardError::Broken);
     };
     let from_replica = hyper::upgrade::on(&mut response);
     let tunnel = tunnel(from_client, from_replica, permit);
@@ -136,11 +140,11 @@ fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Carries bytes both ways until both sides have ended or one has failed.
-async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: Slot) {
+async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: ConcurrencyPermit) {
     match tokio::try_join!(from_client, from_replica) {
         Ok((client, replica)) => {
             let (mut client, mut replica) = (TokioIo::new(client), TokioIo::new(replica));
-            // Either side may go without a goodbye: that is the ordinary end of a tunnel.
+            // A side may close without a shutdown of the protocol: the ordinary end of a tunnel.
             if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut replica).await {
                 tracing::debug!(%error, "an upgraded connection ended");
             }
@@ -149,42 +153,42 @@ async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: Slot) 
     }
 }
 
-fn failed(inner: &Inner, why: &Failure) -> Response {
+fn error_response(inner: &Balancer, why: &ForwardError) -> Response {
     let name = inner.upstream.name();
     let (status, text) = match why {
-        Failure::NoReplica => (
+        ForwardError::NoReplica => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("{name} cannot be reached: its name cannot be resolved, it may be starting"),
         ),
-        Failure::Unreachable(1) => (
+        ForwardError::Unreachable(1) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("{name} cannot be reached: it may be starting"),
         ),
-        Failure::Unreachable(count) => (
+        ForwardError::Unreachable(count) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("{name} cannot be reached: none of its {count} replicas accepts connections"),
         ),
-        Failure::Broken => (
+        ForwardError::Broken => (
             StatusCode::BAD_GATEWAY,
             format!("{name} broke off before its answer"),
         ),
-        Failure::Late => (
+        ForwardError::Timeout => (
             StatusCode::GATEWAY_TIMEOUT,
             format!("{name} did not answer in time"),
         ),
-        Failure::Client => {
+        ForwardError::Client => {
             let text = "the request ended before what it had announced";
-            return failure(StatusCode::BAD_REQUEST, text);
+            return json_error(StatusCode::BAD_REQUEST, text);
         }
     };
     inner.metrics.failures.increment(1);
-    // That replicas are away is told once, when it is found out.
+    // Health checks log once that a replica is down.
     tracing::debug!(upstream = inner.upstream.authority(), ?why, "not forwarded");
-    failure(status, &text)
+    json_error(status, &text)
 }
 
-/// An error in the shape that the API's own gateway layers use.
-fn failure(status: StatusCode, message: &str) -> Response {
+/// An error body in the shape of the API's gateway layers.
+fn json_error(status: StatusCode, message: &str) -> Response {
     let body = serde_json::json!({ "code": status.as_u16(), "message": message });
     let mut response = (status, axum::Json(body)).into_response();
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -194,15 +198,15 @@ fn failure(status: StatusCode, message: &str) -> Response {
     response
 }
 
-/// A connection that carries an answer, on loan from a replica's pool.
-pub(super) struct Lease {
+/// A connection of a replica's pool that carries a response.
+pub(super) struct ConnectionLease {
     connection: Connection,
     replica: Arc<Replica>,
-    request: Source,
+    request: ReplayBody,
 }
 
-impl Lease {
-    pub(super) fn new(connection: Connection, replica: Arc<Replica>, request: Source) -> Self {
+impl ConnectionLease {
+    pub(super) fn new(connection: Connection, replica: Arc<Replica>, request: ReplayBody) -> Self {
         Self {
             connection,
             replica,
@@ -210,12 +214,12 @@ impl Lease {
         }
     }
 
-    /// It carries another protocol from now on, and never a request again.
+    /// Marks the connection as upgraded; it never returns to the pool.
     fn become_tunnel(self) {
         self.connection.exchange.become_tunnel();
     }
 
-    /// Gives it back, unless the replica answered before it had read everything.
+    /// Returns the connection to the pool, unless the replica responded before it had read the whole request.
     fn end(self) {
         if self.request.has_ended() {
             self.replica.pool.put(self.connection);
@@ -223,15 +227,15 @@ impl Lease {
     }
 }
 
-/// The body of an answer. Dropping it early closes the connection, so that the replica stops as well.
-struct Answer {
+/// A response body. Dropping it early closes the connection, so that the replica stops sending.
+struct LeasedBody {
     body: Incoming,
-    lease: Option<Lease>,
+    lease: Option<ConnectionLease>,
     is_head: bool,
-    _permit: Slot,
+    _permit: ConcurrencyPermit,
 }
 
-impl Answer {
+impl LeasedBody {
     fn end(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.end();
@@ -239,7 +243,7 @@ impl Answer {
     }
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for LeasedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -260,7 +264,7 @@ impl hyper::body::Body for Answer {
 
     fn size_hint(&self) -> SizeHint {
         if self.is_head || self.body.is_end_stream() {
-            // Without a body, what the replica says of its length stays alone: 304 and answers to HEAD.
+            // Responses without a body (304, HEAD) keep the `Content-Length` of the replica.
             SizeHint::default()
         } else {
             self.body.size_hint()
@@ -268,7 +272,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for LeasedBody {
     fn drop(&mut self) {
         if self.body.is_end_stream() {
             self.end();

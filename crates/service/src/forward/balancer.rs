@@ -1,0 +1,210 @@
+//! The balancer of one upstream: its replicas, their health, and the readiness of the whole.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use net::resolve::Resolver;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::concurrency::ConcurrencyLimits;
+use super::health_check;
+use super::metrics::Metrics;
+use super::replica::{Priority, Replica, ReplicaHealth};
+use super::upstream::Upstream;
+
+/// How long the first requests wait for the first resolution of the name.
+const FIRST_RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Forwards requests to the replicas of one upstream.
+#[derive(Clone)]
+pub struct Forward {
+    pub(super) inner: Arc<Balancer>,
+}
+
+pub(super) struct Balancer {
+    pub(super) upstream: Upstream,
+    pub(super) shutdown: CancellationToken,
+    pub(super) round_robin: AtomicUsize,
+    pub(super) concurrency: ConcurrencyLimits,
+    pub(super) metrics: Metrics,
+    /// Cancelled when the first resolution has ended, with or without addresses.
+    first_resolve: CancellationToken,
+    replicas: RwLock<Arc<[Arc<Replica>]>>,
+    /// Reason why no replica is ready, as in `answers 503`; for an operator, without addresses.
+    unready: watch::Sender<Option<String>>,
+}
+
+impl Forward {
+    /// Starts discovery and health checks of `upstream`, until `shutdown`; after it, requests go to the last known
+    /// replicas. At most `max_requests` requests and tunnels are in flight, each a connection or two; 0: no limit.
+    ///
+    /// Panics: outside a runtime.
+    pub fn start(
+        upstream: Upstream,
+        names: Resolver,
+        max_requests: usize,
+        shutdown: &CancellationToken,
+    ) -> Self {
+        let inner = Arc::new(Balancer {
+            metrics: Metrics::of(&upstream),
+            upstream,
+            shutdown: shutdown.clone(),
+            round_robin: AtomicUsize::new(0),
+            concurrency: ConcurrencyLimits::new(max_requests),
+            first_resolve: CancellationToken::new(),
+            replicas: RwLock::new(Arc::new([])),
+            unready: watch::Sender::new(Some("has not been looked up yet".to_owned())),
+        });
+        let discovery = health_check::discover(inner.clone(), names, shutdown.clone());
+        tokio::spawn(shutdown.clone().run_until_cancelled_owned(discovery));
+        Self { inner }
+    }
+
+    /// Upstream that receives the requests.
+    pub fn upstream(&self) -> &Upstream {
+        &self.inner.upstream
+    }
+
+    /// Watches the reason why no replica is ready.
+    pub(super) fn unready(&self) -> watch::Receiver<Option<String>> {
+        self.inner.unready.subscribe()
+    }
+}
+
+impl Balancer {
+    pub(super) fn replicas(&self) -> Arc<[Arc<Replica>]> {
+        self.replicas
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The replicas, after the first resolution.
+    pub(super) async fn resolved_replicas(&self) -> Arc<[Arc<Replica>]> {
+        let replicas = self.replicas();
+        if !replicas.is_empty() {
+            return replicas;
+        }
+        tokio::time::timeout(FIRST_RESOLVE_TIMEOUT, self.first_resolve.cancelled())
+            .await
+            .ok();
+        self.replicas()
+    }
+
+    pub(super) fn set_replicas(&self, replicas: Arc<[Arc<Replica>]>) {
+        *self
+            .replicas
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = replicas;
+        self.first_resolve.cancel();
+        self.publish();
+    }
+
+    /// Records that the name has no address; without effect once one was known.
+    pub(super) fn name_not_resolved(&self) {
+        self.first_resolve.cancel();
+        if self.replicas().is_empty() {
+            let reason = Some("has a name that cannot be resolved".to_owned());
+            self.unready.send_if_modified(|last| replaced(last, reason));
+        }
+    }
+
+    /// Records the result of a health check; returns the previous one.
+    pub(super) fn record_check(&self, replica: &Replica, health: ReplicaHealth) -> ReplicaHealth {
+        let before = replica.record_check(health);
+        if before == health {
+            return before;
+        }
+        let (upstream, address) = (self.upstream.authority(), replica.address);
+        match health.priority() {
+            Priority::Ready => tracing::info!(upstream, %address, "replica ready"),
+            _ if before == ReplicaHealth::Ready => {
+                tracing::warn!(upstream, %address, ?health, "replica no longer ready");
+            }
+            _ => tracing::debug!(upstream, %address, ?health, "replica not ready"),
+        }
+        self.publish();
+        before
+    }
+
+    /// Completes when `replica` is unresponsive while another one is ready.
+    pub(super) async fn unresponsive(&self, replica: &Replica) {
+        loop {
+            replica.unresponsive.notified().await;
+            let replicas = self.replicas();
+            if replicas
+                .iter()
+                .any(|other| other.health() == ReplicaHealth::Ready)
+            {
+                return;
+            }
+        }
+    }
+
+    fn publish(&self) {
+        self.unready.send_if_modified(|last| {
+            // Read under the lock: the last to publish sees the results of all earlier checks.
+            let replicas = self.replicas();
+            let states: Vec<_> = replicas.iter().map(|replica| replica.health()).collect();
+            let is_ready = |health: &&ReplicaHealth| **health == ReplicaHealth::Ready;
+            let ready = states.iter().filter(is_ready).count();
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a name has few addresses, a gauge is a float"
+            )]
+            {
+                self.metrics.replicas.set(states.len() as f64);
+                self.metrics.ready.set(ready as f64);
+            }
+            replaced(last, (ready == 0).then(|| reason(&states)))
+        });
+    }
+}
+
+/// Replaces `last`; whether `new` differs from it.
+fn replaced(last: &mut Option<String>, new: Option<String>) -> bool {
+    std::mem::replace(last, new) != *last
+}
+
+/// Reason why none of the replicas is ready.
+fn reason(states: &[ReplicaHealth]) -> String {
+    let code = states.iter().find_map(|health| match health {
+        ReplicaHealth::NotReady(code) => Some(code),
+        _ => None,
+    });
+    match code {
+        Some(code) => format!("answers {code}"),
+        None if states.contains(&ReplicaHealth::Unresponsive) => "does not answer".to_owned(),
+        None if states.contains(&ReplicaHealth::Unreachable) => "cannot be reached".to_owned(),
+        None => "has not been asked yet".to_owned(),
+    }
+}
+
+impl std::fmt::Debug for Forward {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forward")
+            .field("upstream", &self.inner.upstream)
+            .field("unready", &*self.inner.unready.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_reason_is_reported() {
+        use ReplicaHealth::{NotReady, Unknown, Unreachable, Unresponsive};
+        for (states, expected) in [
+            (&[Unreachable, NotReady(503)][..], "answers 503"),
+            (&[Unreachable, Unresponsive], "does not answer"),
+            (&[Unknown, Unreachable], "cannot be reached"),
+            (&[Unknown], "has not been asked yet"),
+        ] {
+            assert_eq!(reason(states), expected);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Dispatch of a request to a replica, and its retry on another one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::balancer::Balancer;
+use super::forward_request::ConnectionLease;
+use super::pool::Connection;
+use super::replay_body::ReplayBody;
+use super::replica::{Replica, ReplicaHealth, pick};
+use super::socket::FIRST_READ_BYTES;
+
+/// Longest wait for a response head: building log archives takes minutes.
+const RESPONSE_TIMEOUT: Duration = Duration::from_hours(1);
+/// Longest time of attempts at replicas that cannot be reached.
+const RETRY_DEADLINE: Duration = Duration::from_secs(5);
+/// Longest body that a server reads at once with its head. Units: bytes.
+const SMALL_BODY_BYTES: usize = FIRST_READ_BYTES / 2;
+
+/// Reason why a request got no response.
+#[derive(Debug)]
+pub(super) enum ForwardError {
+    /// The name has no known address.
+    NoReplica,
+    /// None of so many replicas accepts connections.
+    Unreachable(usize),
+    /// The connection broke under the request.
+    Broken,
+    /// The response did not begin before its timeout.
+    Timeout,
+    /// The client aborted its request body.
+    Client,
+}
+
+/// Failure of one attempt.
+enum AttemptError {
+    /// The replica accepts no connection.
+    Unreachable,
+    /// The replica has not processed the request, or the request is idempotent.
+    Unprocessed,
+    /// As `Unprocessed`, but the replica may have begun to process the request when the connection broke.
+    MaybeProcessed,
+    Broken,
+    Timeout,
+    Client,
+}
+
+/// A request with its retries.
+pub(super) struct Dispatch<'a> {
+    inner: &'a Balancer,
+    parts: Parts,
+    body: ReplayBody,
+    is_idempotent: bool,
+    /// Whether it may use a pooled connection, which the replica may be closing.
+    may_reuse: bool,
+    /// Whether the retry budget is spent: one retry of a request that may have been processed.
+    retry_spent: bool,
+    /// Whether tried replicas may be picked again when no others are left, over new connections.
+    may_retry_tried: bool,
+    tried: Vec<SocketAddr>,
+}
+
+impl<'a> Dispatch<'a> {
+    pub(super) fn new(inner: &'a Balancer, parts: Parts, body: ReplayBody) -> Self {
+        // RFC 9110 §9.2.2 lists more idempotent methods; our servers answer a second DELETE with 404.
+        let is_idempotent = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        Self {
+            may_reuse: is_idempotent || is_small(&parts, &body),
+            inner,
+            parts,
+            body,
+            is_idempotent,
+            retry_spent: false,
+            may_retry_tried: false,
+            tried: Vec::new(),
+        }
+    }
+
+    pub(super) async fn run(
+        mut self,
+    ) -> Result<(Response<Incoming>, ConnectionLease), ForwardError> {
+        let mut replicas = self.inner.resolved_replicas().await;
+        if replicas.is_empty() {
+            return Err(ForwardError::NoReplica);
+        }
+        let round_robin = self.inner.round_robin.fetch_add(1, Ordering::Relaxed);
+        let mut deadline = Instant::now() + RETRY_DEADLINE;
+        let mut last = None;
+        loop {
+            let Some(replica) = pick(&replicas, round_robin, &self.tried) else {
+                if !std::mem::take(&mut self.may_retry_tried) {
+                    break;
+                }
+                self.may_reuse = false;
+                self.tried.clear();
+                continue;
+            };
+            if last.is_some() {
+                self.inner.metrics.retries.increment(1);
+            }
+            self.tried.push(replica.address);
+            match self.attempt(replica).await {
+                Ok(answered) => return Ok(answered),
+                Err(failed) if self.is_final(&failed) => {
+                    last = Some(failed);
+                    break;
+                }
+                Err(failed) => last = Some(failed),
+            }
+            if !matches!(last, Some(AttemptError::Unreachable)) {
+                // The attempt may have taken long: start over with the current replicas.
+                deadline = Instant::now() + RETRY_DEADLINE;
+                replicas = self.inner.replicas();
+            }
+            if Instant::now() > deadline {
+                break;
+            }
+        }
+        Err(match last {
+            Some(AttemptError::Unreachable) | None => ForwardError::Unreachable(replicas.len()),
+            Some(
+                AttemptError::Unprocessed | AttemptError::MaybeProcessed | AttemptError::Broken,
+            ) => ForwardError::Broken,
+            Some(AttemptError::Timeout) => ForwardError::Timeout,
+            Some(AttemptError::Client) => ForwardError::Client,
+        })
+    }
+
+    fn is_final(&mut self, failed: &AttemptError) -> bool {
+        match failed {
+            AttemptError::Unreachable => false,
+            AttemptError::Unprocessed => !self.body.can_replay(),
+            AttemptError::MaybeProcessed => self.spend_retry() || !self.body.can_replay(),
+            AttemptError::Broken => {
+                let may_retry = self.is_idempotent && self.body.can_replay();
+                let is_final = self.spend_retry() || !may_retry;
+                self.may_retry_tried |= !is_final;
+                is_final
+            }
+            AttemptError::Timeout | AttemptError::Client => true,
+        }
+    }
+
+    /// Spends the retry budget; whether it was spent before.
+    fn spend_retry(&mut self) -> bool {
+        std::mem::replace(&mut self.retry_spent, true)
+    }
+
+    async fn attempt(
+        &mut self,
+        replica: &Arc<Replica>,
+    ) -> Result<(Response<Incoming>, ConnectionLease), AttemptError> {
+        let pooled = self.may_reuse.then(|| replica.pool.take()).flatten();
+        let mut connection = match pooled {
+            Some(connection) => connection,
+            None => match Connection::open(replica.address).await {
+                Ok(connection) => connection,
+                Err(error) => {
+                    tracing::debug!(address = %replica.address, %error, "replica unreachable");
+                    self.inner.record_check(replica, ReplicaHealth::Unreachable);
+                    replica.recheck.notify_one();
+                    return Err(AttemptError::Unreachable);
+                }
+            },
+        };
+        connection.exchange.begin();
+        let may_move = self.is_idempotent && !self.retry_spent && self.body.can_replay();
+        let sent = connection.sender.try_send_request(self.request());
+        let answered = tokio::select! {
+            answered = tokio::time::timeout(RESPONSE_TIMEOUT, sent) => answered,
+            () = self.inner.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
+        };
+        match answered {
+            Ok(Ok(response)) => {
+                let lease = ConnectionLease::new(connection, replica.clone(), self.body.clone());
+                Ok((response, lease))
+            }
+            Ok(Err(mut error)) => {
+                let is_unsent = error.take_message().is_some();
+                let is_unprocessed = is_unsent || connection.exchange.was_unprocessed();
+                let error = error.into_error();
+                tracing::debug!(address = %replica.address, %error, is_unprocessed, "replica closed the connection before its response");
+                // Other pooled connections have probably failed, too; a new one may work.
+                self.may_retry_tried |= connection.is_reused;
+                self.may_reuse &= !connection.is_reused;
+                replica.recheck.notify_one();
+                Err(match is_unprocessed {
+                    _ if self.body.has_failed() => AttemptError::Client,
+                    true if is_unsent || connection.is_reused || self.is_idempotent => {
+                        AttemptError::Unprocessed
+                    }
+                    true => AttemptError::MaybeProcessed,
+                    false => AttemptError::Broken,
+                })
+            }
+            Err(_) => Err(AttemptError::Timeout),
+        }
+    }
+
+    fn request(&self) -> Request<super::replay_body::AttemptBody> {
+        let expects = self
+            .parts
+            .headers
+            .get(header::EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let expected = expects.then(CancellationToken::new);
+        let body = self.body.attempt(expected.clone());
+        let mut request = Request::from_parts(self.parts.clone(), body);
+        if let Some(expected) = expected {
+            hyper::ext::on_informational(&mut request, move |informational| {
+                if informational.status() == StatusCode::CONTINUE {
+                    expected.cancel();
+                }
+            });
+        }
+        request
+    }
+}
+
+/// Whether the request is so short that a reset proves it unread.
+fn is_small(parts: &Parts, body: &ReplayBody) -> bool {
+    let length = parts.headers.get(header::CONTENT_LENGTH);
+    let length = length
+        .map(HeaderValue::to_str)
+        .and_then(|text| text.ok()?.parse().ok());
+    body.is_within(SMALL_BODY_BYTES) || length.is_some_and(|bytes: usize| bytes <= SMALL_BODY_BYTES)
+}
