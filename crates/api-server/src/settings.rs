@@ -543,7 +543,7 @@ impl ServerSettings for Settings {
         ) {
             (true, Some(cert), Some(key)) => {
                 let (cert, key) = (cert.clone(), key.clone());
-                Some(service::tls::Files { cert, key }.into())
+                Some(service::tls::CertificateFiles { cert, key }.into())
             }
             _ => None,
         };

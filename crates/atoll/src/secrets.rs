@@ -24,7 +24,7 @@ pub(crate) struct SecretFiles {
     /// Users of the registry.
     pub(crate) htpasswd: PathBuf,
     /// Certificate and key of the registry.
-    pub(crate) tls: tls::Files,
+    pub(crate) tls: tls::CertificateFiles,
 }
 
 impl SecretFiles {
@@ -34,7 +34,7 @@ impl SecretFiles {
             database_password: folder.join("database-password"),
             registry_password: folder.join("registry-password"),
             htpasswd: folder.join("registry.htpasswd"),
-            tls: tls::Files {
+            tls: tls::CertificateFiles {
                 cert: certificate,
                 key: folder.join("registry.key"),
             },

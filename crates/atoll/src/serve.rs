@@ -3,26 +3,26 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use service::program::{self, Arguments};
+use service::program::{self, ServerArgs};
 
 /// The services of this binary.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Service {
     /// The installer API
     #[command(name = "api-server")]
-    Api(Arguments),
+    Api(ServerArgs),
     /// Discovery images
     #[command(name = "image-service")]
-    Image(Arguments),
+    Image(ServerArgs),
     /// The container registry
-    Registry(Arguments),
+    Registry(ServerArgs),
     /// Operator catalogs
     #[command(name = "catalog-server")]
-    Catalog(Arguments),
+    Catalog(ServerArgs),
     /// The web UI, which proxies /api
-    Webui(Arguments),
+    Webui(ServerArgs),
     /// The load balancer of scaled services
-    Proxy(Arguments),
+    Proxy(ServerArgs),
 }
 
 /// Runs one service until SIGTERM.

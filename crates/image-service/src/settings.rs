@@ -105,10 +105,10 @@ impl Settings {
         format!("{}://{host}", self.assisted_service_scheme)
     }
 
-    fn tls(&self) -> Option<tls::Config> {
+    fn tls(&self) -> Option<tls::TlsConfig> {
         let cert = self.https_cert_file.clone()?;
         let key = self.https_key_file.clone()?;
-        Some(tls::Files { cert, key }.into())
+        Some(tls::CertificateFiles { cert, key }.into())
     }
 }
 

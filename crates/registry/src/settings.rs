@@ -64,7 +64,7 @@ service::settings! {
         /// Client certificates; unset: require-and-verify-client-cert once there are authorities, else nothing.
         registry_http_tls_clientauth: Option<tls::Demand> = "",
         /// The lowest version of TLS that is spoken.
-        registry_http_tls_minimumtls: tls::Version = "tls1.2",
+        registry_http_tls_minimumtls: tls::TlsVersion = "tls1.2",
         /// The cipher suites of TLS 1.2 that are spoken, by their IANA names; unset: all that are safe.
         registry_http_tls_ciphersuites: CommaList = "",
         /// URL under which clients reach the registry, for Location headers; unset: as in the request.
@@ -222,21 +222,21 @@ service::settings! {
 }
 
 impl Settings {
-    pub(crate) fn tls(&self) -> Option<tls::Config> {
+    pub(crate) fn tls(&self) -> Option<tls::TlsConfig> {
         let cert = self.registry_http_tls_certificate.clone()?;
         let key = self.registry_http_tls_key.clone()?;
         let authorities = &self.registry_http_tls_clientcas;
         let demand = self
             .registry_http_tls_clientauth
             .or_else(|| (!authorities.is_empty()).then(tls::Demand::default));
-        Some(tls::Config {
+        Some(tls::TlsConfig {
             clients: demand.map(|demand| tls::Clients {
                 authorities: authorities.iter().map(PathBuf::from).collect(),
                 demand,
             }),
             minimum: self.registry_http_tls_minimumtls,
             suites: self.registry_http_tls_ciphersuites.to_vec(),
-            ..tls::Config::from(tls::Files { cert, key })
+            ..tls::TlsConfig::from(tls::CertificateFiles { cert, key })
         })
     }
 
@@ -273,7 +273,7 @@ impl ServerSettings for Settings {
         distribution::prepare(values, problems, remarks);
     }
 
-    fn log(&self) -> (Option<&str>, logs::Format) {
+    fn log(&self) -> (Option<&str>, logs::LogFormat) {
         let format = self.registry_log_formatter.map(|formatter| formatter.0);
         let level = self.registry_log_level.map(|level| level.0);
         (level, format.unwrap_or_default())

@@ -1,8 +1,8 @@
-//! The only place that asks what time it is.
+//! The only reader of the system clock.
 
 use model::time::Timestamp;
 
-/// Now, cut to microseconds: what the database keeps, so that a record read back equals the one written.
+/// Now, cut to microseconds as in the database, so that a record read back equals the one written.
 #[expect(clippy::disallowed_methods, reason = "this is the place")]
 pub fn now() -> Timestamp {
     let now = chrono::Utc::now();

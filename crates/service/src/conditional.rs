@@ -1,27 +1,27 @@
-//! Conditions of requests: what a client has already, and whether that is still it.
+//! Conditional requests: preconditions against the validators of content.
 //!
-//! Source: RFC 9110, 13.
+//! Source: RFC 9110 §13.
 
 use std::time::{Duration, SystemTime};
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// Before a tag by which contents are told apart, but not their bytes.
+/// Prefix of a weak entity tag.
 const WEAK: &str = "W/";
 
-/// By what content is told from what was at the same place before, or will be.
+/// Entity tag and modification time of content. Source: RFC 9110 §8.8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct Validator {
     /// In its quotes.
     tag: String,
     is_weak: bool,
-    /// Nothing where only the identity counts.
+    /// Absent where only the identity counts.
     modified: Option<SystemTime>,
 }
 
-impl Version {
-    /// Of content that equals all with the same `identity` and was made at `modified`.
+impl Validator {
+    /// Validator of content with the strong tag `identity`, modified at `modified`.
     pub fn new(identity: &str, modified: SystemTime) -> Self {
         Self {
             tag: format!("\"{identity}\""),
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// Of content that equals all with the same `identity`, whenever it was made.
+    /// Validator of content with the strong tag `identity`, without a modification time.
     pub fn unaged(identity: &str) -> Self {
         Self {
             tag: format!("\"{identity}\""),
@@ -39,7 +39,7 @@ impl Version {
         }
     }
 
-    /// Of the same content in other bytes, for instance compressed: nobody puts parts of both together then.
+    /// Weak validator of the same content in other bytes, for instance compressed: ranges of both never mix.
     #[must_use]
     pub fn weak(self) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Version {
         }
     }
 
-    /// What tells clients of it.
+    /// `ETag` and `Last-Modified`.
     pub fn headers(&self) -> HeaderMap {
         let modified = self.modified.map(httpdate::fmt_http_date);
         let strength = if self.is_weak { WEAK } else { "" };
@@ -57,14 +57,14 @@ impl Version {
             (header::ETAG, Some(&tag)),
             (header::LAST_MODIFIED, modified.as_ref()),
         ];
-        // An identity that is no header value would be left out.
+        // An identity that is no header value is omitted.
         let pairs = pairs
             .into_iter()
             .filter_map(|(name, text)| Some((name, HeaderValue::from_str(text?).ok()?)));
         pairs.collect()
     }
 
-    /// The status that a condition of the request leads to; none when the request is to be answered.
+    /// Status of a failed precondition, 412 or 304; absent when all hold.
     pub fn precondition(&self, request: &HeaderMap) -> Option<StatusCode> {
         if let Some(tags) = text(request, &header::IF_MATCH) {
             if !is_any(tags, |tag| self.has_bytes_of(tag)) {
@@ -89,7 +89,7 @@ impl Version {
         None
     }
 
-    /// Whether a range still fits to what the client holds already.
+    /// Whether `If-Range` allows a partial response.
     pub fn is_range_wanted(&self, request: &HeaderMap) -> bool {
         let Some(held) = text(request, &header::IF_RANGE) else {
             return !request.contains_key(header::IF_RANGE);
@@ -129,8 +129,8 @@ mod tests {
 
     const TAG: &str = "\"abc\"";
 
-    fn version() -> Version {
-        Version::new("abc", time(1000) + Duration::from_millis(500))
+    fn version() -> Validator {
+        Validator::new("abc", time(1000) + Duration::from_millis(500))
     }
 
     fn time(seconds: u64) -> SystemTime {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_follow_the_rfc() {
+    fn preconditions_follow_the_rfc() {
         let (before, same, after) = (
             httpdate::fmt_http_date(time(999)),
             httpdate::fmt_http_date(time(1000)),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_of_the_same_content_are_known_but_never_the_same() {
+    fn weak_tags_match_if_none_match_but_never_if_match() {
         let weak = version().weak();
         assert_eq!(weak.headers()[header::ETAG], "W/\"abc\"");
         for tag in ["\"abc\"", "W/\"abc\""] {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_given_only_of_what_the_client_holds() {
+    fn if_range_needs_a_strong_match() {
         let (before, same) = (
             httpdate::fmt_http_date(time(999)),
             httpdate::fmt_http_date(time(1000)),

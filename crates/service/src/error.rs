@@ -1,10 +1,10 @@
-//! Why a server could not start, or ended early.
+//! Errors that end a server.
 
 /// A failure of a whole server, for the terminal and the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {source}")]
 pub struct Error {
-    /// What was being done, with the setting's or file's name.
+    /// Failed operation, with the setting's or file's name.
     pub doing: String,
     /// The cause.
     #[source]

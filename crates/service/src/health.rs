@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// What a server waits for. Ready when nothing is left in it.
+/// Readiness of a server: it is ready when no component is unready.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     waiting: Arc<Mutex<BTreeMap<String, String>>>,
@@ -18,38 +18,37 @@ pub struct Health {
 }
 
 impl Health {
-    /// A server that waits for nothing.
+    /// A server that is ready.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// `component` cannot be used, and why; in words for an operator, without secrets or addresses.
+    /// Marks `component` as unready, with a reason for an operator, without secrets or addresses.
     pub fn unready(&self, component: impl Into<String>, why: impl Into<String>) {
         self.lock().insert(component.into(), why.into());
     }
 
-    /// `component` has not been reached yet.
+    /// Marks `component` as not reached yet.
     pub fn starting(&self, component: &'static str) {
         self.unready(component, "not reached yet");
     }
 
-    /// `component` works.
+    /// Marks `component` as ready.
     pub fn ready(&self, component: &str) {
         self.lock().remove(component);
     }
 
-    /// Whether nothing is waited for.
+    /// Whether every component is ready.
     pub fn is_ready(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// What is waited for, by component.
+    /// Reasons of unready components.
     pub fn waiting(&self) -> BTreeMap<String, String> {
         self.lock().clone()
     }
 
-    /// `component` does its job, but something is wrong with it: told, and no reason to send nobody here. Nothing when
-    /// all is well again.
+    /// Marks `component` as degraded: reported, but the server stays ready. Absent when it has recovered.
     pub fn ails(&self, component: impl Into<String>, why: Option<String>) {
         let mut ailing = self.ailing.lock().unwrap_or_else(PoisonError::into_inner);
         match why {
@@ -58,7 +57,7 @@ impl Health {
         };
     }
 
-    /// What is wrong although the server is ready, by component.
+    /// Reasons of degraded components.
     pub fn ailing(&self) -> BTreeMap<String, String> {
         let ailing = self.ailing.lock().unwrap_or_else(PoisonError::into_inner);
         ailing.clone()
@@ -89,7 +88,7 @@ async fn alive() -> StatusCode {
     StatusCode::OK
 }
 
-/// `GET /debug/health`: what is waited for, as distribution tells it.
+/// `GET /debug/health`: unready components by name. Source: distribution's `health` package.
 pub fn debug_route(health: Health) -> axum::Router {
     axum::Router::new().route("/debug/health", get(debug).with_state(health))
 }
@@ -107,7 +106,7 @@ async fn debug(State(health): State<Health>) -> Response {
     unavailable(Json(waiting))
 }
 
-/// Units: seconds. How soon a client should look again.
+/// Value of `Retry-After`. Units: seconds.
 const RETRY_AFTER: &str = "2";
 
 /// 503 with Retry-After.
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_ails_is_told_and_keeps_nobody_away() {
+    async fn degraded_components_are_reported_and_the_server_stays_ready() {
         let health = Health::new();
         health.ails("catalog", Some("the old one is served".to_owned()));
         let response = ready(State(health.clone())).await;

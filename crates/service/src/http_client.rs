@@ -7,24 +7,24 @@ use rustls::ClientConfig;
 
 use crate::{Error, tls};
 
-/// Long enough for a busy neighbour, short enough to notice a dead one.
+/// Long enough for a busy server, short enough to notice a dead one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Without a byte for this long, the other side is taken for dead.
+/// Longest silence of the other side.
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A client that trusts the system's roots and `ca_pem`, or, when `insecure`, everybody. Its connections are shared
-/// among the addresses of a host.
+/// A client that trusts the system's roots and `ca_pem`, or, when `insecure`, any certificate. Its connections are
+/// balanced over the addresses of a host.
 ///
 /// Errors: when `ca_pem` is no PEM certificate.
 pub fn http_client(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, Error> {
     build(trusting(ca_pem, insecure)?)
 }
 
-/// A client for the server's own health: it trusts everybody, since the server may be known under any name. One that
-/// asks clients for certificates is shown its own.
+/// A client for the server's own health: it trusts any certificate, since the server may have any name. A server that
+/// asks for client certificates gets its own.
 ///
 /// Errors: when that cannot be loaded.
-pub(crate) async fn own_client(server: Option<&tls::Config>) -> Result<reqwest::Client, Error> {
+pub(crate) async fn own_client(server: Option<&tls::TlsConfig>) -> Result<reqwest::Client, Error> {
     let mut config = trusting(None, true)?;
     if let Some(server) = server.filter(|server| server.clients.is_some()) {
         config.client_auth_cert_resolver = tls::own_identity(&server.files).await?;

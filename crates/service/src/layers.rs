@@ -1,4 +1,4 @@
-//! What every request passes through: a request id, a span with an access log line, metrics.
+//! Middleware of every request: a request id, a span with an access log line, metrics.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! What each server needs and none should write twice: settings, logs, metrics, health, TLS files, listening
-//! with a graceful end, and the command line around them.
+//! Shared parts of servers: settings, logs, metrics, health, TLS, listeners with graceful shutdown, forwarding, and
+//! the command line.
 //!
 //! Nothing here knows about clusters. The one invariant: a server answers `/health` from the moment it listens,
 //! and a stopped one has answered every request that it had accepted.
@@ -16,9 +16,9 @@ pub mod layers;
 pub mod limits;
 pub mod logs;
 pub mod metrics;
+mod opening_timeout;
 pub mod page;
 pub mod program;
-mod prompt;
 pub mod range;
 pub mod sendfile;
 pub mod server;

@@ -1,4 +1,4 @@
-//! Bounds as data: what a client may cost, in bytes, counts and time, and the answer beyond it.
+//! Limits of clients as data: bytes, counts and time, and the answer beyond each.
 //!
 //! Each server lists its limits from its loaded settings. `settings --limits` prints them, and
 //! `cargo xtask codegen` writes those of the default settings to `docs/limits.md`. A test of each limit, at the bound
@@ -25,7 +25,7 @@ pub enum Bound {
     Unlimited,
 }
 
-/// A bound of what a client may cost.
+/// A limit of the resources of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// Short noun phrase, unique within a server, as in `request head`.

@@ -1,7 +1,7 @@
 //! Metrics in the Prometheus text format.
 
-mod bounded;
 mod exporter;
+mod series_limit;
 
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};

@@ -1,25 +1,24 @@
-//! Parts of pages to look at, for servers that show people with a browser what they have.
+//! Parts of HTML pages, for servers that list their content in a browser.
 //!
-//! Made whole by the server, without scripts. What others wrote is text and nothing else: the templates escape, and
-//! [`Shown`] bounds it.
+//! Rendered by the server, without scripts. Foreign text stays text: the templates escape it, and [`Shown`] bounds it.
 
-mod answer;
+mod response;
 
 use maud::{DOCTYPE, Markup, Render, html};
 use model::time::Timestamp;
 
-pub use answer::{describe, file, page};
+pub use response::{describe, file, page};
 
-/// How pages look; at `style.css` below the root of a site.
+/// Style sheet of pages; at `style.css` below the root of a site.
 pub const STYLE: &str = include_str!("page/style.css");
-/// Beside their titles; at `icon.svg` below the root of a site.
+/// Icon of pages; at `icon.svg` below the root of a site.
 pub const ICON: &str = include_str!("page/icon.svg");
 /// Rows of one table; hostile content could have a hundred thousand.
 pub const ROWS_LIMIT: usize = 256;
-/// Units: characters. What is shown of one text that somebody else wrote.
+/// Longest foreign text that is shown. Units: characters.
 const TEXT_LIMIT: usize = 1000;
 
-/// What pages belong to.
+/// The site of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
     /// Its name, for people.
@@ -28,7 +27,7 @@ pub struct Site {
     pub root: &'static str,
 }
 
-/// Text of somebody else: the beginning of it, where no character moves, hides or ends others.
+/// Foreign text: cut, and without characters that move, hide or end others.
 pub struct Shown<'a>(pub &'a str);
 
 impl Render for Shown<'_> {
@@ -44,7 +43,7 @@ impl Render for Shown<'_> {
 }
 
 fn visible(c: char) -> char {
-    // Marks of direction could make one name look like another.
+    // Marks of direction could disguise one name as another.
     let is_direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
     if is_control || is_direction {
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_stays_text() {
+    fn foreign_text_stays_text() {
         let shown = |text: &str| html! { p title=(text) { (Shown(text)) } }.into_string();
         let page = shown("<script>\"'&\0\u{1b}\u{202e}\n");
         assert!(!page.contains("<script>"), "{page}");

@@ -19,21 +19,21 @@ use crate::{Error, logs, shutdown};
 const EXIT_SETTINGS: u8 = 2;
 /// Units: open files. More is of no use, and some programs that a server starts close every number up to the limit.
 const MAX_FILES: u64 = 65_536;
-/// How long work on files may take to finish when all else has ended. What takes longer, as a catalog's cache that is
-/// being made, is written so that it may end at any time.
+/// How long blocking work on files may take to finish at shutdown. Longer work, as building a catalog's cache, may be
+/// interrupted at any time.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the program needs to know of a server's settings.
+/// Settings of a server, as the command line needs them.
 pub trait ServerSettings: FromValues {
     /// Where the server listens.
     fn listen(&self) -> Vec<Listen>;
 
-    /// What is wrong although each variable parses: combinations, files that must exist.
+    /// Problems of variables that parse: combinations, files that must exist.
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
 
-    /// The server's own bounds of what a client may cost; those of every server are known.
+    /// The server's own limits, beside those of every server.
     fn limits(&self) -> Vec<Limit> {
         Vec::new()
     }
@@ -41,72 +41,72 @@ pub trait ServerSettings: FromValues {
     /// The variable, in lower case, of a file in a form of the server's own: `--config` may name that file too.
     const OWN_FILE: Option<&'static str> = None;
 
-    /// Takes in what the server's own forms of files and variables say, before the settings are read; what is said
-    /// there and changes nothing becomes a remark.
+    /// Translates the server's own forms of files and variables before the settings are read; those without effect
+    /// become remarks.
     fn prepare(_values: &mut Values, _problems: &mut Problems, _remarks: &mut Vec<Problem>) {}
 
-    /// How the log is to be, where the server's own settings say it.
-    fn log(&self) -> (Option<&str>, logs::Format) {
-        (None, logs::Format::default())
+    /// Level and format of the log, where the server has settings of its own for them.
+    fn log(&self) -> (Option<&str>, logs::LogFormat) {
+        (None, logs::LogFormat::default())
     }
 }
 
 /// Arguments of a server.
 #[derive(Debug, Clone, Parser)]
-pub struct Arguments {
-    /// File with NAME=value lines, or what the server takes besides; the environment wins over it
+pub struct ServerArgs {
+    /// File with NAME=value lines, or in another format of this server; the environment overrides it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check the settings, print what is wrong, and end
+    /// Check the settings, print all problems, and exit
     #[arg(long)]
     pub check_config: bool,
-    /// End when standard input ends: for a supervisor that holds the other side
+    /// Exit when standard input ends: for a supervisor that holds the other end of the pipe
     #[arg(long, hide = true)]
     pub supervised: bool,
     #[command(subcommand)]
-    verb: Option<Verb>,
-    /// Variables, in lower case, that win over the environment: of a server with a command line of its own
+    command: Option<ServerCommand>,
+    /// Variables, in lower case, that override the environment: of a server with a command line of its own
     #[arg(skip)]
     pub overrides: Vec<(String, String)>,
 }
 
-impl Arguments {
+impl ServerArgs {
     /// No arguments, and `overrides`.
     pub fn overriding(overrides: Vec<(String, String)>) -> Self {
         Self {
             config: None,
             check_config: false,
             supervised: false,
-            verb: None,
+            command: None,
             overrides,
         }
     }
 }
 
 #[derive(Debug, Clone, Subcommand)]
-enum Verb {
-    /// Serve, as without a verb
+enum ServerCommand {
+    /// Serve, as without a command
     Serve {
         /// As --config
         file: Option<PathBuf>,
     },
     /// Print every setting with its default and meaning
     Settings {
-        /// Print every limit as the settings make it: value, scope, and the answer beyond it
+        /// Print every limit under these settings: value, scope, and the answer beyond it
         #[arg(long)]
         limits: bool,
     },
-    /// Ask the running server whether it works
+    /// Check the health of the running server
     Health {
-        /// Ask whether it can do its job, its neighbours included
+        /// Check its readiness, including the services it depends on
         #[arg(long)]
         ready: bool,
     },
 }
 
 crate::settings! {
-    /// What every server reads besides its own settings.
-    pub struct Common {
+    /// Settings of the log of every server.
+    pub struct LogSettings {
         /// Filter of the log, as in `info` or `info,sqlx=warn`.
         log_level: String = "info",
     }
@@ -119,34 +119,34 @@ where
     F: FnOnce(S, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
-    let command = <Arguments as clap::CommandFactory>::command()
+    let command = <ServerArgs as clap::CommandFactory>::command()
         .name(name)
         .version(env!("CARGO_PKG_VERSION"));
     let matches = command.get_matches();
-    match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
+    match <ServerArgs as clap::FromArgMatches>::from_arg_matches(&matches) {
         Ok(arguments) => main_with(name, &arguments, run),
         Err(error) => fail(&error.to_string(), EXIT_SETTINGS),
     }
 }
 
-/// Runs the server called `name` with arguments that somebody else has parsed.
-pub fn main_with<S, F, Fut>(name: &'static str, arguments: &Arguments, run: F) -> ExitCode
+/// Runs the server called `name` with parsed arguments.
+pub fn main_with<S, F, Fut>(name: &'static str, arguments: &ServerArgs, run: F) -> ExitCode
 where
     S: ServerSettings,
     F: FnOnce(S, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
-    if let Some(Verb::Settings { limits: true }) = arguments.verb {
+    if let Some(ServerCommand::Settings { limits: true }) = arguments.command {
         return match read::<S>(arguments) {
             Ok(read) => say(&limits::table(&read.settings)),
             Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
         };
     }
-    if let Some(Verb::Settings { .. }) = arguments.verb {
+    if let Some(ServerCommand::Settings { .. }) = arguments.command {
         return say(&crate::settings::reference::<S>());
     }
-    let Loaded {
-        common,
+    let LoadedSettings {
+        log,
         settings,
         remarks,
     } = match load::<S>(arguments) {
@@ -167,13 +167,13 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{name}: starting the runtime: {error}\n"), 1),
     };
-    let result = if let Some(Verb::Health { ready }) = arguments.verb {
+    let result = if let Some(ServerCommand::Health { ready }) = arguments.command {
         runtime.block_on(ask(&settings, ready))
     } else {
         let (level, format) = settings.log();
-        logs::init(level.unwrap_or(&common.log_level), format);
+        logs::init(level.unwrap_or(&log.log_level), format);
         for Problem { variable, reason } in &remarks {
-            tracing::warn!(variable, reason, "a setting without effect");
+            tracing::warn!(variable, reason, "setting has no effect");
         }
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
@@ -184,20 +184,20 @@ where
     }
 }
 
-struct Loaded<S> {
-    common: Common,
+struct LoadedSettings<S> {
+    log: LogSettings,
     settings: S,
     remarks: Vec<Problem>,
 }
 
-fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems> {
+fn load<S: ServerSettings>(arguments: &ServerArgs) -> Result<LoadedSettings<S>, Problems> {
     let (loaded, mut problems) = parse::<S>(arguments)?;
     for problem in loaded.settings.problems() {
-        // A variable that does not parse has said so already.
+        // A variable that does not parse is reported already.
         if problems
             .0
             .iter()
-            .all(|told| told.variable != problem.variable)
+            .all(|reported| reported.variable != problem.variable)
         {
             problems.0.push(problem);
         }
@@ -206,16 +206,18 @@ fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems>
     Ok(loaded)
 }
 
-/// The settings, though a combination of them may be of no use: enough to say what they mean.
-fn read<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems> {
+/// The settings without a check of their combinations: enough to print their limits.
+fn read<S: ServerSettings>(arguments: &ServerArgs) -> Result<LoadedSettings<S>, Problems> {
     let (loaded, problems) = parse::<S>(arguments)?;
     problems.none()?;
     Ok(loaded)
 }
 
-fn parse<S: ServerSettings>(arguments: &Arguments) -> Result<(Loaded<S>, Problems), Problems> {
-    let file = match &arguments.verb {
-        Some(Verb::Serve { file: Some(file) }) => Some(file),
+fn parse<S: ServerSettings>(
+    arguments: &ServerArgs,
+) -> Result<(LoadedSettings<S>, Problems), Problems> {
+    let file = match &arguments.command {
+        Some(ServerCommand::Serve { file: Some(file) }) => Some(file),
         _ => arguments.config.as_ref(),
     };
     let is_own = |file: &&PathBuf| {
@@ -235,17 +237,17 @@ fn parse<S: ServerSettings>(arguments: &Arguments) -> Result<(Loaded<S>, Problem
     }
     let (mut problems, mut remarks) = (Problems::default(), Vec::new());
     S::prepare(&mut values, &mut problems, &mut remarks);
-    let common = Common::read(&values, &mut problems);
+    let log = LogSettings::read(&values, &mut problems);
     let settings = S::read(&values, &mut problems);
-    let loaded = Loaded {
-        common,
+    let loaded = LoadedSettings {
+        log,
         settings,
         remarks,
     };
     Ok((loaded, problems))
 }
 
-/// Connections are files, and many systems begin with a limit of 1024: as many as the administrator allows.
+/// Raises the limit of open files to the hard limit: connections are files, and many systems start with 1024.
 fn raise_file_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(MAX_FILES).min(MAX_FILES);
@@ -254,7 +256,7 @@ fn raise_file_limit() {
     }
     let current = Some(wanted);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, maximum }) {
-        tracing::warn!(%error, "the limit of open files was not raised");
+        tracing::warn!(%error, "limit of open files not raised");
     }
 }
 

@@ -37,7 +37,7 @@ impl RangeRequest {
     }
 }
 
-/// Reads the `Content-Range` of a piece: `first-last`, also as `bytes first-last/total`.
+/// Parses the `Content-Range` of a chunk: `first-last`, also as `bytes first-last/total`.
 pub fn piece(header: &str) -> Option<(u64, u64)> {
     let text = header.trim();
     let text = text
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_lie_inside(first in prop::option::of(any::<u64>()), last in prop::option::of(any::<u64>()), size: u64) {
+        fn partial_ranges_are_inside_the_body(first in prop::option::of(any::<u64>()), last in prop::option::of(any::<u64>()), size: u64) {
             let text = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
             let header = format!("bytes={}-{}", text(first), text(last));
             if let RangeRequest::Partial(first, last) = RangeRequest::parse(Some(&header), size) {

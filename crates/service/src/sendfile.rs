@@ -1,11 +1,11 @@
-//! Files that go from the page cache to a plain socket without a visit to this process's memory.
+//! Zero-copy sending of files from the page cache to plain sockets.
 //!
-//! hyper writes bytes and knows no files. So a part of a file becomes [`Bytes`] over a mapping that nobody reads:
-//! where it comes to the socket, [`Wire`](wire::Wire) knows its address and lets the kernel send from the file.
-//! Should the bytes go elsewhere, they are still the right ones. A body of several parts, with ordinary bytes between
-//! them, is a stream of both.
+//! hyper writes bytes and knows no files. So a part of a file becomes [`Bytes`] over a mapping that is never read: at
+//! the socket, [`SendfileStream`](stream::SendfileStream) knows its address and lets the kernel send from the file.
+//! Elsewhere the bytes are still the right ones. A body of several parts, with ordinary bytes between them, is a
+//! stream of both.
 
-mod wire;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use http::Version;
 use http::request::Parts;
 use memmap2::{Mmap, MmapOptions};
 
-pub(crate) use wire::WireAcceptor;
+pub(crate) use stream::SendfileAcceptor;
 
 /// Every part that is being sent, by its first address.
-static PARTS: RwLock<BTreeMap<usize, Stretch>> = RwLock::new(BTreeMap::new());
+static PARTS: RwLock<BTreeMap<usize, FileRange>> = RwLock::new(BTreeMap::new());
 
 /// Marks requests whose answers go to a plain socket.
 #[derive(Debug, Clone, Copy)]
@@ -29,23 +29,23 @@ struct Plain;
 
 /// Some bytes of a file.
 #[derive(Debug, Clone)]
-struct Stretch {
+struct FileRange {
     file: Arc<File>,
     first: u64,
     length: usize,
 }
 
-/// A mapping as long as somebody may send it.
+/// A mapping, for as long as a response holds it.
 #[derive(Debug)]
-struct Part(Mmap);
+struct MappedPart(Mmap);
 
 /// Whether the answer to a request may be a [`part`]: others would read the mapping.
 pub fn is_possible(head: &Parts) -> bool {
     head.version <= Version::HTTP_11 && head.extensions.get::<Plain>().is_some()
 }
 
-/// `length` bytes of `file` from `first` on, to be sent but not to be looked at: reading the bytes of a file that
-/// became shorter ends the process, sending them ends the connection.
+/// `length` bytes of `file` from `first` on, to be sent but not read: reading the bytes of a file that was truncated
+/// ends the process, sending them ends the connection.
 ///
 /// Errors: the file cannot be mapped.
 pub fn part(file: impl Into<Arc<File>>, first: u64, length: u64) -> io::Result<Bytes> {
@@ -59,14 +59,14 @@ pub fn part(file: impl Into<Arc<File>>, first: u64, length: u64) -> io::Result<B
         reason = "Stored content is never written to in place, and the socket's side reads it by its descriptor."
     )]
     let map = unsafe { MmapOptions::new().offset(first).len(length).map(&*file)? };
-    let stretch = Stretch {
+    let range = FileRange {
         file,
         first,
         length,
     };
     let mut parts = PARTS.write().unwrap_or_else(PoisonError::into_inner);
-    parts.insert(map.as_ptr().addr(), stretch);
-    Ok(Bytes::from_owner(Part(map)))
+    parts.insert(map.as_ptr().addr(), range);
+    Ok(Bytes::from_owner(MappedPart(map)))
 }
 
 /// Lets handlers of `router` answer with a [`part`].
@@ -74,21 +74,21 @@ pub(crate) fn allow(router: Router) -> Router {
     router.layer(Extension(Plain))
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for MappedPart {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Part {
+impl Drop for MappedPart {
     fn drop(&mut self) {
-        // Before the mapping goes: its address may be given again at once.
+        // Before the mapping is dropped: its address may be reused at once.
         let mut parts = PARTS.write().unwrap_or_else(PoisonError::into_inner);
         parts.remove(&self.0.as_ptr().addr());
     }
 }
 
-impl Stretch {
+impl FileRange {
     /// The file behind `bytes`, if there is one.
     fn of(bytes: &[u8]) -> Option<Self> {
         let address = bytes.as_ptr().addr();

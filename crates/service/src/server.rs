@@ -1,12 +1,12 @@
-//! Listening and ending: plain or TLS, with bounds for slow and greedy clients, drained on shutdown.
+//! Listeners: plain or TLS, with limits for slow and greedy clients, drained on shutdown.
 
-mod body;
+mod admission;
+mod body_timeout;
 mod clients;
 mod connection;
 mod connections;
-mod gate;
-mod host;
-mod patience;
+mod deadline;
+mod host_header;
 mod quota;
 mod refusals;
 mod settings;
@@ -23,29 +23,29 @@ use socket2::SockRef;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::prompt::PromptAcceptor;
-use crate::sendfile::{self, WireAcceptor};
+use crate::opening_timeout::OpeningAcceptor;
+use crate::sendfile::{self, SendfileAcceptor};
 use crate::tls::TlsOnlyAcceptor;
 use crate::{Error, health, tls};
 
-use body::BodyLimits;
+use admission::{AdmissionRules, RequestAdmission};
+use body_timeout::BodyLimits;
 pub(crate) use clients::X_FORWARDED_FOR;
-pub use clients::{ClientAddress, Networks};
-use connection::{Admission, AdmittingAcceptor};
+pub use clients::{ClientAddress, IpNetworks};
+use connection::{AdmittingAcceptor, ConnectionAdmission};
 use connections::Connections;
-use gate::{Gate, Rules};
-use host::HostRule;
+use host_header::HostRule;
 pub(crate) use quota::{ClientQuota, Permit};
 pub use settings::HttpSettings;
 
-/// How often a silent client with HTTP/2 is asked whether it is still there.
+/// Interval of HTTP/2 keep-alive pings to a silent client.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// How long a client with HTTP/2 may take to say that it is still there.
+/// Timeout of an HTTP/2 keep-alive ping.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
-/// would be most of the memory of a server with many downloads.
+/// Send buffer of a connection, and the longest request head. Units: bytes. hyper's default of 400 KiB would be most
+/// of the memory of a server with many slow downloads.
 const MAX_BUFFER: usize = 64 * 1024;
-/// How long open requests may take to finish: longer ones are resumable downloads.
+/// Drain timeout of in-flight requests: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: connections that wait to be accepted; the kernel's own bound may be lower. A burst beyond std's 128 would
 /// wait for a second until its packets are sent again.
@@ -57,28 +57,28 @@ pub struct Listen {
     /// Port 0 lets the system choose.
     pub address: SocketAddr,
     /// Plain HTTP when absent.
-    pub tls: Option<tls::Config>,
-    /// Whether HTTP/2 is spoken, too.
+    pub tls: Option<tls::TlsConfig>,
+    /// Whether HTTP/2 is enabled.
     pub speaks_http2: bool,
-    /// Bounds of connections that speak it.
+    /// Limits of HTTP/2 connections.
     pub http2: Http2,
-    /// How long open requests may take to finish after shutdown began.
+    /// Drain timeout of in-flight requests after shutdown began.
     pub drain: Duration,
-    /// Units: bytes. What the kernel keeps for a client beyond what is on its way to it; nothing for the system's own
-    /// bound, which is some megabytes for each client that reads slowly.
+    /// `TCP_NOTSENT_LOWAT`: unsent bytes that the kernel buffers for a client; absent for the system's default, some
+    /// megabytes for each slow client.
     pub unsent_bytes: Option<u32>,
-    /// Bounds of its clients, and where the metrics of the server are.
+    /// Limits of its clients, and the listener of the metrics.
     pub http: HttpSettings,
 }
 
-/// Bounds of a connection that speaks HTTP/2.
+/// Limits of an HTTP/2 connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2 {
-    /// Requests that may be open at the same time; nothing for hyper's own bound.
+    /// Most concurrent streams; absent for hyper's default.
     pub max_streams: Option<u32>,
-    /// How often a silent client is asked whether it is still there; nothing for never.
+    /// Interval of keep-alive pings to a silent client; absent: none.
     pub keep_alive_interval: Option<Duration>,
-    /// How long it may take to answer that.
+    /// Timeout of a keep-alive ping.
     pub keep_alive_timeout: Duration,
 }
 
@@ -93,8 +93,8 @@ impl Default for Http2 {
 }
 
 impl Listen {
-    /// An address with what suits most servers.
-    pub fn new(address: SocketAddr, tls: Option<tls::Config>) -> Self {
+    /// An address with the defaults of most servers.
+    pub fn new(address: SocketAddr, tls: Option<tls::TlsConfig>) -> Self {
         Self {
             address,
             tls,
@@ -106,7 +106,7 @@ impl Listen {
         }
     }
 
-    /// The same address with the bounds that the server's settings give.
+    /// Sets the limits from the server's settings.
     #[must_use]
     pub fn with(mut self, http: &HttpSettings) -> Self {
         self.http = http.clone();
@@ -134,13 +134,12 @@ impl Running {
         &self.addresses
     }
 
-    /// Adds a background task that has to end before the server has ended, for instance one that writes what
-    /// is still in memory at shutdown.
+    /// Adds a background task that shutdown waits for, for instance a final flush to disk.
     pub fn also(&mut self, task: impl Future<Output = Result<(), Error>> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Until every listener and task has ended; the first failure of any.
+    /// Waits until every listener and task has ended; returns the first failure.
     pub async fn wait(mut self) -> Result<(), Error> {
         let mut first = Ok(());
         while let Some(ended) = self.tasks.join_next().await {
@@ -154,7 +153,7 @@ impl Running {
     }
 }
 
-/// Binds every address and serves `router` there until `shutdown`, then lets open requests finish.
+/// Binds every address and serves `router` there until `shutdown`, then drains in-flight requests.
 ///
 /// Errors: an address that cannot be bound, certificate files that cannot be loaded, no address at all.
 pub async fn start(
@@ -166,8 +165,8 @@ pub async fn start(
     start_each(listens.collect(), shutdown).await
 }
 
-/// [`start`] with a router for each address. The bounds of clients are those of the first, for all together. After
-/// the addresses there is that of the metrics, if the settings name one.
+/// [`start`] with a router for each address. The limits of clients are those of the first listener, shared by all.
+/// The last address is that of the metrics, if the settings name one.
 ///
 /// Errors: as [`start`].
 pub async fn start_each(
@@ -183,7 +182,7 @@ pub async fn start_each(
         listens.push((listen, health::metrics_route("/metrics")));
     }
     refusals::describe();
-    let bounds = Bounds::new(&http);
+    let bounds = ClientBounds::new(&http);
     let mut addresses = Vec::with_capacity(listens.len());
     let mut tasks = JoinSet::new();
     for (listen, router) in listens {
@@ -203,7 +202,7 @@ pub async fn start_each(
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
         let gate = bounds.gate(&listen);
-        let router = router.layer(axum::middleware::from_fn_with_state(gate, gate::pass));
+        let router = router.layer(axum::middleware::from_fn_with_state(gate, admission::admit));
         let router = match listen.tls {
             None => sendfile::allow(router),
             Some(_) => router,
@@ -214,12 +213,12 @@ pub async fn start_each(
         let header_timeout = http.header_timeout;
         match listen.tls {
             None => {
-                let acceptor = AdmittingAcceptor::new(WireAcceptor, admission);
+                let acceptor = AdmittingAcceptor::new(SendfileAcceptor, admission);
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
-                    .acceptor(PromptAcceptor::new(acceptor, header_timeout))
+                    .acceptor(OpeningAcceptor::new(acceptor, header_timeout))
                     .handle(handle);
-                bound(server.http_builder(), listen.http2, header_timeout);
+                configure(server.http_builder(), listen.http2, header_timeout);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -235,11 +234,11 @@ pub async fn start_each(
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .map(|acceptor| acceptor.acceptor(TlsOnlyAcceptor))
-                    // Outside of TLS: a refused client is not worth a handshake.
+                    // Outside of TLS: refusing a client costs no handshake.
                     .map(|acceptor| AdmittingAcceptor::new(acceptor, admission))
-                    .map(|acceptor| PromptAcceptor::new(acceptor, header_timeout))
+                    .map(|acceptor| OpeningAcceptor::new(acceptor, header_timeout))
                     .handle(handle);
-                bound(server.http_builder(), listen.http2, header_timeout);
+                configure(server.http_builder(), listen.http2, header_timeout);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -255,18 +254,18 @@ pub async fn start_each(
     Ok(Running { addresses, tasks })
 }
 
-/// The bounds of a server's clients, shared by its listeners.
-struct Bounds {
-    admission: Admission,
+/// Limits of a server's clients, shared by its listeners.
+struct ClientBounds {
+    admission: ConnectionAdmission,
     requests: ClientQuota,
     body: BodyLimits,
     http: HttpSettings,
 }
 
-impl Bounds {
+impl ClientBounds {
     fn new(http: &HttpSettings) -> Self {
         Self {
-            admission: Admission {
+            admission: ConnectionAdmission {
                 connections: Connections::new(
                     http.max_connections,
                     http.max_connections_per_client,
@@ -284,9 +283,9 @@ impl Bounds {
         }
     }
 
-    fn gate(&self, listen: &Listen) -> Gate {
+    fn gate(&self, listen: &Listen) -> RequestAdmission {
         let (address, has_tls) = (listen.address.ip(), listen.tls.is_some());
-        Gate(Arc::new(Rules {
+        RequestAdmission(Arc::new(AdmissionRules {
             hosts: HostRule::new(address, has_tls, &self.http.allowed_hosts),
             trusted: self.http.trusted_proxies.clone(),
             requests: self.requests.clone(),
@@ -295,7 +294,7 @@ impl Bounds {
     }
 }
 
-fn bound(builder: &mut Builder<TokioExecutor>, http2: Http2, header_timeout: Duration) {
+fn configure(builder: &mut Builder<TokioExecutor>, http2: Http2, header_timeout: Duration) {
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -329,7 +328,7 @@ mod tests {
 
     /// Of each kind.
     const CLIENTS: usize = 250;
-    /// Whatever the machine's speed.
+    /// Enough for a slow machine.
     const DEADLINE: Duration = Duration::from_mins(1);
 
     async fn running() -> (Running, CancellationToken) {
@@ -344,14 +343,14 @@ mod tests {
         (running.unwrap(), shutdown)
     }
 
-    /// Sends `first` and then a byte from time to time, until the server has had enough.
+    /// Sends `first` and then a byte from time to time, until the server closes.
     async fn drip(mut stream: TcpStream, first: &str) {
         stream.write_all(first.as_bytes()).await.unwrap();
         let (mut reader, mut writer) = stream.split();
         let drip = async {
-            // Else it would not be the beginning of anything any more.
-            let may_go_on = first.starts_with("GET") || first == "P";
-            while may_go_on && writer.write_all(b"x").await.is_ok() {
+            // Further bytes after the others would be invalid at once.
+            let may_drip = first.starts_with("GET") || first == "P";
+            while may_drip && writer.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             std::future::pending::<()>().await;
@@ -374,7 +373,7 @@ mod tests {
 
     // limit: time for a request head
     #[tokio::test]
-    async fn clients_that_drip_are_cut_off_and_others_do_not_notice() {
+    async fn slow_clients_are_cut_off_and_others_are_served() {
         // Both ends are here, and many machines begin with a limit of 1024.
         let maximum = getrlimit(Resource::Nofile).maximum;
         let limit = Rlimit {
@@ -409,7 +408,7 @@ mod tests {
 
     // limit: request head
     #[tokio::test]
-    async fn a_head_is_no_place_to_store_things() {
+    async fn a_long_request_head_is_refused() {
         let (running, _) = running().await;
         let mut stream = TcpStream::connect(running.address()).await.unwrap();
         let head = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(2 * MAX_BUFFER));

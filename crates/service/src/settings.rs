@@ -1,14 +1,14 @@
-//! Settings from the environment, an optional file and defaults, with all mistakes told together.
+//! Settings from the environment, an optional file and defaults; all errors are reported together.
 //!
 //! A server declares its variables once with [`settings!`](crate::settings!); names, defaults, meanings, the
 //! reference table and the parsing come from there. The only reader of the process's environment.
 
 mod kinds;
-mod problems;
+mod problem;
 mod values;
 
 pub use kinds::{CommaList, JsonVar, Secret, Setting, Shape};
-pub use problems::{Problem, Problems};
+pub use problem::{Problem, Problems};
 pub use values::{Values, env_lines, not_a_line, shown};
 
 /// A variable, for the reference table.
@@ -16,11 +16,11 @@ pub use values::{Values, env_lines, not_a_line, shown};
 pub struct Variable {
     /// Lower-case name of the field.
     pub field: &'static str,
-    /// What its text has to be.
+    /// Expected format.
     pub expected: &'static str,
-    /// What it is when unset.
+    /// Default value.
     pub default: &'static str,
-    /// What it does.
+    /// Meaning, line by line.
     pub meaning: &'static [&'static str],
     /// How it may be spread over several variables.
     pub shape: Shape,
@@ -28,7 +28,7 @@ pub struct Variable {
     pub is_secret: bool,
 }
 
-/// What [`settings!`](crate::settings!) implements.
+/// Settings that [`settings!`](crate::settings!) declares.
 pub trait FromValues: Sized {
     /// Every variable of its own, in the order of declaration.
     const VARIABLES: &'static [Variable];
@@ -88,14 +88,14 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 ///
 /// ```
 /// service::settings! {
-///     /// What the example reads.
+///     /// Settings of the example.
 ///     pub struct Settings {
 ///         /// Where to listen.
 ///         port: u16 = "8080",
-///         /// Seconds between looks.
+///         /// Interval of health checks.
 ///         interval: std::time::Duration = "10s",
 ///     } with {
-///         /// What all servers read.
+///         /// Settings of all servers.
 ///         http: service::server::HttpSettings { header_timeout = "5s" },
 ///     }
 /// }
@@ -173,7 +173,7 @@ macro_rules! settings {
 #[expect(
     unreachable_pub,
     dead_code,
-    reason = "the macro declares what a server exports"
+    reason = "the macro declares exports of servers"
 )]
 mod tests {
     use std::collections::BTreeMap;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_together_and_secrets_are_not() {
+    fn all_problems_are_reported_together_without_secrets() {
         let values = Values::from_pairs([
             ("port", "eighty"),
             ("dummy_ignition", "maybe"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_has_its_default() {
+    fn invalid_values_get_their_default() {
         let values = Values::from_pairs([("port", "eighty"), ("extra", "7")]);
         let mut problems = Problems::default();
         let sample = Sample::read(&values, &mut problems);
@@ -328,15 +328,15 @@ mod tests {
     }
 
     #[test]
-    fn where_a_wrong_value_stands_is_told() {
+    fn an_invalid_value_is_reported_with_its_origin() {
         let mut problems = Problems::default();
         let mut values = Values::default();
         values.set_below("port", "eighty", "config.yml, line 7");
         values.parse::<u16>("port", "1", &mut problems);
-        let told = problems.to_string();
+        let message = problems.to_string();
         assert!(
-            told.contains("PORT: config.yml, line 7: \"eighty\""),
-            "{told}"
+            message.contains("PORT: config.yml, line 7: \"eighty\""),
+            "{message}"
         );
     }
 

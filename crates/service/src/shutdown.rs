@@ -1,4 +1,4 @@
-//! How a server learns that it has to end.
+//! Graceful shutdown: its signals.
 
 use std::io::Read;
 
@@ -18,8 +18,8 @@ pub fn on_signals() -> Result<CancellationToken, Error> {
     let cancelled = token.clone();
     tokio::spawn(async move {
         tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: finishing open requests"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: finishing open requests"),
+            _ = terminate.recv() => tracing::info!("SIGTERM: draining in-flight requests"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: draining in-flight requests"),
         }
         cancelled.cancel();
     });
@@ -34,8 +34,8 @@ pub fn on_stdin_end(token: CancellationToken) {
         let mut sink = [0_u8; 64];
         let mut stdin = std::io::stdin().lock();
         while matches!(stdin.read(&mut sink), Ok(n) if n > 0) {}
-        // First: the supervisor read the log, too.
+        // Before the log line: the supervisor read the log, so that writing may fail.
         token.cancel();
-        tracing::info!("the supervisor is gone: finishing open requests");
+        tracing::info!("supervisor ended: draining in-flight requests");
     });
 }

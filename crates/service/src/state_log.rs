@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Distinct states whose log lines are rate limited separately; further ones share one limit.
 const STATES: usize = 16;
 
-/// Which states were logged, and when.
+/// Rate limit of log lines, by state.
 #[derive(Debug)]
 pub struct StateLog {
     interval: Duration,
@@ -51,7 +51,7 @@ impl StateLog {
         Some(std::mem::take(&mut logged.suppressed))
     }
 
-    /// Forgets what was logged longer than the interval ago: the next failure is a new one.
+    /// Forgets states that were logged longer than the interval ago: the next failure is a new one.
     pub fn recovered(&mut self, now: Instant) {
         let interval = self.interval;
         self.states

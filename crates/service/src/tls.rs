@@ -2,7 +2,7 @@
 //! first start.
 
 mod clients;
-mod plain;
+mod plain_http;
 mod reload;
 mod suites;
 
@@ -18,43 +18,43 @@ use crate::Error;
 use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
-pub(crate) use plain::TlsOnlyAcceptor;
+pub(crate) use plain_http::TlsOnlyAcceptor;
 pub(crate) use reload::{own_identity, reloading};
 pub use suites::speaks;
 
 /// A certificate chain and its key, as PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct CertificateFiles {
     /// Leaf first, then the chain.
     pub cert: PathBuf,
     /// PKCS#8, SEC1 or PKCS#1.
     pub key: PathBuf,
 }
 
-/// How a listener speaks TLS.
+/// TLS configuration of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// What the server shows.
-    pub files: Files,
-    /// What clients have to show; none are asked when absent.
+pub struct TlsConfig {
+    /// Certificate of the server.
+    pub files: CertificateFiles,
+    /// Verification of client certificates; none are requested when absent.
     pub clients: Option<Clients>,
-    /// The lowest version that is spoken.
-    pub minimum: Version,
-    /// IANA names of the suites of TLS 1.2 that are spoken; all that are safe when there is none.
+    /// Minimum version.
+    pub minimum: TlsVersion,
+    /// IANA names of the allowed cipher suites of TLS 1.2; empty: all safe ones.
     pub suites: Vec<String>,
-    /// How often the files are looked at. Polling works on every kind of mount, inotify does not.
+    /// How often the files are read. Polling works on every kind of mount, inotify does not.
     pub reload_interval: Duration,
 }
 
-/// Soon enough for a renewed certificate, and next to nothing to read.
+/// Soon enough for a renewed certificate, and cheap to read.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
-impl From<Files> for Config {
-    fn from(files: Files) -> Self {
+impl From<CertificateFiles> for TlsConfig {
+    fn from(files: CertificateFiles) -> Self {
         Self {
             files,
             clients: None,
-            minimum: Version::default(),
+            minimum: TlsVersion::default(),
             suites: Vec::new(),
             reload_interval: RELOAD_INTERVAL,
         }
@@ -63,7 +63,7 @@ impl From<Files> for Config {
 
 /// A version of TLS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Version {
+pub enum TlsVersion {
     /// TLS 1.2.
     #[default]
     Tls12,
@@ -71,7 +71,7 @@ pub enum Version {
     Tls13,
 }
 
-impl Setting for Version {
+impl Setting for TlsVersion {
     const EXPECTED: &'static str = "tls1.2 or tls1.3";
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -93,14 +93,14 @@ pub struct Pem {
     pub key: String,
 }
 
-/// Makes ring the process's TLS provider; once is enough, more does no harm.
+/// Installs ring as the process's TLS provider; idempotent.
 pub fn install_provider() {
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
 }
 
-/// Units: days. What the specification's sample registry certificate has.
+/// Default validity of a certificate, as in the specification's sample registry certificate. Units: days.
 pub const VALIDITY_DAYS: u32 = 365;
 
 /// A self-signed P-256 certificate for `names` (DNS names and IP addresses), valid 365 days from now.
@@ -116,8 +116,8 @@ pub fn self_signed(names: &[String]) -> Result<Pem, Error> {
 /// A self-signed certificate for `names` that every trust store takes, valid `days` from now; its key is `key`
 /// (PKCS#8 as PEM), or a new P-256 one.
 ///
-/// It calls itself an authority, as what `openssl req -x509` makes does: `update-ca-trust` passes over everything
-/// else, on RHEL as on the nodes of a cluster.
+/// It is a CA certificate, as those of `openssl req -x509`: `update-ca-trust` skips all others, on RHEL as on the
+/// nodes of a cluster.
 ///
 /// Errors: when a name cannot stand in a certificate, when `key` cannot be read.
 pub fn trust_anchor(names: &[String], days: u32, key: Option<&str>) -> Result<Pem, Error> {

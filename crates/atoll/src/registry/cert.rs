@@ -72,9 +72,9 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
 }
 
 /// Paths of certificate and key, without colons (volume syntax of container engines) and stars (shell patterns).
-fn files(dir: &Path, host: &str) -> tls::Files {
+fn files(dir: &Path, host: &str) -> tls::CertificateFiles {
     let name = host.replace(':', "-").replace('*', "_");
-    tls::Files {
+    tls::CertificateFiles {
         cert: dir.join(format!("{name}.crt")),
         key: dir.join(format!("{name}.key")),
     }
@@ -137,7 +137,7 @@ fn rsa_key() -> Result<String, Error> {
     String::from_utf8(output.stdout).map_err(|e| Error::new(doing, e))
 }
 
-fn steps(made: &str, hosts: &[String], files: &tls::Files) -> String {
+fn steps(made: &str, hosts: &[String], files: &tls::CertificateFiles) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (cert, key) = (absolute(&files.cert), absolute(&files.key));
     let (cert, key) = (cert.display(), key.display());

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use service::program::{self, Arguments};
+use service::program::{self, ServerArgs};
 use service::settings::Setting as _;
 
 use crate::settings::UNNAMED;
@@ -100,7 +100,7 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
         }
     };
     let arguments = match flags.overrides() {
-        Ok(overrides) => Arguments::overriding(overrides),
+        Ok(overrides) => ServerArgs::overriding(overrides),
         Err(reason) => return super::say(&reason),
     };
     if flags.cache_only {

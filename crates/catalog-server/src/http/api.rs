@@ -14,7 +14,7 @@ use axum::{Extension, Router};
 use bytes::{Bytes, BytesMut};
 use catalog::cache::{Cache, Damaged, Span};
 use futures_util::stream;
-use service::conditional::Version;
+use service::conditional::Validator;
 use service::range::RangeRequest;
 use tower_http::compression::CompressionLayer;
 
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<App> {
 async fn conditional(request: Request, next: Next) -> Response {
     let conditions = request.headers().clone();
     let mut response = next.run(request).await;
-    let Some(mut version) = response.extensions_mut().remove::<Version>() else {
+    let Some(mut version) = response.extensions_mut().remove::<Validator>() else {
         return response;
     };
     if response.headers().contains_key(header::CONTENT_ENCODING) {
@@ -199,8 +199,8 @@ fn pieces(pieces: impl Iterator<Item = Result<Bytes, Damaged>> + Send + 'static)
 }
 
 /// Changes with every catalog that takes the place of another.
-fn version(cache: &Cache) -> Version {
-    Version::new(&cache.key().to_string(), cache.modified())
+fn version(cache: &Cache) -> Validator {
+    Validator::new(&cache.key().to_string(), cache.modified())
 }
 
 /// Text, as the peer's errors are.

@@ -67,11 +67,11 @@ service::settings! {
 }
 
 impl Settings {
-    fn grpc_tls(&self) -> Option<tls::Config> {
+    fn grpc_tls(&self) -> Option<tls::TlsConfig> {
         files(self.grpc_cert_file.as_ref(), self.grpc_key_file.as_ref())
     }
 
-    fn https_tls(&self) -> Option<tls::Config> {
+    fn https_tls(&self) -> Option<tls::TlsConfig> {
         files(self.https_cert_file.as_ref(), self.https_key_file.as_ref())
     }
 
@@ -95,9 +95,9 @@ impl Settings {
     }
 }
 
-fn files(cert: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<tls::Config> {
+fn files(cert: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<tls::TlsConfig> {
     let (cert, key) = (cert?.clone(), key?.clone());
-    Some(tls::Files { cert, key }.into())
+    Some(tls::CertificateFiles { cert, key }.into())
 }
 
 impl ServerSettings for Settings {

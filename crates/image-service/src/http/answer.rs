@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use service::conditional::Version;
+use service::conditional::Validator;
 use sha2::{Digest as _, Sha256};
 
 use super::admission::Place;
@@ -30,7 +30,7 @@ pub(super) struct Representation {
 pub(super) fn answer(head: &Parts, what: Representation, place: Place) -> Response {
     let (method, request) = (&head.method, &head.headers);
     let identity = identity(&what);
-    let version = Version::new(&identity, what.modified);
+    let version = Validator::new(&identity, what.modified);
     let mut headers = headers(&what, &version);
     if let Some(status) = version.precondition(request) {
         if status == StatusCode::PRECONDITION_FAILED {
@@ -86,7 +86,7 @@ fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     response
 }
 
-fn headers(what: &Representation, version: &Version) -> HeaderMap {
+fn headers(what: &Representation, version: &Validator) -> HeaderMap {
     let mut headers = version.headers();
     let disposition = format!("attachment; filename={}", what.file_name);
     for (name, value) in [

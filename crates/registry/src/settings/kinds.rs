@@ -170,15 +170,15 @@ impl Setting for Level {
 
 /// How the log looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Formatter(pub(crate) logs::Format);
+pub struct Formatter(pub(crate) logs::LogFormat);
 
 impl Setting for Formatter {
     const EXPECTED: &'static str = "text or json";
 
     fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "text" => Ok(Self(logs::Format::Text)),
-            "json" | "logstash" => Ok(Self(logs::Format::Json)),
+            "text" => Ok(Self(logs::LogFormat::Text)),
+            "json" | "logstash" => Ok(Self(logs::LogFormat::Json)),
             _ => Err("no such look".to_owned()),
         }
     }

@@ -100,7 +100,7 @@ impl Settings {
     /// Ciphers of which none is spoken.
     fn cipher_problems(&self) -> Option<Problem> {
         let suites = &self.registry_http_tls_ciphersuites;
-        let is_old_spoken = self.registry_http_tls_minimumtls == tls::Version::Tls12;
+        let is_old_spoken = self.registry_http_tls_minimumtls == tls::TlsVersion::Tls12;
         let is_any_spoken = suites.is_empty() || suites.iter().any(|name| tls::speaks(name));
         (is_old_spoken && !is_any_spoken).then(|| {
             Problem::new(

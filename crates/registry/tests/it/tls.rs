@@ -8,7 +8,7 @@ use rcgen::{
 use reqwest::tls::Version as Spoken;
 use reqwest::{Certificate, ClientBuilder, Identity};
 use service::settings::{CommaList, FromValues as _, Values};
-use service::tls::{Demand, Pem, Version};
+use service::tls::{Demand, Pem, TlsVersion};
 
 use crate::server::{Server, eventually};
 
@@ -111,7 +111,7 @@ async fn any_certificate_will_do_without_authorities() {
 #[tokio::test]
 async fn old_versions_are_refused_when_configured() {
     let pem = server_pem();
-    for (minimum, is_let_in) in [(Version::Tls12, true), (Version::Tls13, false)] {
+    for (minimum, is_let_in) in [(TlsVersion::Tls12, true), (TlsVersion::Tls13, false)] {
         let dir = tempfile::tempdir().unwrap();
         let server = server(&pem, dir.path(), |settings| {
             settings.registry_http_tls_minimumtls = minimum;
@@ -160,7 +160,7 @@ fn settings_as_distribution_spells_them() {
         settings.registry_http_tls_clientauth,
         Some(Demand::VerifyIfGiven)
     );
-    assert_eq!(settings.registry_http_tls_minimumtls, Version::Tls13);
+    assert_eq!(settings.registry_http_tls_minimumtls, TlsVersion::Tls13);
     for (name, wrong) in [
         ("registry_http_tls_clientauth", "none"),
         ("registry_http_tls_minimumtls", "tls1.0"),

@@ -34,7 +34,7 @@ impl Forward {
         let inner = &self.inner;
         inner.metrics.requests.increment(1);
         if request.method() == Method::CONNECT {
-            let text = "this forwards to one service, it opens no tunnels";
+            let text = "CONNECT is not supported: requests are forwarded to one service";
             return json_error(StatusCode::METHOD_NOT_ALLOWED, text);
         }
         let upgrade = headers::upgrade_of(request.version(), request.headers());
@@ -43,7 +43,10 @@ impl Forward {
         let source = ReplayBody::new(body);
         let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
             inner.metrics.failures.increment(1);
-            let text = format!("{} has too many requests at a time", inner.upstream.name());
+            let text = format!(
+                "{} has reached its limit of concurrent requests",
+                inner.upstream.name()
+            );
             return json_error(StatusCode::SERVICE_UNAVAILABLE, &text);
         };
         if source.has_failed() {
@@ -146,10 +149,10 @@ async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: Concur
             let (mut client, mut replica) = (TokioIo::new(client), TokioIo::new(replica));
             // A side may close without a shutdown of the protocol: the ordinary end of a tunnel.
             if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut replica).await {
-                tracing::debug!(%error, "an upgraded connection ended");
+                tracing::debug!(%error, "upgraded connection failed");
             }
         }
-        Err(error) => tracing::debug!(%error, "an upgrade was not completed"),
+        Err(error) => tracing::debug!(%error, "upgrade not completed"),
     }
 }
 
@@ -170,20 +173,24 @@ fn error_response(inner: &Balancer, why: &ForwardError) -> Response {
         ),
         ForwardError::Broken => (
             StatusCode::BAD_GATEWAY,
-            format!("{name} broke off before its answer"),
+            format!("{name} closed the connection before its response"),
         ),
         ForwardError::Timeout => (
             StatusCode::GATEWAY_TIMEOUT,
-            format!("{name} did not answer in time"),
+            format!("{name} did not respond before the timeout"),
         ),
         ForwardError::Client => {
-            let text = "the request ended before what it had announced";
+            let text = "the request body ended before its announced length";
             return json_error(StatusCode::BAD_REQUEST, text);
         }
     };
     inner.metrics.failures.increment(1);
     // Health checks log once that a replica is down.
-    tracing::debug!(upstream = inner.upstream.authority(), ?why, "not forwarded");
+    tracing::debug!(
+        upstream = inner.upstream.authority(),
+        ?why,
+        "request not forwarded"
+    );
     json_error(status, &text)
 }
 

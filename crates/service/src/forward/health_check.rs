@@ -60,7 +60,7 @@ pub(super) async fn discover(inner: Arc<Balancer>, names: Resolver, shutdown: Ca
 async fn resolve(inner: &Balancer, names: &Resolver) -> Result<Vec<IpAddr>, String> {
     tokio::time::timeout(RESOLVE_TIMEOUT, names.lookup(inner.upstream.host()))
         .await
-        .map_err(|_| "no answer in time".to_owned())?
+        .map_err(|_| "timed out".to_owned())?
         .map_err(|error| error.to_string())
 }
 
@@ -88,7 +88,7 @@ fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &Cancella
             upstream,
             found,
             used = MAX_REPLICAS,
-            "a name has too many addresses"
+            "too many addresses of a name"
         );
     }
     let replicas = addresses

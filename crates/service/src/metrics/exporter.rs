@@ -1,4 +1,4 @@
-//! The library's exporter with the bound of series, and what both need now and then.
+//! The library's exporter with the bound of series, and the upkeep of both.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::{
 };
 use metrics_util::MetricKindMask;
 
-use super::bounded::{Bounded, Bounds};
+use super::series_limit::{BoundedRecorder, SeriesLimit};
 
 /// Units: seconds.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0];
@@ -35,7 +35,7 @@ const IDLE_SWEEPS: u64 = SWEEPS as u64 + 3;
 #[derive(Debug)]
 pub struct Exporter {
     handle: PrometheusHandle,
-    series: Bounded<PrometheusRecorder>,
+    series: BoundedRecorder<PrometheusRecorder>,
     idle: Duration,
     /// One rendering or upkeep at a time: an upkeep would bring a histogram back that a rendering is dropping, empty and
     /// for ever.
@@ -55,19 +55,19 @@ impl Exporter {
             .expect("the lists of buckets are not empty")
             .idle_timeout(events, Some(idle))
             .build_recorder();
-        let bounds = Bounds {
+        let bounds = SeriesLimit {
             max: max_series,
             idle_sweeps: IDLE_SWEEPS,
         };
         Self {
             handle: recorder.handle(),
-            series: Bounded::new(recorder, bounds),
+            series: BoundedRecorder::new(recorder, bounds),
             idle,
             rendering: Mutex::default(),
         }
     }
 
-    pub(super) fn recorder(&self) -> Bounded<PrometheusRecorder> {
+    pub(super) fn recorder(&self) -> BoundedRecorder<PrometheusRecorder> {
         self.series.clone()
     }
 
@@ -100,7 +100,7 @@ impl Exporter {
         self.handle.run_upkeep();
     }
 
-    /// The library looks for idle series only while it renders.
+    /// Drops idle series. The library does so only while it renders.
     fn sweep(&self) {
         self.series.sweep(|| {
             let _one = self.one_at_a_time();
@@ -127,7 +127,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_millis(40);
 
-    /// Sweeps at the pace of the thread until the text is as wanted.
+    /// Sweeps at the interval of the thread until the text is as expected.
     fn sweep_until(exporter: &Exporter, is_wanted: impl Fn(&str) -> bool) -> String {
         loop {
             std::thread::sleep(exporter.sweep_interval());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_series_vanish_and_held_handles_bring_them_back() {
+    fn idle_series_are_dropped_and_handles_recreate_them() {
         let exporter = Exporter::new(10, IDLE);
         let recorder = exporter.recorder();
         let (counter, histogram) = metrics::with_local_recorder(&recorder, || {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_bound_idle_series_make_room() {
+    fn idle_series_free_capacity_at_the_bound() {
         let exporter = Exporter::new(3, IDLE);
         let recorder = exporter.recorder();
         metrics::with_local_recorder(&recorder, || {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upkeep_does_not_bring_a_dropped_histogram_back() {
+    fn an_upkeep_does_not_recreate_a_dropped_histogram() {
         let exporter = Exporter::new(1000, Duration::from_millis(1));
         let recorder = exporter.recorder();
         let is_done = AtomicBool::new(false);

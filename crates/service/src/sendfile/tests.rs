@@ -17,12 +17,12 @@ use crate::server::{self, Listen, Running};
 /// Larger than any socket's buffer, and no multiple of anything.
 const SIZE: usize = 20_000_003;
 
-struct Content {
+struct TestFile {
     file: tempfile::NamedTempFile,
     bytes: Vec<u8>,
 }
 
-impl Content {
+impl TestFile {
     fn new() -> Self {
         let bytes: Vec<u8> = (0..SIZE)
             .map(|n| u8::try_from(n % 251).unwrap() ^ u8::try_from(n / 65_536 % 256).unwrap())
@@ -67,8 +67,8 @@ fn body(answer: &[u8]) -> &[u8] {
 }
 
 #[tokio::test]
-async fn any_part_comes_whole() {
-    let content = Content::new();
+async fn any_range_is_sent_whole() {
+    let content = TestFile::new();
     let (_running, address) = content.serve().await;
     for (first, length) in [
         (0, SIZE),
@@ -89,8 +89,8 @@ async fn any_part_comes_whole() {
 }
 
 #[tokio::test]
-async fn what_is_only_on_the_disk_comes_too() {
-    let content = Content::new();
+async fn uncached_content_is_sent() {
+    let content = TestFile::new();
     content.file.as_file().sync_all().unwrap();
     rustix::fs::fadvise(&content.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     let (_running, address) = content.serve().await;
@@ -101,8 +101,8 @@ async fn what_is_only_on_the_disk_comes_too() {
 }
 
 #[tokio::test]
-async fn several_answers_on_one_connection_stay_apart() {
-    let content = Content::new();
+async fn several_responses_share_a_connection() {
+    let content = TestFile::new();
     let (_running, address) = content.serve().await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = |n: usize, connection: &str| {
@@ -124,10 +124,10 @@ async fn several_answers_on_one_connection_stay_apart() {
     assert!(rest.is_empty());
 }
 
-/// Also the proof that nobody reads the mapping: that would end the process.
+/// Also proves that the mapping is never read: that would end the process.
 #[tokio::test]
 async fn a_file_that_became_shorter_ends_the_connection() {
-    let content = Content::new();
+    let content = TestFile::new();
     let (_running, address) = content.serve().await;
     let mut stream = ask(address, &format!("/0/{SIZE}")).await;
     let mut first = [0; 1000];
@@ -144,8 +144,8 @@ async fn a_file_that_became_shorter_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_leaves_no_part_behind() {
-    let content = Content::new();
+async fn a_closed_connection_frees_its_mapping() {
+    let content = TestFile::new();
     let (_running, address) = content.serve().await;
     let file = content.file.path().to_str().unwrap().to_owned();
     let is_mapped = || {

@@ -1,4 +1,4 @@
-//! Addresses of clients: the peer of a connection, or what a trusted proxy reports.
+//! Addresses of clients: the peer of a connection, or the address that a trusted proxy reports.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
@@ -8,17 +8,18 @@ use ipnet::IpNet;
 
 use crate::settings::Setting;
 
-/// Units: bits. Sites get at least a /64 each, so single IPv6 addresses bound nobody. Source: RFC 6177.
+/// Prefix that counts as one client. Units: bits. A site gets at least a /64, so a limit per address would not hold.
+/// Source: RFC 6177.
 const IPV6_PREFIX: u32 = 64;
 
-/// Header in which proxies report the addresses before them, the nearest last.
+/// Header in which proxies report client addresses, the nearest last.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Networks in CIDR notation; a single address is a network of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Networks(Vec<IpNet>);
+pub struct IpNetworks(Vec<IpNet>);
 
-impl Networks {
+impl IpNetworks {
     /// Whether one of them contains `address`.
     pub fn contain(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -26,7 +27,7 @@ impl Networks {
     }
 }
 
-impl Setting for Networks {
+impl Setting for IpNetworks {
     const EXPECTED: &'static str = "networks separated by commas, as in 10.0.0.0/8,fd00::/8";
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -43,7 +44,7 @@ impl Setting for Networks {
 /// The client of a request; an extension of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// Address of the client: the peer, or what a trusted proxy reports.
+    /// Address of the client: the peer, or the one that a trusted proxy reports.
     pub ip: IpAddr,
     /// Whether the peer of the connection is a trusted proxy.
     pub is_forwarded: bool,
@@ -52,7 +53,7 @@ pub struct ClientAddress {
 impl ClientAddress {
     /// The client behind `peer`. Of the addresses that proxies report, the last that is no trusted proxy counts:
     /// everything before it may be forged.
-    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &Networks) -> Self {
+    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &IpNetworks) -> Self {
         let peer = peer.to_canonical();
         if !trusted.contain(peer) {
             return Self {
@@ -90,7 +91,7 @@ fn reported_address(text: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-/// Addresses that share a bound.
+/// Addresses that share a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClientKey(IpAddr);
 
@@ -116,7 +117,7 @@ mod tests {
         for line in lines {
             headers.append(X_FORWARDED_FOR, HeaderValue::from_static(line));
         }
-        let trusted = Networks::parse(trusted).unwrap();
+        let trusted = IpNetworks::parse(trusted).unwrap();
         let client = ClientAddress::of(peer.parse().unwrap(), &headers, &trusted);
         assert_eq!(client.is_forwarded, trusted.contain(peer.parse().unwrap()));
         client.ip.to_string()
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn other_texts_are_no_networks() {
         for text in ["10.0.0.0/33", "proxy", "10.0.0.0/8 fd00::/8"] {
-            assert!(Networks::parse(text).is_err(), "{text}");
+            assert!(IpNetworks::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Connections as the server admits them: counted, and closed when their clients take no bytes of an answer, or when
-//! others need their place.
+//! Admission of connections: counted, and closed when their clients stall or when they are evicted.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -12,45 +11,45 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::clients::Networks;
+use super::clients::IpNetworks;
 use super::connections::{Connection, Connections};
-use super::patience::Patience;
+use super::deadline::DeadlineTimer;
 use super::refusals;
 
-/// Admits connections within their quota, before anything is read or negotiated.
+/// Admits connections within their limits, before anything is read or negotiated.
 #[derive(Debug, Clone)]
 pub(super) struct AdmittingAcceptor<A> {
     inner: A,
-    admission: Admission,
+    admission: ConnectionAdmission,
 }
 
-/// Who is admitted, and for how long a client may stall.
+/// Limits of connections, and the write timeout of a stalled client.
 #[derive(Debug, Clone)]
-pub(super) struct Admission {
+pub(super) struct ConnectionAdmission {
     pub(super) connections: Connections,
-    /// Exempt from the bound of a client: the clients of many connect through them.
-    pub(super) trusted: Networks,
+    /// Proxies that are exempt from the limit per client: many clients connect through them.
+    pub(super) trusted: IpNetworks,
     pub(super) write_timeout: Duration,
 }
 
 /// An admitted connection.
 #[derive(Debug)]
-pub(super) struct Admitted<I> {
+pub(super) struct AdmittedStream<I> {
     stream: I,
     write_timeout: Duration,
-    patience: Patience,
-    /// Since when the client has taken no byte, while there are some for it.
+    timer: DeadlineTimer,
+    /// Start of the stall, while the client reads none of the bytes for it.
     stalled_since: Option<Instant>,
     connection: Connection,
 }
 
 impl<A> AdmittingAcceptor<A> {
-    pub(super) fn new(inner: A, admission: Admission) -> Self {
+    pub(super) fn new(inner: A, admission: ConnectionAdmission) -> Self {
         Self { inner, admission }
     }
 }
 
-impl Admission {
+impl ConnectionAdmission {
     fn admit(&self, peer: SocketAddr) -> io::Result<Connection> {
         let peer = peer.ip();
         let client = (!self.trusted.contain(peer)).then(|| peer.into());
@@ -66,7 +65,7 @@ where
     A: Accept<TcpStream, S>,
     A::Future: Send + 'static,
 {
-    type Stream = Admitted<A::Stream>;
+    type Stream = AdmittedStream<A::Stream>;
     type Service = A::Service;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
@@ -79,16 +78,16 @@ where
         let write_timeout = self.admission.write_timeout;
         let accepting = self.inner.accept(stream, service);
         Box::pin(async move {
-            // A handshake that takes its time holds a place, too.
+            // A slow handshake may be evicted, too.
             let evicted = std::future::poll_fn(|cx| connection.poll_evicted(cx));
             let (stream, service) = tokio::select! {
                 accepted = accepting => accepted?,
-                () = evicted => return Err(gave_way()),
+                () = evicted => return Err(eviction()),
             };
-            let admitted = Admitted {
+            let admitted = AdmittedStream {
                 stream,
                 write_timeout,
-                patience: Patience::default(),
+                timer: DeadlineTimer::default(),
                 stalled_since: None,
                 connection,
             };
@@ -97,14 +96,14 @@ where
     }
 }
 
-/// The error of a connection whose place another client has taken.
-fn gave_way() -> io::Error {
+/// Counts an eviction; the error of its connection.
+fn eviction() -> io::Error {
     refusals::evicted();
     io::ErrorKind::ConnectionAborted.into()
 }
 
-impl<I> Admitted<I> {
-    /// `polled`, or an error when the client has stalled for too long.
+impl<I> AdmittedStream<I> {
+    /// `polled`, or an error after the write timeout.
     fn poll_stall<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -112,15 +111,15 @@ impl<I> Admitted<I> {
     ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled_since = None;
-            self.connection.is_active();
+            self.connection.touch();
             return polled;
         }
         if self.connection.poll_evicted(cx).is_ready() {
-            return Poll::Ready(Err(gave_way()));
+            return Poll::Ready(Err(eviction()));
         }
         let since = *self.stalled_since.get_or_insert_with(Instant::now);
         let deadline = since + self.write_timeout;
-        if self.patience.poll_until(cx, deadline).is_pending() {
+        if self.timer.poll_until(cx, deadline).is_pending() {
             return Poll::Pending;
         }
         refusals::stalled();
@@ -128,7 +127,7 @@ impl<I> Admitted<I> {
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Admitted<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for AdmittedStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -136,17 +135,17 @@ impl<I: AsyncRead + Unpin> AsyncRead for Admitted<I> {
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         if polled.is_ready() {
-            self.connection.is_active();
+            self.connection.touch();
             return polled;
         }
         match self.connection.poll_evicted(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(gave_way())),
+            Poll::Ready(()) => Poll::Ready(Err(eviction())),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Admitted<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for AdmittedStream<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -193,10 +192,10 @@ mod tests {
     async fn a_client_that_takes_no_byte_for_too_long_is_cut_off() {
         for (pause, is_cut) in [(TIMEOUT / 50, false), (TIMEOUT * 20, true)] {
             let (mut client, stream) = tokio::io::duplex(8);
-            let mut admitted = Admitted {
+            let mut admitted = AdmittedStream {
                 stream,
                 write_timeout: TIMEOUT,
-                patience: Patience::default(),
+                timer: DeadlineTimer::default(),
                 stalled_since: None,
                 connection: Connections::new(0, 0).open(None).unwrap(),
             };

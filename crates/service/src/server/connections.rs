@@ -1,7 +1,7 @@
-//! Open connections of a server, bounded per client and in all.
+//! Open connections of a server, limited per client and in all.
 //!
-//! A newcomer beyond the bound of all takes the place of the connection that has been quiet for the longest, of the client
-//! that has the most: slow clients from many addresses cannot keep the others out.
+//! A new connection beyond the total limit evicts the one that has been idle for the longest, of the client with the
+//! most connections: slow clients from many addresses cannot keep the others out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,35 +16,35 @@ use super::quota::Exceeded;
 
 /// The connections of a server; shared by its clones.
 #[derive(Debug, Clone)]
-pub(super) struct Connections(Arc<Inner>);
+pub(super) struct Connections(Arc<ConnectionTable>);
 
 #[derive(Debug)]
-struct Inner {
+struct ConnectionTable {
     /// 0: no limit.
     max: usize,
     /// 0: no limit.
     max_per_client: usize,
     since: Instant,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     total: usize,
     /// Only clients that have a connection: the table is never longer than the total.
     by_client: HashMap<ClientKey, Vec<Arc<Activity>>>,
 }
 
-/// What is known of one connection.
+/// Activity of one connection.
 #[derive(Debug)]
 struct Activity {
-    /// Units: milliseconds since the server's start. When bytes were last read or written.
+    /// Last read or write. Units: milliseconds since the server's start.
     last_ms: AtomicU64,
     is_evicted: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// An open connection; its place is free when this is dropped.
+/// An open connection; dropping it releases its permit.
 #[derive(Debug)]
 pub(super) struct Connection {
     connections: Connections,
@@ -56,7 +56,7 @@ pub(super) struct Connection {
 impl Connections {
     /// At most `max` connections in all and `max_per_client` of each client; 0: no limit.
     pub(super) fn new(max: usize, max_per_client: usize) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ConnectionTable {
             max,
             max_per_client,
             since: Instant::now(),
@@ -64,10 +64,9 @@ impl Connections {
         }))
     }
 
-    /// One more for `client`.
+    /// Opens a connection of `client`.
     ///
-    /// Errors: the bound that is reached. That of all is an error only for a client that has no fewer connections than
-    /// any other.
+    /// Errors: the limit that is reached; the total one only for a client that has no fewer connections than any other.
     pub(super) fn open(&self, client: Option<ClientKey>) -> Result<Connection, Exceeded> {
         let is_reached = |count: usize, max: usize| max > 0 && count >= max;
         let mut open = self.lock();
@@ -100,13 +99,13 @@ impl Connections {
         u64::try_from(self.0.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    /// Frees a place for a client with `own` connections; whether another client has more.
+impl OpenConnections {
+    /// Evicts a connection for a client that has `own` ones; false when no other client has more.
     fn evict(&mut self, own: usize) -> bool {
         let most = self.by_client.values().map(Vec::len).max().unwrap_or(0);
         if most <= own {
@@ -120,7 +119,7 @@ impl Open {
             return false;
         };
         let activity = Arc::clone(activity);
-        // Its place is free at once; the connection ends as soon as its task runs.
+        // Its permit is released at once; the connection ends as soon as its task runs.
         self.close(client, &activity);
         activity.is_evicted.store(true, Ordering::Release);
         activity.waker.wake();
@@ -131,10 +130,10 @@ impl Open {
         let Some(its) = self.by_client.get_mut(&client) else {
             return;
         };
-        let Some(place) = its.iter().position(|one| Arc::ptr_eq(one, activity)) else {
+        let Some(index) = its.iter().position(|one| Arc::ptr_eq(one, activity)) else {
             return;
         };
-        its.swap_remove(place);
+        its.swap_remove(index);
         if its.is_empty() {
             self.by_client.remove(&client);
         }
@@ -143,15 +142,15 @@ impl Open {
 }
 
 impl Connection {
-    /// Bytes were read or written.
-    pub(super) fn is_active(&self) {
+    /// Records that bytes were read or written.
+    pub(super) fn touch(&self) {
         let now = self.connections.now_ms();
         self.activity.last_ms.store(now, Ordering::Relaxed);
     }
 
-    /// Ready once another client has taken its place; wakes the task then.
+    /// Ready once it is evicted; wakes the task then.
     pub(super) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // Before the look: an eviction in between wakes the new waker.
+        // Before the check: an eviction in between wakes the new waker.
         self.activity.waker.register(cx.waker());
         if self.activity.is_evicted.load(Ordering::Acquire) {
             return Poll::Ready(());
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_with_the_most_loses_its_quietest() {
+    fn the_idlest_connection_of_the_heaviest_client_is_evicted() {
         let connections = Connections::new(4, 3);
         let heavy = [(); 3].map(|()| connections.open(Some(client(1))).unwrap());
         assert_eq!(
@@ -205,7 +204,7 @@ mod tests {
         let _newcomer = connections.open(Some(client(3))).unwrap();
         assert_eq!(heavy.each_ref().map(is_evicted), [false, true, false]);
         assert!(!is_evicted(&light));
-        // Now two, one and one: whoever has as many as the heaviest is refused.
+        // Now two, one and one: a client with as many as the heaviest is refused.
         assert_eq!(
             connections.open(Some(client(1))).unwrap_err(),
             Exceeded::Total

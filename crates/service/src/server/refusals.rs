@@ -1,4 +1,4 @@
-//! Answers to clients beyond a bound, and their counter.
+//! Responses to clients beyond a limit, and their counter.
 
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use super::quota::Exceeded;
 
 /// Connections and requests that were refused or cut off, by reason.
 const REFUSED: &str = "atoll_http_refused_total";
-/// Units: seconds. When a client with too many requests should try again.
+/// `Retry-After` of a client with too many requests. Units: seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 fn count(reason: &'static str) {
@@ -19,7 +19,7 @@ pub(super) fn describe() {
     metrics::describe_counter!(REFUSED, "Connections and requests refused or cut off");
 }
 
-/// A connection beyond a bound is closed without an answer.
+/// Counts a connection beyond a limit, which is closed without a response.
 pub(super) fn connection(exceeded: Exceeded) {
     count(match exceeded {
         Exceeded::Total => "connections",
@@ -27,17 +27,17 @@ pub(super) fn connection(exceeded: Exceeded) {
     });
 }
 
-/// A connection is closed because a client with fewer needs its place.
+/// Counts a connection that is evicted for a client with fewer.
 pub(super) fn evicted() {
     count("evicted");
 }
 
-/// The connection of a client that takes no bytes is closed.
+/// Counts the connection of a stalled client, which is closed.
 pub(super) fn stalled() {
     count("stalled");
 }
 
-/// A client has too many requests in flight.
+/// 429: too many requests of a client in flight.
 pub(super) fn too_many_requests() -> Response {
     count("requests of a client");
     let text = "too many requests of this client address are in flight: retry when some have ended";
@@ -45,22 +45,22 @@ pub(super) fn too_many_requests() -> Response {
     answer(StatusCode::TOO_MANY_REQUESTS, text, retry)
 }
 
-/// A request body came too slowly; what is left of it cannot be told from a next request.
+/// 408: a request body came too slowly. Closes the connection: its rest would be read as the next request.
 pub(super) fn slow_body() -> Response {
     count("slow body");
-    let text = "the request body was not sent in time";
+    let text = "the request body was not sent before the timeout";
     let close = (header::CONNECTION, HeaderValue::from_static("close"));
     answer(StatusCode::REQUEST_TIMEOUT, text, close)
 }
 
-/// The request names no host, several, or one that is not served here.
+/// Refuses a request without a host, with several, or with one that is not served here.
 pub(super) fn host(status: StatusCode, text: &str) -> Response {
     count("host");
     let close = (header::CONNECTION, HeaderValue::from_static("close"));
     answer(status, text, close)
 }
 
-/// An error in the shape that the API's own gateway layers use.
+/// An error body in the shape of the API's gateway layers.
 fn answer(status: StatusCode, message: &str, extra: (HeaderName, HeaderValue)) -> Response {
     let body = serde_json::json!({ "code": status.as_u16(), "message": message });
     (status, [extra], axum::Json(body)).into_response()

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::MAX_BUFFER;
-use super::clients::Networks;
+use super::clients::IpNetworks;
 use crate::limits::{Bound, Limit};
 use crate::metrics::MAX_SERIES;
 use crate::settings::CommaList;
@@ -29,7 +29,7 @@ crate::settings! {
         /// How long a client may take none of the bytes of an answer; beyond it, the connection is closed.
         write_timeout: Duration = "2m",
         /// Networks, as in `10.0.0.0/8,fd00::/8`, of proxies whose X-Forwarded-For is believed.
-        trusted_proxies: Networks = "",
+        trusted_proxies: IpNetworks = "",
         /// Host names that requests may name. Listeners on a loopback address accept loopback names and addresses, and these; other listeners accept every name if this is empty, else IP addresses and these.
         allowed_hosts: CommaList = "",
         /// Address and port of a listener for the metrics, as in `127.0.0.1:9464`. Empty: none.

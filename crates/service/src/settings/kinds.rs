@@ -13,17 +13,17 @@ pub type Secret = secrecy::SecretString;
 
 /// A kind of value that can be read from a variable's text.
 pub trait Setting: Sized {
-    /// What the text has to be, for messages and the reference.
+    /// Expected format, for messages and the reference.
     const EXPECTED: &'static str;
     /// Whether the text must never be shown.
     const SECRET: bool = false;
     /// How the value may be spread over several variables.
     const SHAPE: Shape = Shape::Whole;
 
-    /// Reads the text; the error says what is wrong with it, without repeating it.
+    /// Parses the text; the error gives the reason, without repeating the text.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Reads the parts by what stands after `<NAME>_` in theirs, in lower case: only of what has [`Shape::Parts`].
+    /// Parses the parts, by the rest of their names after `<NAME>_`, in lower case: only of [`Shape::Parts`].
     fn parse_parts(_parts: &BTreeMap<&str, &str>) -> Result<Self, String> {
         Self::parse("")
     }

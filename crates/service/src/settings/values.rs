@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use config::{Config, ConfigError, Environment, Map, Source};
 
 use super::kinds::{Setting, Shape};
-use super::problems::{Problem, Problems};
+use super::problem::{Problem, Problems};
 
 /// Units: characters. Longer values are not repeated in messages.
 const SHOWN_VALUE: usize = 60;
-/// Stands behind the credentials in a URL: values that have it are not repeated either.
+/// Separator after the credentials in a URL: values with it are not repeated either.
 const AFTER_CREDENTIALS: char = '@';
 
 /// The texts that variables have, by lower-case name.
@@ -21,7 +21,7 @@ pub struct Values(BTreeMap<String, Value>);
 #[derive(Debug, Clone)]
 struct Value {
     text: String,
-    /// Where it stands, when that is not the variable.
+    /// Origin, when that is not the variable, as in `config.yml, line 7`.
     place: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Values {
         self.0.get(name).map(|value| value.text.as_str())
     }
 
-    /// Where the text of `name` stands, when that is not the variable.
+    /// Origin of the text of `name`, when that is not the variable.
     pub fn place(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.place.as_deref()
     }
@@ -66,7 +66,7 @@ impl Values {
             .take_while(move |name| name.starts_with(prefix))
     }
 
-    /// Gives `name` a text that stands at `place`, unless it has one.
+    /// Sets the text of `name`, which comes from `place`, unless it has one.
     pub fn set_below(&mut self, name: &str, text: &str, place: &str) {
         self.0.entry(name.to_owned()).or_insert_with(|| Value {
             text: text.to_owned(),
@@ -84,13 +84,13 @@ impl Values {
         values
     }
 
-    /// Gives `name` a text that wins over what it had.
+    /// Overrides the text of `name`.
     pub fn set(&mut self, name: &str, text: &str) {
         let (text, place) = (text.to_owned(), None);
         self.0.insert(name.to_owned(), Value { text, place });
     }
 
-    /// Takes the text of `name` away.
+    /// Removes the text of `name`.
     pub fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name).map(|value| value.text)
     }
@@ -119,16 +119,16 @@ impl Values {
             None => return Ok(None),
         };
         parsed.map(Some).map_err(|reason| {
-            let mut told = String::new();
+            let mut message = String::new();
             if let Some(place) = self.place(field) {
-                told.extend([place, ": "]);
+                message.extend([place, ": "]);
             }
             if let Some(text) = text.filter(|_| !T::SECRET) {
-                told += &shown(&text);
+                message += &shown(&text);
             }
             let expected = T::EXPECTED;
-            let told = format!("{told}{reason} (expected: {expected})");
-            Problem::new(field.to_uppercase(), told)
+            let message = format!("{message}{reason} (expected: {expected})");
+            Problem::new(field.to_uppercase(), message)
         })
     }
 
@@ -156,7 +156,7 @@ impl Values {
         }
     }
 
-    /// What stands below `field`, without what is empty.
+    /// Texts of the variables below `field` that are not empty.
     fn parts(&self, field: &str) -> BTreeMap<&str, &str> {
         let prefix = format!("{field}_");
         self.0
@@ -175,7 +175,7 @@ impl FromIterator<(String, String)> for Values {
     }
 }
 
-/// `text` before what is wrong with it, or nothing when it is long or may hold credentials.
+/// `text` as a prefix of an error, or nothing when it is long or may hold credentials.
 pub fn shown(text: &str) -> String {
     if text.contains(AFTER_CREDENTIALS) || text.chars().count() > SHOWN_VALUE {
         String::new()
@@ -227,7 +227,7 @@ pub fn env_lines(text: &str) -> Result<Vec<(&str, &str)>, usize> {
         .collect()
 }
 
-/// What is wrong with line `number` of `path`.
+/// Error about line `number` of `path`.
 pub fn not_a_line(path: &Path, number: usize) -> String {
     format!("{}, line {number}: expected NAME=value", path.display())
 }

@@ -1,4 +1,4 @@
-//! What clients have to show, in the four degrees that Go's servers know.
+//! Client certificates, in the four modes of Go's `tls.ClientAuthType`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureS
 
 use crate::settings::Setting;
 
-/// Whose certificates clients may show, and whether they must.
+/// Verification of client certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients {
     /// PEM files with the authorities' certificates.
     pub authorities: Vec<PathBuf>,
-    /// What is asked for.
+    /// Mode of verification.
     pub demand: Demand,
 }
 
-/// What clients are asked for.
+/// Mode of verification. Source: Go, `crypto/tls`, `ClientAuthType`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Demand {
-    /// A certificate, whoever issued it, or none.
+    /// A certificate of any issuer, or none.
     Request,
-    /// A certificate, whoever issued it.
+    /// A certificate of any issuer.
     RequireAny,
     /// A certificate of an authority, or none.
     VerifyIfGiven,
@@ -61,7 +61,7 @@ impl Setting for Demand {
     }
 }
 
-/// Looks at what clients show. That they have the key is always proved.
+/// Verifies client certificates. Possession of the key is always proved.
 #[derive(Debug)]
 pub(super) struct Verifier {
     demand: Demand,

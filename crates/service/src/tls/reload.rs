@@ -1,4 +1,4 @@
-//! What is served follows the files: those that cannot be used leave the old ones in force.
+//! Certificate reload: changed files are served at once, unusable ones leave the old certificate in force.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::clients::Verifier;
-use super::{Config, Files, Version, suites};
+use super::{CertificateFiles, TlsConfig, TlsVersion, suites};
 use crate::Error;
 
-/// Loads what `config` names and keeps what is served equal to it until `shutdown`.
+/// Loads the files of `config` and reloads them when they change, until `shutdown`.
 pub(crate) async fn reloading(
-    config: Config,
+    config: TlsConfig,
     speaks_http2: bool,
     shutdown: CancellationToken,
 ) -> Result<RustlsConfig, Error> {
-    let Files { cert, key } = &config.files;
+    let CertificateFiles { cert, key } = &config.files;
     let doing = format!(
         "loading certificate {} and key {}",
         cert.display(),
         key.display()
     );
     // Contents are compared, not times: files that are copied or mounted may bring old ones.
-    let mut seen = Texts::read(&config).await;
+    let mut seen = CertificateContents::read(&config).await;
     let served = seen
         .as_ref()
         .map_err(String::clone)
-        .and_then(|texts| texts.load(&config, speaks_http2))
+        .and_then(|contents| contents.load(&config, speaks_http2))
         .map_err(|reason| Error::new(doing, reason))?;
     let served = RustlsConfig::from_config(served);
     let serving = served.clone();
@@ -43,7 +43,7 @@ pub(crate) async fn reloading(
             .await
             .is_some()
         {
-            let found = Texts::read(&config).await;
+            let found = CertificateContents::read(&config).await;
             if found == seen {
                 continue;
             }
@@ -51,13 +51,13 @@ pub(crate) async fn reloading(
             match found
                 .as_ref()
                 .map_err(String::clone)
-                .and_then(|texts| texts.load(&config, speaks_http2))
+                .and_then(|contents| contents.load(&config, speaks_http2))
             {
                 Ok(new) => {
                     serving.reload_from_config(new);
                     tracing::info!(%cert, "certificate reloaded");
                 }
-                // Half-written pairs are ordinary. Told once for each change.
+                // Half-written pairs are ordinary. Logged once for each change.
                 Err(reason) => {
                     tracing::warn!(%cert, reason, "certificate not reloaded, the old one stays in force");
                 }
@@ -68,28 +68,28 @@ pub(crate) async fn reloading(
     Ok(served)
 }
 
-/// What a client shows that has the server's own certificate.
+/// Client identity with the server's own certificate.
 ///
 /// Errors: files that cannot be read, or do not belong together.
-pub(crate) async fn own_identity(files: &Files) -> Result<Arc<SingleCertAndKey>, Error> {
-    let config = Config::from(files.clone());
-    let own = Texts::read(&config)
+pub(crate) async fn own_identity(files: &CertificateFiles) -> Result<Arc<SingleCertAndKey>, Error> {
+    let config = TlsConfig::from(files.clone());
+    let own = CertificateContents::read(&config)
         .await
-        .and_then(|texts| texts.certified_key(&config, &ring::default_provider()))
+        .and_then(|contents| contents.certified_key(&config, &ring::default_provider()))
         .map_err(|reason| Error::new("loading the certificate", reason))?;
     Ok(Arc::new(SingleCertAndKey::from(own)))
 }
 
-/// What the files hold.
+/// Contents of the files of a configuration.
 #[derive(PartialEq, Eq)]
-struct Texts {
+struct CertificateContents {
     cert: Vec<u8>,
     key: Vec<u8>,
     authorities: Vec<Vec<u8>>,
 }
 
-impl Texts {
-    async fn read(config: &Config) -> Result<Self, String> {
+impl CertificateContents {
+    async fn read(config: &TlsConfig) -> Result<Self, String> {
         let mut authorities = Vec::new();
         for path in authority_paths(config) {
             authorities.push(content(path).await?);
@@ -101,12 +101,12 @@ impl Texts {
         })
     }
 
-    fn load(&self, config: &Config, speaks_http2: bool) -> Result<Arc<ServerConfig>, String> {
+    fn load(&self, config: &TlsConfig, speaks_http2: bool) -> Result<Arc<ServerConfig>, String> {
         let provider = Arc::new(suites::provider(&config.suites));
         let own = self.certified_key(config, &provider)?;
         let versions: &[&SupportedProtocolVersion] = match config.minimum {
-            Version::Tls12 => &[&TLS13, &TLS12],
-            Version::Tls13 => &[&TLS13],
+            TlsVersion::Tls12 => &[&TLS13, &TLS12],
+            TlsVersion::Tls13 => &[&TLS13],
         };
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
@@ -133,17 +133,17 @@ impl Texts {
     /// Never without a certificate.
     fn certified_key(
         &self,
-        config: &Config,
+        config: &TlsConfig,
         provider: &CryptoProvider,
     ) -> Result<CertifiedKey, String> {
-        let Files { cert, key } = &config.files;
+        let CertificateFiles { cert, key } = &config.files;
         let chain = certificates(cert, &self.cert)?;
         let private = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|e| format!("{}: {e}", key.display()))?;
         CertifiedKey::from_der(chain, private, provider).map_err(|e| e.to_string())
     }
 
-    fn roots(&self, config: &Config) -> Result<RootCertStore, String> {
+    fn roots(&self, config: &TlsConfig) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
         for (path, text) in authority_paths(config).iter().zip(&self.authorities) {
             for authority in certificates(path, text)? {
@@ -156,7 +156,7 @@ impl Texts {
     }
 }
 
-fn authority_paths(config: &Config) -> &[PathBuf] {
+fn authority_paths(config: &TlsConfig) -> &[PathBuf] {
     config
         .clients
         .as_ref()
@@ -192,7 +192,7 @@ mod tests {
     use crate::server::{self, Listen, Running};
     use crate::tls::{Clients, Demand, Pem, self_signed};
 
-    /// What was logged.
+    /// Captured log.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -234,14 +234,14 @@ mod tests {
         self_signed(&["127.0.0.1".to_owned()]).unwrap()
     }
 
-    fn config(dir: &Path) -> Config {
-        let files = Files {
+    fn config(dir: &Path) -> TlsConfig {
+        let files = CertificateFiles {
             cert: dir.join("cert"),
             key: dir.join("key"),
         };
-        Config {
+        TlsConfig {
             reload_interval: Duration::from_millis(20),
-            ..Config::from(files)
+            ..TlsConfig::from(files)
         }
     }
 
@@ -250,14 +250,14 @@ mod tests {
         std::fs::write(dir.join("key"), &pem.key).unwrap();
     }
 
-    /// At once: a file that is half written would be told as well.
+    /// Atomic: a file that is half written would be logged as well.
     fn replace(path: &Path, text: &str) {
         let part = path.with_extension("part");
         std::fs::write(&part, text).unwrap();
         std::fs::rename(part, path).unwrap();
     }
 
-    async fn start(config: Config) -> Result<(Running, SocketAddr), Error> {
+    async fn start(config: TlsConfig) -> Result<(Running, SocketAddr), Error> {
         let listen = Listen::new("127.0.0.1:0".parse().unwrap(), Some(config));
         let router = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
         let running = server::start(vec![listen], router, CancellationToken::new()).await?;
@@ -283,7 +283,7 @@ mod tests {
         let (_running, address) = start(config(dir.path())).await.unwrap();
         assert!(serves(address, &old).await && !serves(address, &new).await);
 
-        // Garbage, nothing, the other half: each is told once, and changes nothing.
+        // Garbage, no file, a pair that does not match: each is logged once, and the old pair stays.
         let (cert, key) = (dir.path().join("cert"), dir.path().join("key"));
         replace(&cert, "garbage");
         log.until("not reloaded", 1).await;
@@ -317,10 +317,10 @@ mod tests {
             authorities: vec![dir.path().join("key")],
             demand: Demand::Request,
         });
-        let told = start(no_authority).await.unwrap_err().to_string();
-        assert!(told.contains("no certificate in it"), "{told}");
+        let error = start(no_authority).await.unwrap_err().to_string();
+        assert!(error.contains("no certificate in it"), "{error}");
         std::fs::write(dir.path().join("key"), pem().key).unwrap();
-        let told = start(config(dir.path())).await.unwrap_err().to_string();
-        assert!(told.contains("loading certificate"), "{told}");
+        let error = start(config(dir.path())).await.unwrap_err().to_string();
+        assert!(error.contains("loading certificate"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::Router;
 use axum::routing::get;
-use service::server::{HttpSettings, Networks};
+use service::server::{HttpSettings, IpNetworks};
 use service::settings::Setting as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -29,7 +29,7 @@ async fn kept(server: &Server, client: IpAddr) -> Option<TcpStream> {
 
 // limit: connections of a client
 #[tokio::test]
-async fn a_client_gets_so_many_connections_and_no_more() {
+async fn connections_of_a_client_are_limited() {
     let server = here(HttpSettings {
         max_connections_per_client: 3,
         ..HttpSettings::default()
@@ -47,7 +47,7 @@ async fn a_client_gets_so_many_connections_and_no_more() {
 
 // limit: connections
 #[tokio::test]
-async fn all_clients_get_so_many_connections_and_no_more() {
+async fn connections_are_limited_in_all() {
     let server = here(HttpSettings {
         max_connections: 4,
         ..HttpSettings::default()
@@ -59,7 +59,7 @@ async fn all_clients_get_so_many_connections_and_no_more() {
     }
     let mut light = kept(&server, client(2)).await.unwrap();
     assert!(kept(&server, client(1)).await.is_none());
-    // A client with fewer takes the place of the one that has been quiet for the longest.
+    // A client with fewer evicts the one that has been idle for the longest.
     let _newcomer = kept(&server, client(3)).await.unwrap();
     let evicted = soon(heavy.remove(0).read(&mut [0])).await;
     assert!(matches!(evicted, Ok(0) | Err(_)), "{evicted:?}");
@@ -71,10 +71,10 @@ async fn all_clients_get_so_many_connections_and_no_more() {
 }
 
 #[tokio::test]
-async fn trusted_proxies_connect_for_many() {
+async fn trusted_proxies_are_exempt_from_the_limit_per_client() {
     let server = here(HttpSettings {
         max_connections_per_client: 1,
-        trusted_proxies: Networks::parse("127.0.1.9").unwrap(),
+        trusted_proxies: IpNetworks::parse("127.0.1.9").unwrap(),
         ..HttpSettings::default()
     })
     .await;

@@ -1,4 +1,4 @@
-//! Servers under clients that ask for too much, too slowly, or for somebody else.
+//! Limits of servers: greedy clients, slow clients, foreign hosts.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Metrics under clients that choose their own words.
+//! Metrics under clients that send arbitrary methods.
 
 use axum::Router;
 use axum::routing::get;
@@ -54,7 +54,7 @@ async fn methods_of_clients_take_no_memory_and_no_series() {
     assert!(methods.clone().all(|line| line.contains("OTHER")), "{text}");
     assert!((1..50).contains(&count), "{count} series");
     assert!(text.len() < 256 << 10, "{} bytes", text.len());
-    // Elsewhere.
+    // Not on the public port.
     let text = asks(server.address, "/metrics").await;
     assert!(text.starts_with("HTTP/1.1 404"), "{text}");
     assert!(text.contains("METRICS_ADDRESS"), "{text}");

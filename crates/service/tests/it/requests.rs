@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use service::server::{HttpSettings, Networks};
+use service::server::{HttpSettings, IpNetworks};
 use service::settings::Setting as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 
 use crate::world::{client, eventually, server, soon, status};
 
-/// Answers `/hold` when it is let go, and anything else at once.
+/// Answers `/hold` when `gate` has a permit, and anything else at once.
 fn holding(gate: &Arc<Semaphore>, held: &Arc<Semaphore>) -> Router {
     let (gate, held) = (gate.clone(), held.clone());
     let hold = async move || {
@@ -27,19 +27,19 @@ fn holding(gate: &Arc<Semaphore>, held: &Arc<Semaphore>) -> Router {
 
 // limit: requests of a client in flight
 #[tokio::test]
-async fn a_client_has_so_many_requests_in_flight_and_no_more() {
+async fn requests_in_flight_of_a_client_are_limited() {
     let (gate, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let server = server(
         holding(&gate, &held),
         HttpSettings {
             max_requests_per_client: 2,
-            trusted_proxies: Networks::parse("127.0.1.9").unwrap(),
+            trusted_proxies: IpNetworks::parse("127.0.1.9").unwrap(),
             ..HttpSettings::default()
         },
     )
     .await;
     let server = Arc::new(server);
-    // Each client has its own bound, the clients of a trusted proxy included; what others report is not believed.
+    // Each client has its own limit, also behind a trusted proxy; the reports of other peers are ignored.
     for (from, line, other) in [
         (client(1), "X-Forwarded-For: 192.0.2.7\r\n", ""),
         (

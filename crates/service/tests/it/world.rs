@@ -74,7 +74,7 @@ pub(crate) fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or_default()
 }
 
-/// Until `condition` holds.
+/// Waits until `condition` holds.
 pub(crate) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     soon(async {
         while !condition().await {
@@ -84,7 +84,7 @@ pub(crate) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-/// What `future` gives, before the test has failed.
+/// The output of `future`, before the deadline of a test.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.unwrap()
 }

@@ -1,7 +1,7 @@
-//! Which hosts a listener answers for.
+//! Allowed hosts of a listener, against DNS rebinding.
 //!
-//! A page on the web may make its own name stand for a loopback address and then ask with the browser's help (DNS
-//! rebinding). Such requests carry the page's name.
+//! A web page may resolve its own name to a loopback address and then send requests through the browser. Such requests
+//! carry the page's name.
 
 use std::net::IpAddr;
 
@@ -13,30 +13,30 @@ use http::{HeaderValue, StatusCode, Version, header};
 #[derive(Debug, Clone)]
 pub(super) struct HostRule {
     is_loopback: bool,
-    /// Lower-case names; `*.` before one stands for all below it, `*` for every name.
+    /// Lower-case names; `*.` matches all names below one, `*` every name.
     allowed: Vec<String>,
 }
 
-/// Why a request is refused.
+/// Refusal of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct HostRefusal {
     pub(super) status: StatusCode,
     pub(super) text: &'static str,
 }
 
-const MISSING: Refused = Refused {
+const MISSING: HostRefusal = HostRefusal {
     status: StatusCode::BAD_REQUEST,
     text: "the request names no host: HTTP/1.1 needs one Host header",
 };
-const TWICE: Refused = Refused {
+const TWICE: HostRefusal = HostRefusal {
     status: StatusCode::BAD_REQUEST,
     text: "the request has several Host headers",
 };
-const INVALID: Refused = Refused {
+const INVALID: HostRefusal = HostRefusal {
     status: StatusCode::BAD_REQUEST,
-    text: "the host of the request is none: give it as NAME or NAME:PORT",
+    text: "malformed Host header: give it as NAME or NAME:PORT",
 };
-const FOREIGN: Refused = Refused {
+const FOREIGN: HostRefusal = HostRefusal {
     status: StatusCode::MISDIRECTED_REQUEST,
     text: "the request is for another host: the setting ALLOWED_HOSTS names those that are served here, beside \
            loopback names on a loopback address and IP addresses on others",
@@ -54,7 +54,7 @@ impl HostRule {
     }
 
     /// Errors: no host where one is needed, several, an invalid one, or one that is not served here.
-    pub(super) fn check(&self, request: &Request) -> Result<(), Refused> {
+    pub(super) fn check(&self, request: &Request) -> Result<(), HostRefusal> {
         let mut values = request.headers().get_all(header::HOST).iter();
         let (value, second) = (values.next(), values.next());
         if second.is_some() {
@@ -102,13 +102,13 @@ fn covers(allowed: &str, host: &str) -> bool {
     }
 }
 
-fn parse(value: &HeaderValue) -> Result<String, Refused> {
+fn parse(value: &HeaderValue) -> Result<String, HostRefusal> {
     let authority = Authority::try_from(value.as_bytes()).map_err(|_| INVALID)?;
     host(&authority, authority.as_str())
 }
 
-/// The host of `text`, which is `authority` or what follows its user: in lower case, without brackets and port.
-fn host(authority: &Authority, text: &str) -> Result<String, Refused> {
+/// The host of `text`, which is `authority` without its user: in lower case, without brackets and port.
+fn host(authority: &Authority, text: &str) -> Result<String, HostRefusal> {
     let host = authority.host();
     let rest = text.strip_prefix(host).ok_or(INVALID)?;
     let has_valid_port = match rest.strip_prefix(':') {

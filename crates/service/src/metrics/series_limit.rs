@@ -16,7 +16,7 @@ use metrics::{
 
 /// Measurements of series beyond the bound.
 const DROPPED: &str = "atoll_metrics_dropped_total";
-/// Of series that handles look up; the exporter does not read it.
+/// Metadata of the series of handles; the exporter does not read it.
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 /// The epoch of the last use of a gauge.
 const FOREVER: u64 = u64::MAX;
@@ -24,47 +24,46 @@ const FOREVER: u64 = u64::MAX;
 /// The epoch of the last use of each series, by the hash of its key.
 type Uses = HashMap<u64, AtomicU64>;
 
-/// Bounds of the series of a recorder.
+/// Limits of the series of a recorder.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct SeriesLimit {
     /// Units: series.
     pub(super) max: usize,
     /// Units: sweeps, after which the inner recorder has dropped a series that was not used.
     pub(super) idle_sweeps: u64,
 }
 
-/// Passes on what belongs to the first series; measurements of further series are counted and dropped until a sweep
-/// finds idle ones.
+/// Records the first series; measurements of further ones are counted and dropped until a sweep finds idle ones.
 #[derive(Debug)]
-pub(super) struct Bounded<R>(Arc<Registry<R>>);
+pub(super) struct BoundedRecorder<R>(Arc<SeriesRegistry<R>>);
 
 #[derive(Debug)]
-struct Registry<R> {
+struct SeriesRegistry<R> {
     inner: R,
-    bounds: Bounds,
+    bounds: SeriesLimit,
     /// The inner recorder does not say which series it has. These are at least its own.
     uses: RwLock<Uses>,
     /// Units: sweeps that have begun. A clock would cost each measurement more than it.
     epoch: AtomicU64,
 }
 
-/// A counter or histogram that is looked up at each use.
-struct Handle<R> {
-    registry: Arc<Registry<R>>,
+/// A counter or histogram that is resolved at each use.
+struct SeriesHandle<R> {
+    registry: Arc<SeriesRegistry<R>>,
     key: Key,
 }
 
-impl<R> Clone for Bounded<R> {
+impl<R> Clone for BoundedRecorder<R> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<R: Recorder> Bounded<R> {
-    pub(super) fn new(inner: R, bounds: Bounds) -> Self {
+impl<R: Recorder> BoundedRecorder<R> {
+    pub(super) fn new(inner: R, bounds: SeriesLimit) -> Self {
         let text = "Measurements of series beyond the bound of series";
         inner.describe_counter(DROPPED.into(), Some(Unit::Count), text.into());
-        let registry = Registry {
+        let registry = SeriesRegistry {
             inner,
             bounds,
             uses: RwLock::default(),
@@ -74,9 +73,9 @@ impl<R: Recorder> Bounded<R> {
         Self(Arc::new(registry))
     }
 
-    /// Frees the places of series that the inner recorder has dropped; `drop_idle` makes it look for them.
+    /// Frees the capacity of series that the inner recorder has dropped; `drop_idle` makes it drop idle ones.
     pub(super) fn sweep(&self, drop_idle: impl FnOnce()) {
-        let Registry {
+        let SeriesRegistry {
             bounds,
             uses,
             epoch,
@@ -89,16 +88,16 @@ impl<R: Recorder> Bounded<R> {
         uses.retain(|_, last| last.get_mut().saturating_add(bounds.idle_sweeps) > now);
     }
 
-    fn handle(&self, key: &Key) -> Arc<Handle<R>> {
-        Arc::new(Handle {
+    fn handle(&self, key: &Key) -> Arc<SeriesHandle<R>> {
+        Arc::new(SeriesHandle {
             registry: Arc::clone(&self.0),
             key: key.to_retained(),
         })
     }
 }
 
-impl<R: Recorder> Registry<R> {
-    /// Whether the series has a place, or takes one now.
+impl<R: Recorder> SeriesRegistry<R> {
+    /// Whether the series is recorded, or is within the bound now.
     fn admits(&self, key: &Key, epoch: u64) -> bool {
         let hash = key.get_hash();
         {
@@ -141,7 +140,7 @@ impl<R: Recorder> Registry<R> {
     }
 }
 
-impl<R: Recorder> Handle<R> {
+impl<R: Recorder> SeriesHandle<R> {
     /// The recorder that has the series; `None`: beyond the bound, counted.
     fn recorder(&self) -> Option<&R> {
         let Self { registry, key } = self;
@@ -154,7 +153,7 @@ impl<R: Recorder> Handle<R> {
 }
 
 // The recorder may drop a series between a look-up and its use: one measurement, after an idle time, is lost.
-impl<R: Recorder> CounterFn for Handle<R> {
+impl<R: Recorder> CounterFn for SeriesHandle<R> {
     fn increment(&self, value: u64) {
         if let Some(recorder) = self.recorder() {
             let counter = recorder.register_counter(&self.key, &METADATA);
@@ -170,7 +169,7 @@ impl<R: Recorder> CounterFn for Handle<R> {
     }
 }
 
-impl<R: Recorder> HistogramFn for Handle<R> {
+impl<R: Recorder> HistogramFn for SeriesHandle<R> {
     fn record(&self, value: f64) {
         if let Some(recorder) = self.recorder() {
             let histogram = recorder.register_histogram(&self.key, &METADATA);
@@ -179,7 +178,7 @@ impl<R: Recorder> HistogramFn for Handle<R> {
     }
 }
 
-impl<R: Recorder + Send + Sync + 'static> Recorder for Bounded<R> {
+impl<R: Recorder + Send + Sync + 'static> Recorder for BoundedRecorder<R> {
     fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
         self.0.inner.describe_counter(key, unit, text);
     }
@@ -222,14 +221,14 @@ mod tests {
     use super::*;
     use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-    fn bounded(max: usize) -> (Bounded<PrometheusRecorder>, PrometheusHandle) {
+    fn bounded(max: usize) -> (BoundedRecorder<PrometheusRecorder>, PrometheusHandle) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let handle = recorder.handle();
-        let bounds = Bounds {
+        let bounds = SeriesLimit {
             max,
             idle_sweeps: 3,
         };
-        (Bounded::new(recorder, bounds), handle)
+        (BoundedRecorder::new(recorder, bounds), handle)
     }
 
     // limit: metric series
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_after_the_idle_sweeps() {
+    fn capacity_is_freed_after_the_idle_sweeps() {
         let (bounded, handle) = bounded(3);
         metrics::with_local_recorder(&bounded, || {
             metrics::gauge!("level").set(1.0);

@@ -1,6 +1,6 @@
-//! Request bodies that have to arrive: bounds of silence, of the average rate, and of the whole wait.
+//! Timeouts of request bodies: of silence, of the average rate, and of the whole wait.
 //!
-//! Only time in which the server waits for the client counts: a server that is slow to read cuts off nobody.
+//! Only time in which the server waits for the client counts: a slow server cuts off no client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::patience::Patience;
+use super::deadline::DeadlineTimer;
 
-/// Bounds of the time that a client takes to send a body.
+/// Timeouts of a client that sends a body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
-    /// Without a byte; also the head start before the rate counts.
+    /// Longest silence; also the head start before the rate counts.
     pub(super) idle: Duration,
-    /// Units: bytes per second; 0: any.
+    /// Minimum average rate. Units: bytes per second; 0: any.
     pub(super) min_rate: u64,
-    /// In all; zero: no limit.
+    /// Longest wait in all; zero: no limit.
     pub(super) total: Duration,
 }
 
 impl BodyLimits {
-    /// `request` with a bounded body, and whether the body has failed by a bound.
+    /// Wraps the body of `request`; the flag is set when a timeout fails it.
     pub(super) fn bound(self, request: Request) -> (Request, Option<Arc<AtomicBool>>) {
         if request.body().is_end_stream() {
             return (request, None);
@@ -39,8 +39,8 @@ impl BodyLimits {
             Body::new(TimedBody {
                 body,
                 limits: self,
-                progress: Progress::default(),
-                patience: Patience::default(),
+                progress: BodyProgress::default(),
+                timer: DeadlineTimer::default(),
                 waiting_since: None,
                 is_late: is_late.clone(),
             })
@@ -49,7 +49,7 @@ impl BodyLimits {
     }
 
     /// How much longer the client may stay silent after `progress`.
-    fn left(&self, progress: &Progress) -> Duration {
+    fn left(&self, progress: &BodyProgress) -> Duration {
         let mut left = self.idle;
         let milliseconds = progress.received.saturating_mul(1000);
         if let Some(milliseconds) = milliseconds.checked_div(self.min_rate) {
@@ -66,7 +66,7 @@ impl BodyLimits {
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct BodyProgress {
     /// Units: bytes.
     received: u64,
     /// Time in which the server waited for the client.
@@ -76,8 +76,8 @@ struct Progress {
 struct TimedBody {
     body: Body,
     limits: BodyLimits,
-    progress: Progress,
-    patience: Patience,
+    progress: BodyProgress,
+    timer: DeadlineTimer,
     waiting_since: Option<Instant>,
     is_late: Arc<AtomicBool>,
 }
@@ -102,7 +102,7 @@ impl HttpBody for TimedBody {
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let deadline = since + self.limits.left(&self.progress);
-        if self.patience.poll_until(cx, deadline).is_pending() {
+        if self.timer.poll_until(cx, deadline).is_pending() {
             return Poll::Pending;
         }
         self.is_late.store(true, Ordering::Relaxed);
@@ -131,7 +131,7 @@ mod tests {
 
     fn left(received: u64, waited_s: u64) -> u64 {
         let waited = Duration::from_secs(waited_s);
-        LIMITS.left(&Progress { received, waited }).as_secs()
+        LIMITS.left(&BodyProgress { received, waited }).as_secs()
     }
 
     // limit: silence within a request body
@@ -151,7 +151,7 @@ mod tests {
             min_rate: 0,
             ..LIMITS
         };
-        let progress = Progress {
+        let progress = BodyProgress {
             received: 1,
             waited: Duration::from_secs(500),
         };

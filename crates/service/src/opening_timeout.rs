@@ -1,7 +1,7 @@
-//! Connections whose clients have to begin in time.
+//! Timeout of the first bytes of a connection.
 //!
-//! hyper bounds how long the head of a request may take, but not how long it waits to find out which HTTP is spoken:
-//! a client that says nothing would be kept for ever.
+//! hyper bounds the time of a request head, but not its wait for the bytes that show the version of HTTP: a silent
+//! client would keep its connection for ever.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,26 +13,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Units: bytes. What tells the versions apart; no request is shorter. Source: RFC 9113, section 3.4.
+/// Length of the HTTP/2 preface; no request is shorter. Units: bytes. Source: RFC 9113 §3.4.
 const PREFACE_BYTES: usize = 24;
 
-/// Gives the clients of another acceptor some time to begin.
+/// Bounds the time until clients of another acceptor send their first bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct PromptAcceptor<A> {
+pub(crate) struct OpeningAcceptor<A> {
     inner: A,
     limit: Duration,
 }
 
-impl<A> PromptAcceptor<A> {
+impl<A> OpeningAcceptor<A> {
     pub(crate) fn new(inner: A, limit: Duration) -> Self {
         Self { inner, limit }
     }
 }
 
-/// A connection that fails unless its client begins in time.
-pub(crate) struct Prompt<I> {
+/// A connection that fails unless its first bytes come before the timeout.
+pub(crate) struct OpeningStream<I> {
     stream: I,
-    /// Nothing once the client has begun.
+    /// Absent once the first bytes are there.
     opening: Option<Opening>,
 }
 
@@ -42,12 +42,12 @@ struct Opening {
     end: Pin<Box<Sleep>>,
 }
 
-impl<A, S> Accept<TcpStream, S> for PromptAcceptor<A>
+impl<A, S> Accept<TcpStream, S> for OpeningAcceptor<A>
 where
     A: Accept<TcpStream, S>,
     A::Future: Send + 'static,
 {
-    type Stream = Prompt<A::Stream>;
+    type Stream = OpeningStream<A::Stream>;
     type Service = A::Service;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
@@ -60,12 +60,12 @@ where
                 end: Box::pin(tokio::time::sleep(limit)),
             };
             let opening = Some(opening);
-            Ok((Prompt { stream, opening }, service))
+            Ok((OpeningStream { stream, opening }, service))
         })
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Prompt<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for OpeningStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Prompt<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Prompt<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for OpeningStream<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

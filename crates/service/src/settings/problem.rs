@@ -1,4 +1,4 @@
-//! What is wrong with the settings, all of it.
+//! Errors of settings, reported together.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Problem {
     /// Upper-case name of the variable.
     pub variable: String,
-    /// What is wrong, what is expected.
+    /// Reason and expected format.
     pub reason: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every problem that was found.
+/// All problems of the settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 

@@ -1,15 +1,15 @@
-//! A timer for waits whose deadlines mostly move on before they are reached.
+//! A timer for deadlines that are mostly extended before they pass.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Wakes a task that waits, at the latest at its deadline. A later deadline costs nothing until the timer fires.
+/// Wakes a waiting task at its deadline. Extending the deadline costs nothing until the timer fires.
 #[derive(Debug, Default)]
-pub(super) struct Patience(Option<Pin<Box<Sleep>>>);
+pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
-impl Patience {
+impl DeadlineTimer {
     /// Ready at `deadline`.
     pub(super) fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self

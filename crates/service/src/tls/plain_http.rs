@@ -1,4 +1,4 @@
-//! Clients that speak plain HTTP on a port for TLS: they get a text that says so, instead of a closed connection.
+//! Plain HTTP on a port for TLS: clients get a text that says so, instead of a closed connection.
 
 use std::io;
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The first byte of a connection has to come within it, as the rest of the handshake.
+/// Timeout of the first byte of a connection.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the rest of such a request is read, so that the text is not lost by a reset of the connection.
+/// Timeout of draining the request, so that a reset of the connection does not lose the text.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Units: bytes. As much of it is read.
+/// Most bytes of the request that are drained.
 const DRAIN_LIMIT_BYTES: u64 = 64 * 1024;
 /// Source: Go, `net/http`.
 const TEXT: &str = "Client sent an HTTP request to an HTTPS server.\n";
@@ -29,7 +29,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for TlsOnlyAcceptor {
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         Box::pin(async move {
-            // Else the end of an answer may wait for the client's word on its beginning.
+            // Without it, Nagle's algorithm delays the end of a response until its start is acknowledged.
             stream.set_nodelay(true)?;
             let mut first = [0];
             let count = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await??;
@@ -67,13 +67,13 @@ mod tests {
 
     use super::*;
     use crate::server::{Listen, start};
-    use crate::tls::{Files, install_provider, self_signed};
+    use crate::tls::{CertificateFiles, install_provider, self_signed};
 
     async fn asked(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(request).await.unwrap();
         let mut answer = Vec::new();
-        // What is no HTTP may be answered by a reset.
+        // Anything but HTTP may be answered by a reset.
         stream.read_to_end(&mut answer).await.ok();
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -83,7 +83,7 @@ mod tests {
         install_provider();
         let folder = tempfile::tempdir().unwrap();
         let pem = self_signed(&["127.0.0.1".to_owned()]).unwrap();
-        let files = Files {
+        let files = CertificateFiles {
             cert: folder.path().join("cert.pem"),
             key: folder.path().join("key.pem"),
         };

@@ -1,4 +1,4 @@
-//! A plain connection that knows which of the bytes it writes are those of a file.
+//! A plain connection that sends mapped parts of files by `sendfile(2)`.
 
 use std::future::{Ready, ready};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,36 +12,36 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::Stretch;
+use super::FileRange;
 
-/// Units: bytes. What is sent at once, and read at once where the page cache does not have it.
+/// Bytes that one call sends, or reads where the page cache does not have them.
 const CHUNK_BYTES: usize = 512 * 1024;
-/// Units: bytes. What is copied at once where the kernel cannot send the file.
+/// Bytes that one call copies where the kernel cannot send the file.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// Makes each connection a [`Wire`].
+/// Makes each connection a [`SendfileStream`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WireAcceptor;
+pub(crate) struct SendfileAcceptor;
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct SendfileStream {
     stream: TcpStream,
-    /// Reads from the disk what is to be sent next, so that sending does not wait for it.
+    /// Read-ahead of the next chunk from the disk, so that sending does not block.
     reading: Option<JoinHandle<()>>,
     /// Address up to which that was done.
     is_read_until: usize,
 }
 
-impl<S> Accept<TcpStream, S> for WireAcceptor {
-    type Stream = Wire;
+impl<S> Accept<TcpStream, S> for SendfileAcceptor {
+    type Stream = SendfileStream;
     type Service = S;
-    type Future = Ready<io::Result<(Wire, S)>>;
+    type Future = Ready<io::Result<(SendfileStream, S)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        // Else the end of an answer may wait for the client's word on its beginning.
+        // Without it, Nagle's algorithm delays the end of a response until its start is acknowledged.
         let is_set = stream.set_nodelay(true);
-        let wire = Wire {
+        let wire = SendfileStream {
             stream,
             reading: None,
             is_read_until: 0,
@@ -50,7 +50,7 @@ impl<S> Accept<TcpStream, S> for WireAcceptor {
     }
 }
 
-impl Wire {
+impl SendfileStream {
     fn stream(&mut self) -> Pin<&mut TcpStream> {
         Pin::new(&mut self.stream)
     }
@@ -59,18 +59,18 @@ impl Wire {
         &mut self,
         cx: &mut Context<'_>,
         bytes: &[u8],
-        mut stretch: Stretch,
+        mut range: FileRange,
     ) -> Poll<io::Result<usize>> {
-        stretch.length = stretch.length.min(CHUNK_BYTES);
+        range.length = range.length.min(CHUNK_BYTES);
         let address = bytes.as_ptr().addr();
         let has_read = self.is_read_until.checked_sub(address);
         match has_read.filter(|length| *length > 0 && *length <= CHUNK_BYTES) {
-            Some(length) => stretch.length = stretch.length.min(length),
-            None if stretch.is_cached() => {}
+            Some(length) => range.length = range.length.min(length),
+            None if range.is_cached() => {}
             None => {
-                self.is_read_until = address + stretch.length;
-                let stretch = stretch.clone();
-                self.reading = Some(spawn_blocking(move || stretch.read()));
+                self.is_read_until = address + range.length;
+                let range = range.clone();
+                self.reading = Some(spawn_blocking(move || range.read()));
             }
         }
         if let Some(reading) = &mut self.reading {
@@ -81,18 +81,16 @@ impl Wire {
         loop {
             ready!(self.stream.poll_write_ready(cx))?;
             let sent = self.stream.try_io(Interest::WRITABLE, || {
-                let mut offset = stretch.first;
+                let mut offset = range.first;
                 let sent = rustix::fs::sendfile(
                     &self.stream,
-                    &stretch.file,
+                    &range.file,
                     Some(&mut offset),
-                    stretch.length,
+                    range.length,
                 );
                 match sent {
                     // Not every filesystem can.
-                    Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                        stretch.copy(&self.stream)
-                    }
+                    Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => range.copy(&self.stream),
                     sent => Ok(sent?),
                 }
             });
@@ -106,7 +104,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for SendfileStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -116,7 +114,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for SendfileStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -133,10 +131,10 @@ impl AsyncWrite for Wire {
         let found = bufs
             .iter()
             .enumerate()
-            .find_map(|(place, buf)| Some((place, Stretch::of(buf)?)));
+            .find_map(|(place, buf)| Some((place, FileRange::of(buf)?)));
         match found {
             None => self.stream().poll_write_vectored(cx, bufs),
-            Some((0, stretch)) => self.poll_send(cx, &bufs[0], stretch),
+            Some((0, range)) => self.poll_send(cx, &bufs[0], range),
             Some((place, _)) => self.stream().poll_write_vectored(cx, &bufs[..place]),
         }
     }
@@ -154,8 +152,8 @@ impl AsyncWrite for Wire {
     }
 }
 
-impl Stretch {
-    /// Whether sending will not wait for the disk, as far as the last byte tells. Where nobody can say, it is tried.
+impl FileRange {
+    /// Whether the last byte is in the page cache, so that sending does not block. True when unknown.
     fn is_cached(&self) -> bool {
         let last = self.first + self.length as u64 - 1;
         let mut byte = [0];

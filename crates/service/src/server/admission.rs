@@ -1,4 +1,4 @@
-//! What every request of a listener passes before its router: host, client, requests in flight, body.
+//! Admission of requests before the router: host, client address, requests in flight, body.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -13,31 +13,31 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use super::body::BodyLimits;
-use super::clients::{ClientAddress, Networks};
-use super::host::{HostRule, Refused};
+use super::body_timeout::BodyLimits;
+use super::clients::{ClientAddress, IpNetworks};
+use super::host_header::{HostRefusal, HostRule};
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
 
-/// The rules of a listener.
+/// Admission rules of a listener.
 #[derive(Debug, Clone)]
-pub(super) struct Gate(pub(super) Arc<Rules>);
+pub(super) struct RequestAdmission(pub(super) Arc<AdmissionRules>);
 
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct AdmissionRules {
     pub(super) hosts: HostRule,
-    pub(super) trusted: Networks,
+    pub(super) trusted: IpNetworks,
     pub(super) requests: ClientQuota,
     pub(super) body: BodyLimits,
 }
 
-/// Passes a request on that keeps the rules.
-pub(super) async fn pass(
-    State(Gate(rules)): State<Gate>,
+/// Middleware that admits requests by the rules.
+pub(super) async fn admit(
+    State(RequestAdmission(rules)): State<RequestAdmission>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if let Err(Refused { status, text }) = rules.hosts.check(&request) {
+    if let Err(HostRefusal { status, text }) = rules.hosts.check(&request) {
         return refusals::host(status, text);
     }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -52,24 +52,24 @@ pub(super) async fn pass(
     if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
         return refusals::slow_body();
     }
-    held(response, permit)
+    in_flight(response, permit)
 }
 
-/// An answer whose request is in flight until its body has ended.
-fn held(response: Response, permit: Permit) -> Response {
+/// Keeps the request in flight until the body of its response has ended.
+fn in_flight(response: Response, permit: Permit) -> Response {
     if response.body().is_end_stream() {
         return response;
     }
     let permit = Some(permit);
-    response.map(|body| Body::new(Held { body, permit }))
+    response.map(|body| Body::new(InFlightBody { body, permit }))
 }
 
-struct Held {
+struct InFlightBody {
     body: Body,
     permit: Option<Permit>,
 }
 
-impl HttpBody for Held {
+impl HttpBody for InFlightBody {
     type Data = Bytes;
     type Error = axum::Error;
 
