@@ -84,7 +84,7 @@ function complain(error) {
   // A defect of this page is told to who looks for it, and does not look like one of the service.
   if (!(error instanceof Failure)) console.error(error);
   const text = error instanceof Failure ? error.message : `This page failed: ${error.message}`;
-  const age = shown.path === location.pathname ? " What is shown may be old." : "";
+  const age = shown.path === location.pathname ? " The data shown may be out of date." : "";
   const message = `${text}${/[.!?]$/.test(text) ? "" : "."}${age}${error.isAway ? " Trying again…" : ""}`;
   live.textContent = "Not updated";
   // Screen readers say it again with each change.

@@ -73,7 +73,7 @@ function holdup(cluster) {
   const lead = !isSaid && cluster.status_info
     && h("p", { class: cluster.status === "error" ? "lead bad-text" : "lead" }, cluster.status_info);
   if (!isSaid && !refused && held.length === 0) return lead;
-  return [lead, h("section", { class: "panel holdup", "data-key": "holdup" }, h("h2", {}, "What holds it up"),
+  return [lead, h("section", { class: "panel holdup", "data-key": "holdup" }, h("h2", {}, "Blocking issues"),
     refused && h("p", {}, refused),
     hosts.list(checks), held.length > 0 && h("ul", { class: "checks" }, held.slice(0, STUCK_SHOWN).map(stuckHost)),
     held.length > STUCK_SHOWN && h("p", {}, `and ${count(held.length - STUCK_SHOWN, "more host")}`),

@@ -57,7 +57,7 @@ function nothing(severities, page) {
   if (page > 1) return empty("No events this far back.", "Newer ones are on the pages before.");
   return severities.length < SEVERITIES.length
     ? empty("No events of these severities.", "Others are hidden by the choice above.")
-    : empty("No events yet.", "What happens to clusters, hosts and infra-envs is told here.");
+    : empty("No events yet.", "Events of clusters, hosts and infra-envs appear here.");
 }
 
 function list({ events, clusters }) {

@@ -23,7 +23,7 @@ export function draw({ versions, components }) {
   const parts = Object.entries(components.versions ?? {});
   return [h("h1", {}, "Versions"),
     entries.length === 0
-      ? empty("No versions.", "RELEASE_IMAGES and OS_IMAGES say what can be installed; both need an entry for a version.")
+      ? empty("No versions.", "Set RELEASE_IMAGES and OS_IMAGES; a version needs an entry in both.")
       : h("section", { class: "panel" }, table(["Version", "Support", "Architectures"], entries.map(([key, version]) => [
         [version.display_name || key, version.default ? h("span", { class: "badge good" }, "Default") : ""],
         badge(version.support_level), (version.cpu_architectures ?? []).join(", ")]))),

@@ -1,4 +1,4 @@
-//! Which port goes where, as a setting says it.
+//! Forwarded ports and their upstreams, as a setting lists them.
 
 use std::ops::Deref;
 
@@ -6,27 +6,27 @@ use http::uri::PathAndQuery;
 use service::forward::Upstream;
 use service::settings::Setting;
 
-/// Word before the path that tells whether a replica is ready.
+/// Prefix of the path of health checks.
 const READY: &str = "ready=";
 
-/// A port and where it goes.
+/// A forwarded port and its upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Port to listen on; 0 lets the system choose, which only a program can ask for.
+pub struct ForwardEntry {
+    /// Port to listen on; 0 lets the system choose, which only tests can set.
     pub port: u16,
-    /// Where its requests go.
+    /// Upstream of its requests.
     pub upstream: Upstream,
 }
 
-/// `PORT=http://HOST:PORT` entries separated by commas, each with `ready=/PATH` behind a blank when the replicas
-/// do not tell on `/ready` whether they are.
+/// `PORT=http://HOST:PORT` entries separated by commas, each with ` ready=/PATH` after it when health checks use
+/// another path than `/ready`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forwards(pub Vec<Entry>);
+pub struct Forwards(pub Vec<ForwardEntry>);
 
 impl Deref for Forwards {
-    type Target = [Entry];
+    type Target = [ForwardEntry];
 
-    fn deref(&self) -> &[Entry] {
+    fn deref(&self) -> &[ForwardEntry] {
         &self.0
     }
 }
@@ -36,13 +36,13 @@ impl Setting for Forwards {
         "PORT=http://HOST:PORT entries separated by commas, as in 8080=http://webui:8080";
 
     fn parse(text: &str) -> Result<Self, String> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut mistakes = Vec::new();
+        let mut entries: Vec<ForwardEntry> = Vec::new();
+        let mut errors = Vec::new();
         let texts = text.split(',').map(str::trim);
         for (index, text) in texts.filter(|text| !text.is_empty()).enumerate() {
-            let mistake = match entry(text) {
+            let error = match entry(text) {
                 Ok(entry) if entries.iter().any(|other| other.port == entry.port) => {
-                    format!("port {} is there twice", entry.port)
+                    format!("duplicate port {}", entry.port)
                 }
                 Ok(entry) => {
                     entries.push(entry);
@@ -51,10 +51,10 @@ impl Setting for Forwards {
                 Err(reason) => reason,
             };
             // Without the text: it may hold credentials.
-            mistakes.push(format!("entry {}: {mistake}", index + 1));
+            errors.push(format!("entry {}: {error}", index + 1));
         }
-        if !mistakes.is_empty() {
-            return Err(mistakes.join("; "));
+        if !errors.is_empty() {
+            return Err(errors.join("; "));
         }
         if entries.is_empty() {
             return Err("no entry".to_owned());
@@ -63,10 +63,10 @@ impl Setting for Forwards {
     }
 }
 
-fn entry(text: &str) -> Result<Entry, String> {
+fn entry(text: &str) -> Result<ForwardEntry, String> {
     let (port, rest) = text
         .split_once('=')
-        .ok_or("the port and = are missing before the origin")?;
+        .ok_or("the port and = before the origin are missing")?;
     let port = port
         .trim()
         .parse()
@@ -81,10 +81,10 @@ fn entry(text: &str) -> Result<Entry, String> {
             .strip_prefix(READY)
             .filter(|path| path.starts_with('/'))
             .and_then(|path| path.parse::<PathAndQuery>().ok())
-            .ok_or("only ready=/PATH may follow the origin")?;
+            .ok_or("only ready=/PATH is allowed after the origin")?;
         upstream = upstream.ready_at(path);
     }
-    Ok(Entry { port, upstream })
+    Ok(ForwardEntry { port, upstream })
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_read() {
+    fn entries_are_parsed() {
         let forwards =
             Forwards::parse(" 80=http://a:8080, 81=http://[::1]:1 ready=/v2/?x=1 ,").unwrap();
         let upstream = |origin| Upstream::parse(origin).unwrap();
@@ -103,28 +103,28 @@ mod tests {
         ];
         assert_eq!(
             *forwards,
-            expected.map(|(port, upstream)| Entry { port, upstream })
+            expected.map(|(port, upstream)| ForwardEntry { port, upstream })
         );
     }
 
     #[test]
-    fn every_mistake_is_told_with_the_number_of_its_entry() {
+    fn every_error_is_reported_with_the_number_of_its_entry() {
         let text = "8080=http://a:1,b,0=http://c:1,99999=http://d:1,1=e:1,2=http://f:1/x,8080=http://g:1,\
                     3=https://h:1,4=http://i:1 check=/x,5=,6=http://user:secret@j";
         let reason = Forwards::parse(text).unwrap_err();
-        for mistake in [
+        for error in [
             "entry 2: the port",
             "entry 3: the port",
             "entry 4: the port",
             "entry 5: give it as http://",
             "entry 6: a path",
-            "entry 7: port 8080 is there twice",
+            "entry 7: duplicate port 8080",
             "entry 8: give it as http://",
             "entry 9: only ready=/PATH",
             "entry 10: give it as http://",
             "entry 11: a user name",
         ] {
-            assert!(reason.contains(mistake), "{mistake} in {reason}");
+            assert!(reason.contains(error), "{error} in {reason}");
         }
         assert_eq!(reason.split("; ").count(), 10, "{reason}");
         assert!(!reason.contains("secret"), "{reason}");

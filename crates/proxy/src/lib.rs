@@ -1,7 +1,7 @@
-//! The front door of scaled services: each port goes to all replicas of one service.
+//! The reverse proxy of scaled services: each port is balanced over all replicas of one service.
 //!
-//! What comes in on such a port is not looked at: every path passes, `/health`, `/ready` and `/metrics` of the
-//! service behind included. The proxy's own three are on a port of their own.
+//! There is no routing by path: `/health`, `/ready` and `/metrics` of the upstream pass, too. The proxy's own three are
+//! on a port of their own.
 
 mod forwards;
 mod ports;
@@ -15,21 +15,21 @@ use service::health::{self, Health};
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
-pub use forwards::{Entry, Forwards};
+pub use forwards::{ForwardEntry, Forwards};
 pub use settings::Settings;
 
-/// What `/ready` waits for.
+/// Component of `/ready`.
 const UPSTREAMS: &str = "upstreams";
 
 /// A proxy that listens.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct RunningProxy {
     forwards: Vec<SocketAddr>,
     running: Running,
 }
 
-impl Proxy {
-    /// Where its own `/health`, `/ready` and `/metrics` are.
+impl RunningProxy {
+    /// Address of its own `/health`, `/ready` and `/metrics`.
     pub fn status(&self) -> SocketAddr {
         self.running.address()
     }
@@ -39,7 +39,7 @@ impl Proxy {
         &self.forwards
     }
 
-    /// Until every listener has ended.
+    /// Waits until every listener has ended.
     ///
     /// Errors: when a listener breaks.
     pub async fn wait(self) -> Result<(), Error> {
@@ -47,21 +47,21 @@ impl Proxy {
     }
 }
 
-/// Binds every port and forwards until `shutdown`. Services need not be there yet.
+/// Binds every port and forwards until `shutdown`. Upstreams may start later.
 ///
 /// Errors: a port in use.
-pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Proxy, Error> {
+pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<RunningProxy, Error> {
     start_with(settings, Resolver::system(), shutdown).await
 }
 
-/// [`start`], with names looked up elsewhere than the system says.
+/// [`start`] with another resolver than the system's.
 ///
 /// Errors: as [`start`].
 pub async fn start_with(
     settings: Settings,
     names: Resolver,
     shutdown: CancellationToken,
-) -> Result<Proxy, Error> {
+) -> Result<RunningProxy, Error> {
     let health = Health::new();
     health.starting(UPSTREAMS);
     let router = service::layers::apply(health::routes(health.clone(), true), "proxy-status");
@@ -72,10 +72,10 @@ pub async fn start_with(
     tokio::spawn(
         shutdown.run_until_cancelled_owned(forward::report_readiness(health, UPSTREAMS, upstreams)),
     );
-    Ok(Proxy { forwards, running })
+    Ok(RunningProxy { forwards, running })
 }
 
-/// [`start`], then until the server has ended.
+/// [`start`], then waits until the server has ended.
 ///
 /// Errors: as [`start`], or when a listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {

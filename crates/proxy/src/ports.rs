@@ -1,4 +1,4 @@
-//! Ports that go to one service each.
+//! Listeners of the forwarded ports.
 
 use axum::Router;
 use net::resolve::Resolver;
@@ -8,8 +8,7 @@ use service::{CancellationToken, Error};
 
 use crate::settings::Settings;
 
-/// Listens on every forwarded port; the upstreams are each there once, however many ports they have. The bounds of
-/// clients are for all ports together.
+/// Starts the listeners; ports of the same upstream share one balancer. The limits of clients are shared by all ports.
 pub(crate) async fn start(
     settings: &Settings,
     names: &Resolver,

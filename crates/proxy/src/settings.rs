@@ -1,4 +1,4 @@
-//! What the proxy reads.
+//! Settings of the proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,22 +14,22 @@ service::settings! {
     pub struct Settings {
         /// Address of the forwarded ports.
         listen_address: IpAddr = "0.0.0.0",
-        /// Which port goes to all replicas of which service; `ready=/PATH` behind a blank when they do not tell on `/ready` whether they are.
+        /// Forwarded ports and their upstreams, each balanced over all replicas; append ` ready=/PATH` when health checks use another path than `/ready`.
         forwards: Forwards = "8080=http://webui:8080,8989=http://webui:8989,8090=http://api-server:8090,8888=http://image-service:8888",
-        /// Requests and tunnels to one service at a time, over all clients; one more gets 503. 0: no limit.
+        /// Concurrent requests and tunnels per upstream, over all clients; one more gets 503. 0: no limit.
         max_forwarded_requests: usize = "4000",
         /// Address of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_address: IpAddr = "127.0.0.1",
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_port: u16 = "8404",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
+        /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
     }
 }
 
 impl Settings {
-    /// Where the proxy itself is asked how it is.
+    /// Listener of the proxy's own status.
     pub(crate) fn status(&self) -> Listen {
         let address = SocketAddr::new(self.proxy_status_address, self.proxy_status_port);
         // The forwarded ports start the listener of the metrics.
@@ -40,14 +40,14 @@ impl Settings {
         Listen::new(address, None).with(&http)
     }
 
-    /// Where a forwarded port is.
+    /// Listener of a forwarded port.
     pub(crate) fn listen_on(&self, port: u16) -> Listen {
         Listen::new(SocketAddr::new(self.listen_address, port), None).with(&self.http)
     }
 }
 
 impl ServerSettings for Settings {
-    /// The status port first: that is what `health` asks.
+    /// The status port comes first: the `health` command uses it.
     fn listen(&self) -> Vec<Listen> {
         let forwarded = self.forwards.iter().map(|entry| self.listen_on(entry.port));
         std::iter::once(self.status()).chain(forwarded).collect()
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_is_the_pod() {
+    fn the_defaults_match_the_pod() {
         let settings = Settings::default();
         assert!(settings.problems().is_empty());
         let ports: Vec<u16> = settings.listen().iter().map(|l| l.address.port()).collect();

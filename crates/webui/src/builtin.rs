@@ -1,10 +1,10 @@
-//! The page that is part of the program: small, needs no build, works without any network.
+//! The built-in page: small, without a build step, works without a network.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
 /// A file of the built-in page.
-pub(crate) struct File {
+pub(crate) struct BuiltinFile {
     /// Path below the root, without the leading slash.
     pub(crate) path: &'static str,
     /// Its media type.
@@ -15,7 +15,7 @@ pub(crate) struct File {
 
 macro_rules! files {
     ($($path:literal => $media_type:literal),* $(,)?) => {
-        &[$(File {
+        &[$(BuiltinFile {
             path: $path,
             media_type: $media_type,
             content: include_bytes!(concat!("../../../web/", $path)),
@@ -24,7 +24,7 @@ macro_rules! files {
 }
 
 /// Every file of the built-in page.
-pub(crate) static FILES: &[File] = files! {
+pub(crate) static FILES: &[BuiltinFile] = files! {
     "index.html" => "text/html; charset=utf-8",
     "style.css" => "text/css; charset=utf-8",
     "icon.svg" => "image/svg+xml",
@@ -43,12 +43,12 @@ pub(crate) static FILES: &[File] = files! {
 };
 
 /// The file at `path`, without the leading slash.
-pub(crate) fn find(path: &str) -> Option<&'static File> {
+pub(crate) fn find(path: &str) -> Option<&'static BuiltinFile> {
     FILES.iter().find(|file| file.path == path)
 }
 
-impl File {
-    /// Answers a GET or HEAD, with 304 for who has it already.
+impl BuiltinFile {
+    /// Response to a GET or HEAD; 304 when the entity tag matches.
     pub(crate) fn answer(&self, method: &Method, headers: &HeaderMap) -> Response<Bytes> {
         let tag = self.entity_tag();
         let mut response = if is_known(headers, &tag) {
@@ -73,7 +73,7 @@ impl File {
         response
     }
 
-    /// Changes with the content: FNV-1a is enough to tell releases apart.
+    /// Entity tag of the content: FNV-1a is enough to distinguish releases.
     fn entity_tag(&self) -> String {
         let hash = self
             .content
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_page_refers_to_is_built_in() {
+    fn every_import_of_the_page_is_built_in() {
         let text = |path| String::from_utf8_lossy(find(path).unwrap().content).into_owned();
         let scripts = FILES
             .iter()

@@ -1,7 +1,8 @@
-//! The UI's files: from the static root, or the page that is built in.
+//! The UI's files: from the static root, or the built-in page.
 //!
-//! A path that is no file gets index.html, so that the UI's own addresses can be opened and reloaded; a
-//! missing asset gets 404, so that an old tab fails with the right reason after an upgrade.
+//! A path that is no file gets index.html, so that client-side routes can be opened and reloaded. A missing asset gets
+//! 404, so that an old tab fails with the right reason after an upgrade; nginx under the specification's rules sends
+//! index.html for it, too.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -17,19 +18,19 @@ use crate::builtin;
 use crate::settings::Settings;
 
 const INDEX: &str = "index.html";
-/// Where build tools put files whose names change with their content.
+/// Path of files whose names contain a hash of their content.
 const ASSETS: &str = "/assets/";
 
 const X_FRAME_OPTIONS: HeaderName = HeaderName::from_static("x-frame-options");
 
-type Files = BoxCloneSyncService<Request<Body>, Response, Infallible>;
+type FileService = BoxCloneSyncService<Request<Body>, Response, Infallible>;
 
-/// Answers every path that is not the API's.
-pub(crate) fn service(settings: &Settings) -> Files {
+/// Serves every path outside of the API.
+pub(crate) fn service(settings: &Settings) -> FileService {
     let policy = HeaderValue::from_str(&settings.content_security_policy).ok();
     let disk = is_root(&settings.static_root).then(|| disk(&settings.static_root));
     if disk.is_some() {
-        tracing::info!(root = %settings.static_root.display(), "serving the UI from its folder");
+        tracing::info!(root = %settings.static_root.display(), "serving the UI from STATIC_ROOT");
     } else {
         tracing::info!("serving the built-in page");
     }
@@ -94,7 +95,7 @@ async fn find(
     (response.status() != StatusCode::NOT_FOUND).then(|| response.map(Body::new))
 }
 
-/// Whether somebody opens an address of the UI, rather than a file that is missing.
+/// Whether the request is a navigation to a client-side route, rather than for a missing file.
 fn is_page(path: &str, headers: &HeaderMap) -> bool {
     if path.starts_with(ASSETS) {
         return false;
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_ui_has_addresses_and_missing_files_do_not() {
+    async fn client_side_routes_get_the_index_and_missing_files_404() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("assets")).unwrap();
         std::fs::write(root.path().join("index.html"), "<p>ours").unwrap();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_only_read() {
+    async fn other_methods_than_get_and_head_are_refused() {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::DELETE;
         let response = service(&Settings::default())

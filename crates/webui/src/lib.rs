@@ -1,7 +1,7 @@
 //! The web UI server: the UI's files on `/`, the installer API on `/api`.
 //!
-//! It knows nothing of clusters and keeps no state. The invariant: what goes through `/api` is not changed
-//! beyond the headers of one connection; the UI relies on `//` inside paths.
+//! It knows nothing of clusters and keeps no state. The invariant: requests to `/api` change in their hop-by-hop
+//! headers alone; the UI relies on `//` inside paths.
 
 mod builtin;
 mod files;
@@ -18,7 +18,7 @@ use service::{CancellationToken, Error};
 
 pub use settings::Settings;
 
-/// What `/ready` waits for.
+/// Component of `/ready`.
 const API: &str = "api";
 
 /// Binds both ports and serves there until `shutdown`.
@@ -28,7 +28,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     start_with(settings, Resolver::system(), shutdown).await
 }
 
-/// [`start`], with names looked up elsewhere than the system says.
+/// [`start`] with another resolver than the system's.
 ///
 /// Errors: as [`start`].
 pub async fn start_with(
@@ -52,7 +52,7 @@ pub async fn start_with(
     Ok(running)
 }
 
-/// [`start`], then until the server has ended.
+/// [`start`], then waits until the server has ended.
 ///
 /// Errors: as [`start`], or when a listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
@@ -60,7 +60,7 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
 }
 
 fn router(settings: &Settings, api: Forward) -> Router {
-    // Not `/api*`: `/apiary` is a page of the UI.
+    // Not `/api*`: `/apiary` is a page of the UI. nginx under the specification's rules forwards it, too.
     Router::new()
         .route("/api", any(forward::forward))
         .route("/api/", any(forward::forward))

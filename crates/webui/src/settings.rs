@@ -1,4 +1,4 @@
-//! What the web UI server reads.
+//! Settings of the web UI server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,30 +16,30 @@ service::settings! {
         listen_address: IpAddr = "0.0.0.0",
         /// Port of the UI as the installer's group publishes it.
         webui_port: u16 = "8080",
-        /// Port of the UI as the reverse proxy asks for it.
+        /// Port of the UI for the reverse proxy.
         webui_static_port: u16 = "8989",
         /// Folder with the UI's files; the built-in page is served when it has no index.html.
         static_root: PathBuf = "/app",
-        /// Where the installer API is. Unset: ASSISTED_SERVICE_SCHEME and ASSISTED_SERVICE_HOST say it.
+        /// Origin of the installer API. Default: ASSISTED_SERVICE_SCHEME and ASSISTED_SERVICE_HOST.
         api_url: Option<String> = "",
         /// Scheme of the installer API.
         assisted_service_scheme: String = "http",
         /// Host and port of the installer API.
         assisted_service_host: String = "127.0.0.1:8090",
-        /// Requests to the installer API at a time, over all clients; one more gets 503. 0: no limit.
+        /// Concurrent requests to the installer API, over all clients; one more gets 503. 0: no limit.
         max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
         content_security_policy: String = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
+        /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
     }
 }
 
 impl Settings {
-    /// Where the installer API is.
+    /// Origin of the installer API.
     ///
-    /// Errors: when the variables that say it do not make a plain HTTP origin.
+    /// Errors: when its variables make no plain HTTP origin.
     pub fn upstream(&self) -> Result<Upstream, Problem> {
         let (variable, url) = match &self.api_url {
             Some(url) => ("API_URL", url.clone()),

@@ -1,4 +1,4 @@
-//! Who gets requests, while replicas come and go.
+//! Load balancing while replicas come and go.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,14 +19,14 @@ fn even(replicas: &[Replica], each: usize) -> BTreeMap<IpAddr, usize> {
 }
 
 #[tokio::test]
-async fn requests_are_spread_evenly() {
+async fn requests_are_balanced_evenly() {
     let (world, replicas) = World::with_replicas(3).await;
     assert_eq!(world.answered_by(9).await, even(&replicas, 3));
     assert_eq!(world.answered_by(300).await, even(&replicas, 100));
 }
 
 #[tokio::test]
-async fn replicas_come_and_go_with_the_name() {
+async fn replicas_follow_the_addresses_of_the_name() {
     let (world, mut replicas) = World::with_replicas(2).await;
     replicas.push(world.replica(Router::new()).await);
     world.wait_for(&replicas).await;
@@ -37,14 +37,14 @@ async fn replicas_come_and_go_with_the_name() {
 }
 
 #[tokio::test]
-async fn known_replicas_stay_when_the_name_server_is_away() {
+async fn known_replicas_stay_when_resolution_fails() {
     let (world, replicas) = World::with_replicas(2).await;
     world.names.break_down().await;
     assert_eq!(world.answered_by(4).await, even(&replicas, 2));
 }
 
 #[tokio::test]
-async fn replicas_that_are_not_ready_are_left_out() {
+async fn unready_replicas_are_not_picked() {
     let (world, replicas) = World::with_replicas(3).await;
     replicas[0].set_unready(true);
     world.wait_for(&replicas[1..]).await;
@@ -56,7 +56,7 @@ async fn replicas_that_are_not_ready_are_left_out() {
 }
 
 #[tokio::test]
-async fn when_none_is_ready_their_own_answer_is_given() {
+async fn without_a_ready_replica_the_response_of_one_is_returned() {
     let (world, replicas) = World::with_replicas(2).await;
     for replica in &replicas {
         replica.set_unready(true);
@@ -71,7 +71,7 @@ async fn when_none_is_ready_their_own_answer_is_given() {
 }
 
 #[tokio::test]
-async fn all_gone_is_503_until_one_is_back() {
+async fn without_a_live_replica_requests_get_503() {
     let (world, replicas) = World::with_replicas(3).await;
     for replica in replicas {
         replica.stop().await;
@@ -89,7 +89,7 @@ async fn all_gone_is_503_until_one_is_back() {
 }
 
 #[tokio::test]
-async fn a_name_that_never_resolved_is_503() {
+async fn an_unresolved_name_gets_503() {
     let world = World::start().await;
     let response = client().get(world.url("/who")).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -98,17 +98,17 @@ async fn a_name_that_never_resolved_is_503() {
 }
 
 #[tokio::test]
-async fn replicas_that_only_accept_do_not_hold_requests_up() {
+async fn unresponsive_replicas_do_not_delay_requests() {
     let (world, replicas) = World::with_replicas(2).await;
     let frozen = TcpListener::bind(world.named_address()).await.unwrap();
-    // It is known now, and the look at it has to end by itself.
+    // It is known now, and its health check has to time out by itself.
     let _look = soon(frozen.accept()).await.unwrap();
     for _ in 0..50 {
         assert_eq!(world.answered_by(2).await, even(&replicas, 1));
     }
 }
 
-/// What clients saw during a test.
+/// Results of clients during a test.
 #[derive(Default)]
 struct Load {
     is_over: AtomicBool,
@@ -145,8 +145,8 @@ impl Load {
                 Err(error) => Some(format!("{error:?}")),
             };
             if let Some(failure) = failure {
-                let what = if is_post { "POST" } else { "GET" };
-                let failure = format!("{what} {number}: {failure}");
+                let method = if is_post { "POST" } else { "GET" };
+                let failure = format!("{method} {number}: {failure}");
                 self.failures.lock().unwrap().push(failure);
             } else if is_post {
                 let stored = self.stored.lock().unwrap().get(&number).copied();
@@ -157,7 +157,7 @@ impl Load {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_replicas_costs_clients_nothing() {
+async fn rolling_restarts_fail_no_request() {
     let world = World::start().await;
     let load = Arc::new(Load::default());
     let mut replicas = Vec::new();

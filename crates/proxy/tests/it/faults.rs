@@ -1,4 +1,4 @@
-//! Replicas that break off: what is sent again, and what is not.
+//! Retries when replicas close connections, freeze or die.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::raw;
 use crate::world::{World, client, eventually, json_of, soon};
 
-/// A path that tells when it is asked, and answers from the second request of all on.
+/// A path that counts its requests and answers all but the first.
 fn slow(asked: &Arc<AtomicUsize>) -> Router {
     let asked = asked.clone();
     let handler = async move || {
@@ -46,7 +46,7 @@ async fn killed_under(method: reqwest::Method) -> (StatusCode, usize) {
 }
 
 #[tokio::test]
-async fn a_get_under_a_killed_replica_is_answered_by_another() {
+async fn a_get_on_a_killed_replica_is_retried() {
     assert_eq!(
         killed_under(reqwest::Method::GET).await,
         (StatusCode::OK, 2)
@@ -54,13 +54,13 @@ async fn a_get_under_a_killed_replica_is_answered_by_another() {
 }
 
 #[tokio::test]
-async fn a_post_under_a_killed_replica_is_not_sent_twice() {
+async fn a_post_on_a_killed_replica_is_not_retried() {
     let expected = (StatusCode::BAD_GATEWAY, 1);
     assert_eq!(killed_under(reqwest::Method::POST).await, expected);
 }
 
 #[tokio::test]
-async fn a_get_on_a_frozen_replica_is_answered_by_another() {
+async fn a_get_on_a_frozen_replica_is_retried() {
     let world = World::start().await;
     let asked = Arc::new(AtomicUsize::new(0));
     let first = world.replica(slow(&asked)).await;
@@ -74,7 +74,7 @@ async fn a_get_on_a_frozen_replica_is_answered_by_another() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
+async fn a_truncated_response_fails() {
     for head in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
         let world = World::start().await;
         let listener = TcpListener::bind(world.named_address()).await.unwrap();
@@ -92,7 +92,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
 }
 
 #[tokio::test]
-async fn a_replica_that_always_breaks_off_is_asked_twice_at_most() {
+async fn the_retry_budget_is_one_retry() {
     let world = World::start().await;
     let listener = TcpListener::bind(world.named_address()).await.unwrap();
     let asked = tokio::spawn(async move {
@@ -109,9 +109,9 @@ async fn a_replica_that_always_breaks_off_is_asked_twice_at_most() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_goes_to_the_next_replica_with_its_body() {
+async fn a_refused_connection_is_retried_with_its_body() {
     let (world, mut replicas) = World::with_replicas(3).await;
-    // Still in the name: the next requests find out that nobody accepts.
+    // The name still resolves to it: the next requests find its port closed.
     replicas.remove(1).stop().await;
     for size in [0, 10, 5 << 20] {
         for _ in 0..6 {
@@ -124,7 +124,7 @@ async fn a_refused_connection_goes_to_the_next_replica_with_its_body() {
 }
 
 #[tokio::test]
-async fn what_nobody_read_is_sent_again() {
+async fn an_unread_request_is_retried() {
     let world = World::start().await;
     let address = world.named_address();
     let listener = TcpListener::bind(address).await.unwrap();
@@ -153,7 +153,7 @@ async fn what_nobody_read_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_replica_may_answer_an_upload_early() {
+async fn a_replica_may_respond_early_to_an_upload() {
     let world = World::start().await;
     let listener = TcpListener::bind(world.named_address()).await.unwrap();
     tokio::spawn(async move {
@@ -175,8 +175,8 @@ async fn a_replica_may_answer_an_upload_early() {
 }
 
 #[tokio::test]
-async fn a_post_that_was_read_in_part_is_not_sent_to_all() {
-    // What fits into one read of a server is read whole, unless it comes late: hence the second try.
+async fn a_post_that_was_read_in_part_is_retried_once_at_most() {
+    // A request that fits into one read of a server is read whole, unless it comes late: hence the one retry.
     for (size, tries) in [(20_000, 1), (100, 2)] {
         let world = World::start().await;
         let asked = Arc::new(AtomicUsize::new(0));
@@ -199,11 +199,11 @@ async fn a_post_that_was_read_in_part_is_not_sent_to_all() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_stops_the_replica() {
+async fn a_client_that_disconnects_stops_the_replica() {
     let world = World::start().await;
     let address = world.named_address();
     let listener = TcpListener::bind(address).await.unwrap();
-    // While the replica still thinks, and in the middle of its answer.
+    // Before the response, and in the middle of it.
     for head in [
         "",
         "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegin",
@@ -218,14 +218,14 @@ async fn a_client_that_goes_away_stops_the_replica() {
         }
         drop(client);
         let mut rest = Vec::new();
-        // Its end, by whichever way the connection was closed.
+        // The connection ends, closed or reset.
         soon(stream.read_to_end(&mut rest)).await.ok();
         assert!(rest.is_empty());
     }
 }
 
 #[tokio::test]
-async fn requests_under_way_are_finished_when_the_proxy_stops() {
+async fn requests_in_flight_finish_at_shutdown() {
     let world = World::start().await;
     let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = {

@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod balance;
+mod concurrency;
 mod faults;
-mod half_sent;
 mod raw;
-mod slots;
+mod slow_clients;
 mod status;
 mod streams;
 mod wire;

@@ -1,4 +1,4 @@
-//! Requests and replicas written by hand: client libraries tidy things up.
+//! Raw requests and replicas: client libraries normalise theirs.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ pub(crate) async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &str)
     String::from_utf8(read).unwrap()
 }
 
-/// The next connection that brings a request, with its head; looks at readiness are answered on the way.
+/// The next connection with a request, and its head; health checks in between are answered.
 pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, String) {
     loop {
         let (mut stream, _) = soon(listener.accept()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the proxy says of itself, and what it leaves to the services behind.
+//! The proxy's own status, and the status paths of upstreams.
 
 use axum::Router;
 use axum::routing::get;
@@ -31,7 +31,7 @@ async fn ready_lists_upstreams_without_a_ready_replica() {
 }
 
 #[tokio::test]
-async fn the_services_own_paths_pass() {
+async fn status_paths_of_upstreams_are_forwarded() {
     let world = World::start().await;
     let routes = Router::new()
         .route("/health", get(|| async { "their health" }))

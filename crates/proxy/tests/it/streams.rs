@@ -1,4 +1,4 @@
-//! Bodies on their way: nothing is collected, and who is slow slows the other side down.
+//! Streaming of bodies, with back-pressure.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ const CHUNK: usize = 1 << 16;
 static FILLER: [u8; CHUNK] = [7; CHUNK];
 
 #[tokio::test]
-async fn a_client_that_does_not_read_stops_the_replica() {
+async fn a_slow_client_slows_the_replica() {
     let made = Arc::new(AtomicUsize::new(0));
     let counted = made.clone();
     let endless = get(move || {
@@ -108,7 +108,7 @@ async fn a_client_that_does_not_read_stops_the_replica() {
 }
 
 #[tokio::test]
-async fn a_replica_that_does_not_read_stops_the_client() {
+async fn a_slow_replica_slows_the_client() {
     let world = World::start().await;
     let never = post(|body: Body| async move {
         let _body = body;
@@ -128,7 +128,7 @@ async fn a_replica_that_does_not_read_stops_the_client() {
     sending.abort();
 }
 
-/// Until nothing more is made although nobody stopped it, which has to be soon.
+/// Waits until back-pressure stalls the producer.
 async fn stalled(made: &AtomicUsize) {
     let mut last = 0;
     let mut same = 0;

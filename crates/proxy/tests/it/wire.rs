@@ -1,4 +1,4 @@
-//! What a request looks like behind the proxy, and an answer in front of it.
+//! Requests as replicas get them, and responses as clients get them.
 
 use axum::Router;
 use axum::body::Body;
@@ -49,7 +49,7 @@ async fn paths_hosts_and_headers_pass_untouched() {
 }
 
 #[tokio::test]
-async fn the_host_of_an_absolute_target_counts() {
+async fn the_host_of_an_absolute_target_wins() {
     let (world, _replicas) = World::with_replicas(1).await;
     let request = "GET http://user@real.example/x HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
     let asked = asked(&world, request).await;
@@ -99,7 +99,7 @@ async fn http_2_clients_are_served() {
     assert_eq!(header_of(&asked, "host"), Some(host.as_str()));
 }
 
-/// Answers by hand, to everything alike.
+/// Sends the same raw response to every request.
 async fn by_hand(world: &World, answer: &'static str) {
     let listener = TcpListener::bind(world.named_address()).await.unwrap();
     tokio::spawn(async move {
@@ -147,7 +147,7 @@ async fn answers_without_a_body_keep_their_headers() {
 }
 
 #[tokio::test]
-async fn headers_of_the_replicas_connection_stay_behind() {
+async fn hop_by_hop_headers_of_the_replica_are_removed() {
     let world = World::start().await;
     let answer = "HTTP/1.1 200 OK\r\nConnection: keep-alive, x-private\r\nKeep-Alive: timeout=5\r\nX-Private: 1\r\n\
                   X-Kept: 1\r\nContent-Length: 0\r\n\r\n";
@@ -161,7 +161,7 @@ async fn headers_of_the_replicas_connection_stay_behind() {
 }
 
 #[tokio::test]
-async fn informational_answers_come_before_the_real_one() {
+async fn informational_responses_precede_the_final_one() {
     let world = World::start().await;
     let answer = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     by_hand(&world, answer).await;
@@ -199,7 +199,7 @@ async fn the_replica_decides_whether_a_body_is_sent() {
 }
 
 #[tokio::test]
-async fn a_refused_body_is_never_asked_for() {
+async fn a_refused_upload_gets_no_100_continue() {
     let world = World::start().await;
     let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno";
     by_hand(&world, answer).await;
@@ -227,7 +227,7 @@ async fn large_headers_pass_and_too_large_ones_are_refused() {
     );
 }
 
-/// Everything that arrives at a replica on one connection, until the proxy closes it.
+/// All requests that a replica gets on one connection, until the proxy closes it.
 async fn smuggled(request: &str) -> (String, Vec<String>) {
     let world = World::start().await;
     let listener = TcpListener::bind(world.named_address()).await.unwrap();
@@ -250,7 +250,7 @@ async fn smuggled(request: &str) -> (String, Vec<String>) {
     let last = client().get(world.url("/last")).send();
     let seen = tokio::select! {
         seen = seen => seen.unwrap(),
-        _ = last => panic!("nobody answers this one"),
+        _ = last => panic!("the last request has no response"),
     };
     (answer, seen)
 }
@@ -324,7 +324,7 @@ async fn upgrades_pass_through() {
 }
 
 #[tokio::test]
-async fn an_upgraded_connection_ends_when_its_replica_is_gone() {
+async fn an_upgraded_connection_ends_with_its_replica() {
     let world = World::start().await;
     let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
     by_hand(&world, answer).await;
@@ -332,12 +332,12 @@ async fn an_upgraded_connection_ends_when_its_replica_is_gone() {
     let request = b"GET / HTTP/1.1\r\nHost: ui\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
     stream.write_all(request).await.unwrap();
     raw::read_until(&mut stream, "\r\n\r\n").await;
-    // The replica has closed: what comes now is refused, and the client has to learn it.
+    // The replica has closed: further bytes are refused, and the client's side has to close.
     eventually(async || stream.write_all(b"ping").await.is_err()).await;
 }
 
 #[tokio::test]
-async fn nothing_is_tunnelled() {
+async fn connect_is_refused() {
     let (world, _replicas) = World::with_replicas(1).await;
     let request = "CONNECT other:22 HTTP/1.1\r\nHost: other:22\r\nConnection: close\r\n\r\n";
     let answer = raw::ask(world.proxy, request).await;

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use net::resolve::{Resolver, ResolverOptions};
-use proxy::{Entry, Forwards, Settings};
+use proxy::{ForwardEntry, Forwards, Settings};
 use serde_json::{Value, json};
 use service::CancellationToken;
 use service::forward::Upstream;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 /// Long enough for a busy machine; a test that reaches it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A hosts file in which a name stands for what the test wants.
+/// A hosts file with the addresses of the upstream's name.
 pub(crate) struct Names {
     name: String,
     addresses: Mutex<BTreeSet<IpAddr>>,
@@ -67,25 +67,25 @@ impl Names {
         self.write("hosts", &addresses.iter().map(line).collect::<String>());
     }
 
-    /// Readers see the old text or the new one, nothing between.
+    /// Atomic replace: readers see the old text or the new one.
     fn write(&self, file: &str, text: &str) {
         let new = self.folder.path().join("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.folder.path().join(file)).unwrap();
     }
 
-    /// Look-ups fail from now on; returns when two have.
+    /// Makes resolution fail from now on; returns after two failures.
     pub(crate) async fn break_down(&self) {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let port = server.local_addr().unwrap().port();
         let line = format!("nameserver [127.0.0.1]:{port}\n");
         self.write("resolv.conf", &line);
         self.change(BTreeSet::clear);
-        // A look-up asks for both kinds of addresses: with the fifth question, the third look-up has begun.
+        // A resolution queries both address families: with the fifth query, the third resolution has begun.
         for _ in 0..5 {
             let mut message = [0; 512];
             let (length, client) = soon(server.recv_from(&mut message)).await.unwrap();
-            // The question becomes an answer: SERVFAIL.
+            // The query is returned as SERVFAIL.
             message[2] |= 0x80;
             message[3] = 2;
             server.send_to(&message[..length], client).await.unwrap();
@@ -109,25 +109,25 @@ struct Readiness {
 }
 
 impl Replica {
-    /// Refuses to be ready from now on, or not any more.
+    /// Sets its readiness.
     pub(crate) fn set_unready(&self, is_unready: bool) {
         self.readiness
             .is_unready
             .store(is_unready, Ordering::Relaxed);
     }
 
-    /// Accepts but never answers from now on.
+    /// Accepts connections but never responds from now on.
     pub(crate) fn freeze(&self) {
         self.readiness.is_frozen.store(true, Ordering::Relaxed);
     }
 
-    /// Ends as a server does that is asked to: open requests are finished.
+    /// Graceful shutdown: in-flight requests finish.
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
         self.running.take().unwrap().wait().await.unwrap();
     }
 
-    /// Ends at once, in the middle of whatever it does.
+    /// Ends at once, with requests in flight.
     pub(crate) fn kill(mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
@@ -141,7 +141,7 @@ impl Drop for Replica {
     }
 }
 
-/// Tests ask for names that stand for no loopback address.
+/// Allows every host: names in tests resolve to no loopback address.
 fn any_host() -> HttpSettings {
     HttpSettings {
         allowed_hosts: CommaList(vec!["*".to_owned()]),
@@ -149,7 +149,7 @@ fn any_host() -> HttpSettings {
     }
 }
 
-/// The proxy, the name, and what its replicas have in common.
+/// The proxy, the upstream's name, and the shared port of its replicas.
 pub(crate) struct World {
     pub(crate) names: Names,
     pub(crate) proxy: SocketAddr,
@@ -185,14 +185,14 @@ impl World {
         // The replicas share a port, as those of one service do.
         let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = free.local_addr().unwrap().port();
-        // Metrics belong to the process: what is counted here has a name of its own.
+        // Metrics are global to the process: the name makes these series distinct.
         let name = format!("api{network}.test");
         let upstream = format!("{name}:{port}");
         let names = Names::new(name);
         let shutdown = CancellationToken::new();
         let mut settings = Settings {
             listen_address: Ipv4Addr::LOCALHOST.into(),
-            forwards: Forwards(vec![Entry {
+            forwards: Forwards(vec![ForwardEntry {
                 port: 0,
                 upstream: Upstream::parse(&format!("http://{upstream}")).unwrap(),
             }]),
@@ -228,7 +228,7 @@ impl World {
         (world, replicas)
     }
 
-    /// One more replica, which answers what `routes` do not with [`mirror`]; the name stands for it, too.
+    /// Adds a replica with `routes`, and [`mirror`] as their fallback; the name resolves to it, too.
     pub(crate) async fn replica(&self, routes: Router) -> Replica {
         let last = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let ip: IpAddr = Ipv4Addr::new(127, 7, self.network, last).into();
@@ -259,12 +259,12 @@ impl World {
         }
     }
 
-    /// Where a replica on `ip` is to listen.
+    /// Address of a replica on `ip`.
     pub(crate) fn address(&self, ip: IpAddr) -> SocketAddr {
         SocketAddr::new(ip, self.port)
     }
 
-    /// An address for a replica that the test makes itself; the name stands for it, too.
+    /// Address for a replica that the test implements; the name resolves to it, too.
     pub(crate) fn named_address(&self) -> SocketAddr {
         let last = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let ip = Ipv4Addr::new(127, 7, self.network, last).into();
@@ -276,7 +276,7 @@ impl World {
         format!("http://{}{path}", self.proxy)
     }
 
-    /// Who answered each of `requests` requests, one after the other.
+    /// Responses of each replica to `requests` sequential requests.
     pub(crate) async fn answered_by(&self, requests: usize) -> BTreeMap<IpAddr, usize> {
         let client = client();
         let mut counts = BTreeMap::new();
@@ -288,7 +288,7 @@ impl World {
         counts
     }
 
-    /// Until all of `replicas`, and nobody else, get requests.
+    /// Waits until exactly `replicas` get requests.
     pub(crate) async fn wait_for(&self, replicas: &[Replica]) {
         let expected: BTreeSet<IpAddr> = replicas.iter().map(|replica| replica.ip).collect();
         let client = client();
@@ -323,7 +323,7 @@ impl Readiness {
     }
 }
 
-/// Answers with what it was asked, and who answers.
+/// Responds with the request and the address of the replica.
 async fn mirror(ip: IpAddr, request: Request) -> Response {
     let headers: Vec<(String, String)> = request
         .headers()
@@ -349,7 +349,7 @@ pub(crate) async fn json_of(response: reqwest::Response) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Until `condition` holds.
+/// Waits until `condition` holds.
 pub(crate) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     let holds = async {
         while !condition().await {
@@ -359,7 +359,7 @@ pub(crate) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(DEADLINE, holds).await.unwrap();
 }
 
-/// What `future` gives, before the test has failed.
+/// The output of `future`, before the deadline of a test.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.unwrap()
 }

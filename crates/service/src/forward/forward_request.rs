@@ -125,7 +125,7 @@ fn upgrade_response(
     let (Some(from_client), Some(protocol)) = (from_client, protocol) else {
         tracing::warn!(
             upstream = inner.upstream.authority(),
-            "a replica upgrade_response protocols without being asked"
+            "replica switched protocols without an upgrade request"
         );
         return error_response(inner, &ForwardError::Broken);
     };

@@ -1,4 +1,4 @@
-//! What people see: the page in a real browser, over an API that says what the test wants.
+//! The page in a real browser, over a fake API.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,18 +19,18 @@ const OTHER: &str = "2aecdc35-5327-4d08-a162-87ffc0d636a0";
 const REFUSED: &str = "6e956b78-e1de-4782-b4e1-171fa03e316f";
 const INFRA_ENV: &str = "a5350688-072b-42a5-b8a4-f643cc02ca7e";
 const HOST: &str = "0b708afa-d843-80cb-43c2-bab67bb7ac20";
-/// A name that would load something, run something and show nothing if it were taken for HTML.
+/// A name that would load an image, run a script and hide the page if it were parsed as HTML.
 const EVIL: &str =
     r#"<img src="http://outside.test/x" onerror="document.body.textContent='taken'">"#;
 const TOO_LITTLE: &str = "Memory: the host has 4096 MiB, needs 8192 MiB";
 const NO_DNS: &str = "The base domain is not set";
 const PASSWORD: &str = "sEcrt-sEcrt-sEcrt-sEcrt";
 
-/// The API, and what it was asked.
+/// The API, with the requests that it got.
 #[derive(Clone, Default)]
 struct Fake {
     asked: Arc<Mutex<Vec<String>>>,
-    /// Which of its answers, counted from 1, are failures.
+    /// Responses that fail, counted from 1.
     fails: Range<usize>,
     is_empty: bool,
 }
@@ -79,7 +79,7 @@ async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Resp
 fn validations(id: &str, message: &str) -> String {
     json!({ "group": [
         { "id": id, "status": "failure", "message": message },
-        { "id": "fine", "status": "success", "message": "nobody needs to read this" },
+        { "id": "fine", "status": "success", "message": "not shown" },
     ] })
     .to_string()
 }
@@ -151,7 +151,7 @@ async fn visit(fake: &Fake, path: &str, seconds: u32) -> Option<Visit> {
     Some(chromium::visit(&browser, &webui.url(path), seconds).await)
 }
 
-/// The page with a script that does what a person would.
+/// The page with a script that acts as a user.
 async fn act(fake: &Fake, path: &str, script: &str) -> Option<Visit> {
     let browser = chromium::find()?;
     let root = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The page shows these texts, asked nobody else, and broke no rule of its security policy.
+/// Asserts that the page shows these texts, sent no request elsewhere, and kept its security policy.
 fn assert_shows(visit: &Visit, texts: &[&str]) {
     for text in texts {
         assert!(visit.dom.contains(text), "{text} is not in {}", visit.dom);
@@ -231,7 +231,7 @@ async fn clusters_are_listed() {
 }
 
 #[tokio::test]
-async fn a_cluster_says_what_holds_it_up() {
+async fn a_cluster_lists_its_failed_validations() {
     let fake = Fake::default();
     let Some(visit) = visit(&fake, &format!("/clusters/{CLUSTER}"), 4).await else {
         return;
@@ -240,7 +240,7 @@ async fn a_cluster_says_what_holds_it_up() {
     assert_shows(
         &visit,
         &[
-            "What holds it up",
+            "Blocking issues",
             NO_DNS,
             "worker-7",
             TOO_LITTLE,
@@ -253,12 +253,12 @@ async fn a_cluster_says_what_holds_it_up() {
             NO_NOTICE,
         ],
     );
-    assert!(!visit.dom.contains("nobody needs to read this"));
+    assert!(!visit.dom.contains("not shown"));
     assert!(!visit.dom.contains("Download kubeconfig"));
 }
 
 #[tokio::test]
-async fn a_refused_installation_and_silent_hosts_are_told() {
+async fn a_refused_installation_and_disconnected_hosts_are_shown() {
     let fake = Fake::default();
     let Some(visit) = visit(&fake, &format!("/clusters/{REFUSED}"), 4).await else {
         return;
@@ -272,7 +272,7 @@ async fn a_refused_installation_and_silent_hosts_are_told() {
 }
 
 #[tokio::test]
-async fn the_password_is_shown_to_who_asks() {
+async fn the_password_is_shown_on_request() {
     let fake = Fake::default();
     let path = format!("/clusters/{OTHER}");
     let Some(unasked) = visit(&fake, &path, 8).await else {
@@ -372,7 +372,7 @@ async fn every_page_says_when_it_is_empty() {
 }
 
 #[tokio::test]
-async fn what_was_shown_stays_while_the_api_is_away() {
+async fn content_stays_while_the_api_is_unavailable() {
     let fake = Fake {
         fails: 2..usize::MAX,
         ..Fake::default()
@@ -380,13 +380,13 @@ async fn what_was_shown_stays_while_the_api_is_away() {
     let Some(visit) = visit(&fake, "/", 8).await else {
         return;
     };
-    for text in ["north", "The database is away. What is shown may be old."] {
+    for text in ["north", "The database is away. The data shown may be out of date."] {
         assert!(visit.dom.contains(text), "{}", visit.dom);
     }
 }
 
 #[tokio::test]
-async fn an_api_that_is_away_is_told_and_asked_again() {
+async fn an_unavailable_api_is_shown_and_retried() {
     let away = Fake {
         fails: 1..usize::MAX,
         ..Fake::default()

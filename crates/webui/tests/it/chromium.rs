@@ -1,4 +1,4 @@
-//! Opens a page in a headless Chromium, and notes whom else the browser talks to.
+//! Opens a page in a headless Chromium, and records its requests to other hosts.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ const NAMES: [&str; 4] = [
     "google-chrome",
     "google-chrome-stable",
 ];
-/// What keeps the browser to the page it was given.
+/// Flags that keep the browser from requests of its own.
 const QUIET: [&str; 11] = [
     "--headless",
     "--no-sandbox",
@@ -29,7 +29,7 @@ const QUIET: [&str; 11] = [
     "--disable-sync",
     "--no-first-run",
 ];
-/// Whom a browser asks on its own account, whatever page is open. Hosts by name, as pages have favourites in the same domains.
+/// Hosts that the browser itself sends requests to. By name, as pages may use other hosts of the same domains.
 const OF_THE_BROWSER: [&str; 9] = [
     "accounts.google.com",
     "clients1.google.com",
@@ -44,13 +44,13 @@ const OF_THE_BROWSER: [&str; 9] = [
 /// Long enough for a busy machine; a test that reaches it has failed.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// What a visit came to.
+/// Result of a visit.
 pub(crate) struct Visit {
     /// The page at its end, as HTML.
     pub(crate) dom: String,
-    /// What the page wrote into the console: refusals of its security policy, errors.
+    /// Console of the page: refusals of its security policy, errors.
     pub(crate) console: Vec<String>,
-    /// First lines of requests that went to other places than this computer.
+    /// First lines of requests to other hosts.
     pub(crate) outside: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn find() -> Option<PathBuf> {
     found
 }
 
-/// Opens `url` and lets `seconds` of the page's time pass, which are not ours.
+/// Opens `url` and lets `seconds` of virtual time pass.
 pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
     let profile = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -4,7 +4,7 @@
 
 mod browser;
 mod chromium;
-#[path = "../../../proxy/tests/it/half_sent.rs"]
-mod half_sent;
 mod proxy;
 mod server;
+#[path = "../../../proxy/tests/it/slow_clients.rs"]
+mod slow_clients;

@@ -1,4 +1,4 @@
-//! What passes through `/api`, and what the page's own paths answer.
+//! Forwarding of `/api`, and the page's own paths.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,12 +13,12 @@ use net::resolve::{Resolver, ResolverOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::{half_sent, server};
+use crate::{server, slow_clients};
 
 /// Long enough for a busy machine; a test that reaches it has failed.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Answers with what it was asked.
+/// Responds with the request.
 async fn mirror(request: Request) -> Response {
     let headers: Vec<(String, String)> = request
         .headers()
@@ -61,7 +61,7 @@ async fn paths_and_hosts_pass_untouched() {
         "/api/",
         "/api//",
     ] {
-        // Written by hand: client libraries tidy paths up.
+        // Raw: client libraries normalise paths.
         let answer = raw(webui.address, path).await;
         assert_eq!(answer["path"], path);
         assert_eq!(header_of(&answer, "host"), Some("ui.example:8080"));
@@ -84,13 +84,13 @@ async fn raw(address: SocketAddr, path: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn half_sent_bodies_keep_nobody_from_the_api() {
+async fn half_sent_bodies_block_no_request() {
     let api = server::api(Router::new().fallback(mirror)).await;
     let webui = server::webui(api.address).await;
-    let slow = half_sent::half_sent(webui.address, "/api/reply").await;
+    let slow = slow_clients::half_sent(webui.address, "/api/reply").await;
     for _ in 0..20 {
         let from = Ipv4Addr::new(127, 0, 3, 1).into();
-        let posting = half_sent::post(from, webui.address, "/api/reply");
+        let posting = slow_clients::post(from, webui.address, "/api/reply");
         let answer = tokio::time::timeout(DEADLINE, posting).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains("\"length\":5"), "{answer}");
@@ -100,7 +100,7 @@ async fn half_sent_bodies_keep_nobody_from_the_api() {
 }
 
 #[tokio::test]
-async fn an_api_that_is_away_is_said_in_its_own_shape() {
+async fn an_unavailable_api_gets_an_error_in_its_own_shape() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -172,7 +172,7 @@ async fn all_replicas_of_the_api_are_used() {
         seen
     };
     let even: BTreeMap<String, i32> = ips.iter().map(|ip| (ip.to_string(), 3)).collect();
-    // Those that have not been asked yet come last.
+    // Unchecked replicas come last.
     let evenly = async { while round().await != even {} };
     tokio::time::timeout(DEADLINE, evenly).await.unwrap();
 }

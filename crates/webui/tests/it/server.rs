@@ -29,7 +29,7 @@ impl Server {
     }
 }
 
-/// Tests ask for names that stand for no loopback address.
+/// Allows every host: names in tests resolve to no loopback address.
 fn any_host() -> HttpSettings {
     HttpSettings {
         allowed_hosts: CommaList(vec!["*".to_owned()]),
@@ -66,7 +66,7 @@ pub(crate) async fn webui_of(api: SocketAddr, static_root: PathBuf) -> Server {
     started(&api.to_string(), static_root, Resolver::system()).await
 }
 
-/// The web UI server in front of the replicas that `names` knows under `api`, a name and a port.
+/// The web UI server in front of the replicas of `api`, a name and a port, resolved by `names`.
 pub(crate) async fn webui_by_name(api: &str, names: Resolver) -> Server {
     started(api, PathBuf::from("/nonexistent"), names).await
 }

@@ -1,4 +1,4 @@
-//! Slots of an upstream: taken by requests that it works on, not by clients that dribble.
+//! Concurrency limits of an upstream: slow clients hold no permit.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::half_sent;
+use crate::slow_clients;
 use crate::world::{World, client, eventually, json_of, soon};
 
 #[tokio::test]
-async fn half_sent_bodies_take_no_slots() {
+async fn half_sent_bodies_take_no_permits() {
     let (world, _replicas) = World::with_replicas(1).await;
-    let slow = half_sent::half_sent(world.proxy, "/reply").await;
+    let slow = slow_clients::half_sent(world.proxy, "/reply").await;
     for _ in 0..20 {
         let from = Ipv4Addr::new(127, 0, 3, 1).into();
-        let answer = soon(half_sent::post(from, world.proxy, "/reply")).await;
+        let answer = soon(slow_clients::post(from, world.proxy, "/reply")).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains("\"length\":5"), "{answer}");
         let response = client().get(world.url("/who")).send().await.unwrap();
@@ -30,7 +30,7 @@ async fn half_sent_bodies_take_no_slots() {
 
 // limit: forwarded requests and tunnels
 #[tokio::test]
-async fn so_many_requests_are_forwarded_at_a_time() {
+async fn concurrent_requests_are_limited() {
     let world = World::start_with(|settings| settings.max_forwarded_requests = 2).await;
     let (gate, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let hold = {
@@ -82,7 +82,7 @@ async fn is_refused(mut upload: TcpStream) -> bool {
 // limit: forwarded uploads (bodies above 64 KiB or of unknown length)
 // limit: forwarded uploads of a client
 #[tokio::test]
-async fn uploads_leave_slots_to_others_and_to_other_clients() {
+async fn uploads_leave_permits_to_other_requests_and_clients() {
     // Eight for uploads, two for each client.
     let world = World::start_with(|settings| settings.max_forwarded_requests = 32).await;
     let begun = Arc::new(Semaphore::new(0));

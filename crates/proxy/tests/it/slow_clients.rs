@@ -1,4 +1,4 @@
-//! Clients that send the beginning of a request's body, and then nothing.
+//! Slow clients: they send the start of a request's body, and then nothing.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Units: connections. With 4000 slots, as many as an upstream has.
+/// As many connections as an upstream has permits. Units: connections.
 const WANTED: usize = 4000;
 /// Units: connections of one client address, below its bound.
 const PER_CLIENT: usize = 500;
