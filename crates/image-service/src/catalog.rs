@@ -1,30 +1,30 @@
-//! Which operating systems are on offer, and which base image serves each.
+//! Catalog of OS images, and the base image of each.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use model::Error;
 
-use crate::image::Image;
+use crate::image::BaseImage;
 use crate::settings::{FULL_ISO, OsImage, normalised_architecture};
 
 /// A base image that several entries may share.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub(crate) struct CatalogImage {
     /// Version of the operating system.
     pub(crate) version: String,
     pub(crate) architecture: String,
-    /// Where to download it; may be empty.
+    /// URL of the download; may be empty.
     pub(crate) url: String,
-    state: RwLock<Option<Arc<Image>>>,
+    state: RwLock<Option<Arc<BaseImage>>>,
 }
 
-impl Base {
+impl CatalogImage {
     /// Name of its file in the data folder.
     pub(crate) fn file_name(&self) -> String {
         format!("rhcos-full-iso-{}-{}.iso", self.version, self.architecture)
     }
 
-    pub(crate) fn set(&self, image: Image) {
+    pub(crate) fn set(&self, image: BaseImage) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(image));
     }
 
@@ -32,7 +32,7 @@ impl Base {
         self.get().is_some()
     }
 
-    fn get(&self) -> Option<Arc<Image>> {
+    fn get(&self) -> Option<Arc<BaseImage>> {
         self.state
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -40,25 +40,25 @@ impl Base {
     }
 }
 
-/// Everything on offer.
+/// All OS images.
 #[derive(Debug, Default)]
-pub(crate) struct Catalog {
+pub(crate) struct ImageCatalog {
     entries: Vec<(OsImage, usize)>,
-    pub(crate) bases: Vec<Arc<Base>>,
+    pub(crate) bases: Vec<Arc<CatalogImage>>,
 }
 
-impl Catalog {
+impl ImageCatalog {
     pub(crate) fn new(images: &[OsImage]) -> Self {
         let mut catalog = Self::default();
         for image in images.iter().filter(|image| image.kind == FULL_ISO) {
             let mut image = image.clone();
             let architecture = normalised_architecture(&image.cpu_architecture);
             image.cpu_architecture = String::from(architecture);
-            let is_same = |base: &Arc<Base>| {
+            let is_same = |base: &Arc<CatalogImage>| {
                 base.version == image.version && base.architecture == image.cpu_architecture
             };
             let base = catalog.bases.iter().position(is_same).unwrap_or_else(|| {
-                catalog.bases.push(Arc::new(Base {
+                catalog.bases.push(Arc::new(CatalogImage {
                     version: image.version.clone(),
                     architecture: image.cpu_architecture.clone(),
                     url: image.url.clone(),
@@ -71,10 +71,10 @@ impl Catalog {
         catalog
     }
 
-    /// The image for a version, of the operating system or of the platform, and an architecture.
+    /// The image of an architecture for a version of the operating system or of the platform.
     ///
-    /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not there yet.
-    pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<Image>, Error> {
+    /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not populated.
+    pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<BaseImage>, Error> {
         let architecture = normalised_architecture(architecture);
         let of_architecture = || {
             let entries = self.entries.iter();
@@ -93,7 +93,7 @@ impl Catalog {
             return Err(Error::not_found("OS image", id));
         };
         self.bases[*base].get().ok_or(Error::Unavailable {
-            what: "the OS image (it is being downloaded, or waits for its download to work)",
+            what: "the OS image (it is being downloaded, or its download is retried)",
             source: None,
         })
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn entries_are_found_by_either_version() {
-        let catalog = Catalog::new(&[
+        let catalog = ImageCatalog::new(&[
             entry("4.18", "x86_64", "418.94.1"),
             entry("4.18.3", "x86_64", "418.94.1"),
             entry("4.18", "aarch64", "418.94.1"),
@@ -126,7 +126,7 @@ mod tests {
         testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
         let missing = catalog.image("4.18", "arm64").unwrap_err();
         assert!(matches!(missing, Error::Unavailable { .. }));
-        catalog.bases[0].set(Image::open(&path).unwrap());
+        catalog.bases[0].set(BaseImage::open(&path).unwrap());
         for version in ["4.18", "4.18.3", "418.94.1"] {
             assert!(catalog.image(version, "x86_64").is_ok(), "{version}");
         }

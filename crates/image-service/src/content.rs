@@ -1,8 +1,8 @@
-//! Content of a response: pieces of files and of memory, one after the other, of known length.
+//! Content of a response: a sequence of pieces of files and of memory, of known length.
 //!
-//! Nothing here holds a file in memory: `body` sends pieces of files from the page cache, or reads them chunk by chunk.
+//! Nothing here holds a file in memory: `stream` sends pieces of files from the page cache, or reads them by chunks.
 
-mod body;
+mod stream;
 
 use std::fmt;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use body::{CHUNK, Transport};
+pub use stream::{CHUNK, Transport};
 
 /// One piece.
 #[derive(Clone)]
@@ -25,13 +25,13 @@ pub enum Piece {
         /// Units: bytes.
         length: u64,
     },
-    /// Bytes at hand.
+    /// Bytes in memory.
     Memory(Bytes),
     /// That many zeros.
     Zeros(u64),
 }
 
-/// What is in memory may hold secrets, so only lengths are shown.
+/// Bytes in memory may hold secrets, so only lengths are shown.
 impl fmt::Debug for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -51,7 +51,7 @@ impl Piece {
         }
     }
 
-    /// The bytes `range` of this piece; `range` has to lie within.
+    /// The bytes `range` of this piece; `range` has to be within.
     fn cut(&self, range: Range<u64>) -> Self {
         let length = range.end - range.start;
         match self {
@@ -70,18 +70,18 @@ fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset within a slice fits into an index")
 }
 
-/// Bytes laid over those of a file.
+/// Bytes that replace those of a file.
 #[derive(Debug, Clone)]
 pub struct Overlay {
-    /// First byte that is covered.
+    /// Offset of the first replaced byte.
     pub start: u64,
-    /// What covers.
+    /// Replacement.
     pub piece: Piece,
 }
 
-/// Why overlays cannot be laid.
+/// An overlay that overlaps another one or the end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an overlay of {length} bytes at byte {start} reaches over its neighbour or the end")]
+#[error("an overlay of {length} bytes at byte {start} overlaps the next one or the end")]
 pub struct Overlap {
     start: u64,
     length: u64,
@@ -89,22 +89,22 @@ pub struct Overlap {
 
 /// Pieces in order.
 #[derive(Debug, Clone, Default)]
-pub struct Content {
+pub struct ImageContent {
     pieces: Vec<Piece>,
     length: u64,
 }
 
-impl Content {
-    /// Nothing yet.
+impl ImageContent {
+    /// Empty content.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A part of a file with other bytes here and there; as long as the part.
+    /// A part of a file with overlays; as long as the part.
     ///
-    /// Errors: when overlays overlap or reach over the end.
+    /// Errors: when overlays overlap each other or the end.
     pub fn overlaid(base: &Piece, mut overlays: Vec<Overlay>) -> Result<Self, Overlap> {
-        // An empty one lies before another that begins there.
+        // An empty one precedes another at the same offset.
         overlays.sort_by_key(|overlay| (overlay.start, overlay.piece.length()));
         let mut content = Self::new();
         for Overlay { start, piece } in overlays {
@@ -122,7 +122,7 @@ impl Content {
         Ok(content)
     }
 
-    /// Adds a piece at the end.
+    /// Appends a piece.
     pub fn push(&mut self, piece: Piece) {
         let length = piece.length();
         if length > 0 {
@@ -131,12 +131,12 @@ impl Content {
         }
     }
 
-    /// Adds zeros up to a multiple of four, where another archive may begin.
+    /// Pads with zeros to a multiple of four, the alignment of cpio archives.
     pub fn align(&mut self) {
         self.push(Piece::Zeros(ignition::cpio::padding(self.length) as u64));
     }
 
-    /// Adds all of another one at the end.
+    /// Appends `other`.
     pub fn append(&mut self, other: Self) {
         for piece in other.pieces {
             self.push(piece);
@@ -164,7 +164,7 @@ impl Content {
         slice
     }
 
-    /// The bytes at hand, for an identity of the whole: what comes from a file stands for itself.
+    /// The bytes in memory, for the entity tag; those of files are identified by the file.
     pub fn memory(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Memory(bytes) => Some(bytes),
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn collect(content: Content) -> Vec<u8> {
+    fn collect(content: ImageContent) -> Vec<u8> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn chunks_are_bounded() {
         let bytes = vec![7; index(CHUNK) * 2 + 5];
-        let content = Content::overlaid(&file(&bytes), Vec::new()).unwrap();
+        let content = ImageContent::overlaid(&file(&bytes), Vec::new()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -237,7 +237,7 @@ mod tests {
                     piece: memory(bytes),
                 })
                 .collect();
-            Content::overlaid(&base, overlays).map(collect)
+            ImageContent::overlaid(&base, overlays).map(collect)
         };
         assert_eq!(lay(&[(8, b"yz"), (0, b"ab")]).unwrap(), b"ab234567yz");
         assert_eq!(lay(&[(2, b"ab"), (4, b"cd")]).unwrap(), b"01abcd6789");
@@ -253,7 +253,7 @@ mod tests {
             start: 0,
             length: 10,
         };
-        let content = Content::overlaid(&base, Vec::new()).unwrap();
+        let content = ImageContent::overlaid(&base, Vec::new()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -263,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_overlay_may_lie_where_another_begins() {
+    fn an_empty_overlay_may_share_an_offset() {
         let overlays = [b"xy".as_slice(), b""].map(|bytes| Overlay {
             start: 1,
             piece: memory(bytes),
         });
-        let content = Content::overlaid(&memory(b"abcd"), overlays.to_vec()).unwrap();
+        let content = ImageContent::overlaid(&memory(b"abcd"), overlays.to_vec()).unwrap();
         assert_eq!(collect(content), b"axyd");
     }
 
@@ -296,7 +296,7 @@ mod tests {
                 at = end;
             }
             overlays.reverse();
-            let mut content = Content::overlaid(&file(&base), overlays).unwrap();
+            let mut content = ImageContent::overlaid(&file(&base), overlays).unwrap();
             content.push(memory(b"tail"));
             content.align();
             naive.extend(b"tail");

@@ -1,4 +1,4 @@
-//! Fetches an OS image into a file: whole, or not at all.
+//! Resumable downloads of OS images into files.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,10 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
-/// Units: bytes. Written at once: the network brings a few kilobytes at a time, and each write is a task of its own on the
-/// blocking pool.
+/// Bytes of one write: the network delivers a few kilobytes at a time, and each write is a task on the blocking pool.
 const PIECE: usize = 1 << 20;
 
-/// Why an image could not be fetched.
+/// Failure of a download.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
     /// The URL cannot be used.
@@ -28,7 +27,7 @@ pub(crate) enum DownloadError {
     #[error("the server answered {0}")]
     Status(StatusCode),
     /// Fewer or more bytes than announced.
-    #[error("{found} bytes came where {announced} were announced")]
+    #[error("received {found} of {announced} announced bytes")]
     Length {
         /// Units: bytes.
         found: u64,
@@ -40,22 +39,22 @@ pub(crate) enum DownloadError {
     Disk {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// A download that goes on after a break, as long as the server still has the same file.
+/// A download that resumes after a failure while the server still has the same version of the file.
 #[derive(Debug, Default)]
-pub(crate) struct Download {
-    /// What the server called the version that the partial file is of, and how much of it there is: another
-    /// replica may have written the file since.
+pub(crate) struct ImageDownload {
+    /// Validator and length of the partial file. The length is compared with the file: another replica may have written
+    /// it since.
     left: Option<(String, u64)>,
 }
 
-impl Download {
-    /// Fetches `url` into `path` and makes it durable there. `path` may hold what an earlier call left.
+impl ImageDownload {
+    /// Downloads `url` into `path` and syncs it. `path` may hold the partial file of an earlier call.
     pub(crate) async fn fetch(
         &mut self,
         client: &Client,
@@ -129,7 +128,7 @@ impl Download {
     }
 }
 
-/// Writes what comes, counting; what was counted is in the file, whatever the outcome.
+/// Writes the body to the file. `found` counts the bytes in the file, also after an error.
 async fn receive(
     response: Response,
     path: &Path,
@@ -148,7 +147,7 @@ async fn receive(
             write(path, file, &pending.split_to(PIECE), found).await?;
         }
     };
-    // After a break, too: the next attempt resumes behind it.
+    // Also after an error: the next attempt resumes from there.
     write(path, file, &pending, found).await?;
     file.flush().await.map_err(|error| disk(path, error))?;
     outcome
@@ -176,7 +175,7 @@ fn disk(path: &Path, source: io::Error) -> DownloadError {
     DownloadError::Disk { path, source }
 }
 
-/// What identifies this version for a later `If-Range`: a strong tag, or the date.
+/// Validator for a later `If-Range`: a strong entity tag, or the date.
 fn validator(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
     text(ETAG)

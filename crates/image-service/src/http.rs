@@ -1,13 +1,13 @@
-//! Routes, and how answers look.
+//! Routes.
 
-mod admission;
-mod answer;
-mod artifacts;
+mod boot_artifacts;
 mod credentials;
+mod customising;
 mod error;
 mod images;
-mod packing;
 mod range;
+mod response;
+mod stream_limit;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -15,14 +15,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use service::health::{self, Health};
 
-pub(crate) use admission::{Admission, LONGEST_WAIT};
-pub(crate) use packing::Packing;
+pub(crate) use customising::CustomisingPool;
+pub(crate) use stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
 
-use crate::App;
+use crate::ImageApp;
 
-/// The whole table of routes. What is neither GET nor HEAD gets 405 from the router.
-pub(crate) fn router(app: App, health: Health, serves_metrics: bool) -> Router {
-    // Its own /health is never reached: ours comes first.
+/// All routes. Other methods than GET and HEAD get 405 from the router; assisted-image-service streams to any method.
+pub(crate) fn router(app: ImageApp, health: Health, serves_metrics: bool) -> Router {
+    // The route /health below precedes the shared one.
     let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
     Router::new()
         .route(
@@ -38,15 +38,18 @@ pub(crate) fn router(app: App, health: Health, serves_metrics: bool) -> Router {
             get(images::by_token),
         )
         .route("/images/{image_id}", get(images::by_query))
-        .route("/images/{image_id}/pxe-initrd", get(artifacts::pxe_initrd))
-        .route("/boot-artifacts/{name}", get(artifacts::boot_artifact))
+        .route(
+            "/images/{image_id}/pxe-initrd",
+            get(boot_artifacts::pxe_initrd),
+        )
+        .route("/boot-artifacts/{name}", get(boot_artifacts::boot_artifact))
         .with_state(app)
         .route("/live", get(|| async { StatusCode::OK }))
         .route("/health", get(move || async move { ready(&health) }))
         .fallback_service(shared)
 }
 
-/// Says without a body whether images can be had, as probes of existing deployments ask it.
+/// Readiness without a body. Source: `/health` of assisted-image-service, which probes of deployments use.
 fn ready(health: &Health) -> Response {
     if health.is_ready() {
         StatusCode::OK.into_response()

@@ -1,8 +1,8 @@
-//! Base images: what is in them and how they are customised.
+//! Base images: their parts, and customising.
 
 mod base;
 mod customise;
 mod iso9660;
 
-pub use base::{BadImage, Image};
-pub use customise::{CannotCustomise, full_iso, pxe_initrd};
+pub use base::{BaseImage, BaseImageError};
+pub use customise::{CustomiseError, full_iso, pxe_initrd};

@@ -1,17 +1,17 @@
-//! The image service: boot images for discovered hosts, customised while they are streamed.
+//! The image service: discovery images, customised while they are streamed.
 //!
-//! A base image lies on disk once; what differs between infra-envs (configuration, kernel arguments) is laid over
-//! it as its bytes pass. The invariant: no request copies an image, on disk or in memory.
+//! A base image is on disk once; ignition and kernel arguments of an infra-env overlay its bytes in the stream. The
+//! invariant: no request copies an image, on disk or in memory.
 
 mod catalog;
 pub mod content;
 mod download;
+mod file_lock;
 mod http;
 pub mod image;
+mod installer_api;
 mod populate;
 mod settings;
-mod turn;
-mod upstream;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use service::{CancellationToken, Error};
 
 pub use settings::{OsImage, Settings};
 
-use catalog::Catalog;
-use http::{Admission, Packing};
-use upstream::Api;
+use catalog::ImageCatalog;
+use http::{CustomisingPool, StreamLimit};
+use installer_api::InstallerApi;
 
-/// What handlers share.
+/// State shared by handlers.
 #[derive(Debug, Clone)]
-pub(crate) struct App {
-    catalog: Arc<Catalog>,
-    api: Api,
-    admission: Admission,
-    packing: Packing,
+pub(crate) struct ImageApp {
+    catalog: Arc<ImageCatalog>,
+    api: InstallerApi,
+    streams: StreamLimit,
+    customising: CustomisingPool,
 }
 
-/// Binds and serves until `shutdown`; returns once listening. Images are answered 503 until they are there.
+/// Binds and serves until `shutdown`; returns once listening. Images get 503 until they are populated.
 ///
 /// Errors: an address in use, certificate files that cannot be used.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
@@ -45,14 +45,14 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let download_ca = read_ca(settings.os_image_download_trusted_ca_file.as_deref()).await?;
     let download_client =
         service::http_client(download_ca.as_deref(), settings.insecure_skip_verify)?;
-    let catalog = Arc::new(Catalog::new(settings.images()));
+    let catalog = Arc::new(ImageCatalog::new(settings.images()));
     let health = Health::new();
     health.starting(populate::COMPONENT);
-    let app = App {
+    let app = ImageApp {
         catalog: Arc::clone(&catalog),
-        api: Api::new(api_client, &settings.api_url()),
-        admission: Admission::new(settings.max_concurrent_requests),
-        packing: Packing::new(),
+        api: InstallerApi::new(api_client, &settings.api_url()),
+        streams: StreamLimit::new(settings.max_concurrent_requests),
+        customising: CustomisingPool::new(),
     };
     let router = service::layers::apply(
         http::router(app, health.clone(), settings.http.metrics_on_public_port),
@@ -66,7 +66,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     Ok(running)
 }
 
-/// [`start`], then until the server has ended.
+/// [`start`], then waits until the server has ended.
 ///
 /// Errors: as [`start`], or when a listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! Brings a base image for every version on offer: from the data folder, from the mounted live image, or by
-//! downloading it. Keeps trying; the server answers 503 for what is not there yet.
+//! Populates the base image of every version: from the data folder, from the mounted live image, or by a download.
+//! Retries with backoff; images that are not populated yet get 503.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Settings;
-use crate::catalog::{Base, Catalog};
-use crate::download::{Download, DownloadError};
-use crate::image::{BadImage, Image};
-use crate::turn::Turn;
+use crate::catalog::{CatalogImage, ImageCatalog};
+use crate::download::{DownloadError, ImageDownload};
+use crate::file_lock::FileLock;
+use crate::image::{BaseImage, BaseImageError};
 
-/// What `/ready` waits for.
+/// Component of `/ready`.
 pub(crate) const COMPONENT: &str = "os images";
 
-/// Downloads at the same time: more would only share the same line.
+/// Concurrent downloads: more would only share the same bandwidth.
 const PARALLEL_DOWNLOADS: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Why a base image is not there yet.
+/// Reason why a base image is not populated.
 #[derive(Debug, thiserror::Error)]
-enum NotThere {
+enum PopulateError {
     #[error("downloading {from} failed")]
     Download {
         from: String,
@@ -34,11 +34,11 @@ enum NotThere {
         source: DownloadError,
     },
     #[error(transparent)]
-    Bad(#[from] BadImage),
+    Bad(#[from] BaseImageError),
     #[error("{path} is for another architecture than {architecture}")]
     Architecture { path: PathBuf, architecture: String },
     #[error(
-        "there is neither {file} in DATA_DIR nor LIVE_ISO nor a url in OS_IMAGES: put the file there or set one"
+        "no source: neither {file} in DATA_DIR, nor LIVE_ISO, nor a url in OS_IMAGES; add the file or set one"
     )]
     NoSource { file: String },
     #[error("opening {path}")]
@@ -56,7 +56,7 @@ enum NotThere {
 }
 
 struct Populate {
-    catalog: Arc<Catalog>,
+    catalog: Arc<ImageCatalog>,
     data_dir: PathBuf,
     live_iso: PathBuf,
     client: reqwest::Client,
@@ -64,9 +64,9 @@ struct Populate {
     health: Health,
 }
 
-/// Fills `catalog` until everything is there or `shutdown`.
+/// Populates `catalog` until it is complete or `shutdown`.
 pub(crate) async fn run(
-    catalog: Arc<Catalog>,
+    catalog: Arc<ImageCatalog>,
     settings: &Settings,
     client: reqwest::Client,
     health: Health,
@@ -81,7 +81,7 @@ pub(crate) async fn run(
         health,
     });
     if catalog.bases.is_empty() {
-        tracing::warn!("OS_IMAGES is empty: there is no image to offer");
+        tracing::warn!("OS_IMAGES is empty: no images to serve");
     }
     populate.report();
     let mut tasks = JoinSet::new();
@@ -93,9 +93,9 @@ pub(crate) async fn run(
 }
 
 impl Populate {
-    async fn bring(self: Arc<Self>, base: Arc<Base>) {
+    async fn bring(self: Arc<Self>, base: Arc<CatalogImage>) {
         let mut pause = FIRST_PAUSE;
-        let mut download = Download::default();
+        let mut download = ImageDownload::default();
         loop {
             match self.provide(&base, &mut download).await {
                 Ok(image) => {
@@ -104,7 +104,7 @@ impl Populate {
                         version,
                         volume,
                         architecture = base.architecture,
-                        "OS image is ready"
+                        "OS image ready"
                     );
                     base.set(image);
                     self.report();
@@ -118,7 +118,7 @@ impl Populate {
                         architecture = base.architecture,
                         error,
                         pause_s,
-                        "OS image is not there yet"
+                        "OS image not populated, retrying"
                     );
                 }
             }
@@ -143,10 +143,14 @@ impl Populate {
         }
     }
 
-    async fn provide(&self, base: &Base, download: &mut Download) -> Result<Image, NotThere> {
+    async fn provide(
+        &self,
+        base: &CatalogImage,
+        download: &mut ImageDownload,
+    ) -> Result<BaseImage, PopulateError> {
         let own = self.data_dir.join(base.file_name());
         if exists(&own).await {
-            return Ok(open(own, Check::Form).await?);
+            return Ok(open(own, ImageCheck::Form).await?);
         }
         if exists(&self.live_iso).await {
             match self.open_live_iso(base).await {
@@ -160,17 +164,17 @@ impl Populate {
         }
         if base.url.is_empty() {
             let file = base.file_name();
-            return Err(NotThere::NoSource { file });
+            return Err(PopulateError::NoSource { file });
         }
         self.download(base, &own, download).await
     }
 
-    async fn open_live_iso(&self, base: &Base) -> Result<Image, NotThere> {
+    async fn open_live_iso(&self, base: &CatalogImage) -> Result<BaseImage, PopulateError> {
         let path = self.live_iso.clone();
-        let image = open(path.clone(), Check::Sizes).await?;
+        let image = open(path.clone(), ImageCheck::Sizes).await?;
         if image.is_x86 != (base.architecture == "x86_64") {
             let architecture = base.architecture.clone();
-            return Err(NotThere::Architecture { path, architecture });
+            return Err(PopulateError::Architecture { path, architecture });
         }
         if !image.volume_id.contains(&base.version) {
             let (version, volume) = (&base.version, &image.volume_id);
@@ -185,20 +189,20 @@ impl Populate {
 
     async fn download(
         &self,
-        base: &Base,
+        base: &CatalogImage,
         own: &Path,
-        download: &mut Download,
-    ) -> Result<Image, NotThere> {
+        download: &mut ImageDownload,
+    ) -> Result<BaseImage, PopulateError> {
         let partial = own.with_extension("iso.part");
-        let turn = Turn::take(&partial).await;
-        let _turn = turn.map_err(|source| NotThere::Open {
+        let turn = FileLock::acquire(&partial).await;
+        let _turn = turn.map_err(|source| PopulateError::Open {
             path: partial.clone(),
             source,
         })?;
         if exists(own).await {
-            // Another replica brought it meanwhile.
+            // Another replica downloaded it meanwhile.
             tokio::fs::remove_file(&partial).await.ok();
-            return Ok(open(own.to_owned(), Check::Form).await?);
+            return Ok(open(own.to_owned(), ImageCheck::Form).await?);
         }
         // The semaphore is never closed, so this only waits.
         let _place = self.downloads.acquire().await;
@@ -208,35 +212,35 @@ impl Populate {
             "downloading the OS image"
         );
         let fetched = download.fetch(&self.client, &base.url, &partial).await;
-        fetched.map_err(|source| NotThere::Download {
+        fetched.map_err(|source| PopulateError::Download {
             from: without_secrets(&base.url),
             source,
         })?;
-        if let Err(error) = open(partial.clone(), Check::Sizes).await {
+        if let Err(error) = open(partial.clone(), ImageCheck::Sizes).await {
             tokio::fs::remove_file(&partial).await.ok();
             return Err(error.into());
         }
         let moved = publish(&partial, own).await;
-        moved.map_err(|source| NotThere::Move {
+        moved.map_err(|source| PopulateError::Move {
             path: own.to_owned(),
             source,
         })?;
-        Ok(open(own.to_owned(), Check::Form).await?)
+        Ok(open(own.to_owned(), ImageCheck::Form).await?)
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Check {
-    /// What somebody put there on purpose is used as it is, if it is an image at all.
+enum ImageCheck {
+    /// The format alone: files of the administrator are used as they are.
     Form,
-    /// What was fetched might be cut off.
+    /// The sizes, too: a download may be truncated.
     Sizes,
 }
 
-async fn open(path: PathBuf, check: Check) -> Result<Image, BadImage> {
+async fn open(path: PathBuf, check: ImageCheck) -> Result<BaseImage, BaseImageError> {
     let opened = tokio::task::spawn_blocking(move || {
-        let image = Image::open(&path)?;
-        if matches!(check, Check::Sizes) {
+        let image = BaseImage::open(&path)?;
+        if matches!(check, ImageCheck::Sizes) {
             image.check_sizes(&path)?;
         }
         Ok(image)
@@ -251,7 +255,7 @@ async fn exists(path: &Path) -> bool {
     tokio::fs::try_exists(path).await.unwrap_or(false)
 }
 
-/// Gives a durable file its name, durably.
+/// Atomic publication of a synced file: rename, then fsync of the folder, so that the name survives a crash.
 async fn publish(partial: &Path, own: &Path) -> std::io::Result<()> {
     tokio::fs::rename(partial, own).await?;
     match own.parent() {

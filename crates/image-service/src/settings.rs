@@ -1,4 +1,4 @@
-//! What the image service reads.
+//! Settings of the image service.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -12,10 +12,10 @@ use service::settings::{JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
-use crate::http::LONGEST_WAIT;
+use crate::http::MAX_QUEUE_WAIT;
 
-/// Units: bytes. What the kernel keeps for a slow client: with the highest number of streams 100 MiB, where its own bound
-/// is some megabytes for each. At 10 Gbit/s it lasts for a fifth of a millisecond, enough to be filled again.
+/// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
+/// some megabytes for each. At 10 Gbit/s it lasts for a fifth of a millisecond, enough to be filled again.
 const UNSENT_BYTES: u32 = 256 * 1024;
 
 service::settings! {
@@ -29,13 +29,13 @@ service::settings! {
         https_cert_file: Option<PathBuf> = "",
         /// Key of the server (PEM).
         https_key_file: Option<PathBuf> = "",
-        /// Folder where base images are kept; it has to exist.
+        /// Folder of base images; it has to exist.
         data_dir: PathBuf = "/data",
-        /// Live image that serves versions without a file of their own, when it is there.
+        /// Live image for versions without a file of their own, if present.
         live_iso: PathBuf = "/data/livecd.iso",
-        /// Operating systems on offer: objects with openshift_version, cpu_architecture, url (http, https or file) and version.
+        /// OS images: objects with openshift_version, cpu_architecture, url (http, https or file) and version.
         os_images: JsonVar<Vec<OsImage>> = "[]",
-        /// Older name of OS_IMAGES, read when that is empty.
+        /// Deprecated name of OS_IMAGES, used when that is empty.
         rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
         /// Do not check certificates while downloading OS images.
         insecure_skip_verify: bool = "false",
@@ -49,17 +49,17 @@ service::settings! {
         assisted_service_api_trusted_ca_file: Option<PathBuf> = "",
         /// Do not check the installer API's certificate.
         skip_cert_verification: bool = "false",
-        /// URL under which clients reach this service, as the installer API gives it out; checked at start.
+        /// Public URL of this service, as in image URLs of the installer API; checked at start.
         image_service_base_url: Option<String> = "",
-        /// Images streamed at the same time; as many more requests may wait for a place.
+        /// Concurrent image streams; as many more requests may wait in the queue.
         max_concurrent_requests: usize = "400",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
+        /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
     }
 }
 
-/// An operating system on offer.
+/// An OS image.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct OsImage {
     /// Version of the platform it belongs to.
@@ -67,7 +67,7 @@ pub struct OsImage {
     pub openshift_version: String,
     /// `x86_64`, `arm64`, `ppc64le` or `s390x`; `aarch64` means `arm64`.
     pub cpu_architecture: String,
-    /// Where the live image is; empty when it lies in the data folder.
+    /// URL of the live image; empty when it is in the data folder.
     pub url: String,
     /// Version of the operating system.
     pub version: String,
@@ -90,7 +90,7 @@ pub(crate) fn normalised_architecture(text: &str) -> &str {
 }
 
 impl Settings {
-    /// The operating systems on offer, whichever variable says it.
+    /// The OS images, of either variable.
     pub fn images(&self) -> &[OsImage] {
         if self.os_images.is_empty() {
             &self.rhcos_versions
@@ -130,7 +130,7 @@ impl ServerSettings for Settings {
             Limit::fixed("image queue", requests, "server", "503 at once").set_by(setting),
             Limit::fixed(
                 "image queue wait",
-                Bound::Time(LONGEST_WAIT),
+                Bound::Time(MAX_QUEUE_WAIT),
                 "request",
                 "503",
             ),
@@ -234,7 +234,7 @@ fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
             ("version", &image.version),
             ("cpu_architecture", &image.cpu_architecture),
         ] {
-            // They become parts of paths and of file names.
+            // They are parts of paths and of file names.
             let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
             if text.is_empty() || !text.chars().all(is_name) {
                 let reason = format!("{text:?} is not made of letters, digits and . _ - +");
@@ -258,7 +258,7 @@ fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
         if !seen.insert((&image.openshift_version, architecture, &image.kind)) {
             add(
                 "openshift_version",
-                "the same version and architecture stand there twice".to_owned(),
+                "duplicate version and architecture".to_owned(),
             );
         }
     }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_together() {
+    fn all_problems_are_reported_together() {
         let settings = Settings {
             data_dir: "/nonexistent".into(),
             https_key_file: Some("/nonexistent/key".into()),

@@ -1,4 +1,4 @@
-//! Who asks: read from the request, passed on to the API, never judged here.
+//! Credentials of a request: passed on to the installer API, never verified here.
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
@@ -7,35 +7,35 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::upstream::Credentials;
+use crate::installer_api::RequestCredentials;
 
-/// Claims in which a token says which infra-env it is for.
+/// Claims of a token that name its infra-env. Source: assisted-image-service reads `sub`, else `infra_env_id`.
 #[derive(Deserialize)]
 struct Claims {
     sub: Option<String>,
     infra_env_id: Option<String>,
 }
 
-/// What a request without a token in its path carries: the first of the three counts.
+/// Credentials of a request without a token in its path; the first of the three wins. Source: assisted-image-service.
 pub(super) fn of_request(
     api_key: Option<String>,
     image_token: Option<String>,
     headers: &HeaderMap,
-) -> Credentials {
+) -> RequestCredentials {
     if let Some(key) = api_key {
-        return Credentials::ApiKey(key);
+        return RequestCredentials::ApiKey(key);
     }
     if let Some(token) = image_token {
-        return Credentials::ImageToken(token);
+        return RequestCredentials::ImageToken(token);
     }
     headers
         .get(header::AUTHORIZATION)
-        .map_or(Credentials::None, |value| {
-            Credentials::Authorization(value.clone())
+        .map_or(RequestCredentials::None, |value| {
+            RequestCredentials::Authorization(value.clone())
         })
 }
 
-/// The id as it stands in a path: lower case, with hyphens.
+/// An infra-env id of a path: lower case, with hyphens.
 ///
 /// Errors: `NotFound` for anything else.
 pub(super) fn infra_env_id(text: &str) -> Result<Uuid, Error> {
@@ -48,9 +48,9 @@ pub(super) fn infra_env_id(text: &str) -> Result<Uuid, Error> {
     })
 }
 
-/// The infra-env that a token is for. Its signature is the API's business.
+/// The infra-env of a token. The installer API verifies its signature.
 ///
-/// Errors: `NotFound` when the token says none.
+/// Errors: `NotFound` when the token names none.
 pub(super) fn infra_env_of_token(token: &str) -> Result<Uuid, Error> {
     let refuse =
         |why: &str| Error::not_found("infra-env", format!("of the token in the URL: {why}"));

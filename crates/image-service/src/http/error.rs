@@ -1,39 +1,39 @@
-//! How an error looks on this wire: a status and one line of text.
+//! Error responses: a status and one line of text.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::Error;
 
-use crate::image::CannotCustomise;
+use crate::image::CustomiseError;
 
-/// Units: seconds. How soon a client should ask again.
+/// Value of `Retry-After`. Units: seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// An error on its way to the client.
+/// An error as a response.
 #[derive(Debug)]
-pub(super) struct Answer(pub(super) Error);
+pub(super) struct ErrorResponse(pub(super) Error);
 
-impl From<Error> for Answer {
+impl From<Error> for ErrorResponse {
     fn from(error: Error) -> Self {
         Self(error)
     }
 }
 
-impl From<CannotCustomise> for Answer {
-    fn from(error: CannotCustomise) -> Self {
+impl From<CustomiseError> for ErrorResponse {
+    fn from(error: CustomiseError) -> Self {
         Self(match error {
-            CannotCustomise::IgnitionTooLarge { .. }
-            | CannotCustomise::KargsTooLong { .. }
-            | CannotCustomise::KargsNotPrintable(_)
-            | CannotCustomise::NoKargsArea => Error::conflict(error.to_string()),
-            CannotCustomise::Ignition(_) | CannotCustomise::Areas(_) => {
+            CustomiseError::IgnitionTooLarge { .. }
+            | CustomiseError::KargsTooLong { .. }
+            | CustomiseError::KargsNotPrintable(_)
+            | CustomiseError::NoKargsArea => Error::conflict(error.to_string()),
+            CustomiseError::Ignition(_) | CustomiseError::Areas(_) => {
                 Error::internal("customising the image", error)
             }
         })
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let status = status(&self.0);
         if status.is_server_error() {
@@ -77,12 +77,12 @@ const NO_SNIFFING: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("nosniff"),
 );
 
-/// A line of text with a status.
+/// A plain-text response.
 pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
     (status, [NO_SNIFFING], text.into()).into_response()
 }
 
-/// What no route knows.
+/// 404 for unknown paths. Source: Go's `http.NotFound`, as in assisted-image-service.
 pub(super) async fn unknown_path() -> Response {
     plain(StatusCode::NOT_FOUND, "404 page not found\n")
 }
@@ -110,7 +110,7 @@ mod tests {
             (Error::unavailable("x", "cause"), 503),
             (Error::internal("x", "cause"), 500),
         ] {
-            let response = Answer(error).into_response();
+            let response = ErrorResponse(error).into_response();
             assert_eq!(response.status().as_u16(), code);
             let waits = response.headers().contains_key(header::RETRY_AFTER);
             assert_eq!(waits, code == 503);

@@ -8,15 +8,15 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::answer::{Representation, answer};
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
-use super::error::{Answer, plain};
-use crate::App;
+use super::error::{ErrorResponse, plain};
+use super::response::{Representation, respond};
+use crate::ImageApp;
 use crate::image::full_iso;
+use crate::installer_api::RequestCredentials;
 use crate::settings::FULL_ISO;
-use crate::upstream::Credentials;
 
-/// Path of the three short routes: who or what, version, architecture, file name.
+/// Path of the three short routes: id or token, version, architecture, file name.
 type ShortPath = Path<(String, String, String, String)>;
 
 /// Query of the old route and credentials of all.
@@ -30,23 +30,23 @@ pub(super) struct ImageQuery {
     image_token: Option<String>,
 }
 
-/// What is asked for.
-struct Asked {
+/// A parsed image request.
+struct ImageRequest {
     id: Uuid,
     version: String,
     architecture: String,
-    kind: Kind,
-    credentials: Credentials,
+    kind: ImageKind,
+    credentials: RequestCredentials,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ImageKind {
     Full,
     Minimal,
     Disconnected,
 }
 
-impl Kind {
+impl ImageKind {
     fn of_file(name: &str) -> Option<Self> {
         match name {
             "full.iso" => Some(Self::Full),
@@ -67,67 +67,67 @@ impl Kind {
 }
 
 pub(super) async fn by_id(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path((id, version, architecture, file)): ShortPath,
     Query(query): Query<ImageQuery>,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let id = infra_env_id(&id)?;
     let credentials = of_request(query.api_key, query.image_token, &head.headers);
     let kind = kind_of_file(&file)?;
-    let asked = Asked {
+    let request = ImageRequest {
         id,
         version,
         architecture,
         kind,
         credentials,
     };
-    image(&app, &head, asked).await
+    image(&app, &head, request).await
 }
 
 pub(super) async fn by_api_key(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path((key, version, architecture, file)): ShortPath,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let id = infra_env_of_token(&key)?;
     let kind = kind_of_file(&file)?;
-    let credentials = Credentials::ApiKey(key);
-    let asked = Asked {
+    let credentials = RequestCredentials::ApiKey(key);
+    let request = ImageRequest {
         id,
         version,
         architecture,
         kind,
         credentials,
     };
-    image(&app, &head, asked).await
+    image(&app, &head, request).await
 }
 
 pub(super) async fn by_token(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path((token, version, architecture, file)): ShortPath,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let id = infra_env_of_token(&token)?;
     let kind = kind_of_file(&file)?;
-    let credentials = Credentials::ImageToken(token);
-    let asked = Asked {
+    let credentials = RequestCredentials::ImageToken(token);
+    let request = ImageRequest {
         id,
         version,
         architecture,
         kind,
         credentials,
     };
-    image(&app, &head, asked).await
+    image(&app, &head, request).await
 }
 
-/// The older form, with everything but the id in the query.
+/// The old route, with everything but the id in the query. Source: assisted-image-service, its error texts included.
 pub(super) async fn by_query(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path(id): Path<String>,
     Query(query): Query<ImageQuery>,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let id = infra_env_id(&id)?;
     let required = |name: &str| {
         plain(
@@ -141,64 +141,72 @@ pub(super) async fn by_query(
     let Some(kind) = query.kind else {
         return Ok(required("type"));
     };
-    let Some(kind) = Kind::of_type(&kind) else {
+    let Some(kind) = ImageKind::of_type(&kind) else {
         let text = format!("invalid value '{kind}' for parameter 'type'");
         return Ok(plain(StatusCode::BAD_REQUEST, text));
     };
-    let asked = Asked {
+    let request = ImageRequest {
         id,
         version,
         architecture: query.arch.unwrap_or_else(default_architecture),
         kind,
         credentials: of_request(query.api_key, query.image_token, &head.headers),
     };
-    image(&app, &head, asked).await
+    image(&app, &head, request).await
 }
 
 pub(super) fn default_architecture() -> String {
     "x86_64".to_owned()
 }
 
-fn kind_of_file(name: &str) -> Result<Kind, Error> {
-    Kind::of_file(name)
+fn kind_of_file(name: &str) -> Result<ImageKind, Error> {
+    ImageKind::of_file(name)
         .ok_or_else(|| Error::not_found("image file", format!("{name} (expected full.iso)")))
 }
 
-async fn image(app: &App, head: &Parts, asked: Asked) -> Result<Response, Answer> {
-    match asked.kind {
-        Kind::Full => full(app, head, asked).await,
-        Kind::Minimal => Ok(plain(
+async fn image(
+    app: &ImageApp,
+    head: &Parts,
+    request: ImageRequest,
+) -> Result<Response, ErrorResponse> {
+    match request.kind {
+        ImageKind::Full => full(app, head, request).await,
+        ImageKind::Minimal => Ok(plain(
             StatusCode::NOT_IMPLEMENTED,
-            "minimal images are not offered by this version; ask for full.iso, or boot from the network with the kernel, rootfs and pxe-initrd\n",
+            "minimal images are not supported by this version; use full.iso, or a network boot with kernel, rootfs and pxe-initrd\n",
         )),
-        Kind::Disconnected => Err(Error::not_found(
+        ImageKind::Disconnected => Err(Error::not_found(
             "disconnected image",
-            format!("{} {}", asked.version, asked.architecture),
+            format!("{} {}", request.version, request.architecture),
         )
         .into()),
     }
 }
 
-async fn full(app: &App, head: &Parts, asked: Asked) -> Result<Response, Answer> {
-    let image = app.catalog.image(&asked.version, &asked.architecture)?;
-    let place = app.admission.enter().await?;
+async fn full(
+    app: &ImageApp,
+    head: &Parts,
+    request: ImageRequest,
+) -> Result<Response, ErrorResponse> {
+    let image = app.catalog.image(&request.version, &request.architecture)?;
+    let permit = app.streams.acquire().await?;
     let (ignition, kargs) = tokio::try_join!(
         app.api
-            .ignition(asked.id, Some(FULL_ISO), &asked.credentials),
-        app.api.kernel_arguments(asked.id, &asked.credentials),
+            .ignition(request.id, Some(FULL_ISO), &request.credentials),
+        app.api.kernel_arguments(request.id, &request.credentials),
     )?;
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
     let content = app
-        .packing
+        .customising
         .run(move || full_iso(&image, &ignition.json, &kargs))
         .await?;
     let what = Representation {
         content,
-        file_name: format!("{}-discovery.iso", asked.id),
+        file_name: format!("{}-discovery.iso", request.id),
         content_type: "application/x-cd-image",
         modified,
         base_modified,
     };
-    Ok(answer(head, what, place))
+    Ok(respond(head, what, permit))
 }

@@ -1,4 +1,4 @@
-//! A live image on disk: where its parts and its embed areas are, found once when it is opened.
+//! A live image on disk, with the offsets of its parts and embed areas, read once when it is opened.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +12,17 @@ use serde::Deserialize;
 use super::iso9660::Iso;
 use crate::content::Piece;
 
-/// Starts of the volume ids of live images.
+/// Prefixes of the volume ids of live images.
 const VOLUME_IDS: &[&str] = &["rhcos-", "fedora-coreos-", "scos-"];
-/// Units: bytes. Less is no genuine root file system.
+/// Least length of a genuine root file system. Units: bytes.
 const MIN_ROOTFS: u64 = 100 * 1024 * 1024;
-/// Units: bytes. Less is no genuine kernel.
+/// Least length of a genuine kernel. Units: bytes.
 const MIN_KERNEL: u64 = 5 * 1024 * 1024;
-/// Units: bytes. Many times what these files have.
+/// Longest metadata file. Units: bytes. Many times their usual length.
 const MAX_RECORD: u64 = 256 * 1024;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
-/// Boot loader configurations of images that do not say where their kernel arguments are.
+/// Boot loader configurations of images without `coreos/kargs.json`.
 const LOADER_CONFIGS: &[&str] = &[
     "EFI/redhat/grub.cfg",
     "EFI/fedora/grub.cfg",
@@ -30,15 +30,15 @@ const LOADER_CONFIGS: &[&str] = &[
     "isolinux/isolinux.cfg",
 ];
 
-/// Why an image cannot be used.
+/// Reason why a base image cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadImage {
+pub enum BaseImageError {
     /// It cannot be read, or is no ISO image.
     #[error("{path} cannot be used")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system or the format says.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -47,17 +47,17 @@ pub enum BadImage {
     NotLive {
         /// The file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The missing or invalid part.
         reason: String,
     },
 }
 
-/// Where kernel arguments go in one boot loader's configuration. Offsets count from the start of the image.
+/// Embed area of kernel arguments in one boot loader's configuration. Offsets count from the start of the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KargsArea {
     pub(super) start: u64,
     pub(super) size: usize,
-    /// What stands there.
+    /// Present kernel arguments.
     pub(super) text: String,
     pub(super) end: u8,
     pub(super) pad: u8,
@@ -65,12 +65,12 @@ pub(super) struct KargsArea {
 
 /// A live image that is open for streaming.
 #[derive(Debug)]
-pub struct Image {
-    /// The file; replacing it on disk does not disturb those who read this one.
+pub struct BaseImage {
+    /// The open file; replacing it on disk does not disturb streams of this one.
     file: Arc<File>,
     /// Units: bytes.
     pub length: u64,
-    /// When the file was last written.
+    /// Modification time of the file.
     pub modified: SystemTime,
     /// Name of the volume, as in `rhcos-418.94.202511191518-0`.
     pub volume_id: String,
@@ -115,17 +115,17 @@ fn default_end() -> String {
     "\n".to_owned()
 }
 
-impl Image {
-    /// Opens an image and finds its parts. Reads a few kilobytes.
+impl BaseImage {
+    /// Opens an image and locates its parts. Reads a few kilobytes.
     ///
     /// Errors: `Unreadable`, or `NotLive` when a part is missing.
-    pub fn open(path: &Path) -> Result<Self, BadImage> {
+    pub fn open(path: &Path) -> Result<Self, BaseImageError> {
         Self::read(path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => BadImage::NotLive {
+            io::ErrorKind::InvalidData => BaseImageError::NotLive {
                 path: path.to_owned(),
                 reason: error.to_string(),
             },
-            _ => BadImage::Unreadable {
+            _ => BaseImageError::Unreadable {
                 path: path.to_owned(),
                 source: error,
             },
@@ -173,17 +173,17 @@ impl Image {
         Ok(image)
     }
 
-    /// Refuses what is too small to be genuine: a broken download.
+    /// Refuses an image that is too small to be genuine: a broken download.
     ///
     /// Errors: `NotLive`.
-    pub fn check_sizes(&self, path: &Path) -> Result<(), BadImage> {
+    pub fn check_sizes(&self, path: &Path) -> Result<(), BaseImageError> {
         for (name, part, least) in [
             ("rootfs.img", &self.rootfs, MIN_ROOTFS),
             ("vmlinuz", &self.kernel, MIN_KERNEL),
         ] {
             let length = part.end - part.start;
             if length < least {
-                return Err(BadImage::NotLive {
+                return Err(BaseImageError::NotLive {
                     path: path.to_owned(),
                     reason: format!(
                         "images/pxeboot/{name} has {length} bytes, a genuine one at least {least}"
@@ -204,7 +204,7 @@ impl Image {
         self.piece(&self.kernel)
     }
 
-    /// The first root file system.
+    /// The initrd.
     pub fn initrd(&self) -> Piece {
         self.piece(&self.initrd)
     }
@@ -236,7 +236,7 @@ fn part(iso: &Iso<'_>, paths: &[&str]) -> io::Result<Range<u64>> {
     Err(wrong(format!("{} is missing", paths[0])))
 }
 
-/// Where the configuration goes: as `igninfo.json` says, in older images the whole of a file.
+/// Embed area of the ignition: from `igninfo.json`, in older images a whole file. Source: coreos-installer.
 fn ignition_area(iso: &Iso<'_>) -> io::Result<Range<u64>> {
     const RECORD: &str = "coreos/igninfo.json";
     let Some((_, json)) = iso.read(RECORD, MAX_RECORD)? else {
@@ -274,7 +274,7 @@ fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
                 "{RECORD}: pad and end of {path} are not one byte each"
             )));
         };
-        // An area may lie within a boot image of some megabytes: only the area is read.
+        // An area may be part of a boot image of some megabytes: only the area is read.
         let extent = part(iso, &[path])?;
         let start = extent.start.saturating_add(file.offset);
         let region = start..start.saturating_add(record.size as u64);
@@ -297,8 +297,8 @@ fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
     record.files.iter().map(area).collect()
 }
 
-/// Images before 2023: the area is the newline and the padding before the marker; what is written there continues
-/// the line before it.
+/// Images before 2023: the area is the newline and the padding before the marker; its new text continues the previous
+/// line.
 fn unrecorded_kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
     let mut areas = Vec::new();
     for path in LOADER_CONFIGS {
@@ -333,11 +333,17 @@ mod tests {
 
     use super::*;
 
-    fn opened(options: &Options) -> (tempfile::TempDir, PathBuf, Result<Image, BadImage>) {
+    fn opened(
+        options: &Options,
+    ) -> (
+        tempfile::TempDir,
+        PathBuf,
+        Result<BaseImage, BaseImageError>,
+    ) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
         iso::write(&path, options).unwrap();
-        let image = Image::open(&path);
+        let image = BaseImage::open(&path);
         (directory, path, image)
     }
 
@@ -384,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_live_image_says_why() {
+    fn other_images_are_refused_with_the_reason() {
         let (_directory, _, other) = opened(&Options {
             os_name: "debian".to_owned(),
             ..Options::small()
@@ -394,14 +400,14 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 2048).unwrap();
         assert!(
-            Image::open(&path)
+            BaseImage::open(&path)
                 .unwrap_err()
                 .to_string()
                 .contains("bytes")
         );
         assert!(matches!(
-            Image::open("/nonexistent".as_ref()),
-            Err(BadImage::Unreadable { .. })
+            BaseImage::open("/nonexistent".as_ref()),
+            Err(BaseImageError::Unreadable { .. })
         ));
     }
 }

@@ -1,17 +1,17 @@
-//! An image with a configuration and kernel arguments, as a plan of what is read from where.
+//! Discovery images: base images with ignition and kernel arguments, as a list of pieces to stream.
 
 use bytes::Bytes;
 use ignition::archive;
 
-use super::base::{Image, KargsArea};
-use crate::content::{Content, Overlap, Overlay, Piece};
+use super::base::{BaseImage, KargsArea};
+use crate::content::{ImageContent, Overlap, Overlay, Piece};
 
-/// Why an image cannot carry what it should.
+/// Reason why an image cannot be customised.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotCustomise {
+pub enum CustomiseError {
     /// The packed configuration is larger than its area.
     #[error(
-        "the packed ignition has {size} bytes, the image has room for {room}; shorten the ignition config override or what else is put into the discovery ignition"
+        "the packed ignition of {size} bytes exceeds the embed area of {room}; shorten the ignition config override or other parts of the discovery ignition"
     )]
     IgnitionTooLarge {
         /// Units: bytes.
@@ -21,7 +21,7 @@ pub enum CannotCustomise {
     },
     /// The kernel arguments are longer than their area.
     #[error(
-        "the kernel arguments have {size} characters with the image's own, the image has room for {room}; remove some"
+        "the kernel arguments of {size} characters, with the image's own, exceed the embed area of {room}; remove some"
     )]
     KargsTooLong {
         /// Units: bytes.
@@ -29,10 +29,10 @@ pub enum CannotCustomise {
         /// Units: bytes.
         room: usize,
     },
-    /// The kernel arguments hold what would end the line.
+    /// A kernel argument with a control character, which would end the line.
     #[error("kernel argument {0:?} holds a control character")]
     KargsNotPrintable(String),
-    /// The image has no place for kernel arguments.
+    /// The image has no embed area for kernel arguments.
     #[error(
         "the image has no area for kernel arguments; remove them from the infra-env or use a newer OS image"
     )]
@@ -49,23 +49,23 @@ pub enum CannotCustomise {
 ///
 /// Errors: when one of them does not fit.
 pub fn full_iso(
-    image: &Image,
+    image: &BaseImage,
     ignition: &[u8],
     kargs: &[String],
-) -> Result<Content, CannotCustomise> {
+) -> Result<ImageContent, CustomiseError> {
     let packed = archive::write(ignition)?;
     let area = &image.ignition;
     let room = area.end - area.start;
     let size = packed.len();
     let Some(rest) = room.checked_sub(size as u64) else {
-        return Err(CannotCustomise::IgnitionTooLarge { size, room });
+        return Err(CustomiseError::IgnitionTooLarge { size, room });
     };
     let mut overlays = vec![
         Overlay {
             start: area.start,
             piece: Piece::Memory(packed.into()),
         },
-        // The image may carry a configuration already.
+        // The base image may contain an ignition already.
         Overlay {
             start: area.end - rest,
             piece: Piece::Zeros(rest),
@@ -73,7 +73,7 @@ pub fn full_iso(
     ];
     if !kargs.is_empty() {
         if image.kargs.is_empty() {
-            return Err(CannotCustomise::NoKargsArea);
+            return Err(CustomiseError::NoKargsArea);
         }
         for area in &image.kargs {
             let piece = Piece::Memory(kargs_text(area, kargs)?);
@@ -83,39 +83,39 @@ pub fn full_iso(
             });
         }
     }
-    Ok(Content::overlaid(&image.whole(), overlays)?)
+    Ok(ImageContent::overlaid(&image.whole(), overlays)?)
 }
 
-fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CannotCustomise> {
+fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseError> {
     let mut text = area.text.clone();
     for karg in kargs {
         if karg.chars().any(char::is_control) {
-            return Err(CannotCustomise::KargsNotPrintable(karg.clone()));
+            return Err(CustomiseError::KargsNotPrintable(karg.clone()));
         }
         text.push(' ');
         text.push_str(karg);
     }
     let mut bytes = text.into_bytes();
-    // One byte stays for the end.
+    // One byte is reserved for the end.
     let room = area.size.saturating_sub(1);
     if bytes.len() > room {
         let size = bytes.len();
-        return Err(CannotCustomise::KargsTooLong { size, room });
+        return Err(CustomiseError::KargsTooLong { size, room });
     }
     bytes.push(area.end);
     bytes.resize(area.size, area.pad);
     Ok(bytes.into())
 }
 
-/// The first root file system with `ignition` and, if there is one, `ramdisk` (an archive already) behind it.
+/// The initrd with `ignition` and, if present, `ramdisk` (an archive already) appended. Source: assisted-image-service.
 ///
 /// Errors: when the configuration cannot be packed.
 pub fn pxe_initrd(
-    image: &Image,
+    image: &BaseImage,
     ignition: &[u8],
     ramdisk: Option<Bytes>,
-) -> Result<Content, CannotCustomise> {
-    let mut content = Content::new();
+) -> Result<ImageContent, CustomiseError> {
+    let mut content = ImageContent::new();
     content.push(image.initrd());
     content.align();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(kargs_text(&area(8), &kargs).unwrap().as_ref(), b"a b=1 c\n");
         assert!(matches!(
             kargs_text(&area(7), &kargs),
-            Err(CannotCustomise::KargsTooLong { size: 7, room: 6 })
+            Err(CustomiseError::KargsTooLong { size: 7, room: 6 })
         ));
         assert!(kargs_text(&area(90), &["x\ny".to_owned()]).is_err());
     }
@@ -160,7 +160,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
         testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
-        let image = Image::open(&path).unwrap();
+        let image = BaseImage::open(&path).unwrap();
         // Incompressible: a stream of hashes.
         let mut noise = Vec::new();
         let mut word: u64 = 1;

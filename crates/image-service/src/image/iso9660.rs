@@ -1,5 +1,5 @@
-//! Just enough of ISO9660 to find files: the plain tree with its upper-case 8.3 names, as the installer's own
-//! tool reads it. Rock Ridge and Joliet are not looked at.
+//! A minimal ISO9660 reader: the plain tree with its upper-case 8.3 names, as coreos-installer reads it. Rock Ridge and
+//! Joliet are ignored.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 
 /// Units: bytes.
 const SECTOR: u64 = 2048;
-/// The same, for what is in memory.
+/// The same, for buffers.
 const SECTOR_LENGTH: usize = 2048;
 /// Sector of the first volume descriptor.
 const DESCRIPTORS: u64 = 16;
@@ -21,9 +21,9 @@ const PRIMARY: u8 = 1;
 const TERMINATOR: u8 = 255;
 const FLAG_DIRECTORY: u8 = 2;
 
-/// Where something lies. Units: bytes.
+/// Extent of a file or directory. Units: bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct IsoEntry {
     extent: Range<u64>,
     is_directory: bool,
 }
@@ -34,9 +34,9 @@ pub(super) struct Iso<'a> {
     file: &'a File,
     /// Name of the volume, without the blanks at its end.
     pub(super) volume_id: String,
-    /// Units: bytes. What the image says of its length.
+    /// Length by the volume descriptor. Units: bytes.
     pub(super) length: u64,
-    root: Entry,
+    root: IsoEntry,
 }
 
 impl<'a> Iso<'a> {
@@ -69,7 +69,7 @@ impl<'a> Iso<'a> {
         ))
     }
 
-    /// Where the file at `path` lies, as in `images/ignition.img`; case does not matter. None when it is not there.
+    /// Extent of the file at `path`, as in `images/ignition.img`; case-insensitive. Absent when there is none.
     ///
     /// Errors: those of reading, and `InvalidData` for a broken directory.
     pub(super) fn find(&self, path: &str) -> io::Result<Option<Range<u64>>> {
@@ -86,7 +86,7 @@ impl<'a> Iso<'a> {
         Ok((!at.is_directory).then_some(at.extent))
     }
 
-    /// The bytes of a small file; none when it is not there.
+    /// The bytes of a small file; absent when there is none.
     ///
     /// Errors: as [`Iso::find`], and `InvalidData` when it is larger than `limit`.
     pub(super) fn read(&self, path: &str, limit: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
@@ -109,7 +109,7 @@ impl<'a> Iso<'a> {
         Ok(bytes)
     }
 
-    fn look_up(&self, directory: &Entry, name: &str) -> io::Result<Option<Entry>> {
+    fn look_up(&self, directory: &IsoEntry, name: &str) -> io::Result<Option<IsoEntry>> {
         let bytes = self.bytes(&directory.extent, MAX_DIRECTORY)?;
         for sector in bytes.chunks(SECTOR_LENGTH) {
             let mut rest = sector;
@@ -133,7 +133,7 @@ impl<'a> Iso<'a> {
     }
 }
 
-/// The name that an 8.3 tree has for it.
+/// The 8.3 form of a name.
 fn plain_name(name: &str) -> String {
     let upper = name.to_ascii_uppercase();
     match upper.rsplit_once('.') {
@@ -156,9 +156,9 @@ fn is_called(identifier: &[u8], name: &str) -> bool {
 }
 
 /// Reads a directory record of at least 34 bytes.
-fn entry(record: &[u8]) -> Entry {
+fn entry(record: &[u8]) -> IsoEntry {
     let start = le32(record, 2) * SECTOR;
-    Entry {
+    IsoEntry {
         extent: start..start + le32(record, 10),
         is_directory: record[25] & FLAG_DIRECTORY != 0,
     }

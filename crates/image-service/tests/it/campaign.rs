@@ -1,4 +1,4 @@
-//! How base images come into the data folder while any one call to its file system fails.
+//! Population of the data folder while one file system call fails.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use testkit::iso::Options;
 
 use crate::world::{ID, World, os_image, own_file};
 
-/// How often an image is asked for while it is not there yet.
+/// How often an image is requested until it is populated.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Two images that come from a file, and from a server.
@@ -70,7 +70,7 @@ async fn driver() {
     std::process::abort();
 }
 
-/// What the next start finds.
+/// State of the folder at the next start.
 fn state(folder: &Path) -> String {
     let mut lines: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -97,14 +97,14 @@ fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 
 /// One of each kind and error.
 #[test]
-fn images_come_whole_whatever_fails_once() {
+fn images_are_whole_after_one_failed_call_of_each_kind() {
     assert!(campaign(Some(1)).run().unwrap() > 0);
 }
 
 /// Each run copies and downloads an image of a genuine size: smaller ones are refused.
 #[test]
 #[ignore = "every fault of the data folder: minutes; the sample runs always"]
-fn images_come_whole_whichever_call_fails_once() {
+fn images_are_whole_after_any_failed_call() {
     let hits = campaign(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 200);

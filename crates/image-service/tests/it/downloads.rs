@@ -1,4 +1,4 @@
-//! How base images come into the data folder.
+//! Population of the data folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ async fn a_file_url_is_copied() {
 }
 
 #[tokio::test]
-async fn images_answer_503_until_they_are_there() {
+async fn images_get_503_until_they_are_populated() {
     let data = tempfile::tempdir().unwrap();
     let world = World::without_image(data, |_| {}).await;
     for path in [
@@ -104,7 +104,7 @@ async fn a_mounted_live_image_is_used_in_place() {
     assert_eq!(response.status(), 200);
 }
 
-/// A server that breaks the first answer off in the middle.
+/// A server that aborts its first response in the middle.
 #[derive(Clone)]
 struct Flaky {
     bytes: Bytes,
@@ -150,7 +150,7 @@ async fn flaky(State(flaky): State<Flaky>, headers: HeaderMap) -> Response {
 }
 
 #[tokio::test]
-async fn a_broken_download_goes_on_where_it_was() {
+async fn an_aborted_download_resumes() {
     let (_directory, path) = source(&Options::default());
     let bytes = Bytes::from(std::fs::read(&path).unwrap());
     let server = Flaky {
@@ -228,7 +228,7 @@ async fn replicas_that_share_a_folder_download_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_live_image_is_not_kept() {
+async fn other_files_than_live_images_are_deleted() {
     let (_directory, path) = source(&Options::small());
     let url = format!("file://{}", path.display());
     let data = tempfile::tempdir().unwrap();

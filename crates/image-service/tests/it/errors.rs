@@ -1,4 +1,4 @@
-//! Refusals: the right status, a text that helps, nothing that is nobody's business.
+//! Errors: status and text, without internal URLs and credentials.
 
 use reqwest::header::{ALLOW, RETRY_AFTER};
 
@@ -10,7 +10,7 @@ async fn refusal(world: &World, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_told_what_is_wrong() {
+async fn invalid_requests_get_the_reason() {
     let world = World::new().await;
     for (path, status, text) in [
         (format!("/images/{ID}"), 400, "'version' parameter required"),
@@ -114,7 +114,7 @@ async fn only_reading_is_allowed() {
 }
 
 #[tokio::test]
-async fn refusals_of_the_api_are_passed_on() {
+async fn errors_of_the_api_are_passed_on() {
     let world = World::new().await;
     for (status, body, expected, text) in [
         (401, "{}", 401, "401"),
@@ -151,9 +151,9 @@ async fn refusals_of_the_api_are_passed_on() {
 }
 
 #[tokio::test]
-async fn an_api_that_is_away_is_not_named() {
+async fn errors_never_contain_the_url_of_the_api() {
     let world = World::with(|settings| {
-        // Nobody listens on the discard port of the loopback network.
+        // The discard port of the loopback network is closed.
         settings.assisted_service_host = "127.0.0.1:9".to_owned();
     })
     .await;
@@ -169,7 +169,7 @@ async fn an_api_that_is_away_is_not_named() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_before_the_first_byte() {
+async fn an_oversized_ignition_is_refused_before_the_first_byte() {
     let world = World::new().await;
     let long = "x".repeat(2000);
     world.api.set(|answers| {

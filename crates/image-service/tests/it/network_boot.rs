@@ -1,4 +1,4 @@
-//! What a network boot fetches.
+//! Boot artifacts of a network boot.
 
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, RANGE};
 
@@ -36,7 +36,7 @@ async fn kernel_and_rootfs_come_out_of_the_image() {
     }
     assert!(
         world.api.asked().is_empty(),
-        "boot artifacts are the same for everybody"
+        "boot artifacts need no credentials"
     );
 }
 

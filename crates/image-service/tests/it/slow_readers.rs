@@ -16,11 +16,11 @@ use crate::world::{Api, OS_VERSION, World, own_file};
 const READERS: usize = 400;
 /// Pieces that each reads while all others wait.
 const ROUNDS: usize = 4;
-/// Units: KiB. What the readers of a plain connection may cost together.
+/// Memory of all readers over plain connections. Units: KiB.
 const PLAIN_KIB: u64 = 64 * 1024;
-/// Units: KiB. Below the container's 256 MiB with what the program and the kernel need.
+/// Memory of all readers over TLS. Units: KiB. Below the container's 256 MiB, minus those of the program and the kernel.
 const ENCRYPTED_KIB: u64 = 128 * 1024;
-/// Whatever the machine's speed.
+/// Enough for a slow machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 /// The program; it ends with this value.
@@ -103,7 +103,7 @@ async fn growth(program: &Program, clients: &[Client]) -> u64 {
         };
         join_all(readers.iter_mut().map(read)).await;
     }
-    // Those that have a place keep it until the last byte: the kernel has it, or the program.
+    // Streams hold their permit until the last byte: it is in the kernel, or in the program.
     let one_more = clients[0]
         .get(&url)
         .timeout(Duration::from_secs(1))

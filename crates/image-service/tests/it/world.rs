@@ -20,7 +20,7 @@ pub(crate) const ID: &str = "0d7c0a52-9b9d-4f7c-9d0a-0d9b6f7f0a01";
 pub(crate) const CHANGED: &str = "Wed, 19 Nov 2025 15:18:00 GMT";
 pub(crate) const OS_VERSION: &str = "418.94.202511191518-0";
 
-/// What the stand-in answers and what it was asked.
+/// Responses of the fake API, and the requests that it got.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Api(Arc<Mutex<Answers>>);
 
@@ -160,7 +160,7 @@ impl World {
         world
     }
 
-    /// With what is in `data`; ready or not.
+    /// With the images in `data`; ready or not.
     pub(crate) async fn without_image(
         data: tempfile::TempDir,
         change: impl FnOnce(&mut Settings),
@@ -168,7 +168,7 @@ impl World {
         Self::replica(Arc::new(data), change).await
     }
 
-    /// With what is in `data`, which others may share.
+    /// With the images in `data`, which replicas may share.
     pub(crate) async fn replica(
         data: Arc<tempfile::TempDir>,
         change: impl FnOnce(&mut Settings),
@@ -218,7 +218,7 @@ impl World {
         response.bytes().await.unwrap().to_vec()
     }
 
-    /// Waits until the images are there.
+    /// Waits until the images are populated.
     pub(crate) async fn ready(&self) {
         let deadline = Instant::now() + Duration::from_mins(1);
         while self.get("/health").send().await.unwrap().status() != 200 {

@@ -380,7 +380,10 @@ async fn content_stays_while_the_api_is_unavailable() {
     let Some(visit) = visit(&fake, "/", 8).await else {
         return;
     };
-    for text in ["north", "The database is away. The data shown may be out of date."] {
+    for text in [
+        "north",
+        "The database is away. The data shown may be out of date.",
+    ] {
         assert!(visit.dom.contains(text), "{}", visit.dom);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers with content: headers, conditions, ranges.
+//! Responses with content: headers, conditional requests, ranges.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -11,23 +11,24 @@ use bytes::Bytes;
 use service::conditional::Validator;
 use sha2::{Digest as _, Sha256};
 
-use super::admission::Place;
-use super::range::{self, Asked};
-use crate::content::{Content, Piece, Transport};
+use super::range::{self, RangeSet};
+use super::stream_limit::StreamPermit;
+use crate::content::{ImageContent, Piece, Transport};
 
-/// Content and what the headers say of it.
+/// Content and its headers.
 pub(super) struct Representation {
-    pub(super) content: Content,
+    pub(super) content: ImageContent,
     /// Name under which a browser saves it.
     pub(super) file_name: String,
     pub(super) content_type: &'static str,
     pub(super) modified: SystemTime,
-    /// When the file below was written: the part of the identity that is not in memory.
+    /// Modification time of the base image: its part of the entity tag.
     pub(super) base_modified: SystemTime,
 }
 
-/// The answer to a GET or HEAD. `place` is held until the last byte.
-pub(super) fn answer(head: &Parts, what: Representation, place: Place) -> Response {
+/// The response to a GET or HEAD. `permit` is held until the last byte. Headers follow assisted-image-service, with an
+/// entity tag in addition.
+pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) -> Response {
     let (method, request) = (&head.method, &head.headers);
     let identity = identity(&what);
     let version = Validator::new(&identity, what.modified);
@@ -42,17 +43,17 @@ pub(super) fn answer(head: &Parts, what: Representation, place: Place) -> Respon
     let asked = request
         .get(header::RANGE)
         .filter(|_| version.is_range_wanted(request))
-        .map_or(Asked::Whole, |value| {
+        .map_or(RangeSet::Full, |value| {
             value
                 .to_str()
-                .map_or(Asked::Nothing, |text| range::parse(text, length))
+                .map_or(RangeSet::NotSatisfiable, |text| range::parse(text, length))
         });
     let (status, content) = match asked {
-        Asked::Whole => (StatusCode::OK, what.content),
-        Asked::Nothing => {
+        RangeSet::Full => (StatusCode::OK, what.content),
+        RangeSet::NotSatisfiable => {
             return not_satisfiable(length);
         }
-        Asked::Parts(parts) => match <[Range<u64>; 1]>::try_from(parts) {
+        RangeSet::Partial(parts) => match <[Range<u64>; 1]>::try_from(parts) {
             Ok([part]) => {
                 let text = content_range(&part, length);
                 insert(&mut headers, header::CONTENT_RANGE, &text);
@@ -74,7 +75,7 @@ pub(super) fn answer(head: &Parts, what: Representation, place: Place) -> Respon
     let body = if method == Method::HEAD {
         Body::empty()
     } else {
-        Body::from_stream(content.stream(Transport::of(head), place))
+        Body::from_stream(content.stream(Transport::of(head), permit))
     };
     response(status, headers, body)
 }
@@ -99,14 +100,14 @@ fn headers(what: &Representation, version: &Validator) -> HeaderMap {
     headers
 }
 
-/// All values here are made of ids, numbers and dates; one that is no header value would be left out.
+/// All values here consist of ids, numbers and dates; an invalid header value would be omitted.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
 }
 
-/// Equal for equal bytes, as far as the file below can be told by its age and length.
+/// Entity tag: equal for equal bytes; the base image counts by its modification time and length.
 fn identity(what: &Representation) -> String {
     let since = what
         .base_modified
@@ -142,9 +143,9 @@ fn not_satisfiable(length: u64) -> Response {
     response
 }
 
-fn multipart(what: &Representation, parts: &[Range<u64>], boundary: &str) -> Content {
+fn multipart(what: &Representation, parts: &[Range<u64>], boundary: &str) -> ImageContent {
     let length = what.content.length();
-    let mut content = Content::new();
+    let mut content = ImageContent::new();
     for (index, part) in parts.iter().enumerate() {
         let newline = if index == 0 { "" } else { "\r\n" };
         let head = format!(

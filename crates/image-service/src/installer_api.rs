@@ -1,4 +1,4 @@
-//! Calls to the installer API: what goes into an image.
+//! Client of the installer API: ignition, ramdisk and kernel arguments of an image.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,19 +10,19 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// The neighbour, for errors.
+/// Name of the service in errors.
 const API: &str = "the installer API";
-/// An answer comes within this time or is given up: the client behind us would not wait longer.
+/// Timeout of a call: clients of the image service would not wait longer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Units: bytes. Many times what an image can carry.
+/// Longest response. Units: bytes. Many times the embed area of an image.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
-/// Units: characters of the API's own words that are passed on.
+/// Longest reason of the API that is passed on. Units: characters.
 const MAX_REASON: usize = 500;
 
-/// Who asks, in the words of the request; passed on unchecked, the API decides.
+/// Credentials of a request, forwarded unchecked: the API verifies them.
 #[derive(Clone)]
-pub(crate) enum Credentials {
-    /// Nobody in particular.
+pub(crate) enum RequestCredentials {
+    /// No credentials.
     None,
     /// Query parameter `api_key`.
     ApiKey(String),
@@ -34,7 +34,7 @@ pub(crate) enum Credentials {
 
 /// The installer API.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
+pub(crate) struct InstallerApi {
     client: Client,
     /// Up to the infra-envs, without a slash at the end.
     base: String,
@@ -47,7 +47,7 @@ pub(crate) struct Ignition {
 }
 
 #[derive(Deserialize)]
-struct InfraEnv {
+struct InfraEnvReply {
     #[serde(default)]
     kernel_arguments: Option<String>,
 }
@@ -58,26 +58,26 @@ struct KernelArgument {
     value: String,
 }
 
-/// The two shapes in which the API says what is wrong.
+/// The two shapes of the API's errors.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Refusal {
+struct ApiRefusal {
     reason: Option<String>,
     message: Option<String>,
 }
 
-impl Api {
+impl InstallerApi {
     pub(crate) fn new(client: Client, origin: &str) -> Self {
         let base = format!("{origin}/api/assisted-install/v2/infra-envs");
         Self { client, base }
     }
 
-    /// The configuration of a discovered host; `image_type` as in `full-iso`.
+    /// The discovery ignition; `image_type` as in `full-iso`.
     pub(crate) async fn ignition(
         &self,
         id: Uuid,
         image_type: Option<&str>,
-        credentials: &Credentials,
+        credentials: &RequestCredentials,
     ) -> Result<Ignition, Error> {
         let mut request = self.get(id, "/downloads/files", credentials);
         if let Some(image_type) = image_type {
@@ -93,11 +93,11 @@ impl Api {
         Ok(Ignition { json, modified })
     }
 
-    /// The archive that a network boot needs besides; none when there is nothing in it.
+    /// The ramdisk of a network boot; absent when empty (204).
     pub(crate) async fn minimal_initrd(
         &self,
         id: Uuid,
-        credentials: &Credentials,
+        credentials: &RequestCredentials,
     ) -> Result<Option<Bytes>, Error> {
         let request = self.get(id, "/downloads/minimal-initrd", credentials);
         let response = accepted(id, send(request).await?).await?;
@@ -113,26 +113,26 @@ impl Api {
     pub(crate) async fn kernel_arguments(
         &self,
         id: Uuid,
-        credentials: &Credentials,
+        credentials: &RequestCredentials,
     ) -> Result<Vec<String>, Error> {
         let response = accepted(id, send(self.get(id, "", credentials)).await?).await?;
         let json = body(response).await?;
         let doing = "reading the infra-env";
-        let infra_env: InfraEnv =
+        let infra_env: InfraEnvReply =
             serde_json::from_slice(&json).map_err(|error| Error::internal(doing, error))?;
         kernel_arguments(infra_env.kernel_arguments.as_deref().unwrap_or_default())
     }
 
-    fn get(&self, id: Uuid, path: &str, credentials: &Credentials) -> RequestBuilder {
+    fn get(&self, id: Uuid, path: &str, credentials: &RequestCredentials) -> RequestBuilder {
         let request = self
             .client
             .get(format!("{}/{id}{path}", self.base))
             .timeout(TIMEOUT);
         match credentials {
-            Credentials::None => request,
-            Credentials::ApiKey(key) => request.query(&[("api_key", key)]),
-            Credentials::ImageToken(token) => request.header("Image-Token", token),
-            Credentials::Authorization(value) => {
+            RequestCredentials::None => request,
+            RequestCredentials::ApiKey(key) => request.query(&[("api_key", key)]),
+            RequestCredentials::ImageToken(token) => request.header("Image-Token", token),
+            RequestCredentials::Authorization(value) => {
                 request.header(reqwest::header::AUTHORIZATION, value)
             }
         }
@@ -157,16 +157,16 @@ fn kernel_arguments(text: &str) -> Result<Vec<String>, Error> {
     arguments.into_iter().map(value).collect()
 }
 
-/// The URL may hold credentials and is nobody's business, so it stays out of errors.
-fn away(error: reqwest::Error) -> Error {
+/// The URL may hold credentials, so it stays out of errors; assisted-image-service leaks it.
+fn unavailable(error: reqwest::Error) -> Error {
     Error::unavailable(API, error.without_url())
 }
 
 async fn send(request: RequestBuilder) -> Result<Response, Error> {
-    request.send().await.map_err(away)
+    request.send().await.map_err(unavailable)
 }
 
-/// The answer, if it is a good one; else the API's refusal as ours.
+/// The response if successful; else the API's error as ours.
 async fn accepted(id: Uuid, response: Response) -> Result<Response, Error> {
     let status = response.status();
     if status.is_success() {
@@ -175,11 +175,11 @@ async fn accepted(id: Uuid, response: Response) -> Result<Response, Error> {
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Err(Error::unavailable(API, format!("it answered {status}")));
     }
-    let said: Refusal = match body(response).await {
+    let refusal: ApiRefusal = match body(response).await {
         Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-        Err(_) => Refusal::default(),
+        Err(_) => ApiRefusal::default(),
     };
-    let reason = said.reason.or(said.message).map_or_else(
+    let reason = refusal.reason.or(refusal.message).map_or_else(
         || format!("the installer API answered {status}"),
         |reason| reason.chars().take(MAX_REASON).collect(),
     );
@@ -195,7 +195,7 @@ async fn accepted(id: Uuid, response: Response) -> Result<Response, Error> {
 async fn body(response: Response) -> Result<Bytes, Error> {
     let mut whole = BytesMut::new();
     let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.try_next().await.map_err(away)? {
+    while let Some(chunk) = chunks.try_next().await.map_err(unavailable)? {
         if whole.len() + chunk.len() > MAX_ANSWER {
             let limit = MAX_ANSWER as u64;
             return Err(Error::TooLarge {

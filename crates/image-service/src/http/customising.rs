@@ -1,4 +1,4 @@
-//! Packing of configurations into images, off the runtime's threads.
+//! Customising of images, off the runtime's threads.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -6,26 +6,26 @@ use std::thread::available_parallelism;
 use model::Error;
 use tokio::sync::Semaphore;
 
-use super::error::Answer;
-use crate::content::Content;
-use crate::image::CannotCustomise;
+use super::error::ErrorResponse;
+use crate::content::ImageContent;
+use crate::image::CustomiseError;
 
-/// As many at a time as there are processors: each compresses, with a thread and buffers of its own, and hosts boot
-/// together.
+/// A semaphore with one permit per processor: each run compresses, with a thread and buffers of its own, and many hosts
+/// boot at once.
 #[derive(Debug, Clone)]
-pub(crate) struct Packing(Arc<Semaphore>);
+pub(crate) struct CustomisingPool(Arc<Semaphore>);
 
-impl Packing {
+impl CustomisingPool {
     pub(crate) fn new() -> Self {
         let processors = available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new(processors)))
     }
 
-    /// Runs `compose` when its turn comes; the caller's admission bounds the queue.
+    /// Runs `compose` under a permit; the caller's stream limit bounds the queue.
     pub(super) async fn run(
         &self,
-        compose: impl FnOnce() -> Result<Content, CannotCustomise> + Send + 'static,
-    ) -> Result<Content, Answer> {
+        compose: impl FnOnce() -> Result<ImageContent, CustomiseError> + Send + 'static,
+    ) -> Result<ImageContent, ErrorResponse> {
         let internal = |error| Error::internal("customising the image", error);
         let _permit = self
             .0

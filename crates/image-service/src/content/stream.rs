@@ -1,7 +1,7 @@
-//! Content as the body of a response.
+//! Content as a streamed response body.
 //!
-//! To a plain connection the kernel sends pieces of files itself. Others need the bytes in memory: there is one chunk for
-//! each client at a time, and few threads wait for the disk, however many clients there are.
+//! On plain connections the kernel sends pieces of files (sendfile). Others need the bytes in memory: one chunk per client
+//! at a time, read by a bounded number of threads.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,17 +16,17 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use service::sendfile;
 use tokio::sync::Semaphore;
 
-use super::{Content, Piece, index};
+use super::{ImageContent, Piece, index};
 
-/// Units: bytes. Read at once where bytes are copied; a slow client keeps one or two of these waiting, beside what
-/// hyper and TLS hold.
+/// Chunk of copied bytes. Units: bytes. A slow client keeps one or two of them in memory, beside the buffers of hyper and
+/// TLS.
 pub const CHUNK: u64 = 32 * 1024;
-/// Units: bytes. Shorter pieces are copied: a mapping costs more than it saves.
+/// Least length of a mapped piece. Units: bytes. Copying shorter ones is cheaper.
 const SENDFILE_FROM: u64 = 64 * 1024;
-/// Threads that wait for the disk at the same time. Each has a stack and a heap of its own.
+/// Concurrent threads that read the disk. Each has a stack and a heap of its own.
 const READERS: usize = 16;
 
-/// A chunk of them.
+/// One chunk of zeros.
 const ZEROS: &[u8] = &[0; 32 * 1024];
 const _: () = assert!(ZEROS.len() as u64 == CHUNK);
 
@@ -42,7 +42,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The one for the response to a request.
+    /// Transport of the response to a request.
     pub fn of(request: &Parts) -> Self {
         if sendfile::is_possible(request) {
             Self::Sent
@@ -52,7 +52,7 @@ impl Transport {
     }
 }
 
-/// Bytes that keep `guard` until they have been sent.
+/// Bytes that hold `guard` until they have been sent.
 struct Guarded<G> {
     bytes: Bytes,
     _guard: Arc<G>,
@@ -64,10 +64,10 @@ impl<G> AsRef<[u8]> for Guarded<G> {
     }
 }
 
-impl Content {
+impl ImageContent {
     /// The bytes in order. `guard` lives until the stream has ended and pieces that the kernel sends have been sent.
     ///
-    /// Errors: the stream's – a file that became shorter, or cannot be read.
+    /// Errors: the stream's – a file that was truncated, or cannot be read.
     pub fn stream<G: Send + Sync + 'static>(
         self,
         transport: Transport,
@@ -83,7 +83,7 @@ impl Content {
                 if transport == Transport::Sent
                     && let Some(bytes) = mapped(&piece)
                 {
-                    // The stream ends when hyper has taken the last piece, long before the client has it.
+                    // The stream ends when hyper has taken the last piece, long before the client receives it.
                     let guard_of_piece = Arc::clone(&guard);
                     let bytes = Bytes::from_owner(Guarded {
                         bytes,
@@ -116,7 +116,7 @@ fn mapped(piece: &Piece) -> Option<Bytes> {
         .ok()
 }
 
-/// The first chunk of a piece, and the rest. Bytes at hand are not cut.
+/// The first chunk of a piece, and the rest. Bytes in memory are not split.
 fn split(piece: Piece) -> (Piece, Option<Piece>) {
     let length = piece.length();
     if matches!(piece, Piece::Memory(_)) || length <= CHUNK {
@@ -151,7 +151,7 @@ async fn read_file(file: Arc<File>, start: u64, length: usize) -> io::Result<Byt
     Ok(Bytes::from(chunk))
 }
 
-/// How many bytes the page cache had. Where the file system cannot tell, none.
+/// Number of bytes read from the page cache. Zero on file systems without `RWF_NOWAIT`.
 fn read_cached(file: &File, chunk: &mut [u8], start: u64) -> usize {
     let mut slices = [IoSliceMut::new(chunk)];
     preadv2(file, &mut slices, start, ReadWriteFlags::NOWAIT).unwrap_or(0)

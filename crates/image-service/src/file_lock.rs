@@ -1,4 +1,4 @@
-//! Whose turn it is to write a file of a folder that replicas share.
+//! Locks of files in a folder that replicas share.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -6,27 +6,27 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often those who wait look whether the other is done.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often a waiting replica retries the lock.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// While it lives, nobody else who asks for a turn writes the file. The system ends it with the process.
+/// Exclusive lock on a file; the system releases it with the process.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct FileLock {
     _locked: File,
 }
 
-impl Turn {
-    /// Waits until nobody else writes `path`. The file is made when it is not there, and is at that name afterwards.
+impl FileLock {
+    /// Waits for the lock on `path`. The file is created when missing, and is at that name afterwards.
     ///
-    /// Errors: the file cannot be opened. A file system without locks is for one writer: there the turn comes at once.
-    pub(crate) async fn take(path: &Path) -> io::Result<Self> {
+    /// Errors: the file cannot be opened. A file system without locks has one writer: there it returns at once.
+    pub(crate) async fn acquire(path: &Path) -> io::Result<Self> {
         loop {
             let file = open(path).await?;
             match file.try_lock() {
-                // Who had the turn before may have given the file its final name.
+                // The previous holder may have renamed the file to its final name.
                 Ok(()) if !is_at(path, &file) => {}
                 Ok(()) => return Ok(Self { _locked: file }),
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK).await,
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                     return Ok(Self { _locked: file });
                 }

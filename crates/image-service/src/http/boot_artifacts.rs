@@ -1,4 +1,4 @@
-//! What a network boot fetches: kernel, first root file system, root file system.
+//! Boot artifacts of a network boot: kernel, initrd, root file system.
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -7,12 +7,12 @@ use axum::response::Response;
 use model::Error;
 use serde::Deserialize;
 
-use super::answer::{Representation, answer};
 use super::credentials::{infra_env_id, of_request};
-use super::error::{Answer, plain};
+use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
-use crate::App;
-use crate::content::Content;
+use super::response::{Representation, respond};
+use crate::ImageApp;
+use crate::content::ImageContent;
 use crate::image::pxe_initrd as compose;
 
 const RAW: &str = "application/x-raw-disk-image";
@@ -26,13 +26,13 @@ pub(super) struct ArtifactQuery {
     image_token: Option<String>,
 }
 
-/// Kernel and root file system, read out of the base image in place.
+/// Kernel and root file system, streamed out of the base image.
 pub(super) async fn boot_artifact(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path(name): Path<String>,
     Query(query): Query<ArtifactQuery>,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let (file_name, content_type) = match name.as_str() {
         "kernel" => ("vmlinuz", BINARY),
         "rootfs" => ("rootfs.img", RAW),
@@ -50,8 +50,8 @@ pub(super) async fn boot_artifact(
         .catalog
         .image(&version, &architecture)
         .map_err(as_parameter)?;
-    let place = app.admission.enter().await?;
-    let mut content = Content::new();
+    let permit = app.streams.acquire().await?;
+    let mut content = ImageContent::new();
     content.push(if name == "kernel" {
         image.kernel()
     } else {
@@ -64,16 +64,16 @@ pub(super) async fn boot_artifact(
         modified: image.modified,
         base_modified: image.modified,
     };
-    Ok(answer(&head, what, place))
+    Ok(respond(&head, what, permit))
 }
 
-/// The first root file system with the configuration behind it.
+/// The initrd with the ignition archive appended.
 pub(super) async fn pxe_initrd(
-    State(app): State<App>,
+    State(app): State<ImageApp>,
     Path(id): Path<String>,
     Query(query): Query<ArtifactQuery>,
     head: Parts,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorResponse> {
     let id = infra_env_id(&id)?;
     let Some(version) = query.version else {
         let text = "'version' parameter required for initrd download\n";
@@ -85,7 +85,7 @@ pub(super) async fn pxe_initrd(
         .image(&version, &architecture)
         .map_err(as_parameter)?;
     let credentials = of_request(query.api_key, query.image_token, &head.headers);
-    let place = app.admission.enter().await?;
+    let permit = app.streams.acquire().await?;
     let (ignition, ramdisk) = tokio::try_join!(
         app.api.ignition(id, None, &credentials),
         app.api.minimal_initrd(id, &credentials),
@@ -93,7 +93,7 @@ pub(super) async fn pxe_initrd(
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
     let content = app
-        .packing
+        .customising
         .run(move || compose(&image, &ignition.json, ramdisk))
         .await?;
     let what = Representation {
@@ -103,10 +103,10 @@ pub(super) async fn pxe_initrd(
         modified,
         base_modified,
     };
-    Ok(answer(&head, what, place))
+    Ok(respond(&head, what, permit))
 }
 
-/// On these routes an unknown version is a wrong parameter.
+/// On these routes an unknown version is an invalid parameter (400). Source: assisted-image-service.
 fn as_parameter(error: Error) -> Error {
     match error {
         Error::NotFound { .. } => Error::invalid("version", error.to_string()),
