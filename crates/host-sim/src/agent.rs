@@ -1,4 +1,4 @@
-//! The agent: registers, then asks for instructions until the machine restarts.
+//! The agent: registers, then polls for instructions until the machine restarts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,29 +10,29 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::api::{Call, Patience};
-use crate::disk::Runner;
+use crate::api::{ApiCall, RetryPolicy};
 use crate::machine::Machine;
-use crate::steps::{self, Reply, Step};
+use crate::state_file::Runner;
+use crate::steps::{self, AgentStep, StepReply};
 
-/// Pause after a refused or failed registration.
+/// Retry interval of a registration.
 const REGISTER_RETRY: Duration = Duration::from_mins(1);
-/// Pause of an agent whose server names none.
+/// Polling interval unless the server sets one.
 const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
-/// The same output of a step is not sent again for this long.
+/// How long an unchanged output of a step is not sent again.
 const REPLY_CACHE_TIME: Duration = Duration::from_hours(1);
-/// Pauses between failed instruction requests double from the first to the second value.
+/// Backoff of failed instruction requests: doubles from the first to the second value.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 
-/// Why the agent stopped.
+/// Exit of the agent.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum AgentExit {
     Rebooted,
     Frozen(String),
 }
 
-/// Why the runner stopped.
-enum RunnerEnd {
+/// Exit of the step runner.
+enum RunnerExit {
     RegisterAgain,
     Rebooted,
     Frozen(String),
@@ -41,24 +41,24 @@ enum RunnerEnd {
 #[derive(Debug, Deserialize)]
 struct Instructions {
     #[serde(rename = "instructions")]
-    steps: Option<Vec<Step>>,
+    steps: Option<Vec<AgentStep>>,
     #[serde(default)]
     next_instruction_seconds: u64,
     #[serde(default)]
     post_step_action: Option<String>,
 }
 
-/// Runs the agent of a machine. A machine that had registered before a kill goes on without registering.
-pub(crate) async fn run(machine: &Arc<Machine>) -> Ended {
+/// Runs the agent of a machine. A machine that registered before a kill resumes without registering.
+pub(crate) async fn run(machine: &Arc<Machine>) -> AgentExit {
     loop {
         let runner = match machine.disk.get().runner {
             Some(runner) => runner,
             None => match register(machine).await {
                 Ok(runner) => runner,
-                Err(why) => return Ended::Frozen(why),
+                Err(why) => return AgentExit::Frozen(why),
             },
         };
-        match (Session {
+        match (RunnerSession {
             machine,
             runner,
             sent: Mutex::default(),
@@ -66,14 +66,14 @@ pub(crate) async fn run(machine: &Arc<Machine>) -> Ended {
         .run()
         .await
         {
-            RunnerEnd::RegisterAgain => machine.disk.change(|record| record.runner = None),
-            RunnerEnd::Rebooted => return Ended::Rebooted,
-            RunnerEnd::Frozen(why) => return Ended::Frozen(why),
+            RunnerExit::RegisterAgain => machine.disk.change(|record| record.runner = None),
+            RunnerExit::Rebooted => return AgentExit::Rebooted,
+            RunnerExit::Frozen(why) => return AgentExit::Frozen(why),
         }
     }
 }
 
-/// Registers until it succeeds. An error is the reason for which the real agent would wait for ever.
+/// Registers until it succeeds. Errors: the reasons for which the real agent hangs.
 async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
     let path = format!("/v2/infra-envs/{}/hosts", machine.boot.infra_env_id);
     let version = machine
@@ -83,10 +83,10 @@ async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
         .unwrap_or_else(|| machine.boot.agent_version.clone());
     let body = json!({ "host_id": machine.hardware.host_id, "discovery_agent_version": version });
     loop {
-        let call = Call::new("register", Method::POST, path.clone())
+        let call = ApiCall::new("register", Method::POST, path.clone())
             .header("discovery_agent_version", &version)
             .json(&body);
-        let outcome = match machine.api.send(Patience::Agent, call).await {
+        let outcome = match machine.api.send(RetryPolicy::Agent, call).await {
             Ok(answer) if answer.status == 201 => answer
                 .json("registration")
                 .and_then(|body| runner(&body, machine)),
@@ -114,7 +114,7 @@ async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
                     tracing::warn!(
                         host = machine.name(),
                         error = error.chain(),
-                        "registration failed, trying again"
+                        "registration failed, retrying"
                     );
                 }
                 machine.world.pace.sleep(REGISTER_RETRY).await;
@@ -150,7 +150,7 @@ fn runner(body: &Value, machine: &Machine) -> Result<Runner, Error> {
     {
         return Err(Error::invalid(
             what,
-            format!("the runner's argument {arg:?} speaks of another host"),
+            format!("the runner's argument {arg:?} names another host"),
         ));
     }
     if !steps::is_image(&runner.agent_version) {
@@ -162,23 +162,23 @@ fn runner(body: &Value, machine: &Machine) -> Result<Runner, Error> {
     Ok(runner)
 }
 
-/// One life of the runner.
-struct Session<'a> {
+/// One run of the step runner.
+struct RunnerSession<'a> {
     machine: &'a Arc<Machine>,
     runner: Runner,
     /// The last successful output of each step type and when it was sent.
     sent: Mutex<HashMap<String, (String, Instant)>>,
 }
 
-impl Session<'_> {
-    async fn run(&self) -> RunnerEnd {
+impl RunnerSession<'_> {
+    async fn run(&self) -> RunnerExit {
         tokio::select! {
             end = self.poll() => end,
-            () = self.machine.rebooting.cancelled() => RunnerEnd::Rebooted,
+            () = self.machine.rebooting.cancelled() => RunnerExit::Rebooted,
         }
     }
 
-    async fn poll(&self) -> RunnerEnd {
+    async fn poll(&self) -> RunnerExit {
         let mut backoff = BACKOFF.0;
         let mut is_first = true;
         loop {
@@ -187,7 +187,7 @@ impl Session<'_> {
                     backoff = BACKOFF.0;
                     let wants_restart = self.execute(instructions.steps.unwrap_or_default()).await;
                     if wants_restart || instructions.post_step_action.as_deref() == Some("exit") {
-                        return RunnerEnd::RegisterAgain;
+                        return RunnerExit::RegisterAgain;
                     }
                     pause(instructions.next_instruction_seconds)
                 }
@@ -197,7 +197,7 @@ impl Session<'_> {
                         .unwrap_or_else(PoisonError::into_inner)
                         .clear();
                     if matches!(error.status(), Some(401 | 403 | 404)) {
-                        return RunnerEnd::Frozen(error.chain());
+                        return RunnerExit::Frozen(error.chain());
                     }
                     if matches!(error, Error::Invalid { .. }) {
                         self.machine
@@ -215,7 +215,7 @@ impl Session<'_> {
                 }
             };
             match self.machine.interval {
-                // Hosts that were switched on together would poll together for ever.
+                // Jitter: hosts that were switched on together would poll together for ever.
                 Some(interval) if is_first => {
                     tokio::time::sleep(interval.mul_f64(rand::random())).await;
                 }
@@ -230,10 +230,10 @@ impl Session<'_> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
-        let call = Call::new("instructions", Method::GET, self.path())
+        let call = ApiCall::new("instructions", Method::GET, self.path())
             .query("timestamp", &now)
             .header("discovery_agent_version", &self.runner.agent_version);
-        let answer = self.machine.api.send(Patience::Agent, call).await?;
+        let answer = self.machine.api.send(RetryPolicy::Agent, call).await?;
         let body = answer.json("instructions")?;
         if !matches!(body["post_step_action"].as_str(), Some("continue" | "exit")) {
             return Err(Error::invalid(
@@ -244,8 +244,8 @@ impl Session<'_> {
         Instructions::deserialize(body).map_err(|e| Error::invalid("instructions", e.to_string()))
     }
 
-    /// Runs all steps at once; says whether one of them ends this runner.
-    async fn execute(&self, steps: Vec<Step>) -> bool {
+    /// Runs all steps concurrently; whether one of them ends this runner.
+    async fn execute(&self, steps: Vec<AgentStep>) -> bool {
         let replies = join_all(steps.into_iter().map(|step| async move {
             let reply = steps::answer(self.machine, &step).await;
             let restarts = reply.restarts;
@@ -255,16 +255,16 @@ impl Session<'_> {
         replies.await.contains(&true)
     }
 
-    async fn reply(&self, step: &Step, reply: Reply) {
+    async fn reply(&self, step: &AgentStep, reply: StepReply) {
         if reply.exit_code == 0 && self.is_known(&step.kind, &reply.output) {
             return;
         }
         let body = json!({ "step_type": step.kind, "step_id": step.id, "exit_code": reply.exit_code,
             "output": reply.output, "error": reply.error });
-        let call = Call::new("reply", Method::POST, self.path())
+        let call = ApiCall::new("reply", Method::POST, self.path())
             .header("discovery_agent_version", &self.runner.agent_version)
             .json(&body);
-        match self.machine.api.send(Patience::Agent, call).await {
+        match self.machine.api.send(RetryPolicy::Agent, call).await {
             Ok(_) if reply.exit_code == 0 => {
                 let entry = (reply.output, Instant::now());
                 self.sent
@@ -276,7 +276,7 @@ impl Session<'_> {
             Err(error) if error.status() == Some(400) => {
                 self.machine.world.fault(
                     self.machine.name(),
-                    &format!("reply to {} was refused: {}", step.id, error.chain()),
+                    &format!("reply to {} refused: {}", step.id, error.chain()),
                 );
             }
             Err(error) => {

@@ -1,4 +1,4 @@
-//! The HTTP client of a machine, with the patience that the real programs have.
+//! The HTTP client of a machine, with the retry policies of the real programs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,28 +11,28 @@ use serde_json::Value;
 use crate::image::BootConfig;
 use crate::{Error, Pace};
 
-/// Path under which the installer API lives.
+/// Base path of the installer API.
 const BASE_PATH: &str = "/api/assisted-install";
-/// An answer that takes longer is a failed one.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_mins(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// An answer's text in an error is cut at this many characters.
+/// Longest text of a response in an error. Units: characters.
 const ERROR_TEXT_LIMIT: usize = 2000;
 
-/// How a caller goes on after a failure.
+/// Retry policy of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum RetryPolicy {
     /// The agent's: three more attempts after 503, 504 and silence.
     Agent,
     /// The installer's and the controller's: about an hour after 408, 429, 5xx and silence; ten attempts after 404, 423 and 425.
     Installer,
 }
 
-impl Patience {
+impl RetryPolicy {
     fn attempts(self, failure: &Error) -> u32 {
         let transient = match failure {
             Error::Unreachable { .. } => true,
-            Error::Answer { status, .. } => match self {
+            Error::Status { status, .. } => match self {
                 Self::Agent => matches!(status, 503 | 504),
                 Self::Installer => matches!(status, 408 | 429 | 500..=599),
             },
@@ -55,7 +55,7 @@ impl Patience {
     }
 }
 
-/// What the requests of all machines took, by kind of request.
+/// Durations and failures of the requests of all machines.
 #[derive(Debug, Default)]
 pub struct Stats {
     requests: Mutex<BTreeMap<&'static str, Vec<u32>>>,
@@ -109,7 +109,7 @@ impl Stats {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct ApiCall {
     kind: &'static str,
     method: Method,
     path: String,
@@ -119,7 +119,7 @@ pub(crate) struct Call {
     body: Option<Vec<u8>>,
 }
 
-impl Call {
+impl ApiCall {
     /// A request without a body; `kind` names it in the statistics.
     pub(crate) fn new(kind: &'static str, method: Method, path: impl Into<String>) -> Self {
         let (query, headers) = (Vec::new(), Vec::new());
@@ -169,7 +169,7 @@ const MULTIPART: &str = "multipart/form-data; boundary=----host-sim-7f3a9c51d2e8
 
 /// A connection to the installer API as one machine has it.
 #[derive(Debug, Clone)]
-pub struct Api {
+pub struct ApiClient {
     client: reqwest::Client,
     base: String,
     token: Option<String>,
@@ -177,12 +177,12 @@ pub struct Api {
     stats: Arc<Stats>,
 }
 
-impl Api {
-    /// Makes the client that a boot configuration asks for.
+impl ApiClient {
+    /// Makes the client of a boot configuration.
     ///
     /// Errors: `Client` – the CA certificates cannot be used.
     pub fn new(boot: &BootConfig, pace: Pace, stats: Arc<Stats>) -> Result<Self, Error> {
-        // The default provider may already be set by the embedding program; then that one serves.
+        // The embedding program may have set the default provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |source| Error::Client {
             url: boot.url.clone(),
@@ -210,10 +210,14 @@ impl Api {
         })
     }
 
-    /// Sends a call, again as often as `patience` has it; gives the body of a successful answer.
+    /// Sends a call with the retries of `policy`; returns the successful response.
     ///
-    /// Errors: `Unreachable`, `Answer` – the last failure.
-    pub(crate) async fn send(&self, patience: Patience, call: Call) -> Result<Answer, Error> {
+    /// Errors: `Unreachable`, `Status` – the last failure.
+    pub(crate) async fn send(
+        &self,
+        policy: RetryPolicy,
+        call: ApiCall,
+    ) -> Result<ApiResponse, Error> {
         let mut attempt = 1;
         loop {
             let failure = match self.once(&call).await {
@@ -221,18 +225,18 @@ impl Api {
                 Err(failure) => failure,
             };
             self.stats.failed(&failure);
-            if attempt >= patience.attempts(&failure) {
+            if attempt >= policy.attempts(&failure) {
                 return Err(failure);
             }
             tracing::debug!(attempt, error = failure.chain(), "trying again");
-            self.pace.sleep(patience.pause(attempt)).await;
+            self.pace.sleep(policy.pause(attempt)).await;
             attempt += 1;
         }
     }
 
-    /// Reads a whole file from anywhere and forgets it; gives its size.
+    /// Downloads a file and discards it; returns its size.
     ///
-    /// Errors: `Unreachable`, `Answer`.
+    /// Errors: `Unreachable`, `Status`.
     pub(crate) async fn fetch(&self, url: url::Url) -> Result<u64, Error> {
         let unreachable = |source: reqwest::Error| Error::Unreachable {
             method: "GET",
@@ -247,7 +251,7 @@ impl Api {
             .map_err(unreachable)?;
         if !response.status().is_success() {
             let status = response.status().as_u16();
-            return Err(Error::Answer {
+            return Err(Error::Status {
                 method: "GET",
                 url: url.to_string(),
                 status,
@@ -261,7 +265,7 @@ impl Api {
         Ok(size)
     }
 
-    async fn once(&self, call: &Call) -> Result<Answer, Error> {
+    async fn once(&self, call: &ApiCall) -> Result<ApiResponse, Error> {
         let started = Instant::now();
         let mut request = self
             .client
@@ -291,9 +295,9 @@ impl Api {
         let body = response.bytes().await.map_err(unreachable)?.to_vec();
         self.stats.answered(call.kind, started.elapsed());
         if status.is_success() {
-            return Ok(Answer { status, body });
+            return Ok(ApiResponse { status, body });
         }
-        Err(Error::Answer {
+        Err(Error::Status {
             method: name(&call.method),
             url: url(),
             status: status.as_u16(),
@@ -302,14 +306,14 @@ impl Api {
     }
 }
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// The body as JSON.
     pub(crate) fn json(&self, what: &str) -> Result<Value, Error> {
         serde_json::from_slice(&self.body)
@@ -326,7 +330,7 @@ fn name(method: &Method) -> &'static str {
     }
 }
 
-/// What a body says: both error shapes of the API, or its text.
+/// Reason in the body of an error: both error shapes of the API, or its text.
 fn reason(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let json: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -342,7 +346,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16) -> Error {
-        Error::Answer {
+        Error::Status {
             method: "GET",
             url: String::new(),
             status,
@@ -351,21 +355,21 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_retries_only_what_it_really_retries() {
-        assert_eq!(Patience::Agent.attempts(&answer(503)), 4);
-        assert_eq!(Patience::Agent.attempts(&answer(500)), 1);
-        assert_eq!(Patience::Agent.attempts(&answer(404)), 1);
+    fn the_agent_retries_the_statuses_of_the_real_agent() {
+        assert_eq!(RetryPolicy::Agent.attempts(&answer(503)), 4);
+        assert_eq!(RetryPolicy::Agent.attempts(&answer(500)), 1);
+        assert_eq!(RetryPolicy::Agent.attempts(&answer(404)), 1);
     }
 
     #[test]
-    fn the_installer_waits_long_for_a_server_and_short_for_a_missing_thing() {
-        assert_eq!(Patience::Installer.attempts(&answer(500)), 360);
-        assert_eq!(Patience::Installer.attempts(&answer(404)), 10);
-        assert_eq!(Patience::Installer.attempts(&answer(409)), 1);
+    fn the_installer_retries_unavailable_longer_than_not_found() {
+        assert_eq!(RetryPolicy::Installer.attempts(&answer(500)), 360);
+        assert_eq!(RetryPolicy::Installer.attempts(&answer(404)), 10);
+        assert_eq!(RetryPolicy::Installer.attempts(&answer(409)), 1);
     }
 
     #[test]
-    fn both_error_shapes_are_read() {
+    fn both_error_shapes_are_parsed() {
         assert_eq!(
             reason(br#"{"code":"409","reason":"not ready"}"#),
             "not ready"

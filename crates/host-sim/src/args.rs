@@ -10,7 +10,7 @@ use ipnet::Ipv4Net;
 use uuid::Uuid;
 
 use crate::image::{self, BootConfig};
-use crate::{Error, Pace, Plan, Role, Weakness};
+use crate::{Error, Pace, Role, SimulationPlan, Weakness};
 
 /// Simulated hosts: boot from a discovery image, register, install.
 ///
@@ -20,7 +20,7 @@ use crate::{Error, Pace, Plan, Role, Weakness};
 #[command(name = "host-sim", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
-    /// Another mode than simulating an installation.
+    /// Other mode than the simulation of an installation.
     pub mode: Option<Mode>,
     #[command(flatten)]
     /// The simulation.
@@ -30,9 +30,9 @@ pub struct Cli {
 /// Another mode.
 #[derive(Debug, Subcommand)]
 pub enum Mode {
-    /// Registers many hosts and polls as they do.
-    Load(Load),
-    /// Prints the ignition embedded in an image.
+    /// Register many hosts and poll like agents
+    Load(LoadArgs),
+    /// Print the ignition embedded in an image
     Ignition {
         /// The image.
         iso: PathBuf,
@@ -42,42 +42,42 @@ pub enum Mode {
 /// The simulation of an installation.
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// Discovery image from which all machines boot
+    /// Discovery image that all machines boot
     #[arg(long)]
     pub iso: PathBuf,
-    /// Which machines: masters=N,workers=N[,arbiters=N]
+    /// Numbers of machines: masters=N,workers=N[,arbiters=N]
     #[arg(long, value_parser = parse_hosts, default_value = "masters=3,workers=2")]
-    pub hosts: Hosts,
-    /// How many times faster than real time runs
+    pub hosts: HostCounts,
+    /// Speed-up over real time
     #[arg(long, default_value_t = 1.0)]
     pub speedup: f64,
     /// A weak machine: ram|cpu|disk|speed|ntp|images|network=NAME (such as worker-1, or all); may be repeated
     #[arg(long, value_parser = parse_weakness)]
     pub weaken: Vec<(String, Weakness)>,
-    /// Where machines keep what survives a kill; the same directory goes on with the same machines
+    /// Directory for the state of machines; a restart with the same directory resumes them
     #[arg(long)]
     pub state_dir: Option<PathBuf>,
-    /// Makes other serial numbers and host ids [default: the infra-env's id]
+    /// Seed of serial numbers and host ids [default: the infra-env's id]
     #[arg(long)]
     pub seed: Option<String>,
-    /// Network in which the machines stand
+    /// Network of the machines
     #[arg(long, default_value = "192.168.126.0/24")]
     pub network: Ipv4Net,
-    /// A name that the network's DNS knows: NAME=ADDRESS; may be repeated
+    /// DNS record of the network: NAME=ADDRESS; may be repeated
     #[arg(long, value_parser = parse_record)]
     pub dns: Vec<(String, Ipv4Addr)>,
 }
 
 /// Load on the API.
 #[derive(Debug, Args)]
-pub struct Load {
+pub struct LoadArgs {
     /// Base address of the API
     #[arg(long)]
     pub api: String,
     /// Infra-env to which hosts register; may be repeated, the hosts are spread over all evenly
     #[arg(long, required = true)]
     pub infra_env: Vec<Uuid>,
-    /// How many hosts
+    /// Number of hosts
     #[arg(long, default_value_t = 500)]
     pub hosts: usize,
     /// Seconds between two instruction requests of a host
@@ -91,17 +91,17 @@ pub struct Load {
     pub token: Option<String>,
 }
 
-/// How many machines of which kind.
+/// Numbers of machines by role.
 #[derive(Debug, Clone)]
-pub struct Hosts(pub Vec<(Role, usize)>);
+pub struct HostCounts(pub Vec<(Role, usize)>);
 
 impl Simulate {
     /// Reads the image and makes the plan.
     ///
     /// Errors: the image cannot be read or has nothing embedded.
-    pub fn plan(self) -> Result<Plan, Error> {
+    pub fn plan(self) -> Result<SimulationPlan, Error> {
         let boot = image::boot_config(&self.iso)?;
-        Ok(Plan {
+        Ok(SimulationPlan {
             seed: self.seed.unwrap_or_else(|| boot.infra_env_id.to_string()),
             boot,
             hosts: self.hosts.0,
@@ -115,9 +115,9 @@ impl Simulate {
     }
 }
 
-impl Load {
-    /// The plans of this load: one for each infra-env, whose hosts know of each other only.
-    pub fn plans(&self) -> Vec<Plan> {
+impl LoadArgs {
+    /// The plans of this load: one for each infra-env.
+    pub fn plans(&self) -> Vec<SimulationPlan> {
         let count = self.infra_env.len();
         let of = |(at, infra_env): (usize, &Uuid)| {
             let more = usize::from(at < self.hosts % count);
@@ -126,8 +126,8 @@ impl Load {
         self.infra_env.iter().enumerate().map(of).collect()
     }
 
-    fn plan(&self, infra_env: Uuid, hosts: usize) -> Plan {
-        Plan {
+    fn plan(&self, infra_env: Uuid, hosts: usize) -> SimulationPlan {
+        SimulationPlan {
             boot: BootConfig {
                 url: self.api.trim_end_matches('/').to_owned(),
                 infra_env_id: infra_env,
@@ -148,10 +148,10 @@ impl Load {
     }
 }
 
-/// Wide enough for any number of hosts that one process can play.
+/// Network wide enough for all hosts of one process.
 const LOAD_NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 88, 0, 0), 16);
 
-fn parse_hosts(text: &str) -> Result<Hosts, String> {
+fn parse_hosts(text: &str) -> Result<HostCounts, String> {
     text.split(',')
         .map(|part| {
             let (kind, count) = part
@@ -171,7 +171,7 @@ fn parse_hosts(text: &str) -> Result<Hosts, String> {
             ))
         })
         .collect::<Result<_, _>>()
-        .map(Hosts)
+        .map(HostCounts)
 }
 
 fn parse_weakness(text: &str) -> Result<(String, Weakness), String> {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_command_line_is_valid() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
         let cli = Cli::parse_from([
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_say_what_is_expected() {
+    fn errors_name_the_expected_value() {
         assert!(parse_hosts("nodes=3").unwrap_err().contains("masters"));
         assert!(
             parse_hosts("masters=x")

@@ -1,4 +1,4 @@
-//! The controller that runs inside the new cluster: tells which nodes are there and finishes the installation.
+//! The controller inside the new cluster: reports its nodes and finishes the installation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::api::{Answer, Call, Patience};
-use crate::disk::Kept;
+use crate::api::{ApiCall, ApiResponse, RetryPolicy};
 use crate::install::order;
 use crate::machine::report;
+use crate::state_file::StateFile;
 use crate::world::NodePhase;
-use crate::{Api, Error, World, steps};
+use crate::{ApiClient, Error, World, steps};
 
-/// Between two looks at the cluster.
+/// Polling interval of the cluster.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// Until the operator of a finalizing stage is through.
+/// Duration of the operator of a finalizing stage.
 const OPERATOR_TIME: Duration = Duration::from_secs(30);
 const FINALIZING: &[&str] = &[
     "Waiting for cluster operators",
@@ -33,37 +33,37 @@ const FINALIZING: &[&str] = &[
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Progress {
+struct ControllerState {
     cluster_id: Option<Uuid>,
-    /// Number of finalizing stages that are through.
+    /// Number of finished finalizing stages.
     finalized: usize,
     has_ended: bool,
 }
 
-/// How the controller's work ended.
+/// Exit of the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControllerEnd {
     /// The cluster is installed.
     Installed,
-    /// The cluster is in error, cancelled or gone.
+    /// The cluster is in error, cancelled or deleted.
     GivenUp(String),
 }
 
 /// The controller of the one cluster that these machines form.
 #[derive(Debug)]
 pub struct Controller {
-    api: Api,
+    api: ApiClient,
     world: Arc<World>,
-    progress: Kept<Progress>,
+    progress: StateFile<ControllerState>,
     cluster: watch::Sender<Option<Uuid>>,
 }
 
 impl Controller {
-    /// Takes up what an earlier run left in the state directory.
+    /// Resumes from the state directory.
     ///
     /// Errors: `File`, `Invalid` – the state file cannot be read.
-    pub fn new(api: Api, world: Arc<World>, state: Option<&Path>) -> Result<Self, Error> {
-        let progress = Kept::<Progress>::open(state, "controller")?;
+    pub fn new(api: ApiClient, world: Arc<World>, state: Option<&Path>) -> Result<Self, Error> {
+        let progress = StateFile::<ControllerState>::open(state, "controller")?;
         let cluster = watch::Sender::new(progress.get().cluster_id);
         Ok(Self {
             api,
@@ -73,7 +73,7 @@ impl Controller {
         })
     }
 
-    /// Starts it: the bootstrap host has applied its manifests. A second call changes nothing.
+    /// Starts it, once the bootstrap host has applied its manifests. Idempotent.
     pub fn start(&self, cluster_id: Uuid) {
         let is_new = self.cluster.send_if_modified(|cluster| {
             let changed = *cluster != Some(cluster_id);
@@ -81,11 +81,11 @@ impl Controller {
             changed
         });
         if is_new {
-            tracing::info!(%cluster_id, "the controller starts");
+            tracing::info!(%cluster_id, "controller started");
             self.progress.change(|progress| {
-                *progress = Progress {
+                *progress = ControllerState {
                     cluster_id: Some(cluster_id),
-                    ..Progress::default()
+                    ..ControllerState::default()
                 }
             });
         }
@@ -110,7 +110,7 @@ impl Controller {
                     self.upload_logs(cluster_id).await;
                     self.progress
                         .change(|progress| progress.has_ended = end == ControllerEnd::Installed);
-                    tracing::info!(?end, "the controller has ended");
+                    tracing::info!(?end, "controller ended");
                     return end;
                 }
                 Ok(None) => {}
@@ -138,7 +138,7 @@ impl Controller {
             _ => return Ok(None),
         }
         let are_nodes_done = self.report_nodes(cluster_id).await?;
-        // The cluster may be counted as installed before the last stages are told.
+        // The cluster may be installed before the last stages are reported.
         let is_finalized = self.progress.get().finalized >= FINALIZING.len();
         if !is_finalized && matches!(status, "finalizing" | "installed") {
             self.finalize(cluster_id).await?;
@@ -147,7 +147,7 @@ impl Controller {
             .then_some(ControllerEnd::Installed))
     }
 
-    /// Tells what became of the nodes; true when all are done.
+    /// Reports the stages of the nodes; true when all are done.
     async fn report_nodes(&self, cluster_id: Uuid) -> Result<bool, Error> {
         let path = format!("/v2/clusters/{cluster_id}/hosts?with-inventory=true");
         let hosts = self.get("hosts", &path).await?.json("hosts")?;
@@ -213,7 +213,7 @@ impl Controller {
         Some(self.world.node(machine.index))
     }
 
-    /// Does the next finalizing stage, one per pass.
+    /// Runs the next finalizing stage, one per pass.
     async fn finalize(&self, cluster_id: Uuid) -> Result<(), Error> {
         let at = self.progress.get().finalized;
         let Some(stage) = FINALIZING.get(at) else {
@@ -313,7 +313,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Downloads what it needs to apply manifests; only OLM operators bring some.
+    /// Downloads the manifests to apply; only OLM operators have some.
     async fn read_manifests(&self, cluster_id: Uuid, operators: &[Value]) -> Result<(), Error> {
         let path = format!("/v2/clusters/{cluster_id}/downloads");
         let kubeconfig = self
@@ -354,14 +354,14 @@ impl Controller {
                 "controller/controller.log",
                 "the controller has done its work\n",
             )])?;
-            let call = Call::new(
+            let call = ApiCall::new(
                 "logs",
                 Method::POST,
                 format!("/v2/clusters/{cluster_id}/logs"),
             )
             .query("logs_type", &"controller")
             .upload("upfile", "controller_logs.tar.gz", &archive);
-            self.api.send(Patience::Installer, call).await?;
+            self.api.send(RetryPolicy::Installer, call).await?;
             self.send(
                 "logs",
                 Method::PUT,
@@ -371,13 +371,16 @@ impl Controller {
             .await
         };
         if let Err(error) = upload.await {
-            tracing::warn!(error = error.chain(), "controller logs were not taken");
+            tracing::warn!(error = error.chain(), "controller logs refused");
         }
     }
 
-    async fn get(&self, kind: &'static str, path: &str) -> Result<Answer, Error> {
+    async fn get(&self, kind: &'static str, path: &str) -> Result<ApiResponse, Error> {
         self.api
-            .send(Patience::Installer, Call::new(kind, Method::GET, path))
+            .send(
+                RetryPolicy::Installer,
+                ApiCall::new(kind, Method::GET, path),
+            )
             .await
     }
 
@@ -387,17 +390,17 @@ impl Controller {
         method: Method,
         path: &str,
         body: &Value,
-    ) -> Result<Answer, Error> {
+    ) -> Result<ApiResponse, Error> {
         self.api
             .send(
-                Patience::Installer,
-                Call::new(kind, method, path).json(body),
+                RetryPolicy::Installer,
+                ApiCall::new(kind, method, path).json(body),
             )
             .await
     }
 }
 
-/// The stage that a node's phase stands for.
+/// Installation stage of a node's phase.
 fn stage_of(node: NodePhase, is_single_node: bool) -> &'static str {
     match node {
         NodePhase::Live | NodePhase::Booting => "",
@@ -408,7 +411,7 @@ fn stage_of(node: NodePhase, is_single_node: bool) -> &'static str {
     }
 }
 
-/// A self-signed certificate as the router of a new cluster makes it.
+/// A self-signed certificate like that of a new cluster's router.
 fn ingress_ca() -> Result<String, Error> {
     let make = || {
         let mut params = rcgen::CertificateParams::new(Vec::new())?;

@@ -1,8 +1,8 @@
-//! What can go wrong around a simulated machine.
+//! Errors of simulated machines.
 
 use std::path::PathBuf;
 
-/// Failure of a simulated machine or of what it was started from.
+/// Error of a simulated machine or of its input.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
@@ -10,21 +10,21 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What was being done with it.
+        /// Failed operation.
         doing: &'static str,
         /// The system's answer.
         #[source]
         source: std::io::Error,
     },
-    /// Bytes that are not what they should be (image, ignition, arguments of a step).
+    /// Malformed input: an image, ignition, arguments of a step.
     #[error("{what}: {reason}")]
     Invalid {
-        /// The thing that was read.
+        /// The input.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The server could not be asked at all.
+    /// The server could not be reached.
     #[error("{method} {url} had no answer")]
     Unreachable {
         /// HTTP method.
@@ -37,7 +37,7 @@ pub enum Error {
     },
     /// The server answered with a status that is no success.
     #[error("{method} {url}: {status}: {body}")]
-    Answer {
+    Status {
         /// HTTP method.
         method: &'static str,
         /// Full address.
@@ -69,7 +69,7 @@ impl Error {
     /// The status of the answer, when there was one.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Self::Answer { status, .. } => Some(*status),
+            Self::Status { status, .. } => Some(*status),
             _ => None,
         }
     }

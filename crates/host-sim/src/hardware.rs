@@ -1,4 +1,4 @@
-//! What a simulated machine is made of, and how its agent describes it.
+//! Hardware of a simulated machine, and its inventory.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 const GIB: u64 = 1 << 30;
 
-/// What a machine is meant for; only its size and its name follow from it, the server does not learn it.
+/// Intended role of a machine: it sets size and name, and is not sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Sized for the control plane.
@@ -30,7 +30,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// In which respect a machine is too weak or broken.
+/// Defect of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weakness {
     /// 4 GiB of memory.
@@ -76,12 +76,12 @@ pub struct Hardware {
     pub ram_bytes: u64,
     /// Size of the installation disk, in bytes.
     pub disk_bytes: u64,
-    /// What is wrong with it.
+    /// Its defects.
     pub weaknesses: Vec<Weakness>,
 }
 
-/// Where a machine stands.
-pub(crate) struct Place {
+/// Network of a machine.
+pub(crate) struct NetworkPlacement {
     pub(crate) index: usize,
     pub(crate) ip: Ipv4Addr,
     pub(crate) prefix: u8,
@@ -94,7 +94,7 @@ impl Hardware {
         seed: &str,
         hostname: String,
         role: Role,
-        place: &Place,
+        place: &NetworkPlacement,
         weaknesses: Vec<Weakness>,
     ) -> Self {
         let digest = |what: &str| -> [u8; 16] {
@@ -132,7 +132,7 @@ impl Hardware {
         }
     }
 
-    /// Whether something is wrong with it in this respect.
+    /// Whether it has this defect.
     pub fn has(&self, weakness: Weakness) -> bool {
         self.weaknesses.contains(&weakness)
     }
@@ -271,7 +271,7 @@ pub(crate) mod tests {
 
     pub(crate) fn machine(index: usize, role: Role, weaknesses: Vec<Weakness>) -> Hardware {
         let last = u8::try_from(10 + index).unwrap();
-        let place = Place {
+        let place = NetworkPlacement {
             index,
             ip: Ipv4Addr::new(192, 168, 126, last),
             prefix: 24,
@@ -293,7 +293,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_inventory_holds_what_the_service_reads() {
+    fn the_inventory_has_the_members_that_the_service_reads() {
         let inventory = machine(0, Role::Master, vec![]).inventory();
         assert_eq!(
             inventory["interfaces"][0]["ipv4_addresses"][0],

@@ -1,4 +1,4 @@
-//! Reads a discovery image the way a machine's firmware, kernel and init see it.
+//! Reader of discovery images, as a machine's firmware, kernel and init read them.
 
 mod boot;
 mod cpio;
@@ -29,7 +29,7 @@ pub fn embedded_ignition(path: &Path) -> Result<Value, Error> {
     if area.iter().all(|byte| *byte == 0) {
         return Err(Error::invalid(
             what(),
-            "its embed area is empty: nothing tells a machine whom to call",
+            "its embed area is empty: it has no address of an API server",
         ));
     }
     let mut archive = Vec::new();
@@ -51,7 +51,7 @@ pub fn embedded_ignition(path: &Path) -> Result<Value, Error> {
         .map_err(|e| Error::invalid(what(), format!("its config.ign is not JSON: {e}")))
 }
 
-/// Reads what the image at `path` tells its agent.
+/// Reads the agent's configuration of the image at `path`.
 ///
 /// Errors: as [`embedded_ignition`], and `Invalid` when there is no usable agent.service.
 pub fn boot_config(path: &Path) -> Result<BootConfig, Error> {
@@ -126,14 +126,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_without_customisation_says_so() {
+    fn an_image_without_ignition_is_refused() {
         let file = image_with_area(&[0; 4096]);
         let text = embedded_ignition(file.path()).unwrap_err().to_string();
         assert!(text.contains("embed area is empty"), "{text}");
     }
 
     #[test]
-    fn a_file_that_is_no_image_says_so() {
+    fn a_file_that_is_no_image_is_refused() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&vec![7; 50_000]).unwrap();
         let text = embedded_ignition(file.path()).unwrap_err().to_string();

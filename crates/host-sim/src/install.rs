@@ -1,4 +1,4 @@
-//! The installer: writes the disk of one host and, on the bootstrap host, brings up the control plane.
+//! The installer: writes the disk of one host and, on the bootstrap host, starts the control plane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::api::{Answer, Call, Patience};
+use crate::api::{ApiCall, ApiResponse, RetryPolicy};
 use crate::machine::{Machine, QUORUM, report};
 use crate::world::NodePhase;
 use crate::{Error, Hardware, image, steps};
 
-/// Simulated durations of the stages that take time by themselves.
+/// Simulated durations of stages.
 const CLEANUP_TIME: Duration = Duration::from_secs(15);
 const WRITE_TIME: Duration = Duration::from_mins(2);
 /// One report for each tenth of the image.
 const WRITE_REPORTS: u32 = 10;
 const BOOTKUBE_TIME: Duration = Duration::from_secs(90);
 const CONTROLLER_TIME: Duration = Duration::from_secs(45);
-/// Between two looks at the other hosts.
+/// Polling interval of the other hosts.
 const WATCH_INTERVAL: Duration = Duration::from_secs(10);
 
 const BOOTSTRAP_STAGES: &[&str] = &[
@@ -78,8 +78,8 @@ pub(crate) struct InstallRequest {
 }
 
 impl InstallRequest {
-    /// Reads the step's argument and checks it against the machine as the agent and the installer would.
-    /// Errors are texts: what is wrong.
+    /// Parses the step's argument and checks it against the machine, as the real agent and installer do.
+    /// Errors: the reason, as text.
     pub(crate) fn parse(arg: &str, hardware: &Hardware) -> Result<Self, String> {
         let request: Self =
             serde_json::from_str(arg).map_err(|e| format!("install_cmd_request: {e}"))?;
@@ -136,7 +136,7 @@ impl InstallRequest {
         self.control_plane_count == 1
     }
 
-    /// Hosts that join an existing cluster are not told the release's images.
+    /// Requests of hosts that join an existing cluster have no images of the release.
     fn joins_existing_cluster(&self) -> bool {
         self.mco_image.is_empty()
     }
@@ -170,9 +170,9 @@ fn check_must_gather(text: &str) -> Result<(), String> {
     }
 }
 
-/// Installs; at the end the machine restarts, or the stage is Failed.
+/// Runs the installation; at the end the machine restarts, or the stage is Failed.
 pub(crate) async fn run(machine: &Arc<Machine>, request: &InstallRequest) {
-    match (Installer { machine, request }).run().await {
+    match (InstallerRun { machine, request }).run().await {
         Ok(()) => machine.rebooting.cancel(),
         Err(error) => {
             let text = error.chain();
@@ -181,7 +181,7 @@ pub(crate) async fn run(machine: &Arc<Machine>, request: &InstallRequest) {
                 tracing::error!(
                     host = machine.name(),
                     error = error.chain(),
-                    "the failure could not be reported"
+                    "failure not reported"
                 );
             }
             machine.disk.change(|record| record.install = None);
@@ -189,12 +189,12 @@ pub(crate) async fn run(machine: &Arc<Machine>, request: &InstallRequest) {
     }
 }
 
-struct Installer<'a> {
+struct InstallerRun<'a> {
     machine: &'a Arc<Machine>,
     request: &'a InstallRequest,
 }
 
-impl Installer<'_> {
+impl InstallerRun<'_> {
     async fn run(&self) -> Result<(), Error> {
         let stages = self.request.stages();
         let reached = self.machine.disk.get().stage;
@@ -237,7 +237,7 @@ impl Installer<'_> {
                 host = self.machine.name(),
                 stage,
                 error = error.chain(),
-                "progress was not taken"
+                "progress report refused"
             );
         }
     }
@@ -251,7 +251,7 @@ impl Installer<'_> {
             ..
         } = self.request;
         if self.request.role == "bootstrap" {
-            let call = Call::new(
+            let call = ApiCall::new(
                 "bootstrap.ign",
                 Method::GET,
                 format!("/v2/clusters/{cluster_id}/downloads/files"),
@@ -260,9 +260,11 @@ impl Installer<'_> {
             image::check_bootstrap(&self.get(call).await?.body)?;
         }
         let path = format!("/v2/infra-env/{infra_env_id}/hosts/{host_id}/downloads/ignition");
-        let answer = self.get(Call::new("ignition", Method::GET, path)).await?;
+        let answer = self
+            .get(ApiCall::new("ignition", Method::GET, path))
+            .await?;
         let hostname = image::check_host(&answer.body, self.request.is_single_node())?;
-        tracing::info!(host = self.machine.name(), hostname, "ignition is good");
+        tracing::info!(host = self.machine.name(), hostname, "ignition valid");
         Ok(())
     }
 
@@ -281,7 +283,7 @@ impl Installer<'_> {
         }
     }
 
-    /// The bootstrap host sees the others ask for their configuration and join, and tells it for them.
+    /// The bootstrap host reports the stages of other hosts: configuring and joined.
     async fn lead_control_plane(&self) -> Result<(), Error> {
         loop {
             let mut ready = 0;
@@ -319,7 +321,7 @@ impl Installer<'_> {
                 host = id,
                 stage,
                 error = error.chain(),
-                "progress of another host was not taken"
+                "progress report of another host refused"
             );
         }
     }
@@ -353,7 +355,7 @@ impl Installer<'_> {
     async fn masters(&self) -> Result<Vec<Value>, Error> {
         let path = format!("/v2/clusters/{}/hosts", self.request.cluster_id);
         let answer = self
-            .get(Call::new("masters", Method::GET, path).query("role", &"master"))
+            .get(ApiCall::new("masters", Method::GET, path).query("role", &"master"))
             .await?;
         match answer.json("the list of masters")? {
             Value::Array(hosts) => Ok(hosts),
@@ -377,14 +379,14 @@ impl Installer<'_> {
             tracing::warn!(
                 host = self.machine.name(),
                 error = error.chain(),
-                "logs were not taken"
+                "logs refused"
             );
         }
         Ok(())
     }
 
-    async fn get(&self, call: Call) -> Result<Answer, Error> {
-        self.machine.api.send(Patience::Installer, call).await
+    async fn get(&self, call: ApiCall) -> Result<ApiResponse, Error> {
+        self.machine.api.send(RetryPolicy::InstallerRun, call).await
     }
 }
 
@@ -421,13 +423,13 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_request_is_taken() {
+    fn a_complete_request_is_accepted() {
         let hardware = machine(0, Role::Master, vec![]);
         InstallRequest::parse(&request(&hardware).to_string(), &hardware).unwrap();
     }
 
     #[test]
-    fn what_the_real_agent_would_refuse_is_refused() {
+    fn requests_that_the_real_agent_refuses_are_refused() {
         let hardware = machine(0, Role::Master, vec![]);
         for (member, value) in [
             ("role", json!("auto-assign")),

@@ -1,4 +1,4 @@
-//! Many hosts at once: how the API server bears them.
+//! Load test of the API server with many hosts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::args::Load;
-use crate::sim::{self, Outcome};
-use crate::{Error, Plan, Stats};
+use crate::args::LoadArgs;
+use crate::sim::{self, SimulationOutcome};
+use crate::{Error, SimulationPlan, Stats};
 
-/// The first answers are through when none came for this long.
+/// Silence after which the first replies are complete.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
-/// Hosts whose answers change all the time never settle.
+/// Timeout of the settling: hosts whose replies always change never settle.
 const SETTLE_LIMIT: Duration = Duration::from_mins(1);
 
-/// Registers all hosts, polls for the asked time and reports durations and failures.
+/// Registers all hosts, polls for the configured time and reports durations and failures.
 ///
 /// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
-pub async fn run(load: &Load) -> Result<Value, Error> {
+pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
     let stats = Arc::new(Stats::default());
     let plans = load.plans();
     let simulation = tokio::spawn({
@@ -60,8 +60,11 @@ pub async fn run(load: &Load) -> Result<Value, Error> {
     Ok(report)
 }
 
-/// Runs all plans beside each other; the first that ends, ends all.
-async fn run_all(plans: Vec<Plan>, stats: Arc<Stats>) -> Result<Outcome, Error> {
+/// Runs all plans concurrently; the first that ends, ends all.
+async fn run_all(
+    plans: Vec<SimulationPlan>,
+    stats: Arc<Stats>,
+) -> Result<SimulationOutcome, Error> {
     let mut running = JoinSet::new();
     for plan in plans {
         let stats = Arc::clone(&stats);
@@ -70,11 +73,11 @@ async fn run_all(plans: Vec<Plan>, stats: Arc<Stats>) -> Result<Outcome, Error> 
     match running.join_next().await {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => Err(Error::invalid("load", error.to_string())),
-        None => Ok(Outcome::default()),
+        None => Ok(SimulationOutcome::default()),
     }
 }
 
-/// Waits until every host has asked once and the first answers are through: what follows is the steady state.
+/// Waits for the steady state: every host has polled once, and the first replies are complete.
 async fn settle(stats: &Stats, hosts: usize) {
     let count = |kind: &str| stats.durations().get(kind).map_or(0, Vec::len);
     let (mut replies, mut changed) = (0, Instant::now());

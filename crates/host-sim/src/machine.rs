@@ -6,22 +6,22 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Ended};
-use crate::api::{Api, Call, Patience};
+use crate::agent::{self, AgentExit};
+use crate::api::{ApiCall, ApiClient, RetryPolicy};
 use crate::controller::Controller;
-use crate::disk::{Kept, Record};
 use crate::image::BootConfig;
 use crate::install;
+use crate::state_file::{MachineState, StateFile};
 use crate::world::NodePhase;
 use crate::{Error, Hardware, World};
 
-/// Until the firmware and the kernel are through.
+/// Duration of firmware and kernel.
 const BOOT_TIME: Duration = Duration::from_secs(90);
-/// Until the configuration is applied.
+/// Duration of applying the configuration.
 const CONFIGURE_TIME: Duration = Duration::from_mins(1);
-/// Until a joined node is ready.
+/// Time until a joined node is ready.
 const READY_TIME: Duration = Duration::from_mins(1);
-/// Masters that must be ready before other nodes are given their configuration.
+/// Masters that must be ready before other nodes get their configuration.
 pub(crate) const QUORUM: usize = 2;
 
 /// A simulated machine.
@@ -30,8 +30,8 @@ pub(crate) struct Machine {
     pub(crate) hardware: Arc<Hardware>,
     pub(crate) world: Arc<World>,
     pub(crate) boot: BootConfig,
-    pub(crate) api: Api,
-    pub(crate) disk: Kept<Record>,
+    pub(crate) api: ApiClient,
+    pub(crate) disk: StateFile<MachineState>,
     pub(crate) controller: Arc<Controller>,
     /// Replaces the pause that the server asks for (load tests).
     pub(crate) interval: Option<Duration>,
@@ -39,12 +39,12 @@ pub(crate) struct Machine {
     installation: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a machine's part ended.
+/// Final state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum MachineExit {
     /// It is a ready node.
     Node,
-    /// Its agent waits for ever, as the real one does.
+    /// Its agent hangs, as the real one does.
     Frozen(String),
 }
 
@@ -53,8 +53,8 @@ impl Machine {
         hardware: Arc<Hardware>,
         world: Arc<World>,
         boot: BootConfig,
-        api: Api,
-        disk: Kept<Record>,
+        api: ApiClient,
+        disk: StateFile<MachineState>,
         controller: Arc<Controller>,
     ) -> Self {
         world.set_node(hardware.index, disk.get().node);
@@ -77,23 +77,23 @@ impl Machine {
     }
 
     /// Runs until the machine is a node or frozen.
-    pub(crate) async fn live(self: &Arc<Self>) -> End {
+    pub(crate) async fn live(self: &Arc<Self>) -> MachineExit {
         if self.disk.get().node == NodePhase::Live {
             self.resume_installation();
             match agent::run(self).await {
-                Ended::Rebooted => self.enter(NodePhase::Booting),
-                Ended::Frozen(why) => {
+                AgentExit::Rebooted => self.enter(NodePhase::Booting),
+                AgentExit::Frozen(why) => {
                     tracing::error!(
                         host = self.name(),
                         why,
-                        "the agent waits for ever: the machine must be rebooted"
+                        "agent hangs: the machine must be rebooted"
                     );
-                    return End::Frozen(why);
+                    return MachineExit::Frozen(why);
                 }
             }
         }
         self.start_from_disk().await;
-        End::Node
+        MachineExit::Node
     }
 
     /// Starts the installer unless it runs already.
@@ -117,7 +117,7 @@ impl Machine {
         true
     }
 
-    /// Stops the installer, if it runs, and forgets that there was one.
+    /// Stops the installer, if it runs, and removes its state.
     pub(crate) fn stop_installation(&self) {
         if let Some(task) = self
             .installation
@@ -133,7 +133,7 @@ impl Machine {
         });
     }
 
-    /// Tells how far the installation of a host is.
+    /// Reports the installation stage of a host.
     pub(crate) async fn report_stage(&self, stage: &str, info: &str) -> Result<(), Error> {
         let (infra_env, host) = (self.boot.infra_env_id, self.hardware.host_id);
         report(
@@ -148,12 +148,12 @@ impl Machine {
 
     fn resume_installation(self: &Arc<Self>) {
         if let Some(request) = self.disk.get().install {
-            tracing::info!(host = self.name(), "goes on with its installation");
+            tracing::info!(host = self.name(), "resuming its installation");
             self.begin_installation(request);
         }
     }
 
-    /// From the first start of the installed system until the node is ready.
+    /// Boots the installed system until the node is ready.
     async fn start_from_disk(&self) {
         let pace = self.world.pace;
         let request = self.disk.get().install;
@@ -185,7 +185,7 @@ impl Machine {
     }
 
     fn enter(&self, phase: NodePhase) {
-        tracing::info!(host = self.name(), ?phase, "the installed system");
+        tracing::info!(host = self.name(), ?phase, "phase of the installed system");
         self.disk.change(|record| record.node = phase);
         self.world.set_node(self.hardware.index, phase);
     }
@@ -193,17 +193,17 @@ impl Machine {
 
 /// Reports a stage of any host: the bootstrap host and the controller speak for others.
 pub(crate) async fn report(
-    api: &Api,
+    api: &ApiClient,
     infra_env: &str,
     host: &str,
     stage: &str,
     info: &str,
 ) -> Result<(), Error> {
-    let call = Call::new(
+    let call = ApiCall::new(
         "progress",
         reqwest::Method::PUT,
         format!("/v2/infra-envs/{infra_env}/hosts/{host}/progress"),
     )
     .json(&serde_json::json!({ "current_stage": stage, "progress_info": info }));
-    api.send(Patience::Installer, call).await.map(drop)
+    api.send(RetryPolicy::Installer, call).await.map(drop)
 }

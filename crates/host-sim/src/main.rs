@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
 
 async fn run(simulate: Simulate) -> Result<ExitCode, Error> {
     let plan = simulate.plan()?;
-    tracing::info!(url = plan.boot.url, infra_env = %plan.boot.infra_env_id, "the image says whom to call");
+    tracing::info!(url = plan.boot.url, infra_env = %plan.boot.infra_env_id, "booting the image");
     let outcome = host_sim::run(&plan, Arc::new(Stats::default())).await?;
     outcome.log();
     Ok(ExitCode::from(outcome.exit_code()))

@@ -1,18 +1,18 @@
-//! How fast simulated time runs.
+//! Speed of simulated time.
 
 use std::time::Duration;
 
 /// Shortest real pause, so that no speed turns a waiting loop into a busy one.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// Relation of simulated time to real time.
+/// Ratio of simulated time to real time.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     speedup: f64,
 }
 
 impl Pace {
-    /// Time that runs `speedup` times as fast as the clock on the wall; values below 1 count as 1.
+    /// Simulated time that is `speedup` times as fast as real time; values below 1 count as 1.
     pub fn new(speedup: f64) -> Self {
         Self {
             speedup: if speedup.is_finite() {
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_speeds_count_as_real_time() {
+    fn invalid_speeds_count_as_real_time() {
         for speedup in [0.0, -3.0, f64::NAN, f64::INFINITY] {
             assert_eq!(
                 Pace::new(speedup).real(Duration::from_secs(1)),

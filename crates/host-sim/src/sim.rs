@@ -1,4 +1,4 @@
-//! Starts all machines of a simulation and waits for their ends.
+//! A simulation: starts all machines and waits until they end.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,51 +10,51 @@ use ipnet::Ipv4Net;
 use tokio::task::JoinSet;
 
 use crate::controller::{Controller, ControllerEnd};
-use crate::disk::Kept;
-use crate::hardware::Place;
+use crate::hardware::NetworkPlacement;
 use crate::image::BootConfig;
-use crate::machine::{End, Machine};
-use crate::{Api, Error, Hardware, Pace, Role, Stats, Weakness, World};
+use crate::machine::{Machine, MachineExit};
+use crate::state_file::StateFile;
+use crate::{ApiClient, Error, Hardware, Pace, Role, Stats, Weakness, World};
 
 /// Machines get addresses from this one on; those before it are for routers and virtual addresses.
 const FIRST_ADDRESS: usize = 9;
 
-/// What is to be simulated.
+/// Configuration of a simulation.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// What the image tells its agent.
+pub struct SimulationPlan {
+    /// The agent's configuration of the image.
     pub boot: BootConfig,
-    /// How many machines of which kind.
+    /// Numbers of machines by role.
     pub hosts: Vec<(Role, usize)>,
-    /// Which machine is weak in what respect; "all" means every one.
+    /// Defects by name of the machine; "all" means every one.
     pub weaknesses: Vec<(String, Weakness)>,
-    /// The network in which they stand.
+    /// Their network.
     pub network: Ipv4Net,
-    /// Names that the network's DNS knows.
+    /// DNS records of the network.
     pub dns: BTreeMap<String, Ipv4Addr>,
     /// Relation of simulated to real time.
     pub pace: Pace,
-    /// What makes the serial numbers, and with them the host ids.
+    /// Seed of serial numbers and host ids.
     pub seed: String,
-    /// Where machines keep what survives a kill.
+    /// Directory for the state of machines.
     pub state: Option<PathBuf>,
-    /// Replaces the pause between instruction requests.
+    /// Overrides the polling interval.
     pub interval: Option<Duration>,
 }
 
-/// How a simulation ended.
+/// Result of a simulation.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// Machines whose agent waits for ever, with the reason.
+pub struct SimulationOutcome {
+    /// Machines whose agent hangs, with the reason.
     pub frozen: Vec<(String, String)>,
-    /// Why the controller gave up.
+    /// Reason why the controller gave up.
     pub given_up: Option<String>,
     /// Breaches of the protocol by the server.
     pub faults: Vec<String>,
 }
 
-impl Outcome {
-    /// Tells everything that went wrong.
+impl SimulationOutcome {
+    /// Logs all failures.
     pub fn log(&self) {
         for (host, why) in &self.frozen {
             tracing::error!(host, why, "frozen");
@@ -67,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// The exit code that the command line documents: the gravest of what happened.
+    /// Exit code of the command line: that of the most severe failure.
     pub fn exit_code(&self) -> u8 {
         if !self.faults.is_empty() {
             4
@@ -79,7 +79,7 @@ impl Outcome {
     }
 }
 
-impl Plan {
+impl SimulationPlan {
     /// The machines of this plan.
     ///
     /// Errors: `Invalid` – more machines than addresses, or a weakness of a machine that does not exist.
@@ -103,7 +103,7 @@ impl Plan {
                         format!("{} is too small for all machines", self.network),
                     ));
                 };
-                let place = Place {
+                let place = NetworkPlacement {
                     index: machines.len(),
                     ip,
                     prefix: self.network.prefix_len(),
@@ -136,7 +136,7 @@ impl Plan {
 /// Runs all machines until each is a node or frozen, and the controller until it is done.
 ///
 /// Errors: a plan that cannot be carried out, or damaged state files.
-pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
+pub async fn run(plan: &SimulationPlan, stats: Arc<Stats>) -> Result<SimulationOutcome, Error> {
     if let Some(state) = &plan.state {
         std::fs::create_dir_all(state).map_err(|source| Error::File {
             path: state.clone(),
@@ -150,7 +150,7 @@ pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
         plan.machines()?,
         plan.dns.clone(),
     ));
-    let api = Api::new(&plan.boot, plan.pace, stats)?;
+    let api = ApiClient::new(&plan.boot, plan.pace, stats)?;
     let controller = Arc::new(Controller::new(
         api.clone(),
         Arc::clone(&world),
@@ -158,7 +158,7 @@ pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
     )?);
     let mut machines = JoinSet::new();
     for hardware in world.machines() {
-        let disk = Kept::open(plan.state.as_deref(), &hardware.hostname)?;
+        let disk = StateFile::open(plan.state.as_deref(), &hardware.hostname)?;
         let (hardware, controller) = (Arc::clone(hardware), Arc::clone(&controller));
         let mut machine = Machine::new(
             hardware,
@@ -173,17 +173,17 @@ pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
         machines.spawn(async move { (machine.name().to_owned(), machine.live().await) });
     }
     let controlling = tokio::spawn(async move { controller.run().await });
-    let mut outcome = Outcome::default();
+    let mut outcome = SimulationOutcome::default();
     while let Some(ended) = machines.join_next().await {
         match ended {
-            Ok((_, End::Node)) => {}
-            Ok((name, End::Frozen(why))) => outcome.frozen.push((name, why)),
+            Ok((_, MachineExit::Node)) => {}
+            Ok((name, MachineExit::Frozen(why))) => outcome.frozen.push((name, why)),
             Err(error) => outcome
                 .faults
-                .push(format!("a machine's task ended badly: {error}")),
+                .push(format!("a machine's task failed: {error}")),
         }
     }
-    // With a frozen machine the cluster may never be complete: nothing is waited for then.
+    // With a frozen machine the cluster may never be complete: no reason to wait.
     if !outcome.frozen.is_empty() {
         controlling.abort();
     } else if let Ok(ControllerEnd::GivenUp(why)) = controlling.await {
@@ -197,8 +197,8 @@ pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> SimulationPlan {
+        SimulationPlan {
             boot: BootConfig {
                 url: "http://127.0.0.1:9".into(),
                 infra_env_id: uuid::Uuid::nil(),
@@ -228,8 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_tells_the_gravest_thing() {
-        let mut outcome = Outcome::default();
+    fn the_exit_code_is_that_of_the_most_severe_failure() {
+        let mut outcome = SimulationOutcome::default();
         assert_eq!(outcome.exit_code(), 0);
         outcome.given_up = Some("error".into());
         assert_eq!(outcome.exit_code(), 1);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn impossible_plans_are_refused() {
-        let small = Plan {
+        let small = SimulationPlan {
             network: "10.0.0.0/29".parse().unwrap(),
             ..plan()
         };
@@ -252,7 +252,7 @@ mod tests {
                 .to_string()
                 .contains("too small")
         );
-        let unknown = Plan {
+        let unknown = SimulationPlan {
             weaknesses: vec![("worker-7".into(), Weakness::Ram)],
             ..plan()
         };

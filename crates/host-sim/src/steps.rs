@@ -1,7 +1,7 @@
-//! Answers to the steps that the server asks for, computed from the machine and the simulated network.
+//! Replies to the steps of the server, computed from the machine and the simulated network.
 //!
-//! Arguments are checked as strictly as the real agent checks them; what it would refuse is answered
-//! with exit code −1 and counted as a fault of the server.
+//! Arguments are checked as strictly as the real agent checks them; a step that it would refuse gets exit code −1 and
+//! counts as a fault of the server.
 
 mod checks;
 mod lifecycle;
@@ -20,7 +20,7 @@ use crate::machine::Machine;
 
 /// One instruction.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct AgentStep {
     #[serde(rename = "step_type")]
     pub(crate) kind: String,
     #[serde(rename = "step_id")]
@@ -28,9 +28,9 @@ pub(crate) struct Step {
     args: Option<Vec<String>>,
 }
 
-/// What is sent back.
+/// A step reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct StepReply {
     pub(crate) exit_code: i64,
     pub(crate) output: String,
     pub(crate) error: String,
@@ -38,7 +38,7 @@ pub(crate) struct Reply {
     pub(crate) restarts: bool,
 }
 
-impl Reply {
+impl StepReply {
     fn json(value: &Value) -> Self {
         Self {
             output: value.to_string(),
@@ -55,8 +55,8 @@ impl Reply {
     }
 }
 
-/// Carries out one step. An error of a handler is the text of what is wrong with the arguments.
-pub(crate) async fn answer(machine: &Arc<Machine>, step: &Step) -> Reply {
+/// Runs one step. Errors of a handler: the reason why the arguments are invalid.
+pub(crate) async fn answer(machine: &Arc<Machine>, step: &AgentStep) -> StepReply {
     let args = step.args.as_deref().unwrap_or_default();
     let result = match step.kind.as_str() {
         "inventory" => checks::inventory(machine, args),
@@ -81,7 +81,7 @@ pub(crate) async fn answer(machine: &Arc<Machine>, step: &Step) -> Reply {
     result.unwrap_or_else(|reason| {
         let text = format!("step {} ({}): {reason}", step.kind, step.id);
         machine.world.fault(machine.name(), &text);
-        Reply::failed(-1, text)
+        StepReply::failed(-1, text)
     })
 }
 
@@ -113,10 +113,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::api::Stats;
     use crate::controller::Controller;
-    use crate::disk::Kept;
     use crate::image::BootConfig;
+    use crate::state_file::StateFile;
     use crate::world::tests::world;
-    use crate::{Api, Hardware, Pace, Weakness, World};
+    use crate::{ApiClient, Hardware, Pace, Weakness, World};
 
     pub(crate) fn args(args: &[&str]) -> Vec<String> {
         args.iter().map(|arg| (*arg).to_owned()).collect()
@@ -142,7 +142,7 @@ pub(crate) mod tests {
             ca_pem: None,
             token: None,
         };
-        let api = Api::new(&boot, world.pace, Arc::new(Stats::default())).unwrap();
+        let api = ApiClient::new(&boot, world.pace, Arc::new(Stats::default())).unwrap();
         let controller = Arc::new(Controller::new(api.clone(), Arc::clone(&world), None).unwrap());
         let hardware = Arc::clone(&world.machines()[0]);
         Arc::new(Machine::new(
@@ -150,13 +150,13 @@ pub(crate) mod tests {
             world,
             boot,
             api,
-            Kept::open(None, "").unwrap(),
+            StateFile::open(None, "").unwrap(),
             controller,
         ))
     }
 
-    async fn answer_to(machine: &Arc<Machine>, step_type: &str, list: &[&str]) -> Reply {
-        let step = Step {
+    async fn answer_to(machine: &Arc<Machine>, step_type: &str, list: &[&str]) -> StepReply {
+        let step = AgentStep {
             kind: step_type.into(),
             id: format!("{step_type}-1"),
             args: Some(args(list)),
@@ -167,7 +167,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_arguments_are_the_servers_fault() {
+    async fn invalid_arguments_count_as_faults_of_the_server() {
         let machine = machine_with(&[]);
         let cases: &[(&str, &[&str])] = &[
             ("inventory", &[]),
@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn an_installation_that_runs_is_not_started_twice() {
+    async fn a_running_installation_is_not_started_twice() {
         let machine = machine_with(&[]);
         let request = serde_json::json!({
             "cluster_id": uuid::Uuid::nil(), "infra_env_id": uuid::Uuid::nil(), "host_id": machine.hardware.host_id,

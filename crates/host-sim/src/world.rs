@@ -1,4 +1,4 @@
-//! The simulated network between the machines, and what can be seen of them from outside.
+//! The simulated network between the machines, and their phases.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::{Hardware, Pace};
 
-/// How far a machine that started from its own disk has come.
+/// Phase of a machine that boots from its own disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NodePhase {
@@ -27,10 +27,10 @@ pub(crate) enum NodePhase {
     Ready,
 }
 
-/// Everything that the machines share.
+/// State shared by the machines.
 #[derive(Debug)]
 pub struct World {
-    /// The network in which all machines stand.
+    /// The network of all machines.
     pub network: Ipv4Net,
     /// Relation of simulated to real time.
     pub pace: Pace,
@@ -64,7 +64,7 @@ impl World {
         &self.machines
     }
 
-    /// The machine that holds an address; others are not on this network.
+    /// The machine with an address of this network.
     pub fn holder(&self, address: &IpAddr) -> Option<&Arc<Hardware>> {
         self.machines
             .iter()
@@ -78,12 +78,12 @@ impl World {
             .any(|machine| machine.ip == address || machine.gateway == address)
     }
 
-    /// What the DNS knows of a name; a final dot does not matter.
+    /// DNS lookup of a name, with or without its final dot.
     pub fn resolve(&self, name: &str) -> Option<Ipv4Addr> {
         self.dns.get(name.trim_end_matches('.')).copied()
     }
 
-    /// Sets how far a machine has come.
+    /// Sets the phase of a machine.
     pub(crate) fn set_node(&self, index: usize, phase: NodePhase) {
         self.nodes.send_modify(|nodes| {
             if let Some(node) = nodes.get_mut(index) {
@@ -92,19 +92,19 @@ impl World {
         });
     }
 
-    /// How far a machine has come.
+    /// Phase of a machine.
     pub(crate) fn node(&self, index: usize) -> NodePhase {
         self.nodes.borrow().get(index).copied().unwrap_or_default()
     }
 
-    /// Waits until a statement about all nodes holds.
+    /// Waits until a condition on all nodes holds.
     pub(crate) async fn nodes_until(&self, mut holds: impl FnMut(&[NodePhase]) -> bool) {
         let mut nodes = self.nodes.subscribe();
         // The sender lives in self, so the channel cannot be closed while this waits.
         let _ = nodes.wait_for(|nodes| holds(nodes)).await;
     }
 
-    /// Notes that the server broke the protocol: shown loudly, and the exit code tells it.
+    /// Records a breach of the protocol by the server: it is logged and sets the exit code.
     pub(crate) fn fault(&self, host: &str, text: &str) {
         tracing::error!(host, text, "the server broke the agent protocol");
         self.faults

@@ -1,4 +1,4 @@
-//! What the embedded ignition tells the agent of a freshly booted machine.
+//! The agent's configuration in the embedded ignition.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::ignition::{embedded_text, unit};
 use crate::Error;
 
-/// Everything a machine knows after booting: whom to call and as what.
+/// Configuration of a booted machine: API server, infra-env, agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootConfig {
     /// Base address of the API, without the API's own path.
@@ -40,7 +40,7 @@ impl BootConfig {
         let command = directives(text, "ExecStart")
             .last()
             .ok_or_else(|| Error::invalid(what, "has no ExecStart"))?;
-        let flags = Flags::parse(&words(command));
+        let flags = CommandFlags::parse(&words(command));
         let required = |name: &str| {
             flags
                 .get(name)
@@ -130,9 +130,9 @@ fn words(line: impl AsRef<str>) -> Vec<String> {
 }
 
 /// `--name value` and `--name=value` alike.
-struct Flags(Vec<(String, String)>);
+struct CommandFlags(Vec<(String, String)>);
 
-impl Flags {
+impl CommandFlags {
     fn parse(words: &[String]) -> Self {
         let mut flags = Vec::new();
         let mut words = words.iter().peekable();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_of_the_agent_is_read() {
+    fn the_command_line_of_the_agent_is_parsed() {
         let exec = format!(
             "/usr/local/bin/agent --url http://10.0.0.1:8090/ --infra-env-id {ID} --agent-version q/agent:1 \
              --insecure=true  --cacert /etc/assisted-service/service-ca-cert.crt"
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         for (exec, part) in [
             (
                 format!("/usr/local/bin/agent --infra-env-id {ID} --agent-version a"),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn insecure_is_off_unless_it_says_true() {
+    fn insecure_is_off_unless_true() {
         let exec =
             format!("agent --url http://a --infra-env-id {ID} --agent-version a --insecure=false");
         assert!(!BootConfig::from_ignition(&config(&exec)).unwrap().insecure);

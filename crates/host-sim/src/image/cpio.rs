@@ -4,7 +4,7 @@ const HEADER: usize = 110;
 const MAGIC: &[u8] = b"070701";
 const TRAILER: &str = "TRAILER!!!";
 
-/// Finds a member by name. Errors are texts: what is wrong with the archive.
+/// Finds a member by name. Errors: the reason why the archive is damaged, as text.
 pub(super) fn member<'a>(archive: &'a [u8], wanted: &str) -> Result<Option<&'a [u8]>, String> {
     let mut at = 0;
     loop {

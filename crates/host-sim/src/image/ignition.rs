@@ -1,4 +1,4 @@
-//! Reads Ignition configs as far as a machine needs it: files, units, the pointer to the rest.
+//! Reader of Ignition configs: files, units, the pointer to the machine config server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +44,7 @@ pub(super) fn unit<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Checks a host's own ignition: parses, names the host, points at the machine config server.
 ///
-/// Errors: `Invalid` – says which of these does not hold.
+/// Errors: `Invalid` – names the failed check.
 pub fn check_host(bytes: &[u8], is_single_node: bool) -> Result<String, Error> {
     let what = "the host ignition";
     let config = parse(what, bytes)?;
@@ -87,9 +87,9 @@ pub fn check_host(bytes: &[u8], is_single_node: bool) -> Result<String, Error> {
     Ok(hostname)
 }
 
-/// Checks the bootstrap ignition: parses and carries what starts a control plane.
+/// Checks the bootstrap ignition: parses, and has the units and secrets that start a control plane.
 ///
-/// Errors: `Invalid` – says what is missing.
+/// Errors: `Invalid` – names the missing part.
 pub fn check_bootstrap(bytes: &[u8]) -> Result<(), Error> {
     let what = "bootstrap.ign";
     let config = parse(what, bytes)?;

@@ -1,6 +1,6 @@
-//! A reader of plain ISO9660: enough to find a file by its path, names compared as firmware does.
+//! A minimal reader of plain ISO9660: finds files by path, and compares names as firmware does.
 //!
-//! Rock Ridge and Joliet are not looked at, so the 8.3 names must be right.
+//! Rock Ridge and Joliet are ignored, so the 8.3 names must be right.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -31,7 +31,7 @@ struct Extent {
     size: u64,
 }
 
-struct Entry {
+struct DirectoryEntry {
     name: String,
     is_directory: bool,
     extent: Extent,
@@ -88,8 +88,8 @@ impl Iso {
         }
     }
 
-    fn find(&mut self, path: &str) -> Result<Option<Entry>, Error> {
-        let mut at = Entry {
+    fn find(&mut self, path: &str) -> Result<Option<DirectoryEntry>, Error> {
+        let mut at = DirectoryEntry {
             name: String::new(),
             is_directory: true,
             extent: self.root,
@@ -111,10 +111,10 @@ impl Iso {
         Ok(Some(at))
     }
 
-    fn directory(&mut self, extent: Extent) -> Result<Vec<Entry>, Error> {
+    fn directory(&mut self, extent: Extent) -> Result<Vec<DirectoryEntry>, Error> {
         let bytes = self.read_extent(extent)?;
         let mut entries = Vec::new();
-        // Records never cross a sector; a zero length byte says that the rest of one is unused.
+        // Records never cross a sector; after a zero length byte the rest of one is unused.
         for sector in bytes.chunks(usize::try_from(SECTOR).unwrap_or(usize::MAX)) {
             let mut rest = sector;
             while let Some(&length) = rest.first() {
@@ -194,7 +194,7 @@ fn short_name(part: &str) -> String {
     }
 }
 
-fn entry(record: &[u8]) -> Option<Entry> {
+fn entry(record: &[u8]) -> Option<DirectoryEntry> {
     let name_length = usize::from(*record.get(32)?);
     let name = record.get(33..33 + name_length)?;
     let name = String::from_utf8_lossy(name);
@@ -204,7 +204,7 @@ fn entry(record: &[u8]) -> Option<Entry> {
         .unwrap_or_default()
         .trim_end_matches('.')
         .to_owned();
-    Some(Entry {
+    Some(DirectoryEntry {
         name,
         is_directory: record[25] & 2 != 0,
         extent: Extent {

@@ -1,4 +1,4 @@
-//! Steps that look at the machine itself.
+//! Steps that check the machine itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Reply, is_image, only, only_json};
+use super::{StepReply, is_image, only, only_json};
 use crate::Weakness;
 use crate::machine::Machine;
 
@@ -18,7 +18,7 @@ const PULL_TIME: Duration = Duration::from_secs(8);
 /// Exit code of the image check when any pull failed.
 const SOME_PULL_FAILED: i64 = 2;
 
-pub(super) fn inventory(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn inventory(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let is_option =
         |arg: &str| arg.starts_with("--output-max-size=") || arg.starts_with("--disk-min-size=");
     let (options, ids): (Vec<_>, Vec<_>) = args.iter().partition(|arg| is_option(arg));
@@ -36,7 +36,7 @@ pub(super) fn inventory(machine: &Arc<Machine>, args: &[String]) -> Result<Reply
             return Err(format!("{option:?} has no number"));
         }
     }
-    Ok(Reply::json(&machine.hardware.inventory()))
+    Ok(StepReply::json(&machine.hardware.inventory()))
 }
 
 #[derive(Deserialize)]
@@ -44,7 +44,10 @@ struct DiskSpeedRequest {
     path: String,
 }
 
-pub(super) async fn disk_speed(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) async fn disk_speed(
+    machine: &Arc<Machine>,
+    args: &[String],
+) -> Result<StepReply, String> {
     let [request, seconds] = args else {
         return Err(format!(
             "a request and a number of seconds are expected: {args:?}"
@@ -64,7 +67,7 @@ pub(super) async fn disk_speed(machine: &Arc<Machine>, args: &[String]) -> Resul
     } else {
         2
     };
-    Ok(Reply::json(
+    Ok(StepReply::json(
         &json!({ "path": request.path, "io_sync_duration": duration }),
     ))
 }
@@ -75,7 +78,7 @@ struct ImagesRequest {
     timeout: Option<u64>,
 }
 
-pub(super) async fn images(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) async fn images(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: ImagesRequest = only_json(args)?;
     if request.timeout == Some(0) {
         return Err("a timeout of 0 seconds leaves no time to pull".into());
@@ -100,9 +103,9 @@ pub(super) async fn images(machine: &Arc<Machine>, args: &[String]) -> Result<Re
     } else {
         0
     };
-    Ok(Reply {
+    Ok(StepReply {
         exit_code,
-        ..Reply::json(&json!({ "images": images }))
+        ..StepReply::json(&json!({ "images": images }))
     })
 }
 
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
     use crate::steps::tests::{args, machine_with};
 
-    fn output(reply: &Reply) -> Value {
+    fn output(reply: &StepReply) -> Value {
         serde_json::from_str(&reply.output).unwrap()
     }
 
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn disks_are_as_fast_as_they_are() {
+    async fn slow_disks_are_reported() {
         for (weaknesses, is_fast) in [(&[][..], true), (&[Weakness::Speed][..], false)] {
             let machine = machine_with(weaknesses);
             let request = json!({ "path": machine.hardware.disk_by_id() }).to_string();
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn images_that_cannot_be_pulled_are_told() {
+    async fn failed_pulls_are_reported() {
         let request = r#"{"images":["r:5000/a@sha256:00","q.io/b:1"],"timeout":960}"#;
         let good = images(&machine_with(&[]), &args(&[request])).await.unwrap();
         assert_eq!(

@@ -7,31 +7,34 @@ use serde_json::json;
 use url::Url;
 
 use super::checks::{absolute, none, some_text};
-use super::{Reply, is_image, only_json};
-use crate::disk::Record;
+use super::{StepReply, is_image, only_json};
 use crate::install::InstallRequest;
 use crate::machine::Machine;
+use crate::state_file::MachineState;
 
 /// Exit code of a container engine whose container name is taken.
 const NAME_IN_USE: i64 = 125;
 
-/// The installer runs beside the agent; the step is answered at once, as the container is started.
-pub(super) fn install(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+/// The installer runs beside the agent; the reply comes at once, when the container is started.
+pub(super) fn install(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request = InstallRequest::parse(some_text(args)?, &machine.hardware)?;
     Ok(if machine.begin_installation(request) {
-        Reply::default()
+        StepReply::default()
     } else {
-        Reply::failed(
+        StepReply::failed(
             NAME_IN_USE,
             "the container name \"assisted-installer\" is already in use",
         )
     })
 }
 
-pub(super) fn stop_installation(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn stop_installation(
+    machine: &Arc<Machine>,
+    args: &[String],
+) -> Result<StepReply, String> {
     none(args)?;
     machine.stop_installation();
-    Ok(Reply::default())
+    Ok(StepReply::default())
 }
 
 #[derive(Deserialize)]
@@ -39,7 +42,7 @@ struct UpgradeRequest {
     agent_image: String,
 }
 
-pub(super) fn upgrade_agent(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn upgrade_agent(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: UpgradeRequest = only_json(args)?;
     if !is_image(&request.agent_image) {
         return Err(format!("{:?} is no image", request.agent_image));
@@ -47,8 +50,9 @@ pub(super) fn upgrade_agent(machine: &Arc<Machine>, args: &[String]) -> Result<R
     machine
         .disk
         .change(|record| record.agent_version = Some(request.agent_image.clone()));
-    let reply = Reply::json(&json!({ "agent_image": request.agent_image, "result": "success" }));
-    Ok(Reply {
+    let reply =
+        StepReply::json(&json!({ "agent_image": request.agent_image, "result": "success" }));
+    Ok(StepReply {
         restarts: true,
         ..reply
     })
@@ -65,17 +69,17 @@ struct ArtifactsRequest {
 pub(super) async fn download_boot_artifacts(
     machine: &Arc<Machine>,
     args: &[String],
-) -> Result<Reply, String> {
+) -> Result<StepReply, String> {
     let request: ArtifactsRequest = only_json(args)?;
     absolute(&request.host_fs_mount_dir)?;
     for url in [request.kernel_url, request.rootfs_url, request.initrd_url] {
         if let Err(error) = machine.api.fetch(url).await {
-            return Ok(Reply::failed(-1, error.chain()));
+            return Ok(StepReply::failed(-1, error.chain()));
         }
     }
-    Ok(Reply {
+    Ok(StepReply {
         output: "boot artifacts are in place".into(),
-        ..Reply::default()
+        ..StepReply::default()
     })
 }
 
@@ -84,13 +88,18 @@ struct ReclaimRequest {
     host_fs_mount_dir: String,
 }
 
-/// The machine starts its discovery image again and remembers nothing.
-pub(super) fn reboot_for_reclaim(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+/// The machine boots its discovery image again and loses its state.
+pub(super) fn reboot_for_reclaim(
+    machine: &Arc<Machine>,
+    args: &[String],
+) -> Result<StepReply, String> {
     let request: ReclaimRequest = only_json(args)?;
     absolute(&request.host_fs_mount_dir)?;
-    machine.disk.change(|record| *record = Record::default());
-    Ok(Reply {
+    machine
+        .disk
+        .change(|record| *record = MachineState::default());
+    Ok(StepReply {
         restarts: true,
-        ..Reply::default()
+        ..StepReply::default()
     })
 }

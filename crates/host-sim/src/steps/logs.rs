@@ -1,4 +1,4 @@
-//! Gathers and uploads logs.
+//! Steps that gather and upload logs.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Reply, only_json};
+use super::{StepReply, only_json};
 use crate::Error;
-use crate::api::{Call, Patience};
+use crate::api::{ApiCall, RetryPolicy};
 use crate::machine::Machine;
 
 #[derive(Deserialize)]
@@ -22,25 +22,25 @@ struct GatherRequest {
     _installer_gather: bool,
 }
 
-pub(super) async fn gather(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) async fn gather(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: GatherRequest = only_json(args)?;
     if request.host_id != machine.hardware.host_id
         || request.infra_env_id != machine.boot.infra_env_id
     {
         return Err(format!(
-            "the request speaks of host {} of infra-env {}",
+            "the request names host {} of infra-env {}",
             request.host_id, request.infra_env_id
         ));
     }
     Ok(
         match upload_host_logs(machine, request.cluster_id, request.bootstrap).await {
-            Ok(()) => Reply::default(),
-            Err(error) => Reply::failed(-1, error.chain()),
+            Ok(()) => StepReply::default(),
+            Err(error) => StepReply::failed(-1, error.chain()),
         },
     )
 }
 
-/// Uploads the logs of a host as the agent does it: tells the start, sends the archive, tells the end.
+/// Uploads the logs of a host as the agent does: reports the start, sends the archive, reports the end.
 pub(crate) async fn upload_host_logs(
     machine: &Machine,
     cluster_id: Uuid,
@@ -49,11 +49,11 @@ pub(crate) async fn upload_host_logs(
     let (infra_env_id, host_id) = (machine.boot.infra_env_id, machine.hardware.host_id);
     let state = |state: &str| {
         let path = format!("/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress");
-        Call::new("logs", Method::PUT, path).json(&json!({ "logs_state": state }))
+        ApiCall::new("logs", Method::PUT, path).json(&json!({ "logs_state": state }))
     };
     machine
         .api
-        .send(Patience::Installer, state("requested"))
+        .send(RetryPolicy::Installer, state("requested"))
         .await?;
     let agent = format!(
         "agent of {} ({host_id}): {} reached\n",
@@ -73,7 +73,7 @@ pub(crate) async fn upload_host_logs(
             "bootkube.service: all static pods are running\n",
         ));
     }
-    let upload = Call::new(
+    let upload = ApiCall::new(
         "logs",
         Method::POST,
         format!("/v2/clusters/{cluster_id}/logs"),
@@ -82,10 +82,10 @@ pub(crate) async fn upload_host_logs(
     .query("infra_env_id", &infra_env_id)
     .query("host_id", &host_id)
     .upload("upfile", "logs.tar.gz", &archive(&files)?);
-    machine.api.send(Patience::Installer, upload).await?;
+    machine.api.send(RetryPolicy::Installer, upload).await?;
     machine
         .api
-        .send(Patience::Installer, state("completed"))
+        .send(RetryPolicy::Installer, state("completed"))
         .await
         .map(drop)
 }

@@ -1,4 +1,4 @@
-//! Steps that look at the network around the machine.
+//! Steps that check the network of the machine.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use url::Url;
 use uuid::Uuid;
 
-use super::{Reply, only_json};
+use super::{StepReply, only_json};
 use crate::machine::{Machine, QUORUM};
 use crate::world::NodePhase;
 use crate::{Weakness, World};
@@ -33,13 +33,13 @@ struct RemoteNic {
     ip_addresses: Option<Vec<IpAddr>>,
 }
 
-pub(super) fn connectivity(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn connectivity(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let hosts: Vec<RemoteHost> = only_json(args)?;
     let reports: Vec<Value> = hosts
         .iter()
         .map(|host| remote_report(machine, host))
         .collect();
-    Ok(Reply::json(&json!({ "remote_hosts": reports })))
+    Ok(StepReply::json(&json!({ "remote_hosts": reports })))
 }
 
 fn remote_report(machine: &Machine, host: &RemoteHost) -> Value {
@@ -79,14 +79,14 @@ fn remote_report(machine: &Machine, host: &RemoteHost) -> Value {
     json!({ "host_id": host.host_id, "l2_connectivity": l2, "l3_connectivity": l3, "mtu_report": mtu })
 }
 
-pub(super) fn free_addresses(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn free_addresses(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let networks: Vec<Ipv4Net> = only_json(args)?;
     let mut reports = Vec::new();
     for network in networks {
         if 32 - network.prefix_len() > SCAN_HOST_BITS {
             return Err(format!("{network} is too large to be scanned"));
         }
-        // Only the network in which the machine stands can be scanned.
+        // Only the machine's own network can be scanned.
         let is_near = network.contains(&machine.hardware.ip);
         let free = network
             .hosts()
@@ -94,7 +94,7 @@ pub(super) fn free_addresses(machine: &Arc<Machine>, args: &[String]) -> Result<
         let free: Vec<Ipv4Addr> = free.take(FREE_ADDRESSES_LIMIT).collect();
         reports.push(json!({ "network": network, "free_addresses": free }));
     }
-    Ok(Reply::json(&Value::Array(reports)))
+    Ok(StepReply::json(&Value::Array(reports)))
 }
 
 #[derive(Deserialize)]
@@ -104,7 +104,7 @@ struct DhcpRequest {
     ingress_vip_mac: String,
 }
 
-pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: DhcpRequest = only_json(args)?;
     if request.interface != "enp1s0" {
         return Err(format!("no DHCP server answers on {:?}", request.interface));
@@ -125,7 +125,7 @@ pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<Repl
     };
     let (api, api_lease) = lease(&request.api_vip_mac, 1);
     let (ingress, ingress_lease) = lease(&request.ingress_vip_mac, 2);
-    Ok(Reply::json(&json!({
+    Ok(StepReply::json(&json!({
         "api_vip_address": api, "api_vip_lease": api_lease,
         "ingress_vip_address": ingress, "ingress_vip_lease": ingress_lease,
     })))
@@ -136,7 +136,7 @@ struct NtpRequest {
     ntp_source: Option<String>,
 }
 
-pub(super) fn ntp(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn ntp(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: NtpRequest = only_json(args)?;
     let gateway = machine.hardware.gateway.to_string();
     let asked = request.ntp_source.unwrap_or_default();
@@ -158,7 +158,7 @@ pub(super) fn ntp(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, Stri
             json!({ "source_name": name, "source_state": state })
         })
         .collect();
-    Ok(Reply::json(&json!({ "ntp_sources": sources })))
+    Ok(StepReply::json(&json!({ "ntp_sources": sources })))
 }
 
 #[derive(Deserialize)]
@@ -171,7 +171,7 @@ struct Domain {
     domain_name: String,
 }
 
-pub(super) fn domains(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn domains(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: DomainsRequest = only_json(args)?;
     let resolutions: Vec<Value> = request
         .domains
@@ -181,7 +181,7 @@ pub(super) fn domains(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, 
             json!({ "domain_name": domain.domain_name, "ipv4_addresses": addresses, "ipv6_addresses": [], "cnames": [] })
         })
         .collect();
-    Ok(Reply::json(&json!({ "resolutions": resolutions })))
+    Ok(StepReply::json(&json!({ "resolutions": resolutions })))
 }
 
 #[derive(Deserialize)]
@@ -190,7 +190,7 @@ struct Vip {
     vip_type: String,
 }
 
-pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let vips: Vec<Vip> = only_json(args)?;
     let mut verified = Vec::new();
     for vip in vips {
@@ -206,7 +206,7 @@ pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<Rep
             json!({ "vip": vip.vip, "vip_type": vip.vip_type, "verification": verification }),
         );
     }
-    Ok(Reply::json(&Value::Array(verified)))
+    Ok(StepReply::json(&Value::Array(verified)))
 }
 
 fn is_free(world: &World, address: IpAddr) -> bool {
@@ -225,7 +225,7 @@ struct TangServer {
     thumbprint: String,
 }
 
-pub(super) fn tang(args: &[String]) -> Result<Reply, String> {
+pub(super) fn tang(args: &[String]) -> Result<StepReply, String> {
     let request: TangRequest = only_json(args)?;
     let servers: Vec<TangServer> = serde_json::from_str(&request.tang_servers)
         .map_err(|e| format!("tang_servers {:?} does not fit: {e}", request.tang_servers))?;
@@ -238,7 +238,7 @@ pub(super) fn tang(args: &[String]) -> Result<Reply, String> {
             json!({ "tang_url": server.url, "payload": encode(&keys), "signatures": [signature] })
         })
         .collect();
-    Ok(Reply::json(
+    Ok(StepReply::json(
         &json!({ "is_success": !servers.is_empty(), "tang_server_response": responses }),
     ))
 }
@@ -249,7 +249,7 @@ struct ApiVipRequest {
 }
 
 /// Whether the machine config server of a running cluster answers.
-pub(super) fn api_vip(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+pub(super) fn api_vip(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: ApiVipRequest = only_json(args)?;
     let host = request.url.host_str().unwrap_or_default();
     let is_known = host.parse::<IpAddr>().is_ok() || machine.world.resolve(host).is_some();
@@ -262,7 +262,7 @@ pub(super) fn api_vip(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, 
     };
     let ignition =
         json!({ "ignition": { "version": "3.2.0" }, "storage": { "files": [] } }).to_string();
-    Ok(Reply::json(&if error.is_empty() {
+    Ok(StepReply::json(&if error.is_empty() {
         json!({ "is_success": true, "url": request.url, "ignition": ignition })
     } else {
         json!({ "is_success": false, "url": request.url, "download_error": error })
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::steps::tests::{args, machine_with};
 
-    fn output(reply: Result<Reply, String>) -> Value {
+    fn output(reply: Result<StepReply, String>) -> Value {
         serde_json::from_str(&reply.unwrap().output).unwrap()
     }
 
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_network_reaches_nobody() {
+    fn a_machine_without_network_reaches_no_host() {
         let machine = machine_with(&[Weakness::Network]);
         let report = output(connectivity(&machine, &args(&[&asked(&machine, 1)])));
         let host = &report["remote_hosts"][0];
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn free_addresses_are_those_that_nobody_holds() {
+    fn free_addresses_are_those_without_a_machine() {
         let report = output(free_addresses(
             &machine_with(&[]),
             &args(&["[\"192.168.126.0/24\",\"10.0.0.0/24\"]"]),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_does_not_run_yet_does_not_answer() {
+    fn the_api_vip_of_a_new_cluster_does_not_answer() {
         let report = output(api_vip(
             &machine_with(&[]),
             &args(&[r#"{"url":"http://api.c.example.org:22624/config/worker"}"#]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use host_sim::image::BootConfig;
-use host_sim::{Outcome, Pace, Plan, Role, Stats, run};
+use host_sim::{Pace, Role, SimulationOutcome, SimulationPlan, Stats, run};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -12,8 +12,8 @@ use crate::server::Server;
 
 const INFRA_ENV: Uuid = Uuid::from_u128(0x5a2a_1b6e_8a4b_4b0e_9d0c_0f7f_2f6f_0a11);
 
-fn plan(url: &str) -> Plan {
-    Plan {
+fn plan(url: &str) -> SimulationPlan {
+    SimulationPlan {
         boot: BootConfig {
             url: url.to_owned(),
             infra_env_id: INFRA_ENV,
@@ -61,7 +61,10 @@ fn refused(status: u16) -> (u16, Value) {
     )
 }
 
-fn start(server: &Server, change: impl FnOnce(&mut Plan)) -> JoinHandle<Outcome> {
+fn start(
+    server: &Server,
+    change: impl FnOnce(&mut SimulationPlan),
+) -> JoinHandle<SimulationOutcome> {
     let mut plan = plan(&server.url);
     change(&mut plan);
     tokio::spawn(async move { run(&plan, Arc::new(Stats::default())).await.unwrap() })
@@ -79,7 +82,7 @@ async fn refusals_of_the_registration_freeze_the_agent() {
 }
 
 #[tokio::test]
-async fn other_failures_of_the_registration_are_tried_again() {
+async fn other_failures_of_the_registration_are_retried() {
     let script = vec![
         refused(503),
         refused(503),
@@ -112,22 +115,20 @@ async fn a_missing_host_freezes_the_agent() {
 }
 
 #[tokio::test]
-async fn instructions_are_asked_for_again_after_a_pause_of_the_server() {
+async fn failed_instruction_requests_are_retried() {
     let mut script = vec![refused(503); 9];
     script.push(steps(&json!(null)));
     let server = Server::start(vec![registered()], script).await;
     let running = start(&server, |_| {});
     server
-        .until("the server is asked after its pause", |s| {
-            s.asked("GET").len() > 10
-        })
+        .until("requests after the failures", |s| s.asked("GET").len() > 10)
         .await;
     assert_eq!(server.asked("POST").len(), 1, "the host stays registered");
     running.abort();
 }
 
 #[tokio::test]
-async fn an_unchanged_answer_is_sent_once() {
+async fn an_unchanged_reply_is_sent_once() {
     let inventory = json!([{ "step_type": "inventory", "step_id": "inventory-1", "args": [host_id().to_string()] }]);
     let server = Server::start(vec![registered()], vec![steps(&inventory)]).await;
     // The cache of replies lasts an hour of simulated time: here long enough for the whole test.
@@ -158,7 +159,7 @@ async fn an_unchanged_answer_is_sent_once() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_answered_and_remembered() {
+async fn invalid_arguments_are_refused_and_counted() {
     let step = json!([{ "step_type": "inventory", "step_id": "inventory-1", "args": [] }]);
     let server = Server::start(vec![registered()], vec![steps(&step), refused(404)]).await;
     let outcome = start(&server, |_| {}).await.unwrap();

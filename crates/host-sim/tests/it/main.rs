@@ -1,4 +1,4 @@
-//! The agent's loop against a scripted server: the edges that a working server seldom shows.
+//! The agent's loop against a scripted server: edge cases that a working server rarely shows.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! A server that answers from a script and remembers what it was asked.
+//! A server that responds from a script and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What was asked: method and path behind the API's base, and the body.
-pub(crate) type Asked = (String, Value);
+/// A recorded request: method, path below the API's base, and body.
+pub(crate) type RecordedRequest = (String, Value);
 
 #[derive(Clone)]
 pub(crate) struct Server {
@@ -25,11 +25,11 @@ pub(crate) struct Server {
 struct Script {
     registrations: VecDeque<(u16, Value)>,
     instructions: VecDeque<(u16, Value)>,
-    asked: Vec<Asked>,
+    asked: Vec<RecordedRequest>,
 }
 
 impl Server {
-    /// Starts a server. When a script has come to its end, its last entry stays.
+    /// Starts a server. The last entry of a script repeats.
     pub(crate) async fn start(
         registrations: Vec<(u16, Value)>,
         instructions: Vec<(u16, Value)>,
@@ -50,7 +50,7 @@ impl Server {
         server
     }
 
-    pub(crate) fn asked(&self, start: &str) -> Vec<Asked> {
+    pub(crate) fn asked(&self, start: &str) -> Vec<RecordedRequest> {
         let script = self.script.lock().unwrap();
         script
             .asked
@@ -60,7 +60,7 @@ impl Server {
             .collect()
     }
 
-    /// Waits until a condition on all that was asked holds.
+    /// Waits until a condition on the recorded requests holds.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..3000 {
             if holds(self) {

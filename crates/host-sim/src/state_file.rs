@@ -1,4 +1,4 @@
-//! What of a machine survives when the simulation is killed: one small file per machine.
+//! State of a machine that survives a kill of the simulation: one small file per machine.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::install::InstallRequest;
 use crate::world::NodePhase;
 
-/// What the registration answered: as whom the runner speaks.
+/// Identity of the step runner, from the registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Runner {
     pub(crate) infra_env_id: Uuid,
@@ -20,10 +20,10 @@ pub(crate) struct Runner {
     pub(crate) agent_version: String,
 }
 
-/// The remembered state of one machine.
+/// The persisted state of one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Record {
+pub(crate) struct MachineState {
     /// Set by an upgrade of the agent; else the image's version counts.
     pub(crate) agent_version: Option<String>,
     pub(crate) runner: Option<Runner>,
@@ -32,15 +32,15 @@ pub(crate) struct Record {
     pub(crate) node: NodePhase,
 }
 
-/// A remembered value; without a directory it lives only in memory.
+/// A persisted value; without a directory it is in memory only.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct StateFile<T> {
     path: Option<PathBuf>,
     value: Mutex<T>,
 }
 
-impl<T: Clone + Default + Serialize + DeserializeOwned> Kept<T> {
-    /// Reads what `name` remembered.
+impl<T: Clone + Default + Serialize + DeserializeOwned> StateFile<T> {
+    /// Reads the value of `name`.
     ///
     /// Errors: `File`, `Invalid` – the file cannot be read or is damaged.
     pub(crate) fn open(directory: Option<&Path>, name: &str) -> Result<Self, Error> {
@@ -72,14 +72,14 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Kept<T> {
             .clone()
     }
 
-    /// Changes the value and writes it: a kill leaves the old or the new file, never half of one.
+    /// Changes the value and writes it by atomic replace: a kill leaves the old or the new file.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut value);
         if let Some(path) = &self.path
             && let Err(error) = write(path, &*value)
         {
-            tracing::error!(path = %path.display(), %error, "cannot keep the state of a machine");
+            tracing::error!(path = %path.display(), %error, "state of a machine not written");
         }
     }
 }
@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_there_after_a_restart() {
+    fn changes_survive_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let disk = Kept::<Record>::open(Some(directory.path()), "master-0").unwrap();
+        let disk = StateFile::<MachineState>::open(Some(directory.path()), "master-0").unwrap();
         disk.change(|record| record.stage = Some("Installing".into()));
-        let again = Kept::<Record>::open(Some(directory.path()), "master-0").unwrap();
+        let again = StateFile::<MachineState>::open(Some(directory.path()), "master-0").unwrap();
         assert_eq!(again.get().stage.as_deref(), Some("Installing"));
     }
 
@@ -109,6 +109,6 @@ mod tests {
     fn a_damaged_file_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("a.json"), "{").unwrap();
-        assert!(Kept::<Record>::open(Some(directory.path()), "a").is_err());
+        assert!(StateFile::<MachineState>::open(Some(directory.path()), "a").is_err());
     }
 }
