@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
-use testkit::demo::{Console, Content};
+use testkit::demo::{Console, DemoContent};
 
 use crate::process::{self, Signal, program};
 use crate::{ApiClient, Scratch, free_ports, until};
@@ -29,7 +29,7 @@ const LOG_TAIL: usize = 40;
 pub struct InstallationState {
     /// Addresses of the services.
     #[serde(flatten)]
-    pub services: testkit::demo::State,
+    pub services: testkit::demo::AtollState,
     /// Processes by name.
     pub pids: BTreeMap<String, u32>,
     /// Port of the database.
@@ -75,7 +75,7 @@ impl Installation {
             installation.pid("image-service")?,
         );
         let console = Console::new(true);
-        Content::make(&installation.data(), &registry, &installer, &console).await?;
+        DemoContent::make(&installation.data(), &registry, &installer, &console).await?;
         // The services restart with it.
         installation.is_back("api-server", old.0).await?;
         installation.is_back("image-service", old.1).await?;

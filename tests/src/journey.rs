@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use testkit::demo::{Console, Content, Journey, Options};
+use testkit::demo::{Console, DemoContent, Journey, JourneyOptions};
 
 use crate::process::program;
 use crate::{ApiClient, Installation, until};
@@ -80,7 +80,7 @@ pub async fn installed_in_spite_of(
     let console = Console::new(false);
     let registry = installation.state()?.services.registry();
     let installer = program("openshift-baremetal-install")?;
-    let content = Content::make(&installation.data(), &registry, &installer, &console).await?;
+    let content = DemoContent::make(&installation.data(), &registry, &installer, &console).await?;
     let work = installation.data().join("demo");
     let options = options(installation.state_file(), work, SPEEDUP)?;
     let api = installation.api()?;
@@ -89,8 +89,8 @@ pub async fn installed_in_spite_of(
 }
 
 /// Options of a journey with the services that the file `state` names.
-pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Options> {
-    Ok(Options {
+pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<JourneyOptions> {
+    Ok(JourneyOptions {
         state,
         work,
         host_sim: program("host-sim")?,
@@ -103,8 +103,8 @@ pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Opt
 /// Runs the journey, and `faults` once the services have the content.
 pub(crate) async fn both(
     api: &ApiClient,
-    content: &Content,
-    options: &Options,
+    content: &DemoContent,
+    options: &JourneyOptions,
     faults: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<()> {
     let console = Console::new(false);

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use testkit::demo::State;
+use testkit::demo::AtollState;
 
 use crate::ApiClient;
 use crate::api::PASSING;
@@ -50,7 +50,7 @@ impl Ledger {
     /// An empty ledger for an installation.
     ///
     /// Errors: the registry's files cannot be read.
-    pub fn new(services: &State) -> Result<Self> {
+    pub fn new(services: &AtollState) -> Result<Self> {
         let password = std::fs::read_to_string(&services.registry_password_file)?;
         Ok(Self {
             api: ApiClient::new(&services.api_url)?,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::json;
-use testkit::demo::{Content, Registry, State};
+use testkit::demo::{AtollState, DemoContent, DemoRegistry};
 
 pub use compose::{Compose, Variables};
 pub use container::{Container, ContainerExit};
@@ -55,7 +55,7 @@ pub struct Pod {
     ports: PodPorts,
     gateway: String,
     containers: BTreeMap<(String, u32), Container>,
-    content: Option<Content>,
+    content: Option<DemoContent>,
 }
 
 impl Pod {
@@ -156,7 +156,7 @@ impl Pod {
     /// The content.
     ///
     /// Errors: not made yet.
-    pub fn content(&self) -> Result<&Content> {
+    pub fn content(&self) -> Result<&DemoContent> {
         self.content.as_ref().context("there is no content yet")
     }
 
@@ -277,7 +277,7 @@ impl Pod {
     }
 
     /// Its registry, under the address that the test and all containers use.
-    pub fn registry(&self) -> Registry {
+    pub fn registry(&self) -> DemoRegistry {
         let address = format!("{}:{}", self.gateway, self.ports.registry);
         self.folder.registry(address)
     }
@@ -297,8 +297,8 @@ impl Pod {
     /// The addresses of all services.
     ///
     /// Errors: as [`Pod::state_file`].
-    pub fn state(&self) -> Result<State> {
-        State::read(&self.state_file()?)
+    pub fn state(&self) -> Result<AtollState> {
+        AtollState::read(&self.state_file()?)
     }
 
     /// The engine's name of a volume of the compose file.

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(catalog.bases.len(), 2);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
-        testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
+        testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let missing = catalog.image("4.18", "arm64").unwrap_err();
         assert!(matches!(missing, Error::Unavailable { .. }));
         catalog.bases[0].set(BaseImage::open(&path).unwrap());

@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, and what it signs.
+//! Certificates for tests: an authority and the server certificates that it signs.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 

@@ -1,7 +1,7 @@
 //! The main job on real input, driven from outside over HTTP as a user would: content, cluster, image,
 //! simulated hosts, installation, credentials.
 //!
-//! Nothing here knows the services from inside; what it learns of them comes from `atoll.json` and from their answers.
+//! It uses `atoll.json` and the public HTTP operations alone.
 
 mod breakage;
 mod client;
@@ -15,7 +15,7 @@ mod state;
 mod watch;
 
 pub use console::Console;
-pub use content::Content;
+pub use content::DemoContent;
 pub use image::find_coreos_installer;
-pub use journey::{Break, Journey, Options};
-pub use state::{Registry, State};
+pub use journey::{Break, Journey, JourneyOptions};
+pub use state::{AtollState, DemoRegistry};

@@ -1,8 +1,8 @@
-//! A stand-in for the platform's installer: same verbs, same files, same strictness, nothing installed.
+//! A fake of the platform's installer: same commands, same files, same strictness, nothing installed.
 //!
-//! It refuses what the real one refuses, consumes what the real one consumes, and what it writes is really
-//! ignition, really certificates. It shares no code with what it stands opposite to: records, checks and
-//! ignition files are its own, so that a mistake on one side shows on the other.
+//! It refuses and consumes the same input as the real one, and writes real ignition and certificates. It shares no code
+//! with the API server: records, checks and ignition files are its own, so that a mistake on one side shows on the
+//! other.
 
 mod check;
 mod config;
@@ -14,9 +14,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use create::{Failure, Target, create};
+pub use create::{CreateTarget, InstallerFailure, create};
 
-/// How an installer run ends when it cannot do what it was asked.
-pub(crate) fn fail<T>(text: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure(text.into()))
+/// Failure of an installer run.
+pub(crate) fn fail<T>(text: impl Into<String>) -> Result<T, InstallerFailure> {
+    Err(InstallerFailure(text.into()))
 }

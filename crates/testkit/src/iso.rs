@@ -1,4 +1,4 @@
-//! Live images with the genuine layout: what the image service reads, in a size that a test can afford.
+//! Live images with the genuine layout that the image service reads, in a size for tests.
 //!
 //! The images hold the real structures (volume descriptors, 8.3 names, embed areas, boot catalog, archives) and
 //! made-up programs: a machine that boots one halts. Written without external tools, sparse on disk, and the
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// What the image is of.
+/// Properties of an image.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct LiveImageOptions {
     /// First part of the volume id: `rhcos`, `fedora-coreos` or `scos`.
     pub os_name: String,
     /// Version of the operating system.
@@ -33,14 +33,14 @@ pub struct Options {
     pub joliet: bool,
     /// Whether the plain tree carries Rock Ridge entries (long names for Unix).
     pub rock_ridge: bool,
-    /// Whether `coreos/kargs.json` says where the kernel arguments stand; images before 2023 do not.
+    /// Whether there is `coreos/kargs.json` with the kernel argument areas; images before 2023 have none.
     pub kargs_json: bool,
-    /// Whether `coreos/igninfo.json` says where the configuration goes; images before 2023 do not.
+    /// Whether there is `coreos/igninfo.json` with the ignition area; images before 2023 have none.
     pub igninfo_json: bool,
 }
 
-impl Default for Options {
-    /// Sizes that the image service takes for genuine.
+impl Default for LiveImageOptions {
+    /// Sizes that the image service accepts as genuine.
     fn default() -> Self {
         Self {
             os_name: "rhcos".to_owned(),
@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl LiveImageOptions {
     /// Less than a megabyte: for tests that do not check the sizes.
     pub fn small() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Options {
     }
 }
 
-/// What was written.
+/// Layout of a written image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Units: bytes, of the whole image.
@@ -86,7 +86,7 @@ pub struct Written {
 /// Writes a live image to `path`.
 ///
 /// Errors: those of the file system, and `InvalidInput` when a size does not fit into the format.
-pub fn write(path: &Path, options: &Options) -> io::Result<Written> {
+pub fn write(path: &Path, options: &LiveImageOptions) -> io::Result<Written> {
     layout::write(path, options, content::tree(options)?)
 }
 
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn written(options: &Options) -> (tempfile::TempDir, Vec<u8>, Written) {
+    fn written(options: &LiveImageOptions) -> (tempfile::TempDir, Vec<u8>, Written) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("live.iso");
         let written = write(&path, options).unwrap();
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_say_what_the_image_is() {
-        let (_directory, bytes, written) = written(&Options::small());
+    fn descriptors_have_the_properties_of_the_image() {
+        let (_directory, bytes, written) = written(&LiveImageOptions::small());
         assert_eq!(bytes.len() as u64, written.length);
         assert_eq!(&bytes[32768..32774], b"\x01CD001");
         assert_eq!(&bytes[32808..32840], b"rhcos-418.94.202511191518-0     ");
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn areas_stand_where_the_records_say() {
-        let (_directory, bytes, written) = written(&Options::small());
+    fn areas_are_at_the_recorded_offsets() {
+        let (_directory, bytes, written) = written(&LiveImageOptions::small());
         let file = |path: &str| {
             let (start, length) = written.files[path];
             &bytes[usize::try_from(start).unwrap()..][..usize::try_from(length).unwrap()]
@@ -144,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn a_genuine_size_takes_little_room() {
+    fn a_genuine_size_is_sparse_on_disk() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("live.iso");
-        let written = write(&path, &Options::default()).unwrap();
+        let written = write(&path, &LiveImageOptions::default()).unwrap();
         let metadata = std::fs::metadata(&path).unwrap();
         assert_eq!(metadata.len(), written.length);
         assert!(written.files["images/pxeboot/rootfs.img"].1 >= 100 * 1024 * 1024);
@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn the_same_options_give_the_same_bytes() {
-        let options = Options {
+        let options = LiveImageOptions {
             cpu_architecture: "arm64".to_owned(),
             joliet: false,
-            ..Options::small()
+            ..LiveImageOptions::small()
         };
         assert_eq!(written(&options).1, written(&options).1);
     }

@@ -23,14 +23,14 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// How long a server may take to accept connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often another port is tried when somebody else took it first.
+/// Retries with another port when one is in use.
 const START_ATTEMPTS: u32 = 5;
 /// Superuser of a server that was started here.
 const USER: &str = "atoll";
-/// What every database of ours is called, before process and number.
+/// Prefix of database names, before process and number.
 const PREFIX: &str = "atoll_test_";
 
-/// An empty database with the schema in place, nobody else's.
+/// An empty database with the schema in place.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
     /// Host name or address.
@@ -65,12 +65,12 @@ pub async fn database() -> Result<TestDatabase> {
 }
 
 /// The process's server.
-async fn shared() -> Result<&'static Server> {
-    static SERVER: OnceCell<Server> = OnceCell::const_new();
-    SERVER.get_or_try_init(Server::open).await
+async fn shared() -> Result<&'static PostgresServer> {
+    static SERVER: OnceCell<PostgresServer> = OnceCell::const_new();
+    SERVER.get_or_try_init(PostgresServer::open).await
 }
 
-/// A database on the process's server, filled with what `pg_dump` wrote as plain SQL, and nothing else.
+/// A database on the process's server, restored from a plain SQL dump of `pg_dump`.
 ///
 /// Errors: no psql, a dump that cannot be loaded.
 pub async fn restored(dump: &Path) -> Result<TestDatabase> {
@@ -85,8 +85,8 @@ pub async fn restored(dump: &Path) -> Result<TestDatabase> {
         .env("PGPASSWORD", &database.password);
     let output = psql.output().await?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        bail!("loading {}: {told}", dump.display());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("loading {}: {stderr}", dump.display());
     }
     Ok(database)
 }
@@ -118,13 +118,13 @@ pub async fn dump(database: &TestDatabase) -> Result<Vec<u8>> {
 
 /// A Postgres server.
 #[derive(Debug)]
-pub struct Server {
+pub struct PostgresServer {
     admin: TestDatabase,
     template: String,
     process: Option<Process>,
 }
 
-/// A server of ours; ends when this is dropped, or the process is gone, and its folder with it.
+/// A server of this process; it ends with this value or the process, and its folder with it.
 #[derive(Debug)]
 struct Process {
     folder: PathBuf,
@@ -132,7 +132,7 @@ struct Process {
     child: Option<Child>,
 }
 
-impl Server {
+impl PostgresServer {
     /// The server that `DATABASE_URL` names, else a new one.
     async fn open() -> Result<Self> {
         #[expect(
@@ -268,7 +268,7 @@ async fn create(connection: &mut PgConnection, name: &str, template: &str) -> Re
     Ok(())
 }
 
-/// Drops what processes that are gone have left on a server that outlives them.
+/// Drops databases of ended processes on a server that outlives them.
 async fn sweep(connection: &mut PgConnection) -> Result<()> {
     let names: Vec<String> = sqlx::query_scalar(
         "select datname::text from pg_database where starts_with(datname::text, $1)",
@@ -381,8 +381,8 @@ impl Process {
         bail!("the test database does not start: {log}")
     }
 
-    /// The shell holds the read end of a pipe whose other end is ours: when this process is gone, however it went,
-    /// the shell ends the server and removes its folder, unless it was told to keep it.
+    /// The shell holds the read end of a pipe to this process: when the process ends, also by a kill, the shell ends the
+    /// server and removes its folder, unless it has to keep it.
     fn spawn(&mut self) -> Result<()> {
         let script = r#"
             exec 3<&0
@@ -406,7 +406,7 @@ impl Process {
             .arg("-k")
             .arg(&self.folder)
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
-            // A killed server keeps what it acknowledged, as a real one does; only a power cut would lose it.
+            // No fsync: a killed server keeps acknowledged commits; only a power cut would lose them.
             .args(["-c", "fsync=off", "-c", "full_page_writes=off"])
             .args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"])
             .stdin(Stdio::piped())
@@ -451,7 +451,7 @@ fn command(program: &Path) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Whom a root process becomes for the server; none when it is not root.
+/// User of the server when the process is root; absent when it is not.
 fn unprivileged() -> io::Result<Option<(u32, u32)>> {
     if fs::metadata("/proc/self")?.uid() != 0 {
         return Ok(None);
@@ -474,7 +474,7 @@ fn unprivileged() -> io::Result<Option<(u32, u32)>> {
         .ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
-                "neither user postgres nor nobody exists to run the test database",
+                "no user to run the test database: neither postgres nor nobody exists",
             )
         })
 }

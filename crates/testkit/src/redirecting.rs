@@ -1,5 +1,5 @@
-//! A registry that redirects its blobs to a server which demands a login, with tokens from a third one: whoever meets that
-//! demand gives the registry's login away (CVE-2020-15157).
+//! A registry that redirects its blobs to a server with a challenge, whose realm is a third one: a client that answers the
+//! challenge leaks the registry's login (CVE-2020-15157).
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::wire::{Wire, answer, has_login};
 
-/// Who the registry knows.
+/// User of the registry.
 pub const USER: &str = "me";
 pub const PASSWORD: &str = "secret";
-/// The repository of its only image, whatever the tag.
+/// The repository of its only image, under any tag.
 pub const REPOSITORY: &str = "acme/thing";
 
 /// The three servers, by plain HTTP.
@@ -20,9 +20,9 @@ pub const REPOSITORY: &str = "acme/thing";
 pub struct Redirecting {
     /// The registry itself.
     pub registry: Wire,
-    /// Where it says that its blobs are.
+    /// Target of its redirects.
     pub storage: Wire,
-    /// Where that says that tokens are.
+    /// Realm of the challenge of that server.
     pub realm: Wire,
     /// The digest of the image's manifest.
     pub digest: Digest,
@@ -64,32 +64,38 @@ impl Redirecting {
         json!({ "auths": { registry: { "auth": basic() } } }).to_string()
     }
 
-    /// Whether the registry's login stayed with the registry, and the client was `told` why it got nothing.
+    /// Checks that the login went to the registry alone, and that the client's `output` has the reason.
     ///
-    /// Errors: what went wrong.
-    pub fn check(&self, told: &str) -> Result<()> {
+    /// Errors: the failed check.
+    pub fn check(&self, output: &str) -> Result<()> {
         self.check_requests()?;
         let reason = format!("redirects to http://{}", self.storage.address);
-        ensure!(told.contains(&reason), "no reason is told: {told}");
-        ensure!(!told.contains(PASSWORD), "the password is told: {told}");
+        ensure!(
+            output.contains(&reason),
+            "no reason in the output: {output}"
+        );
+        ensure!(
+            !output.contains(PASSWORD),
+            "the password is in the output: {output}"
+        );
         Ok(())
     }
 
-    /// Whether the registry's login stayed with the registry.
+    /// Checks that the login went to the registry alone.
     ///
-    /// Errors: what went wrong.
+    /// Errors: the failed check.
     pub fn check_requests(&self) -> Result<()> {
         let logged_in = self.registry.requests();
         ensure!(
             logged_in.iter().any(|head| has_login(head)),
-            "nobody logged in: {logged_in:?}"
+            "no login: {logged_in:?}"
         );
         let (asked, tokens) = (self.storage.requests(), self.realm.requests());
-        ensure!(!asked.is_empty(), "nobody followed the redirect");
+        ensure!(!asked.is_empty(), "the redirect was not followed");
         for head in asked.iter().chain(&tokens) {
-            ensure!(!has_login(head), "the login went elsewhere: {head}");
+            ensure!(!has_login(head), "the login leaked: {head}");
         }
-        ensure!(tokens.is_empty(), "a token was asked for: {tokens:?}");
+        ensure!(tokens.is_empty(), "a token was requested: {tokens:?}");
         Ok(())
     }
 }

@@ -9,14 +9,14 @@ use model::Error;
 use oci_client::Client;
 use serde_json::{Value, json};
 
-use self::image::{Content, Layer};
+use self::image::{LayerEntry, LayerFile};
 
 mod image;
 mod userland;
 
 pub use userland::Userland;
 
-/// What was published, each pinned by digest.
+/// The published images, pinned by digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// Full version of the release.
@@ -37,10 +37,10 @@ pub struct Published {
     pub controller: String,
 }
 
-/// What the installer image of a release holds.
+/// Content of the installer image of a release.
 #[derive(Debug, Clone)]
-pub struct Installer {
-    /// Where the program lies on this machine.
+pub struct InstallerProgram {
+    /// Path of the program on this machine.
     pub program: PathBuf,
     /// The libraries beside it.
     pub userland: Userland,
@@ -57,28 +57,28 @@ pub async fn publish(
     installer_binary: &Path,
     version: &str,
 ) -> Result<Published, Error> {
-    let installer = Installer {
+    let installer = InstallerProgram {
         program: installer_binary.to_owned(),
         userland: Userland::of(installer_binary)?,
     };
     publish_with(client, registry, namespace, &installer, version).await
 }
 
-/// [`publish`] with a choice of what the installer image holds.
+/// [`publish`] with another content of the installer image.
 pub async fn publish_with(
     client: &Client,
     registry: &str,
     namespace: &str,
-    installer: &Installer,
+    installer: &InstallerProgram,
     version: &str,
 ) -> Result<Published, Error> {
-    let push = async |name: &str, layers: &[Layer], labels: Value| {
+    let push = async |name: &str, layers: &[LayerFile], labels: Value| {
         let image = format!("{registry}/{namespace}/{name}:{version}");
         image::push(client, &image, layers, labels).await
     };
     let component = async |name: &str, program: &str| {
         let text = format!("#!/bin/sh\necho {name} of {version}\n");
-        let layer = Layer::of(vec![Content::program(program, text.as_bytes())])?;
+        let layer = LayerFile::of(vec![LayerEntry::program(program, text.as_bytes())])?;
         push(name, &[base()?, layer], json!({})).await
     };
     let mco = component("machine-config-operator", "usr/bin/machine-config-operator").await?;
@@ -87,9 +87,9 @@ pub async fn publish_with(
     let host_installer = component("host-installer", "usr/bin/installer").await?;
     let controller = component("controller", "usr/bin/assisted-installer-controller").await?;
 
-    let program = Layer::of(vec![
-        Content::file_of("usr/bin/openshift-install", &installer.program),
-        Content::link("usr/bin/openshift-baremetal-install", "openshift-install"),
+    let program = LayerFile::of(vec![
+        LayerEntry::file_of("usr/bin/openshift-install", &installer.program),
+        LayerEntry::link("usr/bin/openshift-baremetal-install", "openshift-install"),
     ])?;
     let layers = [base()?, installer.userland.layer()?, program];
     let installer = push("installer", &layers, json!({})).await?;
@@ -123,13 +123,13 @@ pub async fn publish_with(
     })
 }
 
-/// What every image stands on.
-fn base() -> Result<Layer, Error> {
+/// Base layer of every image.
+fn base() -> Result<LayerFile, Error> {
     let text = b"NAME=\"Atoll test image\"\nID=atoll\n";
-    Layer::of(vec![Content::file("etc/os-release", text)])
+    LayerFile::of(vec![LayerEntry::file("etc/os-release", text)])
 }
 
-fn payload(version: &str, references: &Value) -> Result<Layer, Error> {
+fn payload(version: &str, references: &Value) -> Result<LayerFile, Error> {
     let metadata = json!({
         "kind": "cincinnati-metadata-v0",
         "version": version,
@@ -140,16 +140,16 @@ fn payload(version: &str, references: &Value) -> Result<Layer, Error> {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: machine-config-osimageurl\n  \
          namespace: openshift-machine-config-operator\ndata:\n  releaseVersion: {version}\n"
     );
-    Layer::of(vec![
-        Content::file(
+    LayerFile::of(vec![
+        LayerEntry::file(
             "release-manifests/image-references",
             references.to_string().as_bytes(),
         ),
-        Content::file(
+        LayerEntry::file(
             "release-manifests/release-metadata",
             metadata.to_string().as_bytes(),
         ),
-        Content::file(
+        LayerEntry::file(
             "release-manifests/0000_80_machine-config_05_osimageurl.yaml",
             os_image.as_bytes(),
         ),

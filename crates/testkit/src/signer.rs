@@ -1,4 +1,4 @@
-//! Makers of releases: keys for tests, and what they sign.
+//! Release signatures for tests: keys, claims and signatures.
 
 use oci::Digest;
 pub use pgp::crypto::hash::HashAlgorithm;
@@ -44,7 +44,7 @@ impl Signer {
     }
 }
 
-/// What is signed: that the image with that digest is a release.
+/// Signed claim that the image with that digest is a release.
 pub fn claim(digest: &Digest) -> Value {
     json!({
         "critical": {

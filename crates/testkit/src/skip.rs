@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_one_line_of_three_parts() {
+    fn a_record_is_one_line_of_three_fields() {
         let line = line(
             &"webui".into(),
             "browser::shows",

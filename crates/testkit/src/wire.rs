@@ -1,4 +1,4 @@
-//! Servers that answer with prepared texts, and remember what they were asked.
+//! Scripted servers: they send raw responses and record their requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Each connection gets the next of the answers, whatever was asked, cut off where the text ends.
+    /// Each connection gets the next response, cut off where the text ends.
     pub async fn start(answers: impl Fn(SocketAddr) -> Vec<String>) -> Self {
         let listener = listener().await;
         let answers = listener.local_addr().map(answers).unwrap_or_default();

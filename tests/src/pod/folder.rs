@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
-use testkit::demo::{Console, Content, Registry};
+use testkit::demo::{Console, DemoContent, DemoRegistry};
 
 use super::compose::{Compose, Variables};
 use crate::Scratch;
@@ -105,8 +105,8 @@ impl Folder {
     }
 
     /// The registry at `address`.
-    pub(super) fn registry(&self, address: String) -> Registry {
-        Registry {
+    pub(super) fn registry(&self, address: String) -> DemoRegistry {
+        DemoRegistry {
             address,
             user: REGISTRY_USER.to_owned(),
             password_file: self.path().join("secrets/registry-password"),
@@ -117,10 +117,10 @@ impl Folder {
     /// Makes a live image, pushes a release, and writes the settings that name both.
     ///
     /// Errors: those of the file system and of the registry.
-    pub(super) async fn make_content(&self, registry: &Registry) -> Result<Content> {
+    pub(super) async fn make_content(&self, registry: &DemoRegistry) -> Result<DemoContent> {
         let installer = static_installer()?;
         let data = self.scratch.path();
-        let content = Content::make(data, registry, &installer, &Console::new(true)).await?;
+        let content = DemoContent::make(data, registry, &installer, &Console::new(true)).await?;
         let iso = &content.live_iso;
         let name = iso.file_name().context("a live image has a name")?;
         let shared = self.path().join("images").join(name);
@@ -139,7 +139,7 @@ impl Folder {
     /// Writes the demo's file with the addresses of all services.
     ///
     /// Errors: it cannot be written.
-    pub(super) fn write_state(&self, registry: &Registry, ports: &PodPorts) -> Result<PathBuf> {
+    pub(super) fn write_state(&self, registry: &DemoRegistry, ports: &PodPorts) -> Result<PathBuf> {
         let url = |port| format!("http://127.0.0.1:{port}");
         let state = json!({
             "api_url": url(ports.api), "image_service_url": url(ports.images), "ui_url": url(ports.webui),

@@ -329,12 +329,12 @@ fn unrecorded_kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
 
 #[cfg(test)]
 mod tests {
-    use testkit::iso::{self, Options};
+    use testkit::iso::{self, LiveImageOptions};
 
     use super::*;
 
     fn opened(
-        options: &Options,
+        options: &LiveImageOptions,
     ) -> (
         tempfile::TempDir,
         PathBuf,
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn parts_and_areas_are_found() {
-        let (_directory, path, image) = opened(&Options::small());
+        let (_directory, path, image) = opened(&LiveImageOptions::small());
         let image = image.unwrap();
         assert!(image.is_x86);
         assert_eq!(image.ignition.end - image.ignition.start, 262_144);
@@ -360,10 +360,10 @@ mod tests {
 
     #[test]
     fn older_images_have_areas_too() {
-        let options = Options {
+        let options = LiveImageOptions {
             kargs_json: false,
             igninfo_json: false,
-            ..Options::small()
+            ..LiveImageOptions::small()
         };
         let (_directory, _, image) = opened(&options);
         let image = image.unwrap();
@@ -378,9 +378,9 @@ mod tests {
 
     #[test]
     fn genuine_sizes_pass() {
-        let options = Options {
+        let options = LiveImageOptions {
             cpu_architecture: "arm64".to_owned(),
-            ..Options::default()
+            ..LiveImageOptions::default()
         };
         let (_directory, path, image) = opened(&options);
         let image = image.unwrap();
@@ -391,12 +391,12 @@ mod tests {
 
     #[test]
     fn other_images_are_refused_with_the_reason() {
-        let (_directory, _, other) = opened(&Options {
+        let (_directory, _, other) = opened(&LiveImageOptions {
             os_name: "debian".to_owned(),
-            ..Options::small()
+            ..LiveImageOptions::small()
         });
         assert!(other.unwrap_err().to_string().contains("debian-418"));
-        let (_directory, path, _) = opened(&Options::small());
+        let (_directory, path, _) = opened(&LiveImageOptions::small());
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 2048).unwrap();
         assert!(

@@ -159,7 +159,7 @@ mod tests {
     fn too_large_an_ignition_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
-        testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
+        testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let image = BaseImage::open(&path).unwrap();
         // Incompressible: a stream of hashes.
         let mut noise = Vec::new();

@@ -181,7 +181,7 @@ mod tests {
     fn files_are_found_in_what_testkit_writes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
-        let written = testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
+        let written = testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let file = File::open(&path).unwrap();
         let iso = Iso::open(&file).unwrap();
         assert_eq!(iso.volume_id, "rhcos-418.94.202511191518-0");
@@ -212,7 +212,7 @@ mod tests {
     fn damaged_directories_do_no_harm() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
-        testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
+        testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let sound = std::fs::read(&path).unwrap();
         for at in (32768..32768 + 190).chain(23 * 2048..24 * 2048) {
             for value in [0, 1, 33, 255] {

@@ -9,7 +9,7 @@ use axum::routing::get;
 use faults::{Campaign, DONE, FOLDER};
 use image_service::OsImage;
 use service::settings::JsonVar;
-use testkit::iso::Options;
+use testkit::iso::LiveImageOptions;
 
 use crate::world::{ID, World, os_image, own_file};
 
@@ -41,7 +41,7 @@ async fn driver() {
         return;
     };
     let data = tempfile::tempdir().unwrap();
-    testkit::iso::write(&own_file(data.path()), &Options::default()).unwrap();
+    testkit::iso::write(&own_file(data.path()), &LiveImageOptions::default()).unwrap();
     let undisturbed = World::without_image(data, |_| {}).await;
     undisturbed.ready().await;
     let iso = undisturbed.bytes(&World::full_iso()).await;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use image_service::Settings;
 use service::CancellationToken;
 use service::settings::JsonVar;
-use testkit::iso::Options;
+use testkit::iso::LiveImageOptions;
 
 use crate::world::{ID, World, os_image, own_file};
 
@@ -27,7 +27,7 @@ async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-fn source(options: &Options) -> (tempfile::TempDir, std::path::PathBuf) {
+fn source(options: &LiveImageOptions) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("source.iso");
     testkit::iso::write(&path, options).unwrap();
@@ -43,7 +43,7 @@ fn names(data: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_file_url_is_copied() {
-    let (_directory, path) = source(&Options::default());
+    let (_directory, path) = source(&LiveImageOptions::default());
     let url = format!("file://{}", path.display());
     let data = tempfile::tempdir().unwrap();
     let world = World::without_image(data, |settings| {
@@ -83,7 +83,7 @@ async fn images_get_503_until_they_are_populated() {
     assert!(ready.contains("418.94.202511191518-0 x86_64"), "{ready}");
     assert_eq!(world.get("/live").send().await.unwrap().status(), 200);
 
-    testkit::iso::write(&own_file(world.data.path()), &Options::small()).unwrap();
+    testkit::iso::write(&own_file(world.data.path()), &LiveImageOptions::small()).unwrap();
     world.ready().await;
     world.bytes(&World::full_iso()).await;
 }
@@ -91,7 +91,11 @@ async fn images_get_503_until_they_are_populated() {
 #[tokio::test]
 async fn a_mounted_live_image_is_used_in_place() {
     let data = tempfile::tempdir().unwrap();
-    testkit::iso::write(&data.path().join("livecd.iso"), &Options::default()).unwrap();
+    testkit::iso::write(
+        &data.path().join("livecd.iso"),
+        &LiveImageOptions::default(),
+    )
+    .unwrap();
     let world = World::without_image(data, |_| {}).await;
     world.ready().await;
     assert_eq!(names(world.data.path()), ["livecd.iso"]);
@@ -151,7 +155,7 @@ async fn flaky(State(flaky): State<Flaky>, headers: HeaderMap) -> Response {
 
 #[tokio::test]
 async fn an_aborted_download_resumes() {
-    let (_directory, path) = source(&Options::default());
+    let (_directory, path) = source(&LiveImageOptions::default());
     let bytes = Bytes::from(std::fs::read(&path).unwrap());
     let server = Flaky {
         bytes: bytes.clone(),
@@ -194,7 +198,7 @@ type Slow = (Bytes, Arc<AtomicUsize>, CancellationToken);
 
 #[tokio::test]
 async fn replicas_that_share_a_folder_download_once() {
-    let (_directory, path) = source(&Options::default());
+    let (_directory, path) = source(&LiveImageOptions::default());
     let whole = Bytes::from(std::fs::read(&path).unwrap());
     let (requests, go) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
     let router = Router::new().route("/live.iso", get(slow)).with_state((
@@ -229,7 +233,7 @@ async fn replicas_that_share_a_folder_download_once() {
 
 #[tokio::test]
 async fn other_files_than_live_images_are_deleted() {
-    let (_directory, path) = source(&Options::small());
+    let (_directory, path) = source(&LiveImageOptions::small());
     let url = format!("file://{}", path.display());
     let data = tempfile::tempdir().unwrap();
     let world = World::without_image(data, |settings| {
@@ -239,7 +243,7 @@ async fn other_files_than_live_images_are_deleted() {
     // A good one at the same place is taken at a later attempt.
     assert_eq!(world.get("/health").send().await.unwrap().status(), 503);
     let better = path.with_extension("new");
-    testkit::iso::write(&better, &Options::default()).unwrap();
+    testkit::iso::write(&better, &LiveImageOptions::default()).unwrap();
     std::fs::rename(better, path).unwrap();
     wait_for("the better image did not come", async || {
         own_file(world.data.path()).exists() && names(world.data.path()).len() == 1

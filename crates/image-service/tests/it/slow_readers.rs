@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use reqwest::{Client, ClientBuilder, Response, Version};
-use testkit::iso::Options;
+use testkit::iso::LiveImageOptions;
 
 use crate::world::{Api, OS_VERSION, World, own_file};
 
@@ -115,7 +115,7 @@ async fn growth(program: &Program, clients: &[Client]) -> u64 {
 }
 
 fn image(data: &Path) {
-    testkit::iso::write(&own_file(data), &Options::default()).unwrap();
+    testkit::iso::write(&own_file(data), &LiveImageOptions::default()).unwrap();
 }
 
 fn each_its_own(builder: impl Fn() -> ClientBuilder) -> Vec<Client> {

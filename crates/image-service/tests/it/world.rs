@@ -14,7 +14,7 @@ use axum::routing::get;
 use image_service::{OsImage, Settings};
 use service::CancellationToken;
 use service::settings::JsonVar;
-use testkit::iso::{Options, Written};
+use testkit::iso::{LiveImageOptions, Written};
 
 pub(crate) const ID: &str = "0d7c0a52-9b9d-4f7c-9d0a-0d9b6f7f0a01";
 pub(crate) const CHANGED: &str = "Wed, 19 Nov 2025 15:18:00 GMT";
@@ -151,7 +151,8 @@ impl World {
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let written = testkit::iso::write(&own_file(data.path()), &Options::small()).unwrap();
+        let written =
+            testkit::iso::write(&own_file(data.path()), &LiveImageOptions::small()).unwrap();
         let base = std::fs::read(own_file(data.path())).unwrap();
         let mut world = Self::without_image(data, change).await;
         world.base = base;

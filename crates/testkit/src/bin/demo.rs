@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use testkit::demo::{
-    Break, Console, Content, Journey, Options, Registry, State, find_coreos_installer,
+    AtollState, Break, Console, DemoContent, DemoRegistry, Journey, JourneyOptions,
+    find_coreos_installer,
 };
 
 /// Shows the main job on real input: content, cluster, image, simulated hosts, installation, credentials.
@@ -16,14 +17,14 @@ struct Cli {
     #[command(subcommand)]
     phase: Option<Phase>,
     #[command(flatten)]
-    run: Option<Run>,
+    run: Option<RunArgs>,
     #[command(flatten)]
-    environment: Environment,
+    environment: EnvironmentArgs,
 }
 
-/// What the environment says; apart from [`Run`], which is absent when nothing of it is given.
+/// Arguments of all phases; apart from [`RunArgs`], which is absent unless one of its flags is given.
 #[derive(Debug, Args)]
-struct Environment {
+struct EnvironmentArgs {
     /// The real coreos-installer [default: the cached one or one on PATH, if any]
     #[arg(long, env = "COREOS_INSTALLER", global = true)]
     coreos_installer: Option<PathBuf>,
@@ -33,14 +34,14 @@ struct Environment {
 
 #[derive(Debug, Subcommand)]
 enum Phase {
-    /// Makes the live image, pushes the release and writes the settings that tell the services of them.
-    Content(Make),
-    /// Creates a cluster and installs it.
-    Run(Run),
+    /// Make the live image, push the release and write the settings of the services
+    Content(ContentArgs),
+    /// Create a cluster and install it
+    Run(RunArgs),
 }
 
 #[derive(Debug, Args)]
-struct Make {
+struct ContentArgs {
     /// Data directory of `atoll up`
     #[arg(long)]
     data: PathBuf,
@@ -53,7 +54,7 @@ struct Make {
     registry_password_file: Option<PathBuf>,
     #[arg(long, requires = "registry")]
     registry_ca: Option<PathBuf>,
-    /// The installer program that goes into the release [default: openshift-baremetal-install beside this program]
+    /// Installer program in the release [default: openshift-baremetal-install beside this program]
     #[arg(long)]
     installer: Option<PathBuf>,
     #[arg(long)]
@@ -61,23 +62,23 @@ struct Make {
 }
 
 #[derive(Debug, Args)]
-struct Run {
+struct RunArgs {
     /// atoll.json of a running `atoll up`
     #[arg(long)]
     state: PathBuf,
-    /// What to break on purpose
+    /// Fault to inject
     #[arg(long = "break")]
     broken: Option<Broken>,
-    /// Where image, logs and credentials go [default: demo beside atoll.json]
+    /// Folder of image, logs and credentials [default: demo beside atoll.json]
     #[arg(long)]
     work: Option<PathBuf>,
-    /// How many times faster than real time the machines are
+    /// Speed-up of the machines over real time
     #[arg(long, default_value_t = 60.0)]
     speedup: f64,
     /// The program of the simulated machines [default: host-sim beside this program]
     #[arg(long)]
     host_sim: Option<PathBuf>,
-    /// Only the numbered lines
+    /// Print the numbered lines only
     #[arg(long)]
     quiet: bool,
 }
@@ -118,43 +119,43 @@ fn complain(error: &anyhow::Error) {
     eprintln!("demo failed: {error:#}");
 }
 
-async fn content(make: Make) -> Result<()> {
+async fn content(make: ContentArgs) -> Result<()> {
     let registry = match (
         make.registry,
         make.registry_user,
         make.registry_password_file,
         make.registry_ca,
     ) {
-        (Some(address), Some(user), Some(password_file), Some(ca)) => Registry {
+        (Some(address), Some(user), Some(password_file), Some(ca)) => DemoRegistry {
             address,
             user,
             password_file,
             ca,
         },
-        _ => State::read(&make.data.join("atoll.json"))?.registry(),
+        _ => AtollState::read(&make.data.join("atoll.json"))?.registry(),
     };
     let installer = beside(make.installer, "openshift-baremetal-install")?;
-    Content::make(&make.data, &registry, &installer, &Console::new(make.quiet))
+    DemoContent::make(&make.data, &registry, &installer, &Console::new(make.quiet))
         .await
         .map(drop)
 }
 
-async fn journey(run: Run, environment: Environment) -> Result<()> {
+async fn journey(run: RunArgs, environment: EnvironmentArgs) -> Result<()> {
     let data = run.state.parent().unwrap_or(Path::new("."));
     let console = Console::new(run.quiet);
-    let registry = State::read(&run.state)?.registry();
-    let content = if let Some(mut content) = Content::read(data)? {
+    let registry = AtollState::read(&run.state)?.registry();
+    let content = if let Some(mut content) = DemoContent::read(data)? {
         if matches!(run.broken, Some(Broken::Registry)) {
-            // A service that has used a release may keep what it needs of it, and would not miss the registry.
+            // A service that has used a release may have cached it, and would not need the registry.
             content.add_release(&registry, &console).await?;
         }
         content
     } else {
         let installer = beside(None, "openshift-baremetal-install")?;
-        Content::make(data, &registry, &installer, &console).await?
+        DemoContent::make(data, &registry, &installer, &console).await?
     };
-    let options = Options {
-        work: run.work.unwrap_or_else(|| Content::directory(data)),
+    let options = JourneyOptions {
+        work: run.work.unwrap_or_else(|| DemoContent::directory(data)),
         host_sim: beside(run.host_sim, "host-sim")?,
         coreos_installer: find_coreos_installer(
             environment.coreos_installer,

@@ -5,46 +5,46 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use testkit::installer::{Target, create};
+use testkit::installer::{CreateTarget, create};
 
 #[derive(Parser)]
 #[command(about = "Simulated platform installer")]
-struct Arguments {
+struct InstallerArgs {
     #[command(subcommand)]
-    verb: Verb,
+    command: InstallerCommand,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum InstallerCommand {
     /// Creates part of a cluster's assets.
     #[command(subcommand)]
-    Create(Create),
+    Create(CreateCommand),
     /// Prints the version and the release image.
-    Version(Release),
+    Version(ReleaseArgs),
 }
 
 #[derive(Subcommand)]
-enum Create {
+enum CreateCommand {
     /// Consumes install-config.yaml.
-    Manifests(Options),
+    Manifests(CreateArgs),
     /// Consumes manifests.
-    IgnitionConfigs(Options),
+    IgnitionConfigs(CreateArgs),
     /// Consumes manifests of a cluster of one node.
-    SingleNodeIgnitionConfig(Options),
+    SingleNodeIgnitionConfig(CreateArgs),
 }
 
 #[derive(Args)]
-struct Options {
+struct CreateArgs {
     /// Folder of inputs and outputs.
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
-    release: Release,
+    release: ReleaseArgs,
 }
 
 #[derive(Args)]
-struct Release {
-    /// Release image to install.
+struct ReleaseArgs {
+    /// ReleaseArgs image to install.
     #[arg(
         long = "release-image",
         env = "OPENSHIFT_INSTALL_RELEASE_IMAGE_OVERRIDE",
@@ -54,8 +54,8 @@ struct Release {
 }
 
 fn main() -> ExitCode {
-    let (target, options) = match Arguments::parse().verb {
-        Verb::Version(release) => {
+    let (target, options) = match InstallerArgs::parse().command {
+        InstallerCommand::Version(release) => {
             let text = format!(
                 "openshift-install v{}\nrelease image {}",
                 env!("CARGO_PKG_VERSION"),
@@ -63,10 +63,14 @@ fn main() -> ExitCode {
             );
             return exit(writeln!(stdout(), "{text}").is_ok());
         }
-        Verb::Create(Create::Manifests(options)) => (Target::Manifests, options),
-        Verb::Create(Create::IgnitionConfigs(options)) => (Target::IgnitionConfigs, options),
-        Verb::Create(Create::SingleNodeIgnitionConfig(options)) => {
-            (Target::SingleNodeIgnitionConfig, options)
+        InstallerCommand::Create(CreateCommand::Manifests(options)) => {
+            (CreateTarget::Manifests, options)
+        }
+        InstallerCommand::Create(CreateCommand::IgnitionConfigs(options)) => {
+            (CreateTarget::IgnitionConfigs, options)
+        }
+        InstallerCommand::Create(CreateCommand::SingleNodeIgnitionConfig(options)) => {
+            (CreateTarget::SingleNodeIgnitionConfig, options)
         }
     };
     match create(target, &options.dir, &options.release.image, &mut stderr()) {

@@ -1,4 +1,4 @@
-//! Things that go wrong on purpose, and how that must show.
+//! Injected faults, and how the services must report them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use super::watch::{self, Deadline, PAUSE, Watch, hosts, text};
 
 /// The machine with too little memory.
 pub(super) const WEAK_HOST: &str = "worker-1";
-/// The validation that must say so.
+/// The validation that must fail.
 const MEMORY_VALIDATION: &str = "has-min-memory";
-/// Until a stopped service is gone or a started one is there.
+/// Timeout of stopping or starting a service.
 const SERVICE_DEADLINE: Duration = Duration::from_mins(2);
 
 /// One host has too little memory: it is refused, the others are not, and nothing can be installed.
@@ -37,7 +37,7 @@ pub(super) async fn ram(
         .await?;
     let weak = hosts(&watch.cluster)
         .find(|host| text(host, "requested_hostname") == WEAK_HOST)
-        .context("the weak host is gone")?;
+        .context("the weak host does not exist")?;
     let refused = watch::failing(WEAK_HOST, weak);
     let memory = refused
         .iter()
@@ -67,7 +67,7 @@ pub(super) async fn ram(
     Ok(())
 }
 
-/// The registry is gone: preparing fails with a reason, the cluster is ready again, and goes on once the registry is back.
+/// The registry is stopped: the preparation fails with a reason, the cluster is ready again, and installs once it is back.
 pub(super) async fn registry(
     journey: &Journey<'_>,
     watch: &mut Watch<'_>,
@@ -174,7 +174,7 @@ impl RegistryStop {
 
 impl Drop for RegistryStop {
     fn drop(&mut self) {
-        // A failed demo must not leave the registry stopped; after `start` the file is gone already.
+        // A failed demo must not leave the registry stopped; `start` has removed the file already.
         let _ = fs::remove_file(&self.order);
     }
 }

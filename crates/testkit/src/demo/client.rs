@@ -14,24 +14,24 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A client of the installer API.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
+pub(super) struct DemoClient {
     http: reqwest::Client,
     base: String,
 }
 
 /// An answer, good or not.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ApiResponse {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiResponse {
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim().to_owned()
     }
 
-    /// What the body says: both error shapes of the API, or its text.
+    /// Reason in the body: both error shapes of the API, or its text.
     pub(super) fn reason(&self) -> String {
         let json: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let said = json["reason"].as_str().or_else(|| json["message"].as_str());
@@ -39,7 +39,7 @@ impl Answer {
     }
 }
 
-impl Client {
+impl DemoClient {
     /// A client of the API at `url`, plain or with any certificate: the demo runs on loopback.
     pub(super) fn new(url: &str) -> Result<Self> {
         // Another part of the program may have set the same provider already.
@@ -60,13 +60,13 @@ impl Client {
         &self.http
     }
 
-    /// Sends a request and gives the answer whatever it is; tries again while the service is not there.
+    /// Sends a request and returns any response; retries while the service is unavailable.
     pub(super) async fn call(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let url = format!("{}{path}", self.base);
         let mut attempt = 1;
         loop {
@@ -76,7 +76,7 @@ impl Client {
             }
             let outcome = async {
                 let response = request.send().await?;
-                Ok::<_, reqwest::Error>(Answer {
+                Ok::<_, reqwest::Error>(ApiResponse {
                     status: response.status(),
                     body: response.bytes().await?.to_vec(),
                 })
@@ -86,7 +86,7 @@ impl Client {
                 Ok(answer) if is_last || !is_passing(&method, answer.status) => {
                     return Ok(answer);
                 }
-                // A creation that may have arrived must not be sent twice.
+                // A creation is not idempotent: one that may have arrived must not be retried.
                 Err(error) if is_last || (method != Method::GET && !error.is_connect()) => {
                     return Err(anyhow!(error)).with_context(|| format!("{method} {url}"));
                 }
@@ -96,13 +96,13 @@ impl Client {
         }
     }
 
-    /// As [`Client::call`], and anything but a success is an error with the body.
+    /// As [`DemoClient::call`], and anything but a success is an error with the body.
     pub(super) async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let answer = self.call(method.clone(), path, body).await?;
         if !answer.status.is_success() {
             bail!(
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_arrived_is_not_sent_twice() {
+    fn only_idempotent_requests_are_retried_after_they_may_have_arrived() {
         assert!(is_passing(&Method::POST, StatusCode::SERVICE_UNAVAILABLE));
         assert!(is_passing(&Method::GET, StatusCode::BAD_GATEWAY));
         assert!(!is_passing(&Method::POST, StatusCode::BAD_GATEWAY));

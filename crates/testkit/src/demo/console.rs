@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Where progress goes.
+/// Progress output.
 #[derive(Debug)]
 pub struct Console {
     started: Instant,

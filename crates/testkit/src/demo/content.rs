@@ -1,4 +1,4 @@
-//! What the services install from: a live image and releases, and the settings that tell of them.
+//! Content of the services: a live image and releases, and the settings that name them.
 //!
 //! OS images and release images are settings of the services, so the content is made first; the services
 //! are restarted with the settings file.
@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::console::Console;
-use super::state::Registry;
+use super::state::DemoRegistry;
 use crate::{iso, release};
 
 /// Versions are `MINOR.FIRST_PATCH` and up.
 const MINOR: &str = "4.18";
 const FIRST_PATCH: usize = 30;
-/// Part of the registry in which releases lie.
+/// Namespace of releases in the registry.
 const NAMESPACE: &str = "atoll";
 
 /// The content of the demo.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Content {
+pub struct DemoContent {
     /// Releases in the registry, oldest first.
-    pub releases: Vec<Release>,
+    pub releases: Vec<DemoRelease>,
     /// The live image.
     pub live_iso: PathBuf,
     /// Version of the operating system in it.
@@ -36,7 +36,7 @@ pub struct Content {
 
 /// A release and the images beside it, by digest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Release {
+pub struct DemoRelease {
     /// Full version.
     pub version: String,
     /// The release image.
@@ -46,13 +46,13 @@ pub struct Release {
     controller: String,
 }
 
-impl Content {
-    /// Where the content of a data directory is.
+impl DemoContent {
+    /// Folder of the content in a data directory.
     pub fn directory(data: &Path) -> PathBuf {
         data.join("demo")
     }
 
-    /// Reads what [`Content::make`] left; `None` when there is nothing yet.
+    /// Reads what [`DemoContent::make`] left; `None` when there is nothing yet.
     ///
     /// Errors: the record is damaged.
     pub fn read(data: &Path) -> Result<Option<Self>> {
@@ -71,14 +71,14 @@ impl Content {
     /// Errors: those of the file system and of the registry.
     pub async fn make(
         data: &Path,
-        registry: &Registry,
+        registry: &DemoRegistry,
         installer: &Path,
         console: &Console,
     ) -> Result<Self> {
         let directory = std::path::absolute(Self::directory(data))?;
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("{}: cannot be made", directory.display()))?;
-        let options = iso::Options::default();
+        let options = iso::JourneyOptions::default();
         let live_iso = directory.join(format!("live-{}.iso", options.os_version));
         let written = iso::write(&live_iso, &options)
             .with_context(|| format!("{}: cannot be made", live_iso.display()))?;
@@ -101,8 +101,8 @@ impl Content {
 
     /// Pushes one more release, which no service has seen yet, and writes the settings.
     ///
-    /// Errors: as [`Content::make`].
-    pub async fn add_release(&mut self, registry: &Registry, console: &Console) -> Result<()> {
+    /// Errors: as [`DemoContent::make`].
+    pub async fn add_release(&mut self, registry: &DemoRegistry, console: &Console) -> Result<()> {
         let version = format!("{MINOR}.{}", FIRST_PATCH + self.releases.len());
         let client = registry.client()?;
         let published = release::publish(
@@ -116,7 +116,7 @@ impl Content {
         .with_context(|| format!("release {version} cannot be pushed to {}", registry.address))?;
         console.step(format!("release {version} pushed to {}", registry.address));
         console.detail(&published.release);
-        self.releases.push(Release {
+        self.releases.push(DemoRelease {
             version,
             image: published.release,
             agent: published.agent,
@@ -165,7 +165,7 @@ impl Content {
             ("RELEASE_IMAGES", json!(releases).to_string()),
             ("DUMMY_IGNITION", "False".to_owned()),
         ];
-        // Those of the first release stay, else hosts would be told to replace their agent.
+        // The images of the first release stay: a changed agent image makes hosts upgrade their agent.
         if let Some(first) = self.releases.first() {
             lines.push(("AGENT_DOCKER_IMAGE", first.agent.clone()));
             lines.push(("INSTALLER_IMAGE", first.host_installer.clone()));
@@ -190,9 +190,9 @@ fn replace(path: &Path, text: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn release(version: &str) -> Release {
+    fn release(version: &str) -> DemoRelease {
         let image = |name: &str| format!("127.0.0.1:5000/atoll/{name}@sha256:{version}");
-        Release {
+        DemoRelease {
             version: version.to_owned(),
             image: image("release"),
             agent: image("agent"),
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_tell_of_all_releases() {
-        let content = Content {
+    fn the_settings_list_all_releases() {
+        let content = DemoContent {
             releases: vec![release("4.18.30"), release("4.18.31")],
             live_iso: "/data/demo/live.iso".into(),
             os_version: "418.94".into(),
@@ -236,6 +236,6 @@ mod tests {
 
     #[test]
     fn without_content_there_is_none() {
-        assert!(Content::read(Path::new("/none")).unwrap().is_none());
+        assert!(DemoContent::read(Path::new("/none")).unwrap().is_none());
     }
 }

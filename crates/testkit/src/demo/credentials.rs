@@ -1,4 +1,4 @@
-//! Downloads what the user of a new cluster needs, and checks that it can be used.
+//! Downloads and checks the credentials of a new cluster.
 
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::client::Client;
+use super::client::DemoClient;
 
-/// Where the credentials are.
-pub(super) struct Credentials {
+/// Paths of the credentials.
+pub(super) struct ClusterCredentials {
     pub(super) kubeconfig: PathBuf,
     pub(super) password: PathBuf,
     pub(super) server: String,
@@ -20,10 +20,10 @@ pub(super) struct Credentials {
 
 /// Downloads kubeconfig and kubeadmin-password into `work`.
 pub(super) async fn download(
-    client: &Client,
+    client: &DemoClient,
     cluster_id: &str,
     work: &Path,
-) -> Result<Credentials> {
+) -> Result<ClusterCredentials> {
     let fetch = async |name: &str| -> Result<(PathBuf, String)> {
         let path = format!("/v2/clusters/{cluster_id}/downloads/credentials?file_name={name}");
         let text = client.send(Method::GET, &path, None).await?.text();
@@ -39,7 +39,7 @@ pub(super) async fn download(
         text.len() >= 16 && !text.contains(char::is_whitespace),
         "the kubeadmin password is too short or no password"
     );
-    Ok(Credentials {
+    Ok(ClusterCredentials {
         kubeconfig,
         password,
         server,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_one_says_what_is_missing() {
+    fn an_incomplete_one_names_the_missing_part() {
         let error = check_kubeconfig(&kubeconfig("other: x")).unwrap_err();
         assert!(error.to_string().contains("server"));
         assert!(check_kubeconfig("a: [").is_err());

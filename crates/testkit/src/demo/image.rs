@@ -9,14 +9,14 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::client::Client;
+use super::client::DemoClient;
 use super::watch::{Deadline, PAUSE};
 
 /// Populating its store takes the image service a while after a start.
 const IMAGE_DEADLINE: Duration = Duration::from_mins(5);
 
 /// Streams the image at `url` to a file; gives its size.
-pub(super) async fn download(client: &Client, url: &str, path: &Path) -> Result<u64> {
+pub(super) async fn download(client: &DemoClient, url: &str, path: &Path) -> Result<u64> {
     let deadline = Deadline::new(IMAGE_DEADLINE);
     let mut response = loop {
         let (problem, is_final) = match client.http().get(url).send().await {
@@ -63,8 +63,8 @@ pub(super) async fn download(client: &Client, url: &str, path: &Path) -> Result<
     Ok(size)
 }
 
-/// Who read the ignition, and the ignition.
-pub(super) struct Reading {
+/// The ignition, and the program that read it.
+pub(super) struct IgnitionReading {
     pub(super) reader: String,
     pub(super) config: Value,
 }
@@ -74,7 +74,7 @@ pub(super) async fn ignition(
     path: &Path,
     coreos_installer: Option<&Path>,
     host_sim: &Path,
-) -> Result<Reading> {
+) -> Result<IgnitionReading> {
     let (program, args): (&Path, &[&str]) = match coreos_installer {
         Some(program) => (program, &["iso", "ignition", "show"]),
         None => (host_sim, &["ignition"]),
@@ -98,7 +98,7 @@ pub(super) async fn ignition(
         Some(program) => format!("the real coreos-installer ({})", program.display()),
         None => "host-sim's own reader (no coreos-installer found)".to_owned(),
     };
-    Ok(Reading { reader, config })
+    Ok(IgnitionReading { reader, config })
 }
 
 /// Finds a coreos-installer: the given one, the cached one below `target`, or one on the search path.

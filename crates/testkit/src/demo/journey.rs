@@ -8,13 +8,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::breakage;
-use super::client::Client;
+use super::client::DemoClient;
 use super::console::Console;
-use super::content::Content;
+use super::content::DemoContent;
 use super::credentials;
 use super::image;
 use super::machines::Machines;
-use super::state::State;
+use super::state::AtollState;
 use super::watch::{self, Deadline, PAUSE, Watch, hosts, text};
 
 /// Machines of the demo.
@@ -43,7 +43,7 @@ pub enum Break {
 
 /// How the journey goes.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct JourneyOptions {
     /// `atoll.json`.
     pub state: PathBuf,
     /// Where the image, logs and credentials go.
@@ -61,21 +61,21 @@ pub struct Options {
 /// One run.
 #[derive(Debug)]
 pub struct Journey<'a> {
-    pub(super) options: &'a Options,
+    pub(super) options: &'a JourneyOptions,
     pub(super) console: &'a Console,
-    pub(super) state: State,
-    pub(super) client: Client,
+    pub(super) state: AtollState,
+    pub(super) client: DemoClient,
 }
 
 impl<'a> Journey<'a> {
-    /// Reads where the services are.
+    /// Reads the addresses of the services.
     ///
     /// Errors: the state cannot be read, the work directory cannot be made.
-    pub fn new(options: &'a Options, console: &'a Console) -> Result<Self> {
+    pub fn new(options: &'a JourneyOptions, console: &'a Console) -> Result<Self> {
         std::fs::create_dir_all(&options.work)
             .with_context(|| format!("{}: cannot be made", options.work.display()))?;
-        let state = State::read(&options.state)?;
-        let client = Client::new(&state.api_url)?;
+        let state = AtollState::read(&options.state)?;
+        let client = DemoClient::new(&state.api_url)?;
         Ok(Self {
             options,
             console,
@@ -84,10 +84,10 @@ impl<'a> Journey<'a> {
         })
     }
 
-    /// Goes all the way; with a break on purpose, as far as that lets it, and checks that it shows as it should.
+    /// Runs the whole journey; with an injected fault, as far as possible, and checks how the fault is reported.
     ///
-    /// Errors: anything that a user would have stumbled over, with the answer that said so.
-    pub async fn run(&self, content: &Content) -> Result<()> {
+    /// Errors: any failure that a user would see, with the response.
+    pub async fn run(&self, content: &DemoContent) -> Result<()> {
         self.await_versions(content).await?;
         let cluster_id = self.create_cluster(content).await?;
         let image = self.download_image(&cluster_id, content).await?;
@@ -106,7 +106,7 @@ impl<'a> Journey<'a> {
         self.take_credentials(&cluster_id, &watch.cluster).await
     }
 
-    async fn await_versions(&self, content: &Content) -> Result<()> {
+    async fn await_versions(&self, content: &DemoContent) -> Result<()> {
         let deadline = Deadline::new(VERSIONS_DEADLINE);
         loop {
             let listing = self.client.get("/v2/openshift-versions").await?;
@@ -141,7 +141,7 @@ impl<'a> Journey<'a> {
         }
     }
 
-    async fn create_cluster(&self, content: &Content) -> Result<String> {
+    async fn create_cluster(&self, content: &DemoContent) -> Result<String> {
         let pull_secret = self.state.registry().pull_secret()?;
         let cluster = self
             .client
@@ -168,7 +168,7 @@ impl<'a> Journey<'a> {
         Ok(id)
     }
 
-    async fn download_image(&self, cluster_id: &str, content: &Content) -> Result<PathBuf> {
+    async fn download_image(&self, cluster_id: &str, content: &DemoContent) -> Result<PathBuf> {
         let infra_env = self
             .client
             .post(
@@ -268,13 +268,13 @@ impl<'a> Journey<'a> {
             .await?;
         self.console
             .step(format!("all {HOSTS} hosts are known, the cluster is ready"));
-        for line in watch::held_up_by(&watch.cluster) {
+        for line in watch::failed_validations(&watch.cluster) {
             self.console.detail(line);
         }
         Ok(())
     }
 
-    /// Asks for the installation and follows it to the end.
+    /// Starts the installation and follows it to the end.
     async fn install(
         &self,
         watch: &mut Watch<'_>,
@@ -346,7 +346,7 @@ impl<'a> Journey<'a> {
     }
 }
 
-/// Why the last preparation failed, as the API tells it.
+/// Reason of the last failed preparation.
 pub(super) fn preparation_reason(cluster: &Value) -> &str {
     text(&cluster["last-installation-preparation"], "reason")
 }

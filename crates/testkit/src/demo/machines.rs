@@ -1,4 +1,4 @@
-//! The simulated machines: a separate program that is given the image and nothing else.
+//! The simulated machines: a separate program whose only input is the image.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use super::console::Console;
 
-/// A program that dies of a signal is started again this often; it goes on where its disks left it.
+/// Restarts of a program that a signal killed; it resumes from its disks.
 const RESTARTS: u32 = 5;
 /// Lines of the log that an error shows.
 const LOG_TAIL: usize = 15;
@@ -64,12 +64,12 @@ impl Machines {
         self.child.id()
     }
 
-    /// Where the machines tell what they do.
+    /// Log of the machines.
     pub(super) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Looks after the program. Killed: it is started again. Ended by itself with a failure: an error.
+    /// Restarts the program when it was killed. Errors: it failed by itself.
     pub(super) fn check(&mut self, console: &Console) -> Result<()> {
         let Some(status) = self
             .child

@@ -1,4 +1,4 @@
-//! What `atoll up` says of the services that it runs.
+//! `atoll.json`: the services of a running `atoll up`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// `atoll.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct State {
+pub struct AtollState {
     /// Base address of the API.
     pub api_url: String,
     /// Base address of the image service.
@@ -29,7 +29,7 @@ pub struct State {
     pub control: Option<PathBuf>,
 }
 
-impl State {
+impl AtollState {
     /// Reads the file.
     ///
     /// Errors: it cannot be read, or a member is missing; `atoll up` writes it when everything is ready.
@@ -45,8 +45,8 @@ impl State {
     }
 
     /// The registry.
-    pub fn registry(&self) -> Registry {
-        Registry {
+    pub fn registry(&self) -> DemoRegistry {
+        DemoRegistry {
             address: self.registry.clone(),
             user: self.registry_user.clone(),
             password_file: self.registry_password_file.clone(),
@@ -57,10 +57,10 @@ impl State {
 
 /// A registry and its user.
 #[derive(Debug, Clone)]
-pub struct Registry {
+pub struct DemoRegistry {
     /// Host and port.
     pub address: String,
-    /// User who may push.
+    /// User with the right to push.
     pub user: String,
     /// File with the user's password.
     pub password_file: PathBuf,
@@ -68,7 +68,7 @@ pub struct Registry {
     pub ca: PathBuf,
 }
 
-impl Registry {
+impl DemoRegistry {
     /// A pull secret for it.
     ///
     /// Errors: the file with the password cannot be read.
@@ -89,7 +89,7 @@ impl Registry {
         let ca = std::fs::read(&self.ca)
             .with_context(|| format!("{}: cannot be read", self.ca.display()))?;
         let options = oci_client::ClientOptions {
-            credentials: oci_client::Credentials::from_pull_secret(&self.pull_secret()?)?,
+            credentials: oci_client::ClusterCredentials::from_pull_secret(&self.pull_secret()?)?,
             ca_pem: Some(ca),
             ..oci_client::ClientOptions::default()
         };
@@ -114,7 +114,7 @@ mod tests {
         let path = directory.path().join("atoll.json");
         std::fs::write(&path, state.to_string()).unwrap();
         let secret: serde_json::Value = serde_json::from_str(
-            &State::read(&path)
+            &AtollState::read(&path)
                 .unwrap()
                 .registry()
                 .pull_secret()
@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_state_says_what_to_do() {
-        let error = State::read(Path::new("/none/atoll.json")).unwrap_err();
+    fn a_missing_state_names_the_remedy() {
+        let error = AtollState::read(Path::new("/none/atoll.json")).unwrap_err();
         assert!(format!("{error:#}").contains("atoll up"));
     }
 }

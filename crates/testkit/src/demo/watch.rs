@@ -1,4 +1,4 @@
-//! Waits for conditions, and tells what changes meanwhile.
+//! Polls for conditions, and prints changes meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::client::Client;
+use super::client::DemoClient;
 use super::console::Console;
 use super::machines::Machines;
 
-/// Between two looks.
+/// Polling interval.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
-/// While a cluster is not ready, what holds it up is told this often.
-const HOLD_UP_INTERVAL: Duration = Duration::from_secs(15);
+/// Interval of printing failed validations while a cluster is not ready.
+const VALIDATIONS_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A point in time after which waiting is given up.
+/// Deadline of a wait.
 pub(super) struct Deadline(Instant, Duration);
 
 impl Deadline {
@@ -24,44 +24,44 @@ impl Deadline {
         Self(Instant::now() + limit, limit)
     }
 
-    /// Waits a little, or fails when the time is over; `state` says what was still missing.
+    /// Waits for `pause`, or fails after the deadline with `state`.
     pub(super) async fn pause(
         &self,
         pause: Duration,
         state: impl FnOnce() -> String,
     ) -> Result<()> {
         if Instant::now() >= self.0 {
-            bail!("still not there after {} s: {}", self.1.as_secs(), state());
+            bail!("timed out after {} s: {}", self.1.as_secs(), state());
         }
         tokio::time::sleep(pause).await;
         Ok(())
     }
 }
 
-/// What was last seen of a cluster and its hosts.
+/// Last state of a cluster and its hosts.
 pub(super) struct Watch<'a> {
-    client: &'a Client,
+    client: &'a DemoClient,
     console: &'a Console,
     cluster_id: &'a str,
     seen: BTreeMap<String, String>,
-    told_hold_up: Instant,
+    validations_printed: Instant,
     /// The cluster as last read, with its hosts.
     pub(super) cluster: Value,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(client: &'a Client, console: &'a Console, cluster_id: &'a str) -> Self {
+    pub(super) fn new(client: &'a DemoClient, console: &'a Console, cluster_id: &'a str) -> Self {
         Self {
             client,
             console,
             cluster_id,
             seen: BTreeMap::new(),
-            told_hold_up: Instant::now(),
+            validations_printed: Instant::now(),
             cluster: Value::Null,
         }
     }
 
-    /// Looks until `done` holds. `done` may fail at once on a state from which there is no way on.
+    /// Polls until `done` holds. `done` fails on a final state.
     pub(super) async fn until(
         &mut self,
         machines: &mut Machines,
@@ -75,35 +75,39 @@ impl<'a> Watch<'a> {
                 .client
                 .get(&format!("/v2/clusters/{}", self.cluster_id))
                 .await?;
-            self.tell_changes();
-            self.tell_hold_up();
+            self.print_changes();
+            self.print_failed_validations();
             if done(&self.cluster)? {
                 return Ok(());
             }
             let cluster = &self.cluster;
             deadline
                 .pause(PAUSE, || {
-                    format!("{}\n{}", summary(cluster), held_up_by(cluster).join("\n"))
+                    format!(
+                        "{}\n{}",
+                        summary(cluster),
+                        failed_validations(cluster).join("\n")
+                    )
                 })
                 .await?;
         }
     }
 
-    fn tell_hold_up(&mut self) {
-        let is_held_up = matches!(
+    fn print_failed_validations(&mut self) {
+        let is_blocked = matches!(
             text(&self.cluster, "status"),
             "insufficient" | "pending-for-input"
         );
-        if is_held_up && self.told_hold_up.elapsed() >= HOLD_UP_INTERVAL {
-            self.told_hold_up = Instant::now();
-            self.console.event("held up by:");
-            for line in held_up_by(&self.cluster) {
+        if is_blocked && self.validations_printed.elapsed() >= VALIDATIONS_INTERVAL {
+            self.validations_printed = Instant::now();
+            self.console.event("failed validations:");
+            for line in failed_validations(&self.cluster) {
                 self.console.detail(line);
             }
         }
     }
 
-    fn tell_changes(&mut self) {
+    fn print_changes(&mut self) {
         let cluster = self.cluster.clone();
         for host in hosts(&cluster) {
             let name = text(host, "requested_hostname");
@@ -115,7 +119,7 @@ impl<'a> Watch<'a> {
             } else {
                 format!("{}: {stage}", text(host, "status"))
             };
-            self.tell(
+            self.print(
                 text(host, "id"),
                 &format!("host {name} {}", role(host)),
                 status,
@@ -129,10 +133,10 @@ impl<'a> Watch<'a> {
             .as_str()
             .unwrap_or_default();
         let status = format!("{} {percent}% {stage}", text(&cluster, "status"));
-        self.tell("cluster", "cluster", status, text(&cluster, "status_info"));
+        self.print("cluster", "cluster", status, text(&cluster, "status_info"));
     }
 
-    fn tell(&mut self, key: &str, who: &str, status: String, info: &str) {
+    fn print(&mut self, key: &str, name: &str, status: String, info: &str) {
         if self.seen.get(key) != Some(&status) {
             let info = if info.is_empty() {
                 String::new()
@@ -140,7 +144,7 @@ impl<'a> Watch<'a> {
                 format!(" ({info})")
             };
             self.console
-                .event(format!("{who} → {}{info}", status.trim()));
+                .event(format!("{name} → {}{info}", status.trim()));
             self.seen.insert(key.to_owned(), status);
         }
     }
@@ -175,7 +179,7 @@ fn role(host: &Value) -> String {
     }
 }
 
-/// One line on where a cluster stands.
+/// One line with the status of a cluster.
 pub(super) fn summary(cluster: &Value) -> String {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for host in hosts(cluster) {
@@ -194,7 +198,7 @@ pub(super) fn summary(cluster: &Value) -> String {
 }
 
 /// The validations that are not satisfied, of the cluster and of each host.
-pub(super) fn held_up_by(cluster: &Value) -> Vec<String> {
+pub(super) fn failed_validations(cluster: &Value) -> Vec<String> {
     let mut lines = failing("cluster", cluster);
     for host in hosts(cluster) {
         lines.extend(failing(
@@ -205,8 +209,8 @@ pub(super) fn held_up_by(cluster: &Value) -> Vec<String> {
     lines
 }
 
-/// Lines "who: id: message" of the validations of one object that failed, wait or could not be judged.
-pub(super) fn failing(who: &str, object: &Value) -> Vec<String> {
+/// Lines "name: id: message" of the validations of one object that failed, are pending or in error.
+pub(super) fn failing(name: &str, object: &Value) -> Vec<String> {
     let categories: Value =
         serde_json::from_str(text(object, "validations_info")).unwrap_or_default();
     let all = categories
@@ -217,7 +221,7 @@ pub(super) fn failing(who: &str, object: &Value) -> Vec<String> {
     all.filter(|validation| matches!(text(validation, "status"), "failure" | "pending" | "error"))
         .map(|v| {
             format!(
-                "{who}: {} {}: {}",
+                "{name}: {} {}: {}",
                 text(v, "id"),
                 text(v, "status"),
                 text(v, "message")
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn validations_that_hold_up_are_listed() {
+    fn failed_validations_are_listed() {
         let info = json!({ "hardware": [
             { "id": "has-min-memory", "status": "failure", "message": "too little" },
             { "id": "has-inventory", "status": "success", "message": "ok" },
@@ -241,7 +245,7 @@ mod tests {
         let cluster = json!({ "validations_info": "", "hosts": [
             { "requested_hostname": "worker-1", "status": "insufficient", "validations_info": info.to_string() }] });
         assert_eq!(
-            held_up_by(&cluster),
+            failed_validations(&cluster),
             ["host worker-1: has-min-memory failure: too little"]
         );
         assert!(summary(&cluster).contains("1 insufficient"));

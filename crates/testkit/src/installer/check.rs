@@ -1,4 +1,4 @@
-//! What an install-config must hold beyond its shape. All problems are reported together.
+//! Validation of an install-config beyond its schema. All problems are reported together.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,14 +11,14 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 
 use super::config::{
-    Baremetal, InstallConfig, LoadBalancerType, MachinePool, ProvisioningNetwork, Proxy,
+    Baremetal, ConfigProxy, InstallConfig, LoadBalancerType, MachinePool, ProvisioningNetwork,
 };
 
-/// Problems found so far, each with the member it is about.
+/// ConfigProblems found so far, each with the member it is about.
 #[derive(Default)]
-struct Problems(Vec<String>);
+struct ConfigProblems(Vec<String>);
 
-impl Problems {
+impl ConfigProblems {
     fn add(&mut self, member: &str, value: &str, why: &str) {
         self.0
             .push(format!("{member}: Invalid value: {value:?}: {why}"));
@@ -33,7 +33,7 @@ impl Problems {
 
 /// The problems of `config`; none when it can be installed.
 pub(super) fn problems(config: &InstallConfig) -> Vec<String> {
-    let mut problems = Problems::default();
+    let mut problems = ConfigProblems::default();
     names(config, &mut problems);
     secrets(config, &mut problems);
     pools(config, &mut problems);
@@ -46,7 +46,7 @@ pub(super) fn problems(config: &InstallConfig) -> Vec<String> {
     problems.0
 }
 
-fn names(config: &InstallConfig, problems: &mut Problems) {
+fn names(config: &InstallConfig, problems: &mut ConfigProblems) {
     problems.require(
         config.api_version == "v1",
         "apiVersion",
@@ -79,7 +79,7 @@ fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-fn secrets(config: &InstallConfig, problems: &mut Problems) {
+fn secrets(config: &InstallConfig, problems: &mut ConfigProblems) {
     if let Err(why) = check_pull_secret(&config.pull_secret) {
         problems.add("pullSecret", "<redacted>", &why);
     }
@@ -125,7 +125,7 @@ fn check_pull_secret(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn pools(config: &InstallConfig, problems: &mut Problems) {
+fn pools(config: &InstallConfig, problems: &mut ConfigProblems) {
     let control = &config.control_plane;
     problems.require(
         control.name == "master",
@@ -187,7 +187,7 @@ pub(super) fn replicas(pool: &MachinePool) -> u32 {
 }
 
 /// Checks the networks and answers the machine networks that parse.
-fn networks(config: &InstallConfig, problems: &mut Problems) -> Vec<IpNet> {
+fn networks(config: &InstallConfig, problems: &mut ConfigProblems) -> Vec<IpNet> {
     let networking = &config.networking;
     let known = ["", "OVNKubernetes", "OpenShiftSDN", "Calico", "Cilium"];
     problems.require(
@@ -255,7 +255,7 @@ fn networks(config: &InstallConfig, problems: &mut Problems) -> Vec<IpNet> {
     machine
 }
 
-fn cidr(member: &str, text: &str, problems: &mut Problems) -> Option<IpNet> {
+fn cidr(member: &str, text: &str, problems: &mut ConfigProblems) -> Option<IpNet> {
     match text.parse::<IpNet>() {
         Ok(net) if net.addr() == net.network() => Some(net),
         Ok(net) => {
@@ -270,7 +270,7 @@ fn cidr(member: &str, text: &str, problems: &mut Problems) -> Option<IpNet> {
     }
 }
 
-fn platform(config: &InstallConfig, machine: &[IpNet], problems: &mut Problems) {
+fn platform(config: &InstallConfig, machine: &[IpNet], problems: &mut ConfigProblems) {
     let platform = &config.platform;
     let present = [
         ("baremetal", platform.baremetal.is_some()),
@@ -303,7 +303,7 @@ fn platform(config: &InstallConfig, machine: &[IpNet], problems: &mut Problems) 
     }
 }
 
-fn vips(baremetal: &Baremetal, machine: &[IpNet], problems: &mut Problems) {
+fn vips(baremetal: &Baremetal, machine: &[IpNet], problems: &mut ConfigProblems) {
     let is_user_managed = baremetal
         .load_balancer
         .as_ref()
@@ -364,7 +364,7 @@ fn vips(baremetal: &Baremetal, machine: &[IpNet], problems: &mut Problems) {
     }
 }
 
-fn hosts(config: &InstallConfig, baremetal: &Baremetal, problems: &mut Problems) {
+fn hosts(config: &InstallConfig, baremetal: &Baremetal, problems: &mut ConfigProblems) {
     let mut names = BTreeSet::new();
     let mut macs = BTreeSet::new();
     for (index, host) in baremetal.hosts.iter().enumerate() {
@@ -418,7 +418,7 @@ fn is_mac(text: &str) -> bool {
             .all(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn sources(config: &InstallConfig, problems: &mut Problems) {
+fn sources(config: &InstallConfig, problems: &mut ConfigProblems) {
     problems.require(
         config.image_content_sources.is_empty() || config.image_digest_sources.is_empty(),
         "imageContentSources",
@@ -447,7 +447,7 @@ fn sources(config: &InstallConfig, problems: &mut Problems) {
     }
 }
 
-fn check_proxy(proxy: &Proxy, problems: &mut Problems) {
+fn check_proxy(proxy: &ConfigProxy, problems: &mut ConfigProblems) {
     for (member, text, schemes) in [
         ("proxy.httpProxy", &proxy.http, &["http"][..]),
         ("proxy.httpsProxy", &proxy.https, &["http", "https"][..]),

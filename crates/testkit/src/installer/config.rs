@@ -14,9 +14,9 @@ pub(super) struct InstallConfig {
     pub(super) api_version: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<String>,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: ConfigMetadata,
     pub(super) base_domain: String,
-    pub(super) platform: Platform,
+    pub(super) platform: ConfigPlatform,
     pub(super) pull_secret: String,
     #[serde(default)]
     pub(super) ssh_key: String,
@@ -29,7 +29,7 @@ pub(super) struct InstallConfig {
     #[serde(default)]
     pub(super) fips: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) proxy: Option<Proxy>,
+    pub(super) proxy: Option<ConfigProxy>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) image_content_sources: Vec<ImageSource>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ pub(super) struct InstallConfig {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Metadata {
+pub(super) struct ConfigMetadata {
     pub(super) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) creation_timestamp: Option<String>,
@@ -133,7 +133,7 @@ pub(super) struct MachineNetwork {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Proxy {
+pub(super) struct ConfigProxy {
     #[serde(default, rename = "httpProxy")]
     pub(super) http: String,
     #[serde(default, rename = "httpsProxy")]
@@ -170,7 +170,7 @@ pub(super) struct Capabilities {
 /// Exactly one member is present; `check` says so.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Platform {
+pub(super) struct ConfigPlatform {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) baremetal: Option<Baremetal>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The verb `create`.
+//! The command `create`.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::manifests;
-use super::state::{State, write};
+use super::state::{InstallerState, write};
 use super::{fail, ignition_files};
 
-/// Why a run failed, as its last line says it.
+/// Failure of a run: the text of its last line.
 #[derive(Debug)]
-pub struct Failure(pub String);
+pub struct InstallerFailure(pub String);
 
-/// What is to be created.
+/// Assets to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum CreateTarget {
     /// `manifests/` and `openshift/`.
     Manifests,
     /// bootstrap.ign, master.ign, worker.ign, auth, metadata.json.
@@ -24,20 +24,20 @@ pub enum Target {
     SingleNodeIgnitionConfig,
 }
 
-/// Creates `target` in `folder` for the release in `release_image`, saying on `log` what is done.
+/// Creates `target` in `folder` for the release in `release_image`, with its progress on `log`.
 pub fn create(
-    target: Target,
+    target: CreateTarget,
     folder: &Path,
     release_image: &str,
     log: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<(), InstallerFailure> {
     if !release_image.contains("@sha256:") && !release_image.contains(':') {
         return fail("no release image: set OPENSHIFT_INSTALL_RELEASE_IMAGE_OVERRIDE");
     }
     match target {
-        Target::Manifests => {
+        CreateTarget::Manifests => {
             say(log, "Consuming Install Config from target directory");
-            let state = State::consume_install_config(folder)?;
+            let state = InstallerState::consume_install_config(folder)?;
             manifests::write_all(folder, &state)?;
             let text = format!(
                 "Manifests created in: {0}/manifests and {0}/openshift",
@@ -46,8 +46,8 @@ pub fn create(
             say(log, &text);
             Ok(())
         }
-        Target::IgnitionConfigs => ignition_configs(folder, release_image, log),
-        Target::SingleNodeIgnitionConfig => single_node(folder, release_image, log),
+        CreateTarget::IgnitionConfigs => ignition_configs(folder, release_image, log),
+        CreateTarget::SingleNodeIgnitionConfig => single_node(folder, release_image, log),
     }
 }
 
@@ -55,8 +55,8 @@ fn ignition_configs(
     folder: &Path,
     release_image: &str,
     log: &mut dyn Write,
-) -> Result<(), Failure> {
-    let state = State::load(folder)?;
+) -> Result<(), InstallerFailure> {
+    let state = InstallerState::load(folder)?;
     let all = consume_manifests(folder, &state, log)?;
     let bootstrap = ignition_files::bootstrap(&state, &all, release_image)?;
     write_json(folder, "bootstrap.ign", &bootstrap)?;
@@ -80,8 +80,12 @@ fn ignition_configs(
     finish(folder, &state, log)
 }
 
-fn single_node(folder: &Path, release_image: &str, log: &mut dyn Write) -> Result<(), Failure> {
-    let state = State::load(folder)?;
+fn single_node(
+    folder: &Path,
+    release_image: &str,
+    log: &mut dyn Write,
+) -> Result<(), InstallerFailure> {
+    let state = InstallerState::load(folder)?;
     if state.install_config.bootstrap_in_place.is_none() {
         return fail(
             "failed to fetch Single Node Ignition Config: bootstrapInPlace.installationDisk is required",
@@ -95,9 +99,9 @@ fn single_node(folder: &Path, release_image: &str, log: &mut dyn Write) -> Resul
 
 fn consume_manifests(
     folder: &Path,
-    state: &State,
+    state: &InstallerState,
     log: &mut dyn Write,
-) -> Result<Vec<manifests::Manifest>, Failure> {
+) -> Result<Vec<manifests::InstallManifest>, InstallerFailure> {
     if manifests::FOLDERS
         .iter()
         .all(|name| !folder.join(name).exists())
@@ -108,7 +112,11 @@ fn consume_manifests(
     manifests::consume(folder)
 }
 
-fn finish(folder: &Path, state: &State, log: &mut dyn Write) -> Result<(), Failure> {
+fn finish(
+    folder: &Path,
+    state: &InstallerState,
+    log: &mut dyn Write,
+) -> Result<(), InstallerFailure> {
     let kubeconfig = state.identity.kubeconfig(&state.install_config)?;
     write(folder, "auth/kubeconfig", kubeconfig.as_bytes())?;
     write(
@@ -125,7 +133,7 @@ fn finish(folder: &Path, state: &State, log: &mut dyn Write) -> Result<(), Failu
     Ok(())
 }
 
-fn write_json(folder: &Path, name: &str, value: &Value) -> Result<(), Failure> {
+fn write_json(folder: &Path, name: &str, value: &Value) -> Result<(), InstallerFailure> {
     write(folder, name, value.to_string().as_bytes())
 }
 

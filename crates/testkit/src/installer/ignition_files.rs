@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Failure;
-use super::manifests::Manifest;
-use super::state::State;
+use super::InstallerFailure;
+use super::manifests::InstallManifest;
+use super::state::InstallerState;
 
 const VERSION: &str = "3.2.0";
 /// Decimal 420.
@@ -18,10 +18,10 @@ const EXECUTABLE: u32 = 0o555;
 
 /// The bootstrap's ignition.
 pub(super) fn bootstrap(
-    state: &State,
-    manifests: &[Manifest],
+    state: &InstallerState,
+    manifests: &[InstallManifest],
     release_image: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value, InstallerFailure> {
     let config = &state.install_config;
     let identity = &state.identity;
     let mut files = vec![
@@ -55,7 +55,7 @@ pub(super) fn bootstrap(
             EXECUTABLE,
             b"#!/usr/bin/env bash\nset -euo pipefail\necho approve-csr: nothing to approve\n",
         ),
-        // The real file appends to what the operating system says.
+        // The real file appends to that of the operating system.
         json!({
             "path": "/etc/motd",
             "mode": READABLE,
@@ -85,8 +85,8 @@ pub(super) fn bootstrap(
     }))
 }
 
-/// The ignition of a node: a pointer to where the rest is served.
-pub(super) fn pointer(state: &State, role: &str) -> Value {
+/// The ignition of a node: a pointer to the machine config server.
+pub(super) fn pointer(state: &InstallerState, role: &str) -> Value {
     let config = &state.install_config;
     let host = format!("api-int.{}.{}", config.metadata.name, config.base_domain);
     json!({
@@ -101,7 +101,7 @@ pub(super) fn pointer(state: &State, role: &str) -> Value {
 }
 
 /// Describes the cluster for tools that destroy or inspect it.
-pub(super) fn metadata(state: &State) -> Value {
+pub(super) fn metadata(state: &InstallerState) -> Value {
     let config = &state.install_config;
     let mut metadata = json!({
         "clusterName": config.metadata.name,
@@ -120,7 +120,7 @@ pub(super) fn metadata(state: &State) -> Value {
     metadata
 }
 
-fn keys(state: &State) -> Vec<&str> {
+fn keys(state: &InstallerState) -> Vec<&str> {
     state
         .install_config
         .ssh_key

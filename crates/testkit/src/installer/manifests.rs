@@ -1,4 +1,4 @@
-//! Manifests: what `create manifests` writes, and what `create ignition-configs` reads back.
+//! Manifests: written by `create manifests`, consumed by `create ignition-configs`.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +9,27 @@ use serde_json::{Value, json};
 
 use super::check::replicas;
 use super::config::{BaremetalHost, BootMode, InstallConfig};
-use super::state::{State, file_failure, write};
-use super::{Failure, fail};
+use super::state::{InstallerState, file_failure, write};
+use super::{InstallerFailure, fail};
 
 /// The two folders, which are consumed together.
 pub(super) const FOLDERS: [&str; 2] = ["manifests", "openshift"];
 
 /// A manifest as it goes into the bootstrap's ignition.
-pub(super) struct Manifest {
+pub(super) struct InstallManifest {
     /// `manifests/cvo-overrides.yaml`.
     pub(super) path: String,
     pub(super) content: Vec<u8>,
 }
 
 /// Text of `value` as YAML.
-pub(super) fn yaml(value: &Value) -> Result<String, Failure> {
-    serde_yaml::to_string(value).map_err(|error| Failure(format!("failed to print YAML: {error}")))
+pub(super) fn yaml(value: &Value) -> Result<String, InstallerFailure> {
+    serde_yaml::to_string(value)
+        .map_err(|error| InstallerFailure(format!("failed to print YAML: {error}")))
 }
 
 /// Writes the manifests of `state` into `folder`.
-pub(super) fn write_all(folder: &Path, state: &State) -> Result<(), Failure> {
+pub(super) fn write_all(folder: &Path, state: &InstallerState) -> Result<(), InstallerFailure> {
     let config = &state.install_config;
     let mut all = cluster_manifests(state)?;
     if let Some(baremetal) = &config.platform.baremetal {
@@ -54,7 +55,7 @@ pub(super) fn write_all(folder: &Path, state: &State) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cluster_manifests(state: &State) -> Result<Vec<(String, Value)>, Failure> {
+fn cluster_manifests(state: &InstallerState) -> Result<Vec<(String, Value)>, InstallerFailure> {
     let config = &state.install_config;
     let identity = &state.identity;
     let mut all = vec![
@@ -144,14 +145,15 @@ fn secret(name: &str, namespace: &str, (key, text): (&str, &str)) -> Value {
 }
 
 /// The install-config as the cluster keeps it.
-fn without_secrets(config: &InstallConfig) -> Result<String, Failure> {
-    let mut value = serde_json::to_value(config)
-        .map_err(|error| Failure(format!("failed to print the install config: {error}")))?;
+fn without_secrets(config: &InstallConfig) -> Result<String, InstallerFailure> {
+    let mut value = serde_json::to_value(config).map_err(|error| {
+        InstallerFailure(format!("failed to print the install config: {error}"))
+    })?;
     value["pullSecret"] = json!("");
     yaml(&value)
 }
 
-fn cluster_version(state: &State) -> Value {
+fn cluster_version(state: &InstallerState) -> Value {
     json!({
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
@@ -160,7 +162,7 @@ fn cluster_version(state: &State) -> Value {
     })
 }
 
-fn infrastructure(state: &State) -> Value {
+fn infrastructure(state: &InstallerState) -> Value {
     let config = &state.install_config;
     let masters = replicas(&config.control_plane);
     let workers: u32 = config.compute.iter().map(replicas).sum();
@@ -258,7 +260,7 @@ fn host_manifest(host: &BaremetalHost) -> Value {
 /// Reads and removes the manifests of `folder`, user's ones included; none when there are none.
 ///
 /// Each must be one YAML or JSON object with `apiVersion` and `kind`, in a file of a known kind.
-pub(super) fn consume(folder: &Path) -> Result<Vec<Manifest>, Failure> {
+pub(super) fn consume(folder: &Path) -> Result<Vec<InstallManifest>, InstallerFailure> {
     let mut manifests = Vec::new();
     for name in FOLDERS {
         let path = folder.join(name);
@@ -272,7 +274,7 @@ pub(super) fn consume(folder: &Path) -> Result<Vec<Manifest>, Failure> {
                 .map_err(|error| file_failure("read", &entry.path(), &error))?;
             let path = format!("{name}/{file}");
             check(&path, &content)?;
-            manifests.push(Manifest { path, content });
+            manifests.push(InstallManifest { path, content });
         }
         fs::remove_dir_all(&path).map_err(|error| file_failure("remove", &path, &error))?;
     }
@@ -280,7 +282,7 @@ pub(super) fn consume(folder: &Path) -> Result<Vec<Manifest>, Failure> {
     Ok(manifests)
 }
 
-fn check(path: &str, content: &[u8]) -> Result<(), Failure> {
+fn check(path: &str, content: &[u8]) -> Result<(), InstallerFailure> {
     let is_known = [".yaml", ".yml", ".json"]
         .iter()
         .any(|extension| path.ends_with(extension));
@@ -290,7 +292,7 @@ fn check(path: &str, content: &[u8]) -> Result<(), Failure> {
         ));
     }
     let value: Value = serde_yaml::from_slice(content)
-        .map_err(|error| Failure(format!("failed to parse manifest {path}: {error}")))?;
+        .map_err(|error| InstallerFailure(format!("failed to parse manifest {path}: {error}")))?;
     for member in ["apiVersion", "kind"] {
         if !value.get(member).is_some_and(Value::is_string) {
             return fail(format!(

@@ -1,4 +1,4 @@
-//! Who the new cluster is: ids, certificates, first password.
+//! Identity of the new cluster: ids, certificates, first password.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::Failure;
+use super::InstallerFailure;
 use super::config::InstallConfig;
 
 /// Longest part of the cluster's name in its infrastructure id.
 const INFRA_NAME_CHARS: usize = 21;
-/// What passwords are made of: nothing that is mistaken for something else.
+/// Alphabet of passwords, without characters that look alike.
 const PASSWORD_ALPHABET: &[u8] = b"23456789abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ";
 /// A password is four groups of five.
 const PASSWORD_CHARS: usize = 20;
@@ -35,7 +35,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn generate(config: &InstallConfig) -> Result<Self, Failure> {
+    pub(super) fn generate(config: &InstallConfig) -> Result<Self, InstallerFailure> {
         let name: String = config
             .metadata
             .name
@@ -44,11 +44,11 @@ impl Identity {
             .collect();
         let suffix = &Uuid::new_v4().simple().to_string()[..5];
         make(name.trim_end_matches('-'), suffix)
-            .map_err(|error| Failure(format!("failed to generate certificates: {error}")))
+            .map_err(|error| InstallerFailure(format!("failed to generate certificates: {error}")))
     }
 
     /// The administrator's kubeconfig, as YAML.
-    pub(super) fn kubeconfig(&self, config: &InstallConfig) -> Result<String, Failure> {
+    pub(super) fn kubeconfig(&self, config: &InstallConfig) -> Result<String, InstallerFailure> {
         let name = &config.metadata.name;
         let encode = |text: &str| STANDARD.encode(text);
         let kubeconfig = json!({

@@ -1,4 +1,4 @@
-//! What one verb leaves for the next: the state file that the real installer keeps beside its outputs.
+//! State file between two commands, as the real installer writes it beside its outputs.
 
 use std::fs;
 use std::io;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use super::config::InstallConfig;
 use super::pki::Identity;
-use super::{Failure, fail};
+use super::{InstallerFailure, fail};
 
 const STATE_FILE: &str = ".openshift_install_state.json";
 const INSTALL_CONFIG: &str = "install-config.yaml";
 
 /// A checked install-config and the identity made for it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct InstallerState {
     pub(super) install_config: InstallConfig,
     pub(super) identity: Identity,
 }
 
-impl State {
+impl InstallerState {
     /// Consumes install-config.yaml of `folder`.
-    pub(super) fn consume_install_config(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn consume_install_config(folder: &Path) -> Result<Self, InstallerFailure> {
         let path = folder.join(INSTALL_CONFIG);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -45,27 +45,28 @@ impl State {
         Ok(state)
     }
 
-    /// Takes up what an earlier verb left in `folder`, or consumes install-config.yaml when none ran.
-    pub(super) fn load(folder: &Path) -> Result<Self, Failure> {
+    /// Loads the state file of `folder`, or consumes install-config.yaml when there is none.
+    pub(super) fn load(folder: &Path) -> Result<Self, InstallerFailure> {
         let path = folder.join(STATE_FILE);
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map_err(|error| Failure(format!("failed to load the state file: {error}"))),
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| {
+                InstallerFailure(format!("failed to load the state file: {error}"))
+            }),
             Err(_) => Self::consume_install_config(folder),
         }
     }
 
-    fn save(&self, folder: &Path) -> Result<(), Failure> {
+    fn save(&self, folder: &Path) -> Result<(), InstallerFailure> {
         let text = serde_json::to_vec_pretty(self)
-            .map_err(|error| Failure(format!("failed to save the state file: {error}")))?;
+            .map_err(|error| InstallerFailure(format!("failed to save the state file: {error}")))?;
         write(folder, STATE_FILE, &text)
     }
 }
 
 /// Parses and checks the text of an install-config.
-pub(super) fn parse(text: &str) -> Result<InstallConfig, Failure> {
+pub(super) fn parse(text: &str) -> Result<InstallConfig, InstallerFailure> {
     let invalid = |why: String| {
-        Failure(format!(
+        InstallerFailure(format!(
             "failed to load asset \"Install Config\": failed to create install config: invalid \
              \"{INSTALL_CONFIG}\" file: {why}"
         ))
@@ -80,7 +81,7 @@ pub(super) fn parse(text: &str) -> Result<InstallConfig, Failure> {
 }
 
 /// Writes `name` below `folder`, making the folders between.
-pub(super) fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
+pub(super) fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), InstallerFailure> {
     let path: PathBuf = folder.join(name);
     let parent = path.parent().unwrap_or(folder);
     fs::create_dir_all(parent)
@@ -88,6 +89,6 @@ pub(super) fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Fai
         .map_err(|error| file_failure("write", &path, &error))
 }
 
-pub(super) fn file_failure(verb: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure(format!("failed to {verb} {}: {error}", path.display()))
+pub(super) fn file_failure(verb: &str, path: &Path, error: &io::Error) -> InstallerFailure {
+    InstallerFailure(format!("failed to {verb} {}: {error}", path.display()))
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::state::parse;
-use super::{Target, create};
+use super::{CreateTarget, create};
 
 const RELEASE: &str = "registry.lab:5000/ocp/release@sha256:0";
 
@@ -72,7 +72,7 @@ fn a_valid_config_passes() {
     parse(&single_node().to_string()).unwrap();
 }
 
-/// Where, what is put there, what the failure must name.
+/// JSON pointer, its invalid value, expected text of the failure.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("/apiVersion", r#""v2""#, "apiVersion"),
     ("/metadata/name", r#""Demo""#, "metadata.name"),
@@ -158,7 +158,7 @@ fn put(config: &mut Value, pointer: &str, value: &str) {
 }
 
 #[test]
-fn invalid_configs_fail_and_say_where() {
+fn invalid_configs_fail_with_their_member() {
     for (pointer, value, expected) in MISTAKES {
         let mut config = valid();
         put(&mut config, pointer, value);
@@ -205,11 +205,11 @@ fn the_two_verbs_consume_and_produce() {
     let path = folder.path();
     fs::write(path.join("install-config.yaml"), valid().to_string()).unwrap();
     let mut log = Vec::new();
-    create(Target::Manifests, path, RELEASE, &mut log).unwrap();
+    create(CreateTarget::Manifests, path, RELEASE, &mut log).unwrap();
     assert!(!path.join("install-config.yaml").exists());
     let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n";
     fs::write(path.join("openshift/99-mine.yaml"), extra).unwrap();
-    create(Target::IgnitionConfigs, path, RELEASE, &mut log).unwrap();
+    create(CreateTarget::IgnitionConfigs, path, RELEASE, &mut log).unwrap();
     assert!(!path.join("manifests").exists() && !path.join("openshift").exists());
 
     let bootstrap = read(path, "bootstrap.ign");
@@ -257,7 +257,7 @@ fn a_single_node_gets_one_ignition() {
     let path = folder.path();
     fs::write(path.join("install-config.yaml"), single_node().to_string()).unwrap();
     create(
-        Target::SingleNodeIgnitionConfig,
+        CreateTarget::SingleNodeIgnitionConfig,
         path,
         RELEASE,
         &mut Vec::new(),
@@ -277,9 +277,15 @@ fn broken_manifests_fail() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::write(path.join("install-config.yaml"), valid().to_string()).unwrap();
-        create(Target::Manifests, path, RELEASE, &mut Vec::new()).unwrap();
+        create(CreateTarget::Manifests, path, RELEASE, &mut Vec::new()).unwrap();
         fs::write(path.join(name), content).unwrap();
-        let failure = create(Target::IgnitionConfigs, path, RELEASE, &mut Vec::new()).unwrap_err();
+        let failure = create(
+            CreateTarget::IgnitionConfigs,
+            path,
+            RELEASE,
+            &mut Vec::new(),
+        )
+        .unwrap_err();
         assert!(failure.0.contains(name), "{}", failure.0);
     }
 }
@@ -287,8 +293,14 @@ fn broken_manifests_fail() {
 #[test]
 fn there_must_be_inputs_and_a_release() {
     let folder = tempfile::tempdir().unwrap();
-    let failure = create(Target::Manifests, folder.path(), RELEASE, &mut Vec::new()).unwrap_err();
+    let failure = create(
+        CreateTarget::Manifests,
+        folder.path(),
+        RELEASE,
+        &mut Vec::new(),
+    )
+    .unwrap_err();
     assert!(failure.0.contains("install-config.yaml"), "{}", failure.0);
-    let failure = create(Target::Manifests, folder.path(), "", &mut Vec::new()).unwrap_err();
+    let failure = create(CreateTarget::Manifests, folder.path(), "", &mut Vec::new()).unwrap_err();
     assert!(failure.0.contains("RELEASE_IMAGE"), "{}", failure.0);
 }

@@ -1,4 +1,4 @@
-//! What firmware looks at: the boot catalog, a loader and an EFI partition. All sound, and all only halt.
+//! Boot parts for firmware: the boot catalog, a loader and an EFI partition. All valid; the loaders halt.
 
 use super::records::le32;
 

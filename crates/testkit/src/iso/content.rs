@@ -7,8 +7,8 @@ use ignition::cpio::{self, Member};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::tree::{Data, Tree};
-use super::{Options, boot};
+use super::tree::{Data, FileTree};
+use super::{LiveImageOptions, boot};
 
 /// Units: bytes. Room after the default kernel arguments.
 const KARGS_ROOM: usize = 1024;
@@ -17,8 +17,8 @@ const HASHED_CHUNK: u64 = 2 * 1024 * 1024;
 /// Units: bytes. Distance of the marks in the made-up large files.
 const MARK_DISTANCE: u64 = 1024 * 1024;
 
-/// All files of the image; what depends on places is filled in by the layout.
-pub(super) fn tree(options: &Options) -> io::Result<Tree> {
+/// All files of the image; the layout fills in sectors.
+pub(super) fn tree(options: &LiveImageOptions) -> io::Result<FileTree> {
     let is_x86 = options.cpu_architecture == "x86_64";
     let volume_id = options.volume_id();
     let kargs =
@@ -29,7 +29,7 @@ pub(super) fn tree(options: &Options) -> io::Result<Tree> {
 
     let grub_path = format!("EFI/{}/grub.cfg", options.vendor);
     let mut areas = vec![area(&grub_path, &grub)];
-    let mut tree = Tree::new();
+    let mut tree = FileTree::new();
     tree.add(&grub_path, grub.into_bytes());
     if is_x86 {
         areas.push(area(ISOLINUX_PATH, &isolinux));
@@ -74,8 +74,8 @@ fn area(path: &str, config: &str) -> serde_json::Value {
 }
 
 fn add_coreos_records(
-    tree: &mut Tree,
-    options: &Options,
+    tree: &mut FileTree,
+    options: &LiveImageOptions,
     kargs: &str,
     areas: &[serde_json::Value],
 ) {
@@ -101,7 +101,7 @@ fn features() -> serde_json::Value {
     })
 }
 
-/// A kernel by its looks: the signatures that tools check, and marks.
+/// A fake kernel: the signatures that tools check, and marks.
 fn vmlinuz(length: u64) -> Data {
     let mut data = marked(length);
     data.parts.insert(0, (0, b"MZ".to_vec()));
@@ -146,7 +146,7 @@ fn rootfs(length: u64) -> io::Result<Data> {
     Ok(Data { length, parts })
 }
 
-fn initrd(options: &Options, rootfs: &Data) -> io::Result<Vec<u8>> {
+fn initrd(options: &LiveImageOptions, rootfs: &Data) -> io::Result<Vec<u8>> {
     let build = format!("{}\n", options.os_version);
     let hashes = stream_hash(rootfs);
     let features = format!("{:#}\n", features());
@@ -173,7 +173,7 @@ fn initrd(options: &Options, rootfs: &Data) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// What early boot checks a fetched rootfs.img against.
+/// Hashes that early boot compares a downloaded rootfs.img with.
 fn stream_hash(rootfs: &Data) -> String {
     let mut text = format!("stream-hash sha256 {HASHED_CHUNK}\n");
     let mut buffer = vec![0; usize::try_from(HASHED_CHUNK).unwrap_or(usize::MAX)];
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_initrd_can_be_unpacked() {
-        let options = Options::small();
+        let options = LiveImageOptions::small();
         let rootfs = rootfs(10).unwrap();
         let files = ignition::archive::read(&initrd(&options, &rootfs).unwrap()).unwrap();
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();

@@ -6,32 +6,36 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::boot;
-use super::records::{self, Names, Places, SECTOR, Volume};
-use super::tree::{Data, Tree};
-use super::{Options, Written};
+use super::records::{self, NameScheme, Places, SECTOR, Volume};
+use super::tree::{Data, FileTree};
+use super::{LiveImageOptions, Written};
 
 /// First sector after the system area.
 const DESCRIPTORS: u32 = 16;
 
 /// A tree of directories: its names and where its parts are.
 struct Hierarchy {
-    names: Names,
+    names: NameScheme,
     path_tables: [u32; 2],
     path_table_length: u32,
     places: Places,
 }
 
-pub(super) fn write(path: &Path, options: &Options, mut tree: Tree) -> io::Result<Written> {
-    let mut names = vec![Names::Plain];
+pub(super) fn write(
+    path: &Path,
+    options: &LiveImageOptions,
+    mut tree: FileTree,
+) -> io::Result<Written> {
+    let mut names = vec![NameScheme::Plain];
     if options.joliet {
-        names.push(Names::Joliet);
+        names.push(NameScheme::Joliet);
     }
     // Descriptors: one for each tree, the boot record and the terminator.
     let mut next = DESCRIPTORS + 2 + if options.joliet { 2 } else { 1 };
     let mut hierarchies = Vec::new();
     for mut names in names {
-        if names == Names::Plain && options.rock_ridge {
-            names = Names::RockRidge(next);
+        if names == NameScheme::Plain && options.rock_ridge {
+            names = NameScheme::RockRidge(next);
             next += 1;
         }
         hierarchies.push(place_directories(&tree, names, &mut next)?);
@@ -59,7 +63,7 @@ pub(super) fn write(path: &Path, options: &Options, mut tree: Tree) -> io::Resul
     Ok(Written { length, files })
 }
 
-fn place_directories(tree: &Tree, names: Names, next: &mut u32) -> io::Result<Hierarchy> {
+fn place_directories(tree: &FileTree, names: NameScheme, next: &mut u32) -> io::Result<Hierarchy> {
     let mut places = Places {
         sectors: vec![0; tree.0.len()],
         lengths: vec![0; tree.0.len()],
@@ -67,7 +71,7 @@ fn place_directories(tree: &Tree, names: Names, next: &mut u32) -> io::Result<Hi
     for node in 0..tree.0.len() {
         places.lengths[node] = tree.length(node)?;
     }
-    // Lengths do not depend on sectors, so what is made before anything has a place is as long as the real one.
+    // Lengths do not depend on sectors, so a first pass without sectors gives the final lengths.
     let table = records::path_table(tree, names, &places, true);
     let path_tables = [take(next, table.len())?, take(next, table.len())?];
     for node in tree.directories() {
@@ -83,7 +87,7 @@ fn place_directories(tree: &Tree, names: Names, next: &mut u32) -> io::Result<Hi
     })
 }
 
-fn place_files(tree: &Tree, hierarchies: &mut [Hierarchy], next: &mut u32) -> io::Result<u32> {
+fn place_files(tree: &FileTree, hierarchies: &mut [Hierarchy], next: &mut u32) -> io::Result<u32> {
     for (node, entry) in tree.0.iter().enumerate() {
         let Some(data) = &entry.data else { continue };
         let length = usize::try_from(data.length).map_err(io::Error::other)?;
@@ -104,7 +108,7 @@ fn take(next: &mut u32, length: usize) -> io::Result<u32> {
 }
 
 /// Writes sectors into the boot catalog and the loader; returns the catalog's.
-fn fill_in_boot(tree: &mut Tree, sectors: &[u32]) -> io::Result<u32> {
+fn fill_in_boot(tree: &mut FileTree, sectors: &[u32]) -> io::Result<u32> {
     let missing = || io::Error::other("the tree has no boot files");
     let efi = tree.find(boot::EFI_IMAGE).ok_or_else(missing)?;
     let efi = (sectors[efi], tree.length(efi)?);
@@ -124,7 +128,7 @@ fn fill_in_boot(tree: &mut Tree, sectors: &[u32]) -> io::Result<u32> {
 }
 
 /// A partition table that shows the EFI partition to firmware that boots from a USB stick.
-fn write_system_area(file: &File, tree: &Tree, sectors: &[u32]) -> io::Result<()> {
+fn write_system_area(file: &File, tree: &FileTree, sectors: &[u32]) -> io::Result<()> {
     let Some(efi) = tree.find(boot::EFI_IMAGE) else {
         return Ok(());
     };
@@ -138,8 +142,8 @@ fn write_system_area(file: &File, tree: &Tree, sectors: &[u32]) -> io::Result<()
 
 fn write_descriptors(
     file: &File,
-    options: &Options,
-    tree: &Tree,
+    options: &LiveImageOptions,
+    tree: &FileTree,
     hierarchies: &[Hierarchy],
     (size, catalog): (u32, u32),
 ) -> io::Result<()> {
@@ -161,9 +165,9 @@ fn write_descriptors(
     file.write_all_at(&descriptors.concat(), u64::from(DESCRIPTORS) * SECTOR)
 }
 
-fn write_directories(file: &File, tree: &Tree, hierarchy: &Hierarchy) -> io::Result<()> {
+fn write_directories(file: &File, tree: &FileTree, hierarchy: &Hierarchy) -> io::Result<()> {
     let Hierarchy { names, places, .. } = hierarchy;
-    if let Names::RockRidge(sector) = names {
+    if let NameScheme::RockRidge(sector) = names {
         file.write_all_at(&records::declaration_bytes(), u64::from(*sector) * SECTOR)?;
     }
     for (sector, is_little) in hierarchy.path_tables.into_iter().zip([true, false]) {
@@ -177,7 +181,7 @@ fn write_directories(file: &File, tree: &Tree, hierarchy: &Hierarchy) -> io::Res
     Ok(())
 }
 
-fn write_files(file: &File, tree: &Tree, sectors: &[u32]) -> io::Result<()> {
+fn write_files(file: &File, tree: &FileTree, sectors: &[u32]) -> io::Result<()> {
     for (node, entry) in tree.0.iter().enumerate() {
         let start = u64::from(sectors[node]) * SECTOR;
         for (offset, bytes) in entry.data.iter().flat_map(|data| &data.parts) {
@@ -187,7 +191,7 @@ fn write_files(file: &File, tree: &Tree, sectors: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-fn files(tree: &Tree, sectors: &[u32]) -> std::collections::BTreeMap<String, (u64, u64)> {
+fn files(tree: &FileTree, sectors: &[u32]) -> std::collections::BTreeMap<String, (u64, u64)> {
     tree.0
         .iter()
         .enumerate()

@@ -1,10 +1,10 @@
 //! Records of ISO9660, Rock Ridge and Joliet, byte by byte.
 
-use super::tree::Tree;
+use super::tree::FileTree;
 
 /// Units: bytes.
 pub(super) const SECTOR: u64 = 2048;
-/// The same, for what is in memory.
+/// The same, for buffers.
 const SECTOR_LENGTH: usize = 2048;
 
 /// 2025-11-19 15:18:00 UTC: a fixed time keeps the bytes the same.
@@ -12,9 +12,9 @@ const DATE: [u8; 7] = [125, 11, 19, 15, 18, 0, 0];
 const LONG_DATE: &[u8; 17] = b"2025111915180000\0";
 const NO_DATE: &[u8; 17] = b"0000000000000000\0";
 
-/// Which names a tree of directories has.
+/// Naming scheme of a directory tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum NameScheme {
     /// Upper case, eight and three characters.
     Plain,
     /// The same with Rock Ridge entries; the number is the sector of their declaration.
@@ -47,7 +47,7 @@ fn both16(value: u16) -> [u8; 4] {
     bytes
 }
 
-impl Names {
+impl NameScheme {
     fn identifier(self, name: &str, is_directory: bool) -> Vec<u8> {
         match self {
             Self::Joliet if is_directory => ucs2(name),
@@ -78,7 +78,12 @@ fn ucs2(text: &str) -> Vec<u8> {
 }
 
 /// A directory's records, none of them across two sectors, padded to whole sectors.
-pub(super) fn directory(tree: &Tree, names: Names, node: usize, places: &Places) -> Vec<u8> {
+pub(super) fn directory(
+    tree: &FileTree,
+    names: NameScheme,
+    node: usize,
+    places: &Places,
+) -> Vec<u8> {
     let mut records = vec![
         record(tree, names, node, b"\0", places),
         record(tree, names, tree.0[node].parent, b"\x01", places),
@@ -108,7 +113,13 @@ pub(super) fn directory(tree: &Tree, names: Names, node: usize, places: &Places)
     bytes
 }
 
-fn record(tree: &Tree, names: Names, node: usize, identifier: &[u8], places: &Places) -> Vec<u8> {
+fn record(
+    tree: &FileTree,
+    names: NameScheme,
+    node: usize,
+    identifier: &[u8],
+    places: &Places,
+) -> Vec<u8> {
     let is_directory = tree.0[node].data.is_none();
     let mut bytes = vec![0, 0];
     bytes.extend(both32(places.sectors[node]));
@@ -119,7 +130,7 @@ fn record(tree: &Tree, names: Names, node: usize, identifier: &[u8], places: &Pl
     bytes.push(byte(identifier.len()));
     bytes.extend(identifier);
     even(&mut bytes);
-    if let Names::RockRidge(declaration) = names {
+    if let NameScheme::RockRidge(declaration) = names {
         let is_self = identifier == b"\0";
         if is_self && node == 0 {
             bytes.extend(b"SP\x07\x01\xbe\xef\x00");
@@ -166,7 +177,12 @@ pub(super) fn declaration_bytes() -> Vec<u8> {
 }
 
 /// A path table; `is_little` chooses the order of bytes.
-pub(super) fn path_table(tree: &Tree, names: Names, places: &Places, is_little: bool) -> Vec<u8> {
+pub(super) fn path_table(
+    tree: &FileTree,
+    names: NameScheme,
+    places: &Places,
+    is_little: bool,
+) -> Vec<u8> {
     let directories = tree.directories();
     let mut bytes = Vec::new();
     for node in &directories {
@@ -192,7 +208,7 @@ pub(super) fn path_table(tree: &Tree, names: Names, places: &Places, is_little: 
     bytes
 }
 
-/// What a volume descriptor says.
+/// Fields of a volume descriptor.
 pub(super) struct Volume<'a> {
     pub(super) id: &'a str,
     /// Units: sectors.
@@ -204,8 +220,13 @@ pub(super) struct Volume<'a> {
 }
 
 /// A primary or, for Joliet, supplementary volume descriptor.
-pub(super) fn volume(tree: &Tree, names: Names, volume: &Volume<'_>, places: &Places) -> Vec<u8> {
-    let is_joliet = names == Names::Joliet;
+pub(super) fn volume(
+    tree: &FileTree,
+    names: NameScheme,
+    volume: &Volume<'_>,
+    places: &Places,
+) -> Vec<u8> {
+    let is_joliet = names == NameScheme::Joliet;
     let text = |text: &str, length: usize| {
         let mut bytes = if is_joliet {
             ucs2(text)
@@ -237,7 +258,7 @@ pub(super) fn volume(tree: &Tree, names: Names, volume: &Volume<'_>, places: &Pl
     bytes.extend([0; 4]);
     bytes.extend(volume.path_tables[1].to_be_bytes());
     bytes.extend([0; 4]);
-    let plain_names = if is_joliet { names } else { Names::Plain };
+    let plain_names = if is_joliet { names } else { NameScheme::Plain };
     bytes.extend(record(tree, plain_names, 0, b"\0", places));
     // Volume set, publisher, preparer, application; three names of files.
     for length in [128, 128, 128, 128, 37, 37, 37] {

@@ -41,28 +41,28 @@ impl Data {
     }
 }
 
-/// Offsets within what is in memory.
+/// An offset as an index of a buffer.
 pub(super) fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset within a slice fits into an index")
 }
 
 /// A file or directory.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     pub(super) name: String,
-    /// Index of the directory it stands in; the root's own for the root.
+    /// Index of its directory; the root's own for the root.
     pub(super) parent: usize,
     /// Contents; none for a directory.
     pub(super) data: Option<Data>,
 }
 
-/// All nodes: the root first, each directory before what is in it.
+/// All nodes: the root first, each directory before its children.
 #[derive(Debug, Clone)]
-pub(super) struct Tree(pub(super) Vec<Node>);
+pub(super) struct FileTree(pub(super) Vec<TreeNode>);
 
-impl Tree {
+impl FileTree {
     pub(super) fn new() -> Self {
-        Self(vec![Node {
+        Self(vec![TreeNode {
             name: String::new(),
             parent: 0,
             data: None,
@@ -129,7 +129,7 @@ impl Tree {
     }
 
     fn push(&mut self, name: &str, parent: usize, data: Option<Data>) -> usize {
-        self.0.push(Node {
+        self.0.push(TreeNode {
             name: name.to_owned(),
             parent,
             data,

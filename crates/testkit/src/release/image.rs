@@ -20,25 +20,25 @@ const MODIFIED: u64 = 0;
 const EMPTY: &[u8] = b"";
 
 /// An entry of a layer.
-pub(super) struct Content {
+pub(super) struct LayerEntry {
     path: String,
     mode: u32,
-    kind: Kind,
+    kind: EntryKind,
 }
 
-enum Kind {
+enum EntryKind {
     Bytes(Vec<u8>),
     File(PathBuf),
     Link(String),
 }
 
-impl Content {
+impl LayerEntry {
     /// A readable file.
     pub(super) fn file(path: &str, content: &[u8]) -> Self {
         Self {
             path: path.to_owned(),
             mode: 0o644,
-            kind: Kind::Bytes(content.to_vec()),
+            kind: EntryKind::Bytes(content.to_vec()),
         }
     }
 
@@ -47,16 +47,16 @@ impl Content {
         Self {
             path: path.to_owned(),
             mode: 0o755,
-            kind: Kind::Bytes(content.to_vec()),
+            kind: EntryKind::Bytes(content.to_vec()),
         }
     }
 
-    /// A program that lies at `source`.
+    /// A program at `source`.
     pub(super) fn file_of(path: &str, source: &Path) -> Self {
         Self {
             path: path.to_owned(),
             mode: 0o755,
-            kind: Kind::File(source.to_owned()),
+            kind: EntryKind::File(source.to_owned()),
         }
     }
 
@@ -65,26 +65,26 @@ impl Content {
         Self {
             path: path.to_owned(),
             mode: 0o777,
-            kind: Kind::Link(target.to_owned()),
+            kind: EntryKind::Link(target.to_owned()),
         }
     }
 }
 
 /// A compressed layer on disk.
-pub(super) struct Layer {
+pub(super) struct LayerFile {
     file: NamedTempFile,
     descriptor: Descriptor,
     diff_id: Digest,
 }
 
-impl Layer {
+impl LayerFile {
     /// Packs `contents`.
-    pub(super) fn of(contents: Vec<Content>) -> Result<Self, Error> {
+    pub(super) fn of(contents: Vec<LayerEntry>) -> Result<Self, Error> {
         pack(contents).map_err(|error| Error::internal("packing an image layer", error))
     }
 }
 
-fn pack(contents: Vec<Content>) -> io::Result<Layer> {
+fn pack(contents: Vec<LayerEntry>) -> io::Result<LayerFile> {
     let file = NamedTempFile::new()?;
     let compressed = Counting::new(file.as_file().try_clone()?);
     let packer = GzEncoder::new(compressed, Compression::fast());
@@ -94,7 +94,7 @@ fn pack(contents: Vec<Content>) -> io::Result<Layer> {
     }
     let uncompressed = archive.into_inner()?;
     let compressed = uncompressed.inner.finish()?;
-    Ok(Layer {
+    Ok(LayerFile {
         file,
         descriptor: Descriptor {
             media_type: media_type::OCI_LAYER_GZIP.to_owned(),
@@ -107,25 +107,25 @@ fn pack(contents: Vec<Content>) -> io::Result<Layer> {
     })
 }
 
-fn append(archive: &mut tar::Builder<impl Write>, content: Content) -> io::Result<()> {
+fn append(archive: &mut tar::Builder<impl Write>, content: LayerEntry) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_mode(content.mode);
     header.set_mtime(MODIFIED);
     header.set_uid(0);
     header.set_gid(0);
     match content.kind {
-        Kind::Bytes(bytes) => {
+        EntryKind::Bytes(bytes) => {
             header.set_size(bytes.len() as u64);
             archive.append_data(&mut header, &content.path, bytes.as_slice())
         }
-        Kind::File(path) => {
+        EntryKind::File(path) => {
             let mut file = File::open(path)?;
             let size = file.seek(io::SeekFrom::End(0))?;
             file.rewind()?;
             header.set_size(size);
             archive.append_data(&mut header, &content.path, file.take(size))
         }
-        Kind::Link(target) => {
+        EntryKind::Link(target) => {
             header.set_entry_type(EntryType::Symlink);
             header.set_size(0);
             header.set_link_name(target)?;
@@ -138,7 +138,7 @@ fn append(archive: &mut tar::Builder<impl Write>, content: Content) -> io::Resul
 pub(super) async fn push(
     client: &Client,
     image: &str,
-    layers: &[Layer],
+    layers: &[LayerFile],
     labels: Value,
 ) -> Result<String, Error> {
     let reference: Reference = image.parse()?;
@@ -180,7 +180,7 @@ fn architecture() -> &'static str {
     }
 }
 
-/// Hashes and counts what is written through it.
+/// A writer that hashes and counts its bytes.
 struct Counting<W> {
     inner: W,
     hasher: Hasher,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use model::Error;
 
-use super::image::{Content, Layer};
+use super::image::{LayerEntry, LayerFile};
 
 /// Where images have their libraries; `/lib64` leads there.
 const FOLDER: &str = "usr/lib64";
@@ -18,18 +18,18 @@ pub struct Userland {
 }
 
 impl Userland {
-    /// What `program` needs, as this machine has it; nothing for a static program.
+    /// Libraries of `program` on this machine; none for a static program.
     ///
-    /// Errors: `Internal` – the machine cannot tell, or lacks one of them.
+    /// Errors: `Internal` – ldd fails, or a library is missing.
     pub fn of(program: &Path) -> Result<Self, Error> {
         let doing = || format!("listing the libraries of {}", program.display());
-        // What is preloaded into this process is no library of the program.
+        // Preloaded libraries of this process are none of the program's.
         let listed = Command::new("ldd")
             .arg(program)
             .env_remove("LD_PRELOAD")
             .output();
         let output = match listed {
-            // A machine without it has no C library either; what is there is static.
+            // A machine without ldd has no C library either; its programs are static.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
@@ -57,15 +57,15 @@ impl Userland {
     }
 
     /// The layer that holds them: files of full version, and links by which programs know them.
-    pub(super) fn layer(&self) -> Result<Layer, Error> {
-        let mut contents = vec![Content::link("lib64", FOLDER)];
+    pub(super) fn layer(&self) -> Result<LayerFile, Error> {
+        let mut contents = vec![LayerEntry::link("lib64", FOLDER)];
         for library in &self.libraries {
             let name = library.file_name().unwrap_or_default().to_string_lossy();
             let full = format!("{name}.0");
-            contents.push(Content::file_of(&format!("{FOLDER}/{full}"), library));
-            contents.push(Content::link(&format!("{FOLDER}/{name}"), &full));
+            contents.push(LayerEntry::file_of(&format!("{FOLDER}/{full}"), library));
+            contents.push(LayerEntry::link(&format!("{FOLDER}/{name}"), &full));
         }
-        Layer::of(contents)
+        LayerFile::of(contents)
     }
 }
 

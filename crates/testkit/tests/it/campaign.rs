@@ -1,4 +1,4 @@
-//! The cache of installers while any one call to its file system fails.
+//! The cache of installers while one file system call fails.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use api_server::files::Store;
 use api_server::install::{Context, prepare};
 use faults::{Campaign, DONE, FOLDER};
 use oci::Digest;
-use testkit::release::{Installer, Userland, publish_with};
+use testkit::release::{InstallerProgram, Userland, publish_with};
 
 use crate::prepare::{input, options};
 use crate::registry::Registry;
 
 /// A preparation is tried again this often.
 const ATTEMPTS: usize = 5;
-/// Longer than what is on its way is left alone.
+/// Longer than the grace period of leftovers.
 const LONG_AGO: Duration = Duration::from_hours(48);
 
 /// A release whose installer is linked dynamically and says `text`; it writes nothing else.
@@ -29,7 +29,7 @@ async fn publish(registry: &Registry, beside: &Path, version: &str, text: &str) 
     let mut compiler = Command::new("cc");
     compiler.arg("-s").arg("-o").args([&program, &source]);
     assert!(compiler.status().unwrap().success());
-    let installer = Installer {
+    let installer = InstallerProgram {
         userland: Userland::of(&program).unwrap(),
         program,
     };
@@ -38,7 +38,7 @@ async fn publish(registry: &Registry, beside: &Path, version: &str, text: &str) 
     published.unwrap().release
 }
 
-/// Until the installer of `release` has been started: what fails before is the file system's.
+/// Retries until the installer of `release` has started: earlier failures are the file system's.
 async fn start(ctx: &Context, registry: &Registry, release: &str, text: &str) {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
@@ -68,7 +68,7 @@ fn folders(folder: &Path) -> [PathBuf; 2] {
     ["installercache", WORK_FOLDERS].map(|name| folder.join(name))
 }
 
-/// What is on its way in or out; made old.
+/// Leftovers of additions and removals, with an old modification time.
 fn leftovers(folder: &Path) -> Vec<PathBuf> {
     let folders = folders(folder);
     let entries = folders.iter().flat_map(|it| fs::read_dir(it).unwrap());
@@ -103,7 +103,7 @@ async fn driver() {
     for (release, text) in [(&first, "first"), (&first, "first"), (&second, "second")] {
         start(&ctx, &registry, release, text).await;
     }
-    // Failed removals are made up for by the next preparation, once what they left is old.
+    // The next preparation repeats failed removals, once their leftovers are old.
     for _ in 0..ATTEMPTS {
         leftovers(&folder);
         start(&ctx, &registry, &second, "second").await;
@@ -149,13 +149,13 @@ fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn installers_are_kept_whole_whatever_fails_once() {
+fn installers_are_whole_after_one_failed_call_of_each_kind() {
     assert!(campaign(Some(2)).run().unwrap() > 0);
 }
 
 #[test]
 #[ignore = "every fault of the cache of installers: minutes; the sample runs always"]
-fn installers_are_kept_whole_whichever_call_fails_once() {
+fn installers_are_whole_after_any_failed_call() {
     let hits = campaign(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 100);

@@ -21,7 +21,7 @@ use sandbox::{Launcher, SandboxLimits};
 use secrecy::SecretString;
 use serde_json::json;
 use testkit::redirecting::Redirecting;
-use testkit::release::{Installer, Published, Userland, publish, publish_with};
+use testkit::release::{InstallerProgram, Published, Userland, publish, publish_with};
 use uuid::Uuid;
 
 use crate::registry::{PASSWORD, Registry};
@@ -91,7 +91,7 @@ impl World {
     }
 }
 
-/// How preparations are made that put files into `store`, with what `registry` has.
+/// Options of preparations with the content of `registry` that write to `store`.
 pub(crate) fn options(store: Store, registry: &Registry) -> Options {
     Options {
         store,
@@ -260,7 +260,7 @@ async fn the_extracted_installer_serves_again_without_the_registry() {
 }
 
 #[tokio::test]
-async fn a_registry_that_is_away_fails_and_a_retry_works() {
+async fn an_unreachable_registry_fails_and_a_retry_works() {
     let mut world = World::new().await;
     world.registry.stop().await;
     let failure = world.prepare(world.input()).await.unwrap_err();
@@ -278,7 +278,7 @@ async fn a_registry_that_is_away_fails_and_a_retry_works() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_told_apart() {
+async fn wrong_credentials_have_a_reason_of_their_own() {
     let world = World::new().await;
     let mut input = world.input();
     let wrong = world
@@ -308,7 +308,7 @@ async fn a_release_behind_a_redirect_gets_no_login() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn an_untrusted_certificate_is_refused() {
     let world = World::new().await;
     let mut options = world.context().await.options().clone();
     options.registry.ca_pem = None;
@@ -322,7 +322,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_installer_refuses_is_the_reason() {
+async fn the_error_of_the_installer_is_the_reason() {
     let world = World::new().await;
     let mut input = world.input();
     input.snapshot.cluster.api_vips[0].ip = "10.0.0.1".to_owned();
@@ -393,7 +393,7 @@ async fn a_silent_registry_delays_only_its_own_preparations() {
     std::fs::write(&text, "text").unwrap();
     let address = &world.registry.address;
     let (client, userland) = (world.registry.client(), Userland::default());
-    let program = Installer {
+    let program = InstallerProgram {
         program: text,
         userland,
     };
@@ -486,7 +486,7 @@ async fn an_older_installer_gives_way_to_a_newer_one() {
 }
 
 #[tokio::test]
-async fn what_infra_envs_name_reaches_the_installation() {
+async fn settings_of_infra_envs_reach_the_installation() {
     let world = World::new().await;
     let mut input = world.input();
     let bundle = String::from_utf8(world.registry.ca.clone()).unwrap();

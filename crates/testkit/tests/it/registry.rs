@@ -43,7 +43,7 @@ impl Registry {
         registry
     }
 
-    /// Stops it and waits until nobody listens.
+    /// Stops it and waits until its port is closed.
     pub(crate) async fn stop(&mut self) {
         let (running, shutdown) = self.serving.take().unwrap();
         shutdown.cancel();

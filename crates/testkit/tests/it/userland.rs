@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use api_server::install::{Failure, Outcome, prepare};
-use testkit::release::{Installer, Userland, publish_with};
+use testkit::release::{InstallerProgram, Userland, publish_with};
 
 use crate::prepare::World;
 
@@ -11,17 +11,17 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_openshift-baremetal-install");
 /// Before the plain installer was one for bare metal.
 const VERSION: &str = "4.14.9";
 
-fn dynamic() -> Installer {
+fn dynamic() -> InstallerProgram {
     let userland = Userland::of(Path::new(PROGRAM)).unwrap();
     assert!(!userland.is_empty());
-    Installer {
+    InstallerProgram {
         program: PROGRAM.into(),
         userland,
     }
 }
 
 /// Prepares an installation with a release whose installer image holds `installer`.
-async fn prepare_with(world: &mut World, installer: &Installer) -> Result<Outcome, Failure> {
+async fn prepare_with(world: &mut World, installer: &InstallerProgram) -> Result<Outcome, Failure> {
     let registry = &world.registry;
     let client = registry.client();
     let published = publish_with(&client, &registry.address, "old", installer, VERSION).await;
@@ -29,7 +29,7 @@ async fn prepare_with(world: &mut World, installer: &Installer) -> Result<Outcom
     prepare(&world.context().await, world.input()).await
 }
 
-/// What became of the installer in the cache.
+/// Path of the installer in the cache.
 fn kept(world: &World) -> PathBuf {
     let mut cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
     let kept = cache.next().unwrap().unwrap().path();
@@ -70,7 +70,7 @@ async fn libraries_that_were_lost_are_taken_again() {
 }
 
 /// Why an installation with this installer cannot be prepared.
-async fn reason(installer: &Installer) -> String {
+async fn reason(installer: &InstallerProgram) -> String {
     let mut world = World::new().await;
     let failure = prepare_with(&mut world, installer).await.unwrap_err();
     let reason = failure.reason;
@@ -89,7 +89,7 @@ async fn reason(installer: &Installer) -> String {
 
 #[tokio::test]
 async fn an_image_without_the_loader_is_named() {
-    let installer = Installer {
+    let installer = InstallerProgram {
         userland: Userland::default(),
         ..dynamic()
     };
@@ -119,7 +119,7 @@ async fn an_installer_for_another_machine_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("installer");
     std::fs::write(&path, program).unwrap();
-    let reason = reason(&Installer {
+    let reason = reason(&InstallerProgram {
         program: path,
         userland: Userland::default(),
     })
@@ -129,11 +129,11 @@ async fn an_installer_for_another_machine_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_program_is_refused() {
+async fn a_file_that_is_no_program_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("installer");
     std::fs::write(&path, "#!/bin/sh\necho this is a script\n").unwrap();
-    let reason = reason(&Installer {
+    let reason = reason(&InstallerProgram {
         program: path,
         userland: Userland::default(),
     })
