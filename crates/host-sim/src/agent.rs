@@ -19,7 +19,7 @@ use crate::steps::{self, AgentStep, StepReply};
 const REGISTER_RETRY: Duration = Duration::from_mins(1);
 /// Polling interval unless the server sets one.
 const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
-/// How long an unchanged output of a step is not sent again.
+/// How long an unchanged output of a step is not sent again. Source: assisted-installer-agent.
 const REPLY_CACHE_TIME: Duration = Duration::from_hours(1);
 /// Backoff of failed instruction requests: doubles from the first to the second value.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
@@ -73,7 +73,8 @@ pub(crate) async fn run(machine: &Arc<Machine>) -> AgentExit {
     }
 }
 
-/// Registers until it succeeds. Errors: the reasons for which the real agent hangs.
+/// Registers until it succeeds. Errors: 401, 403, 404 and 409, after which the real agent hangs until a reboot.
+/// Source: assisted-installer-agent, src/commands/register_node.go.
 async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
     let path = format!("/v2/infra-envs/{}/hosts", machine.boot.infra_env_id);
     let version = machine

@@ -22,9 +22,10 @@ const ERROR_TEXT_LIMIT: usize = 2000;
 /// Retry policy of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryPolicy {
-    /// The agent's: three more attempts after 503, 504 and silence.
+    /// The agent's: three retries after 503, 504 and timeouts. Source: assisted-installer-agent.
     Agent,
-    /// The installer's and the controller's: about an hour after 408, 429, 5xx and silence; ten attempts after 404, 423 and 425.
+    /// The installer's and the controller's: about an hour after 408, 429, 5xx and timeouts; ten attempts after 404, 423
+    /// and 425. Source: openshift/assisted-installer.
     Installer,
 }
 

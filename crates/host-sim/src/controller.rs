@@ -178,7 +178,8 @@ impl Controller {
         Ok(all_done)
     }
 
-    /// Finds the node of a host: by its lower-case name, else by an address of its inventory.
+    /// Finds the node of a host: by its lower-case name, else by an address of its inventory. Source:
+    /// openshift/assisted-installer.
     fn node_of(&self, host: &Value) -> Option<NodePhase> {
         let name = host["requested_hostname"]
             .as_str()

@@ -336,7 +336,7 @@ impl InstallerRun<'_> {
         Some(world.node(machine.index))
     }
 
-    /// A worker waits until two masters are done.
+    /// A worker waits until two masters are done. Source: openshift/assisted-installer.
     async fn await_masters(&self) -> Result<(), Error> {
         loop {
             let masters = self.masters().await?;

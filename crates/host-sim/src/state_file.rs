@@ -88,6 +88,7 @@ fn write(path: &Path, value: &impl Serialize) -> std::io::Result<()> {
     let temporary = path.with_extension("json.new");
     let mut file = std::fs::File::create(&temporary)?;
     file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    // Synced before the rename: a crash in between leaves the old file, never an empty new one.
     file.sync_all()?;
     std::fs::rename(&temporary, path)
 }

@@ -71,7 +71,8 @@ impl ImageCatalog {
         catalog
     }
 
-    /// The image of an architecture for a version of the operating system or of the platform.
+    /// The image of an architecture: the first of that OS version, else the first of that platform version. Source:
+    /// assisted-image-service; the text has to be equal.
     ///
     /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not populated.
     pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<BaseImage>, Error> {

@@ -118,6 +118,7 @@ impl ImageDownload {
             self.left = validator.map(|validator| (validator, found));
             return Err(error);
         }
+        // Synced before the caller renames it: after a crash, a file under its final name is whole.
         file.sync_all().await.map_err(|error| disk(path, error))?;
         match announced {
             Some(announced) if announced != found => {

@@ -216,6 +216,7 @@ impl Populate {
             from: without_secrets(&base.url),
             source,
         })?;
+        // Checked before it gets its final name: a truncated image would be served for ever.
         if let Err(error) = open(partial.clone(), ImageCheck::Sizes).await {
             tokio::fs::remove_file(&partial).await.ok();
             return Err(error.into());

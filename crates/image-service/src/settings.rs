@@ -84,7 +84,7 @@ fn full_iso() -> String {
 pub(crate) const FULL_ISO: &str = "full-iso";
 const DISCONNECTED_ISO: &str = "disconnected-iso";
 
-/// One spelling for each architecture.
+/// Canonical name of an architecture.
 pub(crate) fn normalised_architecture(text: &str) -> &str {
     if text == "aarch64" { "arm64" } else { text }
 }

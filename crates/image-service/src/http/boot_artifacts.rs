@@ -26,7 +26,7 @@ pub(super) struct ArtifactQuery {
     image_token: Option<String>,
 }
 
-/// Kernel and root file system, streamed out of the base image.
+/// Kernel and root file system, streamed out of the base image. Source: assisted-image-service, its error texts included.
 pub(super) async fn boot_artifact(
     State(app): State<ImageApp>,
     Path(name): Path<String>,

@@ -138,8 +138,8 @@ impl DemoClient {
     }
 }
 
-/// Whether an answer says "not now", or that there was none: a proxy has words for that, and only what changes
-/// nothing may be asked again then.
+/// Whether a response is a transient failure. 502 and 504 of a proxy leave open whether the request arrived, so only a GET
+/// is retried then.
 fn is_passing(method: &Method, status: StatusCode) -> bool {
     match status {
         StatusCode::SERVICE_UNAVAILABLE => true,

@@ -14,7 +14,7 @@ use super::config::{
     Baremetal, ConfigProxy, InstallConfig, LoadBalancerType, MachinePool, ProvisioningNetwork,
 };
 
-/// ConfigProblems found so far, each with the member it is about.
+/// Problems found so far, each with its member.
 #[derive(Default)]
 struct ConfigProblems(Vec<String>);
 
