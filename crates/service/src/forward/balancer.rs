@@ -55,7 +55,7 @@ impl Forward {
             concurrency: ConcurrencyLimits::new(max_requests),
             first_resolve: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
-            unready: watch::Sender::new(Some("has not been looked up yet".to_owned())),
+            unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
         });
         let discovery = health_check::discover(inner.clone(), names, shutdown.clone());
         tokio::spawn(shutdown.clone().run_until_cancelled_owned(discovery));
@@ -178,7 +178,7 @@ fn reason(states: &[ReplicaHealth]) -> String {
         Some(code) => format!("answers {code}"),
         None if states.contains(&ReplicaHealth::Unresponsive) => "does not answer".to_owned(),
         None if states.contains(&ReplicaHealth::Unreachable) => "cannot be reached".to_owned(),
-        None => "has not been asked yet".to_owned(),
+        None => "has not been checked yet".to_owned(),
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
             (&[Unreachable, NotReady(503)][..], "answers 503"),
             (&[Unreachable, Unresponsive], "does not answer"),
             (&[Unknown, Unreachable], "cannot be reached"),
-            (&[Unknown], "has not been asked yet"),
+            (&[Unknown], "has not been checked yet"),
         ] {
             assert_eq!(reason(states), expected);
         }
