@@ -386,7 +386,7 @@ impl InstallerRun<'_> {
     }
 
     async fn get(&self, call: ApiCall) -> Result<ApiResponse, Error> {
-        self.machine.api.send(RetryPolicy::InstallerRun, call).await
+        self.machine.api.send(RetryPolicy::Installer, call).await
     }
 }
 
