@@ -194,8 +194,8 @@ impl Populate {
         download: &mut ImageDownload,
     ) -> Result<BaseImage, PopulateError> {
         let partial = own.with_extension("iso.part");
-        let turn = FileLock::acquire(&partial).await;
-        let _turn = turn.map_err(|source| PopulateError::Open {
+        let lock = FileLock::acquire(&partial).await;
+        let _lock = lock.map_err(|source| PopulateError::Open {
             path: partial.clone(),
             source,
         })?;
@@ -205,7 +205,7 @@ impl Populate {
             return Ok(open(own.to_owned(), ImageCheck::Form).await?);
         }
         // The semaphore is never closed, so this only waits.
-        let _place = self.downloads.acquire().await;
+        let _permit = self.downloads.acquire().await;
         tracing::info!(
             version = base.version,
             architecture = base.architecture,

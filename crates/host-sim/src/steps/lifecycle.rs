@@ -1,4 +1,4 @@
-//! Steps that change what the machine runs.
+//! Steps that start and stop programs of the machine.
 
 use std::sync::Arc;
 

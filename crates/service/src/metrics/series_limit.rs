@@ -1,6 +1,6 @@
 //! A recorder with a bound of series: one label with a client's text must not take the memory of the process.
 //!
-//! The library drops idle counters and histograms, and with them what their handles count later. Servers hold handles
+//! The library drops idle counters and histograms, and with them later counts of their handles. Servers hold handles
 //! for as long as they run, so a handle given out here is the key of its series, looked up at each use: a series that
 //! was dropped returns with its next measurement, from zero. Gauges are the library's: it never drops them, as the
 //! value of a gauge is true until it changes.
@@ -152,7 +152,7 @@ impl<R: Recorder> SeriesHandle<R> {
     }
 }
 
-// The recorder may drop a series between a look-up and its use: one measurement, after an idle time, is lost.
+// The recorder may drop a series between its lookup and its use: one measurement, after an idle time, is lost.
 impl<R: Recorder> CounterFn for SeriesHandle<R> {
     fn increment(&self, value: u64) {
         if let Some(recorder) = self.recorder() {

@@ -52,7 +52,7 @@ impl DemoContent {
         data.join("demo")
     }
 
-    /// Reads what [`DemoContent::make`] left; `None` when there is nothing yet.
+    /// Reads the record of [`DemoContent::make`]; `None` when there is none.
     ///
     /// Errors: the record is damaged.
     pub fn read(data: &Path) -> Result<Option<Self>> {

@@ -32,7 +32,7 @@ const INSTALL_DEADLINE: Duration = Duration::from_mins(40);
 /// Until the installation begins or is given up.
 pub(super) const PREPARE_DEADLINE: Duration = Duration::from_mins(12);
 
-/// What is broken on purpose.
+/// Injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
     /// One machine has too little memory.
@@ -52,7 +52,7 @@ pub struct JourneyOptions {
     pub host_sim: PathBuf,
     /// The real coreos-installer.
     pub coreos_installer: Option<PathBuf>,
-    /// What is broken on purpose.
+    /// Injected fault.
     pub broken: Option<Break>,
     /// How many times faster than real time the machines are.
     pub speedup: f64,
