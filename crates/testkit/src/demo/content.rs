@@ -78,7 +78,7 @@ impl DemoContent {
         let directory = std::path::absolute(Self::directory(data))?;
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("{}: cannot be made", directory.display()))?;
-        let options = iso::JourneyOptions::default();
+        let options = iso::LiveImageOptions::default();
         let live_iso = directory.join(format!("live-{}.iso", options.os_version));
         let written = iso::write(&live_iso, &options)
             .with_context(|| format!("{}: cannot be made", live_iso.display()))?;

@@ -89,7 +89,7 @@ impl DemoRegistry {
         let ca = std::fs::read(&self.ca)
             .with_context(|| format!("{}: cannot be read", self.ca.display()))?;
         let options = oci_client::ClientOptions {
-            credentials: oci_client::ClusterCredentials::from_pull_secret(&self.pull_secret()?)?,
+            credentials: oci_client::Credentials::from_pull_secret(&self.pull_secret()?)?,
             ca_pem: Some(ca),
             ..oci_client::ClientOptions::default()
         };
