@@ -21,12 +21,12 @@ pub(super) struct DemoClient {
 
 /// An answer, good or not.
 #[derive(Debug)]
-pub(super) struct ApiResponse {
+pub(super) struct DemoResponse {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
 }
 
-impl ApiResponse {
+impl DemoResponse {
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim().to_owned()
     }
@@ -66,7 +66,7 @@ impl DemoClient {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<ApiResponse> {
+    ) -> Result<DemoResponse> {
         let url = format!("{}{path}", self.base);
         let mut attempt = 1;
         loop {
@@ -76,7 +76,7 @@ impl DemoClient {
             }
             let outcome = async {
                 let response = request.send().await?;
-                Ok::<_, reqwest::Error>(ApiResponse {
+                Ok::<_, reqwest::Error>(DemoResponse {
                     status: response.status(),
                     body: response.bytes().await?.to_vec(),
                 })
@@ -102,7 +102,7 @@ impl DemoClient {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<ApiResponse> {
+    ) -> Result<DemoResponse> {
         let answer = self.call(method.clone(), path, body).await?;
         if !answer.status.is_success() {
             bail!(
