@@ -34,7 +34,7 @@ use metrics::Meter;
 use wire::Call;
 
 /// Of `proto/registry.proto`; made by `cargo xtask codegen`.
-const DESCRIPTORS: &[u8] = include_bytes!("descriptors.bin");
+const DESCRIPTORS: &[u8] = include_bytes!("grpc/descriptors.bin");
 /// Units: bytes. Requests are names: clients' libraries have the same bound.
 const MAX_REQUEST: usize = 4 << 20;
 
