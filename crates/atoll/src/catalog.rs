@@ -15,7 +15,7 @@ mod summary;
 pub(crate) mod table;
 mod validate;
 
-use ::catalog::write::Format;
+use ::catalog::write::CatalogFormat;
 use clap::{Subcommand, ValueEnum};
 use service::Error;
 
@@ -60,7 +60,7 @@ enum DocumentFormat {
     Yaml,
 }
 
-impl From<DocumentFormat> for Format {
+impl From<DocumentFormat> for CatalogFormat {
     fn from(form: DocumentFormat) -> Self {
         match form {
             DocumentFormat::Json => Self::Json,

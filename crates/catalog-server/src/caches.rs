@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use catalog::cache::{BuildError, Cache, Key, Refused, prepare, rebuild};
+use catalog::cache::{BuildError, CacheKey, CatalogCache, Refused, prepare, rebuild};
 use model::Error;
 use oci_client::Client;
 
 use crate::Settings;
-use crate::source::{CACHE_SUFFIX, Revision, Source, Staging};
+use crate::source::{CACHE_SUFFIX, CatalogSource, Revision, Staging};
 
 /// Held by the process whose temporary folders are beside it.
 const LOCK: &str = ".lock";
@@ -32,7 +32,7 @@ pub(crate) struct Caches {
 
 /// Why what is at a source is not served.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ReloadError {
     /// It could not be had.
     #[error("{}", .0.chain())]
     Source(#[from] Error),
@@ -84,23 +84,23 @@ impl Caches {
     pub(crate) async fn of(
         self: &Arc<Self>,
         client: &Client,
-        source: &Source,
+        source: &CatalogSource,
         revision: &Revision,
         file: &str,
-    ) -> Result<Arc<Cache>, Failure> {
+    ) -> Result<Arc<CatalogCache>, ReloadError> {
         let (caches, file) = (Arc::clone(self), file.to_owned());
-        if let Source::Folder(folder) = source {
+        if let CatalogSource::Folder(folder) = source {
             let folder = folder.clone();
             return blocking(move || caches.of_folder(&folder, &file)).await;
         }
-        let key = Key::of_text(&revision.to_string());
+        let key = CacheKey::of_text(&revision.to_string());
         let found = {
             let (caches, file) = (Arc::clone(self), file.clone());
             blocking(move || Ok(caches.find(&file, &key))).await?
         };
         match found {
             Ok(cache) => return Ok(cache),
-            Err(refused) if self.is_enforced => return Err(Failure::Enforced(refused)),
+            Err(refused) if self.is_enforced => return Err(ReloadError::Enforced(refused)),
             Err(_) => {}
         }
         let content = source.content(client, revision, self.written()).await?;
@@ -112,9 +112,13 @@ impl Caches {
     }
 
     /// What was made in an earlier life, of whatever was at the source then.
-    pub(crate) async fn left(self: &Arc<Self>, file: &str) -> Option<Arc<Cache>> {
+    pub(crate) async fn left(self: &Arc<Self>, file: &str) -> Option<Arc<CatalogCache>> {
         let paths = self.paths(file);
-        let open = move || Ok(paths.iter().find_map(|path| Cache::open_any(path).ok()));
+        let open = move || {
+            Ok(paths
+                .iter()
+                .find_map(|path| CatalogCache::open_any(path).ok()))
+        };
         let opened = blocking(open).await;
         opened.ok().flatten().map(Arc::new)
     }
@@ -126,15 +130,15 @@ impl Caches {
         }
     }
 
-    fn of_folder(&self, folder: &Path, file: &str) -> Result<Arc<Cache>, Failure> {
+    fn of_folder(&self, folder: &Path, file: &str) -> Result<Arc<CatalogCache>, ReloadError> {
         let path = self.written().join(file);
         let is_elsewhere = || self.paths(file).iter().any(|it| *it != path && it.exists());
         if self.is_enforced || is_elsewhere() {
             let reading = |e| Error::internal(format!("reading {}", folder.display()), e);
-            let key = Key::of_folder(folder).map_err(reading)?;
+            let key = CacheKey::of_folder(folder).map_err(reading)?;
             match self.find(file, &key) {
                 Ok(cache) => return Ok(cache),
-                Err(refused) if self.is_enforced => return Err(Failure::Enforced(refused)),
+                Err(refused) if self.is_enforced => return Err(ReloadError::Enforced(refused)),
                 Err(_) => {}
             }
         }
@@ -143,10 +147,10 @@ impl Caches {
     }
 
     /// The cache that was built from what `key` is of.
-    fn find(&self, file: &str, key: &Key) -> Result<Arc<Cache>, Refused> {
+    fn find(&self, file: &str, key: &CacheKey) -> Result<Arc<CatalogCache>, Refused> {
         let mut refused = Refused::Absent;
         for path in self.paths(file) {
-            match Cache::open(&path, key) {
+            match CatalogCache::open(&path, key) {
                 Ok(cache) => return Ok(Arc::new(cache)),
                 Err(why) => refused = why,
             }
@@ -202,8 +206,8 @@ fn is_cache_of(catalog: &str, file: &str) -> bool {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, ReloadError> + Send + 'static,
+) -> Result<T, ReloadError> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Error::internal("reading a catalog", error).into()))

@@ -20,7 +20,7 @@ use axum::http::{Request, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use catalog::api::{ListBundlesRequest, ListPackageRequest};
-use catalog::cache::{Cache, Slices};
+use catalog::cache::{CatalogCache, Slices};
 use prost::Message;
 use service::CancellationToken;
 use tonic::Status;
@@ -28,10 +28,10 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::Builder;
 
-use crate::Catalog;
+use crate::ServedCatalog;
 use health::Health;
 use metrics::Meter;
-use wire::Call;
+use wire::GrpcCall;
 
 /// Of `proto/registry.proto`; made by `cargo xtask codegen`.
 const DESCRIPTORS: &[u8] = include_bytes!("grpc/descriptors.bin");
@@ -49,14 +49,14 @@ const SERVICES: [&str; 5] = [
 
 /// How calls are bounded.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct GrpcOptions {
     /// Units: bytes. Of the longest message of a request.
     pub max_request: usize,
     /// Ends calls that have no end of their own.
     pub shutdown: CancellationToken,
 }
 
-impl Default for Options {
+impl Default for GrpcOptions {
     fn default() -> Self {
         Self {
             max_request: MAX_REQUEST,
@@ -66,7 +66,7 @@ impl Default for Options {
 }
 
 /// Every service of one catalog.
-pub fn router(catalog: &Catalog, options: &Options) -> Router {
+pub fn router(catalog: &ServedCatalog, options: &GrpcOptions) -> Router {
     let limit = options.max_request;
     let health = Health::new(catalog.clone(), options.shutdown.clone());
     let mut routes = Routes::new(HealthServer::new(health).max_decoding_message_size(limit));
@@ -90,7 +90,7 @@ fn reflection() -> Builder<'static> {
 
 /// What the catalog's own services need.
 struct Services<'a> {
-    catalog: &'a Catalog,
+    catalog: &'a ServedCatalog,
     limit: usize,
 }
 
@@ -110,7 +110,7 @@ impl Services<'_> {
             };
         }
         calls! {
-            "ListPackages": |cache, _: &Call<ListPackageRequest>| Ok(cache.list_packages()),
+            "ListPackages": |cache, _: &GrpcCall<ListPackageRequest>| Ok(cache.list_packages()),
             "GetPackage": registry::get_package,
             "GetBundle": registry::get_bundle,
             "GetBundleForChannel": registry::get_bundle_for_channel,
@@ -119,7 +119,7 @@ impl Services<'_> {
             "GetChannelEntriesThatProvide": registry::get_channel_entries_that_provide,
             "GetLatestChannelEntriesThatProvide": registry::get_latest_channel_entries_that_provide,
             "GetDefaultBundleThatProvides": registry::get_default_bundle_that_provides,
-            "ListBundles": |cache, _: &Call<ListBundlesRequest>| Ok(cache.list_bundles()),
+            "ListBundles": |cache, _: &GrpcCall<ListBundlesRequest>| Ok(cache.list_bundles()),
         }
         router
     }
@@ -130,7 +130,7 @@ impl Services<'_> {
         router: Router,
         service: &str,
         name: &'static str,
-        answer: fn(&Arc<Cache>, &Call<M>) -> Result<Slices, Status>,
+        answer: fn(&Arc<CatalogCache>, &GrpcCall<M>) -> Result<Slices, Status>,
     ) -> Router {
         let (catalog, limit) = (self.catalog.clone(), self.limit);
         let meter = Meter::new(name);
@@ -140,7 +140,7 @@ impl Services<'_> {
             }
             let measured = meter.start();
             let answered = async {
-                let call = Call::read(request, limit).await?;
+                let call = GrpcCall::read(request, limit).await?;
                 let cache = catalog.current();
                 let cache = cache.ok_or_else(|| Status::unavailable("no catalog is there yet"))?;
                 Ok((answer(&cache, &call)?, call.is_compressed))

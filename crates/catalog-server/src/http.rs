@@ -8,33 +8,33 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, StatusCode, header};
-use catalog::cache::{Cache, Damaged};
+use catalog::cache::{CatalogCache, Damaged};
 use service::health::Health;
 
-use crate::Catalog;
+use crate::ServedCatalog;
 
 /// What the handlers share; clones are cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub(crate) struct HttpApp(Arc<HttpState>);
 
 #[derive(Debug)]
-struct Inner {
-    catalogs: Vec<Shelf>,
+struct HttpState {
+    catalogs: Vec<ListedCatalog>,
     health: Health,
 }
 
 /// A catalog and what it is called.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct ListedCatalog {
     pub(crate) name: String,
     /// Where it comes from, for people.
     pub(crate) source: String,
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: ServedCatalog,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Refusal {
+enum HttpError {
     /// There is nothing of that kind.
     NotFound(&'static str),
     /// What was asked makes no sense.
@@ -45,26 +45,26 @@ enum Refusal {
     Broken,
 }
 
-impl App {
-    pub(crate) fn new(catalogs: Vec<Shelf>, health: Health) -> Self {
-        Self(Arc::new(Inner { catalogs, health }))
+impl HttpApp {
+    pub(crate) fn new(catalogs: Vec<ListedCatalog>, health: Health) -> Self {
+        Self(Arc::new(HttpState { catalogs, health }))
     }
 
     /// Errors: there is no such catalog, or nothing of it yet.
-    fn cache(&self, name: &str) -> Result<Arc<Cache>, Refusal> {
+    fn cache(&self, name: &str) -> Result<Arc<CatalogCache>, HttpError> {
         let mut shelves = self.0.catalogs.iter();
         let shelf = shelves.find(|shelf| shelf.name == name);
-        let shelf = shelf.ok_or(Refusal::NotFound("catalog"))?;
-        shelf.catalog.current().ok_or(Refusal::NotYet)
+        let shelf = shelf.ok_or(HttpError::NotFound("catalog"))?;
+        shelf.catalog.current().ok_or(HttpError::NotYet)
     }
 }
 
 /// Every route.
-pub(crate) fn router(app: App) -> Router {
+pub(crate) fn router(app: HttpApp) -> Router {
     api::routes().merge(page::routes()).with_state(app)
 }
 
-impl Refusal {
+impl HttpError {
     fn status(&self) -> StatusCode {
         match self {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
@@ -80,7 +80,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound(kind) => write!(f, "There is no such {kind}."),
@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl From<Damaged> for Refusal {
+impl From<Damaged> for HttpError {
     fn from(_: Damaged) -> Self {
         Self::Broken
     }

@@ -8,10 +8,10 @@ mod caches;
 mod compat;
 pub mod grpc;
 mod http;
-mod keep;
-mod numbers;
-mod served;
+mod metrics;
+mod reload;
 mod settings;
+mod snapshot;
 mod source;
 
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
 use caches::Caches;
-use http::App;
-use keep::{Keeper, Shared};
+use http::HttpApp;
+use reload::{CatalogReloader, ReloadContext};
 
 pub use compat::main;
-pub use served::Catalog;
 pub use settings::{CatalogConfig, CatalogList, Settings};
-pub use source::{Content, Revision, Source, Staging};
+pub use snapshot::ServedCatalog;
+pub use source::{CatalogFiles, CatalogSource, Revision, Staging};
 
 /// Binds and serves until `shutdown`; returns once listening. Catalogs are read meanwhile.
 ///
@@ -74,20 +74,21 @@ pub async fn prepare(settings: Settings, shutdown: CancellationToken) -> Result<
 }
 
 /// One for each catalog.
-fn keepers(settings: &Settings, health: &Health) -> Result<Vec<Keeper>, Error> {
+fn keepers(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader>, Error> {
     let client = source::client(settings)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ReloadContext {
         settings: settings.clone(),
         caches: Arc::new(Caches::open(settings)?),
         health: health.clone(),
     });
     let catalogs = settings.catalogs.0.iter();
-    let keeper =
-        |config: &CatalogConfig| Keeper::new(config.clone(), client.clone(), Arc::clone(&shared));
+    let keeper = |config: &CatalogConfig| {
+        CatalogReloader::new(config.clone(), client.clone(), Arc::clone(&shared))
+    };
     Ok(catalogs.map(keeper).collect())
 }
 
-async fn read(mut keepers: Vec<Keeper>) -> Result<Vec<Keeper>, Error> {
+async fn read(mut keepers: Vec<CatalogReloader>) -> Result<Vec<CatalogReloader>, Error> {
     for keeper in &mut keepers {
         let looked = keeper.look().await;
         looked.map_err(|e| Error::new(format!("reading the catalog {}", keeper.name()), e))?;
@@ -98,17 +99,17 @@ async fn read(mut keepers: Vec<Keeper>) -> Result<Vec<Keeper>, Error> {
 async fn serve(
     settings: Settings,
     health: Health,
-    keepers: Vec<Keeper>,
+    keepers: Vec<CatalogReloader>,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
-    let shelves = keepers.iter().map(Keeper::shelf).collect();
+    let shelves = keepers.iter().map(CatalogReloader::shelf).collect();
     let http = Router::new()
-        .merge(http::router(App::new(shelves, health.clone())))
+        .merge(http::router(HttpApp::new(shelves, health.clone())))
         .merge(health::routes(health, settings.http.metrics_on_public_port));
     let http = service::layers::apply(http, "catalog-server");
     let mut shared = Vec::new();
     let mut own = Vec::new();
-    let options = grpc::Options {
+    let options = grpc::GrpcOptions {
         max_request: settings.grpc_max_message_size,
         shutdown: shutdown.clone(),
     };

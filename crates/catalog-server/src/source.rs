@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use catalog::cache::Look;
+use catalog::cache::FolderStat;
 use model::Error;
 use oci::{Digest, Reference};
 use oci_client::image::{ImageLocation, Layout};
@@ -34,7 +34,7 @@ const NAME_LENGTH: usize = 16;
 
 /// Where a catalog comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum CatalogSource {
     /// A folder with its files.
     Folder(PathBuf),
     /// An image with them.
@@ -49,12 +49,12 @@ pub struct Revision(String);
 
 /// The files of a catalog. Those that were taken out of an image go with this.
 #[derive(Debug)]
-pub struct Content {
+pub struct CatalogFiles {
     folder: PathBuf,
     _staging: Option<Staging>,
 }
 
-impl Source {
+impl CatalogSource {
     /// What is there now.
     ///
     /// Errors: NotFound – nothing; Unavailable, Unauthenticated, Forbidden – the registry's; Internal – a folder that
@@ -75,15 +75,15 @@ impl Source {
         client: &Client,
         revision: &Revision,
         scratch: &Path,
-    ) -> Result<Content, Error> {
+    ) -> Result<CatalogFiles, Error> {
         let Some(place) = self.place(client) else {
-            return Ok(Content {
+            return Ok(CatalogFiles {
                 folder: self.folder().to_owned(),
                 _staging: None,
             });
         };
         let staging = image::extract(&place, &revision.0.parse()?, scratch).await?;
-        Ok(Content {
+        Ok(CatalogFiles {
             folder: staging.path().join(image::CATALOG),
             _staging: Some(staging),
         })
@@ -145,7 +145,7 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
 async fn look(folder: PathBuf) -> Result<Revision, Error> {
     let look = move || {
         // A folder that is not there yet is no catalog with problems.
-        let looked = fs::read_dir(&folder).and_then(|_| Look::at(&folder));
+        let looked = fs::read_dir(&folder).and_then(|_| FolderStat::at(&folder));
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::NotFound => Error::not_found("file or folder", folder.display()),
             _ => Error::internal(format!("looking at {}", folder.display()), error),
@@ -170,7 +170,7 @@ impl Revision {
     }
 }
 
-impl Content {
+impl CatalogFiles {
     /// Those in a folder that stays.
     pub fn of_folder(folder: PathBuf) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Content {
     }
 }
 
-impl FromStr for Source {
+impl FromStr for CatalogSource {
     type Err = String;
 
     /// Images are told from folders by the host that their names begin with.
@@ -218,7 +218,7 @@ impl FromStr for Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for CatalogSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => folder.display().fmt(f),
@@ -244,7 +244,7 @@ mod tests {
     async fn every_change_of_a_folder_shows() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let source = Source::Folder(folder.path().to_owned());
+        let source = CatalogSource::Folder(folder.path().to_owned());
         let client = Client::new(ClientOptions::default()).unwrap();
         let mut seen = Vec::new();
         let mut changed = async |what: &str| {
@@ -272,7 +272,7 @@ mod tests {
     #[tokio::test]
     async fn a_missing_folder_is_named() {
         let client = Client::new(ClientOptions::default()).unwrap();
-        let source = Source::Folder("/none/here".into());
+        let source = CatalogSource::Folder("/none/here".into());
         let error = source.revision(&client).await.unwrap_err();
         assert!(
             matches!(&error, Error::NotFound { id, .. } if id == "/none/here"),
@@ -285,25 +285,25 @@ mod tests {
         for (text, is_right) in [
             (
                 "/configs",
-                (|s| matches!(s, Source::Folder(_))) as fn(&Source) -> bool,
+                (|s| matches!(s, CatalogSource::Folder(_))) as fn(&CatalogSource) -> bool,
             ),
-            ("./a.b/c", |s| matches!(s, Source::Folder(_))),
-            ("configs", |s| matches!(s, Source::Folder(_))),
-            ("/odd:name", |s| matches!(s, Source::Folder(_))),
-            ("a.b/c:v1", |s| matches!(s, Source::Registry(_))),
+            ("./a.b/c", |s| matches!(s, CatalogSource::Folder(_))),
+            ("configs", |s| matches!(s, CatalogSource::Folder(_))),
+            ("/odd:name", |s| matches!(s, CatalogSource::Folder(_))),
+            ("a.b/c:v1", |s| matches!(s, CatalogSource::Registry(_))),
             ("docker://localhost:5000/c", |s| {
-                matches!(s, Source::Registry(_))
+                matches!(s, CatalogSource::Registry(_))
             }),
             (
                 "oci:/a/b",
-                |s| matches!(s, Source::Layout(l) if l.name.is_none()),
+                |s| matches!(s, CatalogSource::Layout(l) if l.name.is_none()),
             ),
             (
                 "oci:/a/b:v1",
-                |s| matches!(s, Source::Layout(l) if l.name.is_some()),
+                |s| matches!(s, CatalogSource::Layout(l) if l.name.is_some()),
             ),
         ] {
-            let source: Source = text.parse().unwrap();
+            let source: CatalogSource = text.parse().unwrap();
             assert!(is_right(&source), "{text}: {source:?}");
             assert_eq!(source.to_string(), text.trim_start_matches(REGISTRY));
         }
@@ -315,7 +315,7 @@ mod tests {
             "a.b/c:d:e",
             "name:tag",
         ] {
-            assert!(wrong.parse::<Source>().is_err(), "{wrong}");
+            assert!(wrong.parse::<CatalogSource>().is_err(), "{wrong}");
         }
     }
 }

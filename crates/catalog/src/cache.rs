@@ -11,38 +11,38 @@
 //! A bundle lies once in the file however many channels it is in: a message of protobuf may come in parts, and the part
 //! that differs stands aside. So does its ClusterServiceVersion, though it is sent both as such and as an object.
 
+mod batch;
 mod build;
-mod custom;
+mod build_report;
+mod custom_schema;
 mod encode;
-mod file;
 mod group;
 mod header;
-mod judged;
 mod key;
 mod lookup;
-mod map;
+mod mmap;
 mod open;
-mod order;
 mod packages;
-mod part;
+mod parallel;
 mod prepare;
 mod record;
 mod slices;
 mod spool;
+mod string_table;
 mod tables;
-mod texts;
+mod writer;
 
-use crate::Problems;
-use judged::Strictness;
+use crate::CatalogProblems;
+use build_report::Strictness;
 
-pub use judged::Judged;
-pub use key::{Key, Look};
-pub use lookup::{Channel, Entry, Line, Package};
-pub use map::Damaged;
-pub use open::{Cache, Refused};
-pub use packages::Unusable;
-pub use prepare::{Prepared, build_leniently, prepare, rebuild};
-pub use record::Span;
+pub use build_report::BuildReport;
+pub use key::{CacheKey, FolderStat};
+pub use lookup::{CachedChannel, CachedDocument, CachedEntry, CachedPackage};
+pub use mmap::Damaged;
+pub use open::{CatalogCache, Refused};
+pub use packages::PackageReadError;
+pub use prepare::{PreparedCache, build_leniently, prepare, rebuild};
+pub use record::ByteRange;
 pub use slices::Slices;
 
 /// Why there is no cache.
@@ -50,7 +50,7 @@ pub use slices::Slices;
 pub enum BuildError {
     /// The catalog cannot be served.
     #[error("{0}")]
-    Invalid(#[from] Problems),
+    Invalid(#[from] CatalogProblems),
     #[error("{doing}: {source}")]
     Io {
         doing: &'static str,

@@ -12,4 +12,4 @@ pub(crate) use deprecation::{Targets, check_deprecations};
 pub(crate) use names::{check_custom, label_flaw};
 pub(crate) use package::check_versions;
 pub(crate) use pull_spec::pull_spec_flaw;
-pub(crate) use report::Report;
+pub(crate) use report::ProblemReport;

@@ -3,26 +3,26 @@
 mod assemble;
 mod bundle;
 mod contents;
-mod read;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 use std::borrow::Cow;
 
-use crate::Origin;
+use crate::DocumentOrigin;
 use crate::graph::ChainEnd;
-use crate::schema::{Entry, Icon, Property};
+use crate::schema::{ChannelEntry, Icon, Property};
 
-pub use crate::csv::Face;
-pub use bundle::{Bundle, Dependency};
-pub use contents::{Contents, Csv, Unpacked};
+pub use crate::csv::PackageMetadata;
+pub use bundle::{Bundle, BundleDependency};
+pub use contents::{Contents, CsvLocation, Unpacked};
 
 /// A package. It borrows from its documents.
 #[derive(Debug)]
-pub struct Package<'a> {
+pub struct PackageModel<'a> {
     pub name: &'a str,
     /// Of its `olm.package` document.
-    pub origin: &'a Origin,
+    pub origin: &'a DocumentOrigin,
     /// The name of one of the channels.
     pub default_channel: Cow<'a, str>,
     pub icon: Option<Icon<'a>>,
@@ -32,29 +32,29 @@ pub struct Package<'a> {
     pub deprecation: Option<Cow<'a, str>>,
     pub properties: Vec<Property<'a>>,
     /// One at least, by name.
-    pub channels: Vec<Channel<'a>>,
+    pub channels: Vec<ChannelModel<'a>>,
     /// Each is in a channel, by name.
     pub bundles: Vec<Bundle<'a>>,
 }
 
 /// A channel.
 #[derive(Debug)]
-pub struct Channel<'a> {
+pub struct ChannelModel<'a> {
     pub name: &'a str,
-    pub origin: &'a Origin,
+    pub origin: &'a DocumentOrigin,
     /// Why it is deprecated, if it is.
     pub deprecation: Option<Cow<'a, str>>,
     /// For the use of those who make catalogs.
     pub properties: Vec<Property<'a>>,
     /// One at least, by name; a bundle of that name is in the package.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<ChannelEntry<'a>>,
     head: usize,
     chain_end: ChainEnd,
 }
 
-impl<'a> Package<'a> {
+impl<'a> PackageModel<'a> {
     /// The channel of that name.
-    pub fn channel(&self, name: &str) -> Option<&Channel<'a>> {
+    pub fn channel(&self, name: &str) -> Option<&ChannelModel<'a>> {
         let index = self
             .channels
             .binary_search_by(|channel| channel.name.cmp(name))
@@ -72,9 +72,9 @@ impl<'a> Package<'a> {
     }
 }
 
-impl<'a> Channel<'a> {
+impl<'a> ChannelModel<'a> {
     /// The entry that nothing replaces or skips.
-    pub fn head(&self) -> &Entry<'a> {
+    pub fn head(&self) -> &ChannelEntry<'a> {
         &self.entries[self.head]
     }
 
@@ -84,7 +84,7 @@ impl<'a> Channel<'a> {
     }
 
     /// The entry of that name.
-    pub fn entry(&self, name: &str) -> Option<&Entry<'a>> {
+    pub fn entry(&self, name: &str) -> Option<&ChannelEntry<'a>> {
         let index = self
             .entries
             .binary_search_by(|entry| (*entry.name).cmp(name))

@@ -1,15 +1,15 @@
 //! The ClusterServiceVersion that is served for a bundle which carries only what its pages show.
 
-mod face;
 mod json;
 mod metadata;
+mod package_metadata;
 mod quoted;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use face::Face;
 pub(crate) use json::to_json;
-pub(crate) use metadata::Metadata;
+pub(crate) use metadata::CsvMetadata;
+pub use package_metadata::PackageMetadata;
 use quoted::Quoted;
 pub(crate) use write::write;

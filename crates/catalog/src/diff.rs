@@ -8,15 +8,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::content::{Bundle, Channel, Package};
+use crate::content::{Bundle, ChannelModel, PackageModel};
 use crate::schema::{Property, is_core};
-use crate::{Document, Problems};
+use crate::{CatalogProblems, Document};
 
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct CatalogChange {
     #[serde(rename = "change")]
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// Empty where it is in none.
     pub package: String,
     /// Nothing where it is the package itself.
@@ -43,7 +43,7 @@ pub enum Subject {
 /// How something differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum ChangeKind {
     Added,
     Removed,
     DefaultChannel,
@@ -59,13 +59,13 @@ pub enum Kind {
 /// Compares the documents of one package, which either state may lack, or those of no package.
 ///
 /// Errors: what keeps a state from being served.
-pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<Change>, Problems> {
+pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<CatalogChange>, CatalogProblems> {
     let package = [old, new].into_iter().flatten().next();
     let mut changes = Changes {
         package: package.map_or("", Document::group),
         all: Vec::new(),
     };
-    let is_there = match (Package::assemble(old)?, Package::assemble(new)?) {
+    let is_there = match (PackageModel::assemble(old)?, PackageModel::assemble(new)?) {
         (Some(old), Some(new)) => {
             changes.packages(&old, &new);
             true
@@ -91,15 +91,15 @@ pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<Change>, Problems>
 
 struct Changes<'a> {
     package: &'a str,
-    all: Vec<Change>,
+    all: Vec<CatalogChange>,
 }
 
 impl Changes<'_> {
-    fn packages(&mut self, old: &Package<'_>, new: &Package<'_>) {
+    fn packages(&mut self, old: &PackageModel<'_>, new: &PackageModel<'_>) {
         let default = [old, new].map(|it| Some(&*it.default_channel));
-        self.value(Kind::DefaultChannel, None, default);
+        self.value(ChangeKind::DefaultChannel, None, default);
         let deprecation = [old, new].map(|it| it.deprecation.as_deref());
-        self.value(Kind::Deprecation, None, deprecation);
+        self.value(ChangeKind::Deprecation, None, deprecation);
         let [one, other] = [old, new].map(|it| (&it.icon, &it.description, values(&it.properties)));
         self.content(None, one == other);
         let [was, is] = [old, new].map(|it| it.channels.iter().map(|it| (it.name, it)).collect());
@@ -108,21 +108,25 @@ impl Changes<'_> {
         self.named(was, is, Subject::Bundle, Self::bundles);
     }
 
-    fn channels(&mut self, on: &Subject, old: &Channel<'_>, new: &Channel<'_>) {
+    fn channels(&mut self, on: &Subject, old: &ChannelModel<'_>, new: &ChannelModel<'_>) {
         let heads = [old, new].map(|it| &*it.head().name);
-        self.value(Kind::Head, Some(on), heads.map(Some));
+        self.value(ChangeKind::Head, Some(on), heads.map(Some));
         if heads[0] == heads[1] && old.entries != new.entries {
-            self.add(Kind::Upgrades, Some(on), [None; 2]);
+            self.add(ChangeKind::Upgrades, Some(on), [None; 2]);
         }
         let deprecation = [old, new].map(|it| it.deprecation.as_deref());
-        self.value(Kind::Deprecation, Some(on), deprecation);
+        self.value(ChangeKind::Deprecation, Some(on), deprecation);
         self.content(Some(on), values(&old.properties) == values(&new.properties));
     }
 
     fn bundles(&mut self, on: &Subject, old: &Bundle<'_>, new: &Bundle<'_>) {
-        self.value(Kind::Image, Some(on), [old, new].map(|it| Some(&*it.image)));
+        self.value(
+            ChangeKind::Image,
+            Some(on),
+            [old, new].map(|it| Some(&*it.image)),
+        );
         let deprecation = [old, new].map(|it| it.deprecation.as_deref());
-        self.value(Kind::Deprecation, Some(on), deprecation);
+        self.value(ChangeKind::Deprecation, Some(on), deprecation);
         let [one, other] = [old, new].map(|it| (values(&it.properties), &it.related_images));
         self.content(Some(on), one == other);
     }
@@ -149,28 +153,28 @@ impl Changes<'_> {
 
     fn one_sided(&mut self, on: Option<&Subject>, was_there: bool) {
         let kind = if was_there {
-            Kind::Removed
+            ChangeKind::Removed
         } else {
-            Kind::Added
+            ChangeKind::Added
         };
         self.add(kind, on, [None; 2]);
     }
 
     fn content(&mut self, on: Option<&Subject>, is_same: bool) {
         if !is_same {
-            self.add(Kind::Content, on, [None; 2]);
+            self.add(ChangeKind::Content, on, [None; 2]);
         }
     }
 
-    fn value(&mut self, kind: Kind, on: Option<&Subject>, values: [Option<&str>; 2]) {
+    fn value(&mut self, kind: ChangeKind, on: Option<&Subject>, values: [Option<&str>; 2]) {
         if values[0] != values[1] {
             self.add(kind, on, values);
         }
     }
 
-    fn add(&mut self, kind: Kind, on: Option<&Subject>, values: [Option<&str>; 2]) {
+    fn add(&mut self, kind: ChangeKind, on: Option<&Subject>, values: [Option<&str>; 2]) {
         let [from, to] = values.map(|value| value.map(str::to_owned));
-        self.all.push(Change {
+        self.all.push(CatalogChange {
             kind,
             package: self.package.to_owned(),
             subject: on.cloned(),
@@ -196,11 +200,11 @@ fn schemas(documents: &[Document]) -> BTreeMap<&str, Vec<&str>> {
 }
 
 /// In one line, for people.
-impl fmt::Display for Change {
+impl fmt::Display for CatalogChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            Kind::Added => "+",
-            Kind::Removed => "-",
+            ChangeKind::Added => "+",
+            ChangeKind::Removed => "-",
             _ => "~",
         })?;
         if !self.package.is_empty() {
@@ -213,13 +217,13 @@ impl fmt::Display for Change {
             None => {}
         }
         f.write_str(match self.kind {
-            Kind::Added | Kind::Removed => return Ok(()),
-            Kind::DefaultChannel => ": default channel",
-            Kind::Head => ": head",
-            Kind::Deprecation => ": deprecation",
-            Kind::Image => ": image",
-            Kind::Upgrades => return f.write_str(": other upgrades"),
-            Kind::Content => return f.write_str(": other content"),
+            ChangeKind::Added | ChangeKind::Removed => return Ok(()),
+            ChangeKind::DefaultChannel => ": default channel",
+            ChangeKind::Head => ": head",
+            ChangeKind::Deprecation => ": deprecation",
+            ChangeKind::Image => ": image",
+            ChangeKind::Upgrades => return f.write_str(": other upgrades"),
+            ChangeKind::Content => return f.write_str(": other content"),
         })?;
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
         write!(f, " {} -> {}", shown(&self.from), shown(&self.to))

@@ -19,12 +19,12 @@ pub struct Document {
     /// The whole document in one line and in the normal form: keys sorted, the last of equal keys, numbers as
     /// ECMAScript prints them.
     pub json: String,
-    pub origin: Origin,
+    pub origin: DocumentOrigin,
 }
 
 /// Where a document begins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Origin {
+pub struct DocumentOrigin {
     /// Inside the catalog.
     pub file: Arc<Path>,
     /// From 1.
@@ -42,7 +42,7 @@ impl Document {
     }
 }
 
-impl Origin {
+impl DocumentOrigin {
     /// A line of a file inside the catalog.
     pub fn new(file: impl Into<PathBuf>, line: u64) -> Self {
         let file = Arc::from(file.into());
@@ -50,7 +50,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for DocumentOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }

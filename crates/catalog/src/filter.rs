@@ -9,4 +9,4 @@ mod tests;
 
 pub use package::{Channels, Chosen, Filtered, choose, cut, filter};
 pub use pin::pin;
-pub use selection::{ChannelSelection, PackageSelection, Selection, Unsatisfied};
+pub use selection::{CatalogSelection, ChannelSelection, PackageSelection, Unsatisfied};

@@ -1,13 +1,13 @@
 //! The upgrade graph of a channel.
 
 mod chain;
-mod keep;
+mod prune;
 mod render;
 #[cfg(test)]
 mod tests;
 mod upgrades;
 
 pub use chain::{ChainEnd, Flaw, chain, chain_to, head};
-pub use keep::{Bounds, Kept, keep, keep_from, keep_named};
+pub use prune::{KeptEntries, VersionBounds, keep, keep_from, keep_named};
 pub use render::{dot, mermaid};
-pub use upgrades::{Edge, Graph, Way};
+pub use upgrades::{Edge, EdgeKind, UpgradeGraph};

@@ -22,13 +22,13 @@ struct Pattern {
     /// The folder of its file.
     folder: Vec<Vec<u8>>,
     /// What stands between `/`.
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
     takes_back: bool,
     folders_only: bool,
 }
 
 #[derive(Debug)]
-struct Part {
+struct PatternPart {
     text: Vec<u8>,
     glob: Glob,
 }
@@ -58,7 +58,7 @@ impl Pattern {
         let parts = of_folders.unwrap_or(line).split(|&byte| byte == b'/');
         Some(Self {
             folder: folder.iter().map(|part| part.to_vec()).collect(),
-            parts: parts.map(Part::parse).collect::<Option<_>>()?,
+            parts: parts.map(PatternPart::parse).collect::<Option<_>>()?,
             takes_back: taken_back.is_some(),
             folders_only: of_folders.is_some(),
         })
@@ -116,7 +116,7 @@ impl Pattern {
     }
 }
 
-impl Part {
+impl PatternPart {
     fn parse(text: &[u8]) -> Option<Self> {
         let glob = Glob::parse(text)?;
         let text = text.to_vec();

@@ -10,7 +10,7 @@ mod writer;
 use std::fmt;
 
 pub(crate) use self::text::{html_escaped, unescaped};
-pub(crate) use self::writer::{Style, Writer};
+pub(crate) use self::writer::{JsonWriter, Style};
 
 /// How deep objects and lists may lie in each other. Source: Go's `encoding/json`, which the peer reads with.
 pub const MAX_DEPTH: usize = 10_000;
@@ -34,7 +34,7 @@ pub struct Malformed {
 /// assert_eq!(normal.as_deref(), Ok(r#"{"a":"<","b":1.5}"#));
 /// ```
 pub fn normalised(json: &str) -> Result<String, Malformed> {
-    let mut writer = Writer::default();
+    let mut writer = JsonWriter::default();
     writer.json(json)?;
     Ok(writer.into_text())
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::Origin;
+use crate::DocumentOrigin;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct CatalogProblem {
     /// Where; nothing where no single document is to blame.
-    pub origin: Option<Origin>,
+    pub origin: Option<DocumentOrigin>,
     /// Whose; empty where that is not known.
     pub package: String,
     pub rule: Rule,
@@ -18,7 +18,7 @@ pub struct Problem {
 
 /// All that is wrong: what cannot be read in the order of the files, then package by package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct CatalogProblems(pub Vec<CatalogProblem>);
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
@@ -147,7 +147,7 @@ impl fmt::Display for Rule {
 }
 
 /// `file:line: package: text [rule]`.
-impl fmt::Display for Problem {
+impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(origin) = &self.origin {
             write!(f, "{origin}: ")?;
@@ -159,7 +159,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for CatalogProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
             let newline = if index == 0 { "" } else { "\n" };
@@ -169,10 +169,10 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for CatalogProblems {}
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<CatalogProblem> for CatalogProblems {
+    fn from(problem: CatalogProblem) -> Self {
         Self(vec![problem])
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::version::{Version, VersionError};
+use crate::version::{BundleVersion, VersionError};
 
 /// Which versions are meant: `>=1.0.0 <2.0.0 || 3.x`.
 ///
@@ -17,12 +17,12 @@ pub struct Range {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Comparison {
-    operator: Operator,
-    version: Version,
+    operator: ComparisonOperator,
+    version: BundleVersion,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+enum ComparisonOperator {
     Equal,
     NotEqual,
     Greater,
@@ -33,7 +33,7 @@ enum Operator {
 
 impl Range {
     /// Whether that version is meant.
-    pub fn contains(&self, version: &Version) -> bool {
+    pub fn contains(&self, version: &BundleVersion) -> bool {
         self.alternatives
             .iter()
             .any(|all| all.iter().all(|comparison| comparison.holds(version)))
@@ -215,12 +215,12 @@ impl FromStr for Comparison {
     fn from_str(term: &str) -> Result<Self, VersionError> {
         let (operator, version) = halves(term)?;
         let operator = match operator {
-            "" | "=" | "==" => Operator::Equal,
-            "!" | "!=" => Operator::NotEqual,
-            ">" => Operator::Greater,
-            ">=" => Operator::GreaterOrEqual,
-            "<" => Operator::Less,
-            "<=" => Operator::LessOrEqual,
+            "" | "=" | "==" => ComparisonOperator::Equal,
+            "!" | "!=" => ComparisonOperator::NotEqual,
+            ">" => ComparisonOperator::Greater,
+            ">=" => ComparisonOperator::GreaterOrEqual,
+            "<" => ComparisonOperator::Less,
+            "<=" => ComparisonOperator::LessOrEqual,
             _ => {
                 let reason = format!("unknown operator {operator:?} in {term:?}");
                 return Err(VersionError(reason));
@@ -236,19 +236,19 @@ impl FromStr for Comparison {
 }
 
 impl Comparison {
-    fn holds(&self, version: &Version) -> bool {
+    fn holds(&self, version: &BundleVersion) -> bool {
         match self.operator {
-            Operator::Equal => *version == self.version,
-            Operator::NotEqual => *version != self.version,
-            Operator::Greater => *version > self.version,
-            Operator::GreaterOrEqual => *version >= self.version,
-            Operator::Less => *version < self.version,
-            Operator::LessOrEqual => *version <= self.version,
+            ComparisonOperator::Equal => *version == self.version,
+            ComparisonOperator::NotEqual => *version != self.version,
+            ComparisonOperator::Greater => *version > self.version,
+            ComparisonOperator::GreaterOrEqual => *version >= self.version,
+            ComparisonOperator::Less => *version < self.version,
+            ComparisonOperator::LessOrEqual => *version <= self.version,
         }
     }
 }
 
-impl fmt::Display for Operator {
+impl fmt::Display for ComparisonOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Equal => "=",
@@ -358,7 +358,7 @@ mod tests {
             let printed = range.to_string();
             prop_assert!(!printed.contains('x'));
             prop_assert_eq!(&printed.parse::<Range>().unwrap(), &range);
-            let version: Version = format!("{}.{}.{}", v.0, v.1, v.2).parse().unwrap();
+            let version: BundleVersion = format!("{}.{}.{}", v.0, v.1, v.2).parse().unwrap();
             let any = text.split(" || ").any(|all| {
                 all.split(' ').all(|term| contains(term, &version.to_string()))
             });

@@ -19,8 +19,8 @@ use std::thread;
 
 pub use self::cut::MAX_DOCUMENT_BYTES;
 pub use self::yaml::{located, to_json as yaml_to_json};
-use crate::normal::Writer;
-use crate::{Document, Origin, Problem, Problems, Rule, walk};
+use crate::normal::JsonWriter;
+use crate::{CatalogProblem, CatalogProblems, Document, DocumentOrigin, Rule, walk};
 
 /// How much of the normal form is handed over at once: enough for threads not to wait for each other all the time.
 const BATCH_BYTES: usize = 256 << 10;
@@ -43,13 +43,13 @@ pub fn read<E>(
     folder: &Path,
     workers: NonZeroUsize,
     each: impl FnMut(Document) -> Result<(), E>,
-) -> Result<Problems, E> {
+) -> Result<CatalogProblems, E> {
     let walk = walk(folder);
     let sources = walk.files.into_iter().map(|name| {
         let full = folder.join(&name);
-        Source {
+        FileSource {
             name,
-            content: Content::File(full),
+            content: FileContent::File(full),
         }
     });
     let problems = read_sources(sources, workers, each)?;
@@ -64,10 +64,10 @@ pub fn read_files<E>(
     files: impl Iterator<Item = (PathBuf, Vec<u8>)> + Send,
     workers: NonZeroUsize,
     each: impl FnMut(Document) -> Result<(), E>,
-) -> Result<Problems, E> {
-    let sources = files.map(|(name, content)| Source {
+) -> Result<CatalogProblems, E> {
+    let sources = files.map(|(name, content)| FileSource {
         name,
-        content: Content::Memory(content),
+        content: FileContent::Memory(content),
     });
     read_sources(sources, workers, each)
 }
@@ -78,21 +78,21 @@ pub fn cores() -> NonZeroUsize {
 }
 
 /// A file that is still to be read.
-struct Source {
+struct FileSource {
     name: PathBuf,
-    content: Content,
+    content: FileContent,
 }
 
-enum Content {
+enum FileContent {
     File(PathBuf),
     Memory(Vec<u8>),
 }
 
-impl Source {
+impl FileSource {
     fn open(self) -> io::Result<Box<dyn Read>> {
         Ok(match self.content {
-            Content::File(path) => Box::new(File::open(path)?),
-            Content::Memory(content) => Box::new(Cursor::new(content)),
+            FileContent::File(path) => Box::new(File::open(path)?),
+            FileContent::Memory(content) => Box::new(Cursor::new(content)),
         })
     }
 }
@@ -101,21 +101,21 @@ impl Source {
 #[derive(Debug, Default)]
 struct Batch {
     documents: Vec<Document>,
-    problems: Vec<Problem>,
+    problems: Vec<CatalogProblem>,
     bytes: usize,
 }
 
 /// Where the thread that reads a file puts what it finds.
-struct Sink {
+struct BatchSink {
     batch: Batch,
     handed: SyncSender<Batch>,
 }
 
 /// Nobody wants the documents any more.
-struct Gone;
+struct ReceiverGone;
 
-impl Sink {
-    fn document(&mut self, document: Document) -> Result<(), Gone> {
+impl BatchSink {
+    fn document(&mut self, document: Document) -> Result<(), ReceiverGone> {
         self.batch.bytes += size_of::<Document>() + document.json.len();
         self.batch.documents.push(document);
         if self.batch.bytes < BATCH_BYTES {
@@ -124,8 +124,8 @@ impl Sink {
         self.hand_over()
     }
 
-    fn problem(&mut self, problem: Problem) -> Result<(), Gone> {
-        self.batch.bytes += size_of::<Problem>() + problem.text.len();
+    fn problem(&mut self, problem: CatalogProblem) -> Result<(), ReceiverGone> {
+        self.batch.bytes += size_of::<CatalogProblem>() + problem.text.len();
         self.batch.problems.push(problem);
         if self.batch.bytes < BATCH_BYTES {
             return Ok(());
@@ -133,17 +133,17 @@ impl Sink {
         self.hand_over()
     }
 
-    fn hand_over(&mut self) -> Result<(), Gone> {
+    fn hand_over(&mut self) -> Result<(), ReceiverGone> {
         let batch = std::mem::take(&mut self.batch);
-        self.handed.send(batch).map_err(|_| Gone)
+        self.handed.send(batch).map_err(|_| ReceiverGone)
     }
 }
 
 fn read_sources<E>(
-    sources: impl Iterator<Item = Source> + Send,
+    sources: impl Iterator<Item = FileSource> + Send,
     workers: NonZeroUsize,
     mut each: impl FnMut(Document) -> Result<(), E>,
-) -> Result<Problems, E> {
+) -> Result<CatalogProblems, E> {
     let (begun, files) = mpsc::sync_channel(AHEAD * workers.get());
     let sources = Mutex::new(sources);
     thread::scope(|scope| {
@@ -153,7 +153,7 @@ fn read_sources<E>(
         }
         // The last thread that finds no file any more ends the loop.
         drop(begun);
-        let mut problems = Collected::default();
+        let mut problems = ProblemCollector::default();
         for batch in files.into_iter().flatten() {
             batch.documents.into_iter().try_for_each(&mut each)?;
             problems.extend(batch.problems);
@@ -164,8 +164,8 @@ fn read_sources<E>(
 
 /// Reads one file after the other. They are announced in order, and each can hand over something only once those before
 /// it are done; until then it waits.
-fn work(sources: &Mutex<impl Iterator<Item = Source>>, begun: &SyncSender<Receiver<Batch>>) {
-    let mut writer = Writer::default();
+fn work(sources: &Mutex<impl Iterator<Item = FileSource>>, begun: &SyncSender<Receiver<Batch>>) {
+    let mut writer = JsonWriter::default();
     loop {
         let mut next = sources.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(source) = next.next() else {
@@ -176,7 +176,7 @@ fn work(sources: &Mutex<impl Iterator<Item = Source>>, begun: &SyncSender<Receiv
             return;
         }
         drop(next);
-        let mut sink = Sink {
+        let mut sink = BatchSink {
             batch: Batch::default(),
             handed,
         };
@@ -192,14 +192,14 @@ fn work(sources: &Mutex<impl Iterator<Item = Source>>, begun: &SyncSender<Receiv
 
 /// What is wrong, up to a limit.
 #[derive(Default)]
-struct Collected {
-    problems: Vec<Problem>,
+struct ProblemCollector {
+    problems: Vec<CatalogProblem>,
     bytes: usize,
     left_out: usize,
 }
 
-impl Collected {
-    fn extend(&mut self, more: Vec<Problem>) {
+impl ProblemCollector {
+    fn extend(&mut self, more: Vec<CatalogProblem>) {
         for problem in more {
             if self.problems.len() < MAX_PROBLEMS && self.bytes < MAX_PROBLEM_BYTES {
                 self.bytes += problem.text.len() + problem.package.len();
@@ -210,17 +210,17 @@ impl Collected {
         }
     }
 
-    fn finish(mut self) -> Problems {
+    fn finish(mut self) -> CatalogProblems {
         let origin = self.problems.last().and_then(|last| last.origin.clone());
         if self.left_out > 0 {
-            self.problems.push(Problem {
+            self.problems.push(CatalogProblem {
                 origin,
                 package: String::new(),
                 rule: Rule::Readable,
                 text: format!("{} more problems follow", self.left_out),
             });
         }
-        Problems(self.problems)
+        CatalogProblems(self.problems)
     }
 }
 
@@ -233,12 +233,12 @@ fn shown(text: &str) -> String {
 }
 
 /// Both in the order of the files: paths compare name by name, as they are walked over.
-fn in_order(mut one: Problems, other: Problems) -> Problems {
-    let file = |problem: &Problem| {
+fn in_order(mut one: CatalogProblems, other: CatalogProblems) -> CatalogProblems {
+    let file = |problem: &CatalogProblem| {
         problem
             .origin
             .as_ref()
-            .map(|origin: &Origin| origin.file.clone())
+            .map(|origin: &DocumentOrigin| origin.file.clone())
     };
     one.0.extend(other.0);
     one.0.sort_by_key(file);

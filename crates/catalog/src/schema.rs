@@ -9,7 +9,7 @@ pub(crate) use documents::{
     BundleDocument, ChannelDocument, DeprecationEntry, DeprecationsDocument, PackageDocument,
     Reference,
 };
-pub use documents::{Entry, Icon, RelatedImage};
+pub use documents::{ChannelEntry, Icon, RelatedImage};
 pub(crate) use property::{
     BundleObject, ChannelProperty, PackageProperty, RequiredPackage, kind, text,
 };

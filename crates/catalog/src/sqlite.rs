@@ -11,7 +11,7 @@ use std::path::Path;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Document, Origin};
+use crate::{Document, DocumentOrigin};
 
 pub use error::ImportError;
 
@@ -46,14 +46,14 @@ pub fn import<E>(
 ) -> Result<Import, ImportError<E>> {
     let connection = open(database)?;
     let layout = layout(&connection)?;
-    let origin = Origin::new(database.file_name().unwrap_or_default(), 1);
+    let origin = DocumentOrigin::new(database.file_name().unwrap_or_default(), 1);
     let names: Vec<String> = connection
         .prepare("select name from package order by name")?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     let mut left_out = Vec::new();
     for name in &names {
-        let reader = package::Reader {
+        let reader = package::PackageReader {
             connection: &connection,
             layout,
             package: name,
@@ -73,9 +73,9 @@ pub fn import<E>(
 
 /// Which tables there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout(i64);
+struct SchemaVersion(i64);
 
-impl Layout {
+impl SchemaVersion {
     /// APIs belong to bundles; before, to entries of channels.
     fn has_apis_of_bundles(self) -> bool {
         self.0 >= 6
@@ -99,13 +99,13 @@ fn open(database: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn layout<E>(connection: &Connection) -> Result<Layout, ImportError<E>> {
+fn layout<E>(connection: &Connection) -> Result<SchemaVersion, ImportError<E>> {
     let version: Option<i64> =
         connection.query_row("select max(version) from schema_migrations", [], |row| {
             row.get(0)
         })?;
     match version {
-        Some(version) if (OLDEST..=NEWEST).contains(&version) => Ok(Layout(version)),
+        Some(version) if (OLDEST..=NEWEST).contains(&version) => Ok(SchemaVersion(version)),
         version => Err(ImportError::Layout(version)),
     }
 }

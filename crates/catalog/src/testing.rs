@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::normal::normalised;
-use crate::{Document, Origin};
+use crate::{Document, DocumentOrigin};
 
 /// Documents of one file, one a line.
 pub(crate) fn documents(jsons: impl IntoIterator<Item = impl ToString>) -> Vec<Document> {
@@ -19,7 +19,7 @@ pub(crate) fn documents(jsons: impl IntoIterator<Item = impl ToString>) -> Vec<D
                 package: text("package"),
                 name: text("name"),
                 json,
-                origin: Origin::new("catalog.json", line),
+                origin: DocumentOrigin::new("catalog.json", line),
             }
         })
         .collect()

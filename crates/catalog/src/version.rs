@@ -13,20 +13,20 @@ const MAX_RELEASE: usize = 20;
 ///
 /// Source: semver.org 2.0.0; github.com/blang/semver/v4.
 #[derive(Debug, Clone)]
-pub struct Version(semver::Version);
+pub struct BundleVersion(semver::Version);
 
 /// What makes a text no version, or no range of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionError(pub(crate) String);
 
-impl Version {
+impl BundleVersion {
     /// Whether something after `+` says how it was built.
     pub fn has_build(&self) -> bool {
         !self.0.build.is_empty()
     }
 }
 
-impl FromStr for Version {
+impl FromStr for BundleVersion {
     type Err = VersionError;
 
     fn from_str(text: &str) -> Result<Self, VersionError> {
@@ -48,27 +48,27 @@ fn check_identifiers(pre: &str) -> Result<(), VersionError> {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for BundleVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl PartialEq for Version {
+impl PartialEq for BundleVersion {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Version {}
+impl Eq for BundleVersion {}
 
-impl PartialOrd for Version {
+impl PartialOrd for BundleVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Version {
+impl Ord for BundleVersion {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.cmp_precedence(&other.0)
     }
@@ -76,16 +76,16 @@ impl Ord for Version {
 
 /// Which release of one version: identifiers with dots between, as after the `-` of a version. None is before all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release(Option<semver::Prerelease>);
+pub struct BundleRelease(Option<semver::Prerelease>);
 
-impl Release {
+impl BundleRelease {
     /// Whether it is that of a version without releases.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-impl FromStr for Release {
+impl FromStr for BundleRelease {
     type Err = VersionError;
 
     fn from_str(text: &str) -> Result<Self, VersionError> {
@@ -102,7 +102,7 @@ impl FromStr for Release {
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for BundleRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |release| release.fmt(f))
     }
@@ -120,7 +120,7 @@ impl std::error::Error for VersionError {}
 mod tests {
     use super::*;
 
-    fn version(text: &str) -> Version {
+    fn version(text: &str) -> BundleVersion {
         text.parse().unwrap()
     }
 
@@ -161,14 +161,18 @@ mod tests {
             "18446744073709551616.0.0",
             "1.0.0-18446744073709551616",
         ] {
-            assert!(wrong.parse::<Version>().is_err(), "{wrong:?}");
+            assert!(wrong.parse::<BundleVersion>().is_err(), "{wrong:?}");
         }
-        assert!("1.0.0-18446744073709551615".parse::<Version>().is_ok());
+        assert!(
+            "1.0.0-18446744073709551615"
+                .parse::<BundleVersion>()
+                .is_ok()
+        );
     }
 
     #[test]
     fn releases() {
-        let release = |text: &str| text.parse::<Release>();
+        let release = |text: &str| text.parse::<BundleRelease>();
         assert!(release("").unwrap() < release("1").unwrap());
         assert!(release("2").unwrap() < release("10.a").unwrap());
         for wrong in ["01", "a..b", "a+b", "123456789012345678901"] {

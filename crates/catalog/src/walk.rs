@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::ignore::{FILE_NAME, Ignore};
-use crate::{Origin, Problem, Problems, Rule};
+use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
 /// How many files a catalog may have: so many names take some 100 MB. The largest public catalogs have a few thousand.
 const MAX_FILES: usize = 1_000_000;
@@ -16,22 +16,22 @@ const MAX_PATTERNS: u64 = 1 << 20;
 
 /// What a walk has found.
 #[derive(Debug, Default)]
-pub struct Walk {
+pub struct FolderWalk {
     /// Paths inside the folder, in the order in which they are read.
     pub files: Vec<PathBuf>,
     /// What cannot be a file with documents.
-    pub problems: Problems,
+    pub problems: CatalogProblems,
 }
 
 /// Finds the files of the catalog in `folder`: those at every depth, also hidden ones, but for what `.indexignore` leaves
 /// out. The names of each folder come in the order of their bytes; a folder comes where its name does.
 ///
 /// Links are followed to files, never to folders.
-pub fn walk(folder: &Path) -> Walk {
+pub fn walk(folder: &Path) -> FolderWalk {
     let mut walker = Walker {
         root: folder,
         ignore: Ignore::default(),
-        walk: Walk::default(),
+        walk: FolderWalk::default(),
     };
     walker.run();
     let Walker {
@@ -48,7 +48,7 @@ pub fn walk(folder: &Path) -> Walk {
 struct Walker<'a> {
     root: &'a Path,
     ignore: Ignore,
-    walk: Walk,
+    walk: FolderWalk,
 }
 
 impl Walker<'_> {
@@ -101,8 +101,8 @@ impl Walker<'_> {
     }
 
     fn problem(&mut self, path: &Path, text: String) {
-        self.walk.problems.0.push(Problem {
-            origin: Some(Origin::new(path, 1)),
+        self.walk.problems.0.push(CatalogProblem {
+            origin: Some(DocumentOrigin::new(path, 1)),
             package: String::new(),
             rule: Rule::Readable,
             text,

@@ -11,16 +11,16 @@ use std::io::{self, Write};
 use crate::Document;
 use crate::schema::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
 
-pub use folder::Writer;
+pub use folder::CatalogWriter;
 
 /// How files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum CatalogFormat {
     Json,
     Yaml,
 }
 
-impl Format {
+impl CatalogFormat {
     /// What the names of its files end with.
     pub fn extension(self) -> &'static str {
         match self {
@@ -33,10 +33,10 @@ impl Format {
 /// Writes one document for people to read, so that it can follow and be followed by others.
 ///
 /// Errors: those of `out`.
-pub fn document(json: &str, format: Format, out: &mut impl Write) -> io::Result<()> {
+pub fn document(json: &str, format: CatalogFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
-        Format::Json => json::write(json, out),
-        Format::Yaml => yaml::write(json, out),
+        CatalogFormat::Json => json::write(json, out),
+        CatalogFormat::Yaml => yaml::write(json, out),
     }
 }
 

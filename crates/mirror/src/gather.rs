@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{Cache, Judged};
+use catalog::cache::{BuildReport, CatalogCache};
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, PastMirror};
@@ -248,8 +248,8 @@ impl Gathered {
 
 /// What is taken of a catalog, the images of it, and what in it is no reference to an image.
 fn chosen(
-    cache: &Arc<Cache>,
-    judged: &Judged,
+    cache: &Arc<CatalogCache>,
+    judged: &BuildReport,
     operator: &Operator,
     start: &[image_set::Package],
     of: &Of,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalog::content::Package;
+use catalog::content::PackageModel;
 use model::Error;
 use model::image_set::{Mirror, Operator};
 use model::mirror_metadata::{ImageType, Metadata};
@@ -135,7 +135,7 @@ fn is_carried(image: &str, carried: &BTreeSet<String>) -> bool {
 fn of_catalog(catalog: &Catalog, carried: &BTreeSet<String>) -> Result<CatalogUpdates, Error> {
     let mut bundles = Vec::new();
     for (name, part) in &catalog.choice {
-        let mut add = |package: &Package<'_>| {
+        let mut add = |package: &PackageModel<'_>| {
             for (channel, chosen) in &part.channels {
                 let channel = package.channel(channel);
                 let entries = channel.iter().flat_map(|it| &it.entries);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ::catalog::filter::{Filtered, filter};
-use ::catalog::write::Writer;
+use ::catalog::write::CatalogWriter;
 use clap::Args;
 use service::Error;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
     .map_err(|reason| Error::new(doing(), reason))?;
     let cache = arguments.access.open()?.cache(catalog)?;
     let mut writer =
-        Writer::create(to, arguments.output.into()).map_err(|e| Error::new(doing(), e))?;
+        CatalogWriter::create(to, arguments.output.into()).map_err(|e| Error::new(doing(), e))?;
     let mut missing: BTreeSet<&str> = selection
         .packages
         .iter()

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 
-use ::catalog::write::{self, Format};
+use ::catalog::write::{self, CatalogFormat};
 use ::catalog::{Document, cores, read};
 use clap::Args;
 use service::Error;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RenderArgs) -> Result<(), Error> {
         let content = opener.content(catalog)?;
         let print = |document: Document| match arguments.output {
             DocumentFormat::Json => writeln!(out, "{}", document.json),
-            DocumentFormat::Yaml => write::document(&document.json, Format::Yaml, &mut out),
+            DocumentFormat::Yaml => write::document(&document.json, CatalogFormat::Yaml, &mut out),
         };
         let problems = match read(content.folder(), cores(), print) {
             Ok(problems) => problems,

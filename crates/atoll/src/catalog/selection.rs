@@ -1,15 +1,15 @@
 //! Selection of packages, channels and versions on the command line.
 
-use ::catalog::filter::{ChannelSelection, PackageSelection, Selection};
-use ::catalog::graph::Bounds;
-use ::catalog::version::Version;
+use ::catalog::filter::{CatalogSelection, ChannelSelection, PackageSelection};
+use ::catalog::graph::VersionBounds;
+use ::catalog::version::BundleVersion;
 
 /// `PACKAGE`, `PACKAGE:CHANNEL`, either with versions behind `@`: `@1.2.0`, `@1.2.0..1.4.9`, `@1.2.0..`, `@..1.4.9`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeepArg {
     package: String,
     channel: Option<String>,
-    bounds: Bounds,
+    bounds: VersionBounds,
 }
 
 /// `PACKAGE=CHANNEL`.
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<KeepArg, String> {
     }
     let bounds = match versions {
         Some(versions) => bounds(versions)?,
-        None => Bounds::default(),
+        None => VersionBounds::default(),
     };
     Ok(KeepArg {
         package: package.to_owned(),
@@ -45,12 +45,12 @@ pub(super) fn parse(text: &str) -> Result<KeepArg, String> {
     })
 }
 
-fn bounds(text: &str) -> Result<Bounds, String> {
-    let version = |text: &str| -> Result<Option<Version>, String> {
+fn bounds(text: &str) -> Result<VersionBounds, String> {
+    let version = |text: &str| -> Result<Option<BundleVersion>, String> {
         if text.is_empty() {
             return Ok(None);
         }
-        let version = text.parse::<Version>();
+        let version = text.parse::<BundleVersion>();
         version
             .map(Some)
             .map_err(|e| format!("version {text:?}: {e}"))
@@ -63,7 +63,7 @@ fn bounds(text: &str) -> Result<Bounds, String> {
     if min.is_some() && max.is_some() && min > max {
         return Err("the minimum version is higher than the maximum".to_owned());
     }
-    Ok(Bounds { min, max })
+    Ok(VersionBounds { min, max })
 }
 
 /// Parses a [`DefaultChannelArg`].
@@ -88,7 +88,7 @@ pub(super) fn selection(
     keep: &[KeepArg],
     defaults: &[DefaultChannelArg],
     full: bool,
-) -> Result<Selection, String> {
+) -> Result<CatalogSelection, String> {
     let mut packages: Vec<PackageSelection> = Vec::new();
     for arg in keep {
         let known = packages.iter_mut().find(|it| it.name == arg.package);
@@ -118,14 +118,14 @@ pub(super) fn selection(
             .ok_or_else(|| format!("{} has a default channel, but is not kept", default.package))?;
         package.default_channel = Some(default.channel.clone());
     }
-    Ok(Selection { packages, full })
+    Ok(CatalogSelection { packages, full })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn version(text: &str) -> Version {
+    fn version(text: &str) -> BundleVersion {
         text.parse().unwrap()
     }
 

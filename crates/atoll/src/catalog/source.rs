@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::catalog::cache::{BuildError, Cache, prepare};
-use ::catalog::write::{Format, Writer};
-use ::catalog::{Document, Problems, cores, sqlite};
-use catalog_server::{Content, Source, Staging};
+use ::catalog::cache::{BuildError, CatalogCache, prepare};
+use ::catalog::write::{CatalogFormat, CatalogWriter};
+use ::catalog::{CatalogProblems, Document, cores, sqlite};
+use catalog_server::{CatalogFiles, CatalogSource, Staging};
 use clap::Args;
 use oci::{Reference, Tag};
 use oci_client::{Client, ClientOptions, registry_logins};
@@ -41,7 +41,7 @@ pub(crate) struct Opener {
 /// Error of opening a catalog.
 pub(super) enum OpenError {
     /// The catalog is invalid.
-    Problems(Problems),
+    Problems(CatalogProblems),
     Other(Error),
 }
 
@@ -94,9 +94,9 @@ impl Opener {
     /// Source named by `text`: an existing folder, or any source of the catalog server.
     ///
     /// Errors: neither.
-    pub(super) fn source(text: &str) -> Result<Source, Error> {
+    pub(super) fn source(text: &str) -> Result<CatalogSource, Error> {
         if Path::new(text).is_dir() {
-            return Ok(Source::Folder(text.into()));
+            return Ok(CatalogSource::Folder(text.into()));
         }
         text.parse()
             .map_err(|reason: String| Error::new(format!("opening {text}"), reason))
@@ -105,7 +105,7 @@ impl Opener {
     /// Files of the catalog.
     ///
     /// Errors: a missing or unreadable catalog.
-    pub(super) fn content(&self, text: &str) -> Result<Content, Error> {
+    pub(super) fn content(&self, text: &str) -> Result<CatalogFiles, Error> {
         if Path::new(text).is_file() {
             return self.import(text);
         }
@@ -131,11 +131,11 @@ impl Opener {
     }
 
     /// Imports a SQLite database as file-based catalog.
-    fn import(&self, text: &str) -> Result<Content, Error> {
+    fn import(&self, text: &str) -> Result<CatalogFiles, Error> {
         let doing = || format!("importing {text}");
         let folder = self.scratch.path().join(content_name(text));
-        let mut writer =
-            Writer::create(&folder, Format::Json).map_err(|e| Error::new(doing(), e))?;
+        let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json)
+            .map_err(|e| Error::new(doing(), e))?;
         let each = |name: &str, documents: Vec<Document>| writer.package(name, &documents);
         let import = sqlite::import(Path::new(text), each)
             .map_err(|e| Error::new(doing(), e.to_string()))?;
@@ -145,13 +145,13 @@ impl Opener {
             let left_out = import.left_out.join(", ");
             terminal::notice(&format!("{text}: deprecated bundles left out: {left_out}"));
         }
-        Ok(Content::of_folder(folder))
+        Ok(CatalogFiles::of_folder(folder))
     }
 
     /// The validated catalog.
     ///
     /// Errors: as [`Self::content`]; all problems of the catalog.
-    pub(super) fn checked(&self, text: &str) -> Result<Arc<Cache>, OpenError> {
+    pub(super) fn checked(&self, text: &str) -> Result<Arc<CatalogCache>, OpenError> {
         let content = self.content(text).map_err(OpenError::Other)?;
         let path = self
             .scratch
@@ -171,7 +171,7 @@ impl Opener {
     /// As [`Self::checked`], for commands that need a valid catalog.
     ///
     /// Errors: as [`Self::checked`], as text.
-    pub(crate) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
+    pub(crate) fn cache(&self, text: &str) -> Result<Arc<CatalogCache>, Error> {
         self.checked(text).map_err(|failure| match failure {
             OpenError::Problems(problems) => {
                 let reason = format!("invalid catalog\n{problems}");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::catalog::Document;
-use ::catalog::cache::Cache;
-use ::catalog::content::Package;
+use ::catalog::cache::CatalogCache;
+use ::catalog::content::PackageModel;
 use serde::Serialize;
 use service::Error;
 
@@ -46,12 +46,12 @@ pub(super) struct EntrySummary {
 ///
 /// Errors: those of `work`; a damaged cache.
 pub(crate) fn each_package(
-    cache: &Arc<Cache>,
-    mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
+    cache: &Arc<CatalogCache>,
+    mut work: impl FnMut(&PackageModel<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for (name, lines) in cache.groups() {
         let documents = cache.read(lines).map_err(|e| invalid_package(name, e))?;
-        let package = Package::assemble(&documents).map_err(|e| invalid_package(name, e))?;
+        let package = PackageModel::assemble(&documents).map_err(|e| invalid_package(name, e))?;
         if let Some(package) = package {
             work(&package, &documents)?;
         }
@@ -63,9 +63,9 @@ pub(crate) fn each_package(
 ///
 /// Errors: as [`each_package`].
 pub(crate) fn with_package<T>(
-    cache: &Arc<Cache>,
+    cache: &Arc<CatalogCache>,
     name: &str,
-    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
+    work: impl FnOnce(&PackageModel<'_>, &[Document]) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
     let worked = cache.with_package(name, work);
     worked.map_err(|e| invalid_package(name, e))?.transpose()
@@ -76,7 +76,7 @@ fn invalid_package(package: &str, e: impl std::error::Error + Send + Sync + 'sta
 }
 
 impl PackageSummary {
-    pub(super) fn of(package: &Package<'_>) -> Self {
+    pub(super) fn of(package: &PackageModel<'_>) -> Self {
         let version = |name: &str| {
             let bundle = package.bundle(name);
             bundle.map_or_else(String::new, |bundle| bundle.version_text.to_string())

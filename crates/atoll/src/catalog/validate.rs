@@ -2,8 +2,8 @@
 
 use std::io;
 
-use ::catalog::write::{self, Format};
-use ::catalog::{Problem, Problems};
+use ::catalog::write::{self, CatalogFormat};
+use ::catalog::{CatalogProblem, CatalogProblems};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
         access,
     } = arguments;
     let problems = match access.open()?.checked(catalog) {
-        Ok(_) => Problems::default(),
+        Ok(_) => CatalogProblems::default(),
         Err(OpenError::Problems(problems)) => problems,
         Err(OpenError::Other(error)) => return Err(error),
     };
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
         VerdictFormat::Json => terminal::print(&verdict(&problems).to_string()),
         VerdictFormat::Yaml => write::document(
             &verdict(&problems).to_string(),
-            Format::Yaml,
+            CatalogFormat::Yaml,
             &mut io::stdout(),
         )
         .map_err(|e| Error::new("writing the verdict", e))?,
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
 }
 
 /// Verdict with the list of problems. Source of the other members: opm, `validate -o json`.
-fn verdict(problems: &Problems) -> Value {
+fn verdict(problems: &CatalogProblems) -> Value {
     if problems.0.is_empty() {
         return json!({ "passed": true });
     }
@@ -79,8 +79,8 @@ fn verdict(problems: &Problems) -> Value {
     json!({ "passed": false, "error": { "message": problems.to_string() }, "problems": each })
 }
 
-fn each(problem: &Problem) -> Value {
-    let Problem {
+fn each(problem: &CatalogProblem) -> Value {
+    let CatalogProblem {
         origin,
         package,
         rule,

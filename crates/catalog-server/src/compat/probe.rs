@@ -22,7 +22,7 @@ const PREFIX_BYTES: usize = 5;
 
 /// What is asked, and how.
 #[derive(Debug, PartialEq, Eq)]
-struct Flags {
+struct ProbeFlags {
     address: String,
     service: String,
     connect_timeout: Duration,
@@ -32,7 +32,7 @@ struct Flags {
     ca: Option<PathBuf>,
 }
 
-impl Default for Flags {
+impl Default for ProbeFlags {
     fn default() -> Self {
         Self {
             address: String::new(),
@@ -46,7 +46,7 @@ impl Default for Flags {
     }
 }
 
-impl Flags {
+impl ProbeFlags {
     /// Reads flags as Go's programs take them: one dash or two, values behind `=` or in the next argument.
     fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut flags = Self::default();
@@ -109,14 +109,14 @@ impl Flags {
 
 /// Why there is no good answer.
 #[derive(Debug)]
-struct Failure {
+struct ProbeError {
     code: u8,
     text: String,
 }
 
-fn failure(code: u8, text: impl Into<String>) -> Failure {
+fn failure(code: u8, text: impl Into<String>) -> ProbeError {
     let text = text.into();
-    Failure { code, text }
+    ProbeError { code, text }
 }
 
 /// Asks once; the value is the process's exit code.
@@ -124,7 +124,7 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let arguments = arguments
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned());
-    let asked = Flags::parse(arguments)
+    let asked = ProbeFlags::parse(arguments)
         .map_err(|reason| failure(EXIT_ARGUMENTS, format!("error: {reason}")))
         .and_then(|flags| {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -138,14 +138,14 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
             super::say("status: SERVING");
             ExitCode::SUCCESS
         }
-        Err(Failure { code, text }) => {
+        Err(ProbeError { code, text }) => {
             super::say(&text);
             ExitCode::from(code)
         }
     }
 }
 
-async fn ask(flags: &Flags) -> Result<(), Failure> {
+async fn ask(flags: &ProbeFlags) -> Result<(), ProbeError> {
     let client = client(flags).map_err(|text| failure(EXIT_ARGUMENTS, text))?;
     let message = HealthCheckRequest {
         service: flags.service.clone(),
@@ -186,7 +186,7 @@ async fn ask(flags: &Flags) -> Result<(), Failure> {
     }
 }
 
-fn client(flags: &Flags) -> Result<reqwest::Client, String> {
+fn client(flags: &ProbeFlags) -> Result<reqwest::Client, String> {
     let ca = flags.ca.as_ref().map(std::fs::read).transpose();
     let ca = ca.map_err(|e| format!("-tls-ca-cert: {e}"))?;
     let tls = net::trust::client_config(ca.as_deref(), flags.is_insecure);
@@ -222,8 +222,8 @@ fn framed(message: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Flags, String> {
-        Flags::parse(line.split_whitespace().map(str::to_owned))
+    fn parse(line: &str) -> Result<ProbeFlags, String> {
+        ProbeFlags::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]

@@ -18,7 +18,7 @@ const SEPARATOR: char = ',';
 /// Serves the file-based catalog in a folder.
 #[derive(Debug, Parser)]
 #[command(name = "serve", no_binary_name = true)]
-struct Flags {
+struct ServeFlags {
     /// Folder of the catalog
     source_path: PathBuf,
     /// Port of gRPC
@@ -59,7 +59,7 @@ fn flag(text: &str) -> Result<bool, String> {
     bool::parse(text)
 }
 
-impl Flags {
+impl ServeFlags {
     /// Errors: flags that contradict each other, a folder that cannot be named.
     fn overrides(&self) -> Result<Vec<(String, String)>, String> {
         if self.cache_dir.is_empty() && self.cache_enforce_integrity == Some(true) {
@@ -92,7 +92,7 @@ impl Flags {
 
 /// Does what the arguments behind `serve` say; the value is the process's exit code.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
-    let flags = match Flags::try_parse_from(arguments) {
+    let flags = match ServeFlags::try_parse_from(arguments) {
         Ok(flags) => flags,
         Err(error) => {
             error.print().ok();
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn overrides(line: &str) -> Result<Vec<(String, String)>, String> {
-        let flags = Flags::try_parse_from(line.split(' ')).map_err(|e| e.to_string())?;
+        let flags = ServeFlags::try_parse_from(line.split(' ')).map_err(|e| e.to_string())?;
         flags.overrides()
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::api::ExperimentalListPackageCustomSchemasRequest;
-use catalog::cache::{Cache, Slices};
+use catalog::cache::{CatalogCache, Slices};
 use tonic::Status;
 
 use super::quote::quote;
-use super::wire::Call;
+use super::wire::GrpcCall;
 
 /// Who asks has to say `true` here: the call may change or go without notice.
 const ACKNOWLEDGE: &str = "x-acknowledge-experimental";
@@ -15,8 +15,8 @@ const ACKNOWLEDGE: &str = "x-acknowledge-experimental";
 const PATTERN: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]*$";
 
 pub(super) fn list_package_custom_schemas(
-    cache: &Arc<Cache>,
-    call: &Call<ExperimentalListPackageCustomSchemasRequest>,
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<ExperimentalListPackageCustomSchemasRequest>,
 ) -> Result<Slices, Status> {
     // Nothing at all is said to those who have not.
     let is_acknowledged = call

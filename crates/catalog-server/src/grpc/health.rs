@@ -10,17 +10,17 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::Catalog;
+use crate::ServedCatalog;
 
 /// Answers the same for every name, known or not: probes ask for names of their own.
 #[derive(Debug)]
 pub(super) struct Health {
-    catalog: Catalog,
+    catalog: ServedCatalog,
     shutdown: CancellationToken,
 }
 
 impl Health {
-    pub(super) fn new(catalog: Catalog, shutdown: CancellationToken) -> Self {
+    pub(super) fn new(catalog: ServedCatalog, shutdown: CancellationToken) -> Self {
         Self { catalog, shutdown }
     }
 }

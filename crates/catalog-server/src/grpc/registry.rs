@@ -7,19 +7,25 @@ use catalog::api::{
     GetAllProvidersRequest, GetAllReplacementsRequest, GetBundleInChannelRequest, GetBundleRequest,
     GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
 };
-use catalog::cache::{Cache, Channel, Package, Slices};
+use catalog::cache::{CachedChannel, CachedPackage, CatalogCache, Slices};
 use tonic::Status;
 
 use super::quote::quote;
-use super::wire::Call;
+use super::wire::GrpcCall;
 
-type Answer = Result<Slices, Status>;
+type RegistryReply = Result<Slices, Status>;
 
-pub(super) fn get_package(cache: &Arc<Cache>, call: &Call<GetPackageRequest>) -> Answer {
+pub(super) fn get_package(
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetPackageRequest>,
+) -> RegistryReply {
     Ok(package(cache, &call.message.name)?.reply())
 }
 
-pub(super) fn get_bundle(cache: &Arc<Cache>, call: &Call<GetBundleRequest>) -> Answer {
+pub(super) fn get_bundle(
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetBundleRequest>,
+) -> RegistryReply {
     let GetBundleRequest {
         pkg_name,
         channel_name,
@@ -36,9 +42,9 @@ pub(super) fn get_bundle(cache: &Arc<Cache>, call: &Call<GetBundleRequest>) -> A
 }
 
 pub(super) fn get_bundle_for_channel(
-    cache: &Arc<Cache>,
-    call: &Call<GetBundleInChannelRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetBundleInChannelRequest>,
+) -> RegistryReply {
     let GetBundleInChannelRequest {
         pkg_name,
         channel_name,
@@ -50,18 +56,18 @@ pub(super) fn get_bundle_for_channel(
 }
 
 pub(super) fn get_channel_entries_that_replace(
-    cache: &Arc<Cache>,
-    call: &Call<GetAllReplacementsRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetAllReplacementsRequest>,
+) -> RegistryReply {
     let name = &call.message.csv_name;
     let text = || format!("no channel entries found that replace {name}");
     cache.replacing(name).ok_or_else(|| Status::unknown(text()))
 }
 
 pub(super) fn get_bundle_that_replaces(
-    cache: &Arc<Cache>,
-    call: &Call<GetReplacementRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetReplacementRequest>,
+) -> RegistryReply {
     let GetReplacementRequest {
         csv_name,
         pkg_name,
@@ -82,9 +88,9 @@ pub(super) fn get_bundle_that_replaces(
 }
 
 pub(super) fn get_channel_entries_that_provide(
-    cache: &Arc<Cache>,
-    call: &Call<GetAllProvidersRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetAllProvidersRequest>,
+) -> RegistryReply {
     let GetAllProvidersRequest {
         group,
         version,
@@ -96,9 +102,9 @@ pub(super) fn get_channel_entries_that_provide(
 }
 
 pub(super) fn get_latest_channel_entries_that_provide(
-    cache: &Arc<Cache>,
-    call: &Call<GetLatestProvidersRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetLatestProvidersRequest>,
+) -> RegistryReply {
     let GetLatestProvidersRequest {
         group,
         version,
@@ -110,9 +116,9 @@ pub(super) fn get_latest_channel_entries_that_provide(
 }
 
 pub(super) fn get_default_bundle_that_provides(
-    cache: &Arc<Cache>,
-    call: &Call<GetDefaultProviderRequest>,
-) -> Answer {
+    cache: &Arc<CatalogCache>,
+    call: &GrpcCall<GetDefaultProviderRequest>,
+) -> RegistryReply {
     let GetDefaultProviderRequest {
         group,
         version,
@@ -130,12 +136,16 @@ pub(super) fn get_default_bundle_that_provides(
     Ok(entry.reply())
 }
 
-fn package<'a>(cache: &'a Arc<Cache>, name: &str) -> Result<Package<'a>, Status> {
+fn package<'a>(cache: &'a Arc<CatalogCache>, name: &str) -> Result<CachedPackage<'a>, Status> {
     let text = || format!("package {} not found", quote(name));
     cache.package(name).ok_or_else(|| Status::unknown(text()))
 }
 
-fn channel<'a>(package: Package<'a>, of: &str, name: &str) -> Result<Channel<'a>, Status> {
+fn channel<'a>(
+    package: CachedPackage<'a>,
+    of: &str,
+    name: &str,
+) -> Result<CachedChannel<'a>, Status> {
     let text = || format!("package {}, channel {} not found", quote(of), quote(name));
     package.channel(name).ok_or_else(|| Status::unknown(text()))
 }

@@ -23,13 +23,13 @@ const NO_MESSAGE: HeaderValue = HeaderValue::from_static("");
 pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) -> Response<Body> {
     let mut response = if is_compressed {
         let pieces = gzip::compress(slices);
-        Response::new(Body::new(Reply {
+        Response::new(Body::new(ReplyBody {
             pieces,
             measured: Some(measured),
         }))
     } else {
         let pieces = stream::iter(slices);
-        Response::new(Body::new(Reply {
+        Response::new(Body::new(ReplyBody {
             pieces,
             measured: Some(measured),
         }))
@@ -50,13 +50,13 @@ pub(super) fn refuse(status: &Status, measured: Measured) -> Response<Body> {
 }
 
 /// Pieces, then trailers. A piece is made when the connection has room for it.
-struct Reply<S> {
+struct ReplyBody<S> {
     pieces: S,
     /// Nothing when the trailers are sent.
     measured: Option<Measured>,
 }
 
-impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for Reply<S> {
+impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for ReplyBody<S> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -90,7 +90,7 @@ impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for Reply
     }
 }
 
-impl<S> Reply<S> {
+impl<S> ReplyBody<S> {
     fn end(&mut self, code: Code) {
         if let Some(measured) = self.measured.take() {
             measured.end(code);

@@ -17,14 +17,14 @@ const ENCODING: &str = "grpc-encoding";
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Call<M> {
+pub(super) struct GrpcCall<M> {
     pub(super) message: M,
     pub(super) metadata: HeaderMap,
     /// Whether it came compressed: then the answer may be, too.
     pub(super) is_compressed: bool,
 }
 
-impl<M: Message + Default> Call<M> {
+impl<M: Message + Default> GrpcCall<M> {
     /// Reads the one message of `request`.
     ///
     /// Errors: there is none, or several; it is longer than `limit`; it is not what it should be.

@@ -12,20 +12,20 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use bytes::{Bytes, BytesMut};
-use catalog::cache::{Cache, Damaged, Span};
+use catalog::cache::{ByteRange, CatalogCache, Damaged};
 use futures_util::stream;
 use service::conditional::Validator;
 use service::range::RangeRequest;
 use tower_http::compression::CompressionLayer;
 
-use super::{App, Refusal};
+use super::{HttpApp, HttpError};
 use crate::settings::check_name;
 
 const JSON_LINES: &str = "application/jsonl";
 /// Units: bytes. What is gathered of short documents before it is sent.
 const PIECE_BYTES: usize = 64 * 1024;
 
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<HttpApp> {
     // Only what is answered here: compressed replies of gRPC are gRPC's own matter.
     Router::new()
         .route("/catalogs/{catalog}/api/v1/all", get(all))
@@ -55,17 +55,21 @@ async fn conditional(request: Request, next: Next) -> Response {
     response
 }
 
-async fn all(State(app): State<App>, Path(catalog): Path<String>, request: Request) -> Response {
+async fn all(
+    State(app): State<HttpApp>,
+    Path(catalog): Path<String>,
+    request: Request,
+) -> Response {
     let answered = found(&app, &catalog).map(|cache| whole(&cache, &request));
     answered.unwrap_or_else(|refusal| refuse(&refusal))
 }
 
 async fn metas(
-    State(app): State<App>,
+    State(app): State<HttpApp>,
     Path(catalog): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let asked = Asked::parse(query.as_deref().unwrap_or_default());
+    let asked = MetasQuery::parse(query.as_deref().unwrap_or_default());
     let answered = asked.and_then(|asked| Ok((asked, found(&app, &catalog)?)));
     match answered {
         Ok((asked, cache)) => fitting(&cache, &asked),
@@ -73,22 +77,22 @@ async fn metas(
     }
 }
 
-fn found(app: &App, catalog: &str) -> Result<Arc<Cache>, Refusal> {
-    check_name(catalog).map_err(Refusal::BadRequest)?;
+fn found(app: &HttpApp, catalog: &str) -> Result<Arc<CatalogCache>, HttpError> {
+    check_name(catalog).map_err(HttpError::BadRequest)?;
     app.cache(catalog)
 }
 
 /// Which documents are asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct MetasQuery {
     schema: Option<String>,
     package: Option<String>,
     name: Option<String>,
 }
 
-impl Asked {
+impl MetasQuery {
     /// Errors: what is asked for by anything else.
-    fn parse(query: &str) -> Result<Self, Refusal> {
+    fn parse(query: &str) -> Result<Self, HttpError> {
         let mut asked = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let place = match &*name {
@@ -98,7 +102,7 @@ impl Asked {
                 _ => {
                     let reason =
                         format!("unknown parameter {name:?}: there are schema, package and name");
-                    return Err(Refusal::BadRequest(reason));
+                    return Err(HttpError::BadRequest(reason));
                 }
             };
             // As the peer has it: of several the first counts, and an empty one is none.
@@ -112,7 +116,7 @@ impl Asked {
         Ok(asked)
     }
 
-    fn fits(&self, line: &catalog::cache::Line<'_>) -> bool {
+    fn fits(&self, line: &catalog::cache::CachedDocument<'_>) -> bool {
         [
             (&self.schema, line.schema),
             (&self.package, line.package),
@@ -124,7 +128,7 @@ impl Asked {
 }
 
 /// The whole catalog, or a part of it.
-fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
+fn whole(cache: &Arc<CatalogCache>, request: &Request) -> Response {
     let json = cache.json();
     let size = json.length();
     let is_wanted =
@@ -156,21 +160,21 @@ fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
 }
 
 /// The documents that were asked for.
-fn fitting(cache: &Arc<Cache>, asked: &Asked) -> Response {
+fn fitting(cache: &Arc<CatalogCache>, asked: &MetasQuery) -> Response {
     let lines = cache.lines().filter(|line| asked.fits(line));
-    let spans: Vec<Span> = lines.map(|line| line.json).collect();
+    let spans: Vec<ByteRange> = lines.map(|line| line.json).collect();
     let from = Arc::clone(cache);
     let lines = spans.into_iter().flat_map(move |span| {
         let newline = std::iter::once(Ok(Bytes::from_static(b"\n")));
         from.slices(span).chain(newline)
     });
-    answer(cache, pieces(Gathered(lines)))
+    answer(cache, pieces(JoinedPieces(lines)))
 }
 
 /// Short pieces, put together: each costs the connection a write.
-struct Gathered<I>(I);
+struct JoinedPieces<I>(I);
 
-impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for Gathered<I> {
+impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for JoinedPieces<I> {
     type Item = I::Item;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -189,7 +193,7 @@ impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for Gathered<I> {
     }
 }
 
-fn answer(cache: &Cache, documents: Body) -> Response {
+fn answer(cache: &CatalogCache, documents: Body) -> Response {
     let kind = [(header::CONTENT_TYPE, JSON_LINES)];
     (kind, Extension(version(cache)), documents).into_response()
 }
@@ -199,12 +203,12 @@ fn pieces(pieces: impl Iterator<Item = Result<Bytes, Damaged>> + Send + 'static)
 }
 
 /// Changes with every catalog that takes the place of another.
-fn version(cache: &Cache) -> Validator {
+fn version(cache: &CatalogCache) -> Validator {
     Validator::new(&cache.key().to_string(), cache.modified())
 }
 
 /// Text, as the peer's errors are.
-fn refuse(refusal: &Refusal) -> Response {
+fn refuse(refusal: &HttpError) -> Response {
     let status = refusal.status();
     let text = format!("{status}\n{refusal}\n");
     (status, refusal.retry_after(), text).into_response()
@@ -216,18 +220,21 @@ mod tests {
 
     #[test]
     fn parameters_are_known_or_refused() {
-        let asked = Asked::parse("schema=olm.package&name=a%2Bb&package=").unwrap();
-        let expected = Asked {
+        let asked = MetasQuery::parse("schema=olm.package&name=a%2Bb&package=").unwrap();
+        let expected = MetasQuery {
             schema: Some("olm.package".to_owned()),
             package: None,
             name: Some("a+b".to_owned()),
         };
         assert_eq!(asked, expected);
-        assert_eq!(Asked::parse("").unwrap(), Asked::default());
-        assert_eq!(Asked::parse("name=a&name=b").unwrap().name.unwrap(), "a");
+        assert_eq!(MetasQuery::parse("").unwrap(), MetasQuery::default());
+        assert_eq!(
+            MetasQuery::parse("name=a&name=b").unwrap().name.unwrap(),
+            "a"
+        );
         for wrong in ["x=1", "Schema=a", "schema=a&y"] {
-            let refused = Asked::parse(wrong);
-            assert!(matches!(refused, Err(Refusal::BadRequest(_))), "{wrong}");
+            let refused = MetasQuery::parse(wrong);
+            assert!(matches!(refused, Err(HttpError::BadRequest(_))), "{wrong}");
         }
     }
 
@@ -243,7 +250,7 @@ mod tests {
             Err(Damaged),
             short(),
         ];
-        let mut gathered = Gathered(pieces.into_iter());
+        let mut gathered = JoinedPieces(pieces.into_iter());
         let lengths: Vec<_> = gathered
             .by_ref()
             .map_while(Result::ok)

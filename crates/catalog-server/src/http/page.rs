@@ -16,13 +16,13 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use catalog::content::Package;
+use catalog::content::PackageModel;
 use maud::{Markup, html};
 use serde::Deserialize;
 use service::page::{self, Shown, Site};
 
-use super::{App, Refusal};
-use route::View;
+use super::{HttpApp, HttpError};
+use route::PageRoute;
 
 /// What every page belongs to.
 const SITE: Site = Site {
@@ -31,16 +31,16 @@ const SITE: Site = Site {
 };
 
 /// A page, or why there is none.
-type Page = Result<Markup, Refusal>;
+type PageResult = Result<Markup, HttpError>;
 
 /// What is looked for in a list.
 #[derive(Debug, Default, Deserialize)]
-struct Search {
+struct SearchQuery {
     #[serde(default)]
     q: String,
 }
 
-pub(super) fn routes() -> Router<App> {
+pub(super) fn routes() -> Router<HttpApp> {
     let style = |headers: HeaderMap| async move { page::file(&headers, "text/css", page::STYLE) };
     let icon =
         |headers: HeaderMap| async move { page::file(&headers, "image/svg+xml", page::ICON) };
@@ -57,14 +57,14 @@ pub(super) fn routes() -> Router<App> {
         .route("/ui/{catalog}/bundle/{package}/{bundle}", get(bundle))
 }
 
-async fn catalogs(State(app): State<App>, headers: HeaderMap) -> Response {
+async fn catalogs(State(app): State<HttpApp>, headers: HeaderMap) -> Response {
     answer(&headers, Ok(lists::catalogs(&app)))
 }
 
 async fn packages(
-    State(app): State<App>,
+    State(app): State<HttpApp>,
     Path(catalog): Path<String>,
-    Query(search): Query<Search>,
+    Query(search): Query<SearchQuery>,
     headers: HeaderMap,
 ) -> Response {
     let shown = blocking(move || lists::packages(&app, &catalog, &search.q)).await;
@@ -72,23 +72,23 @@ async fn packages(
 }
 
 async fn package(
-    State(app): State<App>,
+    State(app): State<HttpApp>,
     Path((catalog, name)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    let page = |catalog: &str, package: &Package<'_>| Ok(package::page(catalog, package));
+    let page = |catalog: &str, package: &PackageModel<'_>| Ok(package::page(catalog, package));
     let shown = of_package(app, catalog, name, page).await;
     answer(&headers, shown)
 }
 
 async fn channel(
-    State(app): State<App>,
+    State(app): State<HttpApp>,
     Path((catalog, name, channel)): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    let page = move |catalog: &str, package: &Package<'_>| {
+    let page = move |catalog: &str, package: &PackageModel<'_>| {
         let channel = package.channel(&channel);
-        let channel = channel.ok_or(Refusal::NotFound("channel"))?;
+        let channel = channel.ok_or(HttpError::NotFound("channel"))?;
         Ok(channel::page(catalog, package, channel))
     };
     let shown = of_package(app, catalog, name, page).await;
@@ -96,13 +96,13 @@ async fn channel(
 }
 
 async fn bundle(
-    State(app): State<App>,
+    State(app): State<HttpApp>,
     Path((catalog, name, bundle)): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    let page = move |catalog: &str, package: &Package<'_>| {
+    let page = move |catalog: &str, package: &PackageModel<'_>| {
         let bundle = package.bundle(&bundle);
-        let bundle = bundle.ok_or(Refusal::NotFound("bundle"))?;
+        let bundle = bundle.ok_or(HttpError::NotFound("bundle"))?;
         Ok(bundle::page(catalog, package, bundle))
     };
     let shown = of_package(app, catalog, name, page).await;
@@ -111,30 +111,30 @@ async fn bundle(
 
 /// A page of a package, which is put together from its documents.
 async fn of_package(
-    app: App,
+    app: HttpApp,
     catalog: String,
     name: String,
-    page: impl FnOnce(&str, &Package<'_>) -> Page + Send + 'static,
-) -> Page {
+    page: impl FnOnce(&str, &PackageModel<'_>) -> PageResult + Send + 'static,
+) -> PageResult {
     blocking(move || {
         let cache = app.cache(&catalog)?;
         let documents = cache.documents(&name)?;
-        match Package::assemble(&documents) {
+        match PackageModel::assemble(&documents) {
             Ok(Some(package)) => page(&catalog, &package),
             // A catalog with problems is not served; its package may be none of ours, though.
-            Ok(None) | Err(_) => Err(Refusal::NotFound("package")),
+            Ok(None) | Err(_) => Err(HttpError::NotFound("package")),
         }
     })
     .await
 }
 
 /// Reading a large package takes milliseconds.
-async fn blocking(work: impl FnOnce() -> Page + Send + 'static) -> Page {
+async fn blocking(work: impl FnOnce() -> PageResult + Send + 'static) -> PageResult {
     let worked = tokio::task::spawn_blocking(work).await;
-    worked.unwrap_or(Err(Refusal::Broken))
+    worked.unwrap_or(Err(HttpError::Broken))
 }
 
-fn answer(request: &HeaderMap, shown: Page) -> Response {
+fn answer(request: &HeaderMap, shown: PageResult) -> Response {
     let refusal = match shown {
         Ok(markup) => return page::page(request, markup),
         Err(refusal) => refusal,
@@ -147,7 +147,7 @@ fn answer(request: &HeaderMap, shown: Page) -> Response {
         &html! {
             h1 { (title) }
             p { (refusal.to_string()) }
-            p { a href=(View::Catalogs.path()) { "All catalogs" } }
+            p { a href=(PageRoute::Catalogs.path()) { "All catalogs" } }
         },
     );
     let retry_after = refusal.retry_after();
@@ -157,10 +157,10 @@ fn answer(request: &HeaderMap, shown: Page) -> Response {
 }
 
 /// A page of `main` below the way to it.
-fn document(title: &str, way: &[View<'_>], main: &Markup) -> Markup {
+fn document(title: &str, way: &[PageRoute<'_>], main: &Markup) -> Markup {
     let top = html! {
         header.top {
-            a.brand href=(View::Catalogs.path()) {
+            a.brand href=(PageRoute::Catalogs.path()) {
                 img src={ (SITE.root) "icon.svg" } alt="" width="28" height="28";
                 (SITE.name)
             }

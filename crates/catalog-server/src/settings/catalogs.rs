@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use service::settings::Setting;
 
-use crate::source::Source;
+use crate::source::CatalogSource;
 
 /// Catalogs of one process; each has memory, a thread of its own from time to time, and perhaps a port.
 const CATALOGS_LIMIT: usize = 64;
@@ -23,7 +23,7 @@ pub struct CatalogConfig {
     /// A port that serves nothing else.
     pub port: Option<u16>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: CatalogSource,
 }
 
 /// All of them; names are unique.
@@ -106,9 +106,9 @@ mod tests {
         );
         let [redhat, own] = parsed.unwrap().0.try_into().unwrap();
         assert_eq!((redhat.name.as_str(), redhat.port), ("redhat", Some(50052)));
-        assert!(matches!(redhat.source, Source::Registry(_)));
+        assert!(matches!(redhat.source, CatalogSource::Registry(_)));
         assert_eq!((own.name.as_str(), own.port), ("own.x", None));
-        assert_eq!(own.source, Source::Folder("/configs".into()));
+        assert_eq!(own.source, CatalogSource::Folder("/configs".into()));
         let [only] = CatalogList::parse("/configs")
             .unwrap()
             .0

@@ -15,7 +15,7 @@ const UNNAMED: &str = "unnamed";
 
 /// The catalog of the image `digest` as a folder below `scratch`.
 ///
-/// Errors: as [`super::Source::content`].
+/// Errors: as [`super::CatalogSource::content`].
 pub(super) async fn extract(
     place: &ImageLocation,
     digest: &Digest,

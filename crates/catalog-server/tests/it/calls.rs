@@ -383,7 +383,7 @@ async fn what_nobody_serves_is_unimplemented() {
 
 #[tokio::test]
 async fn before_the_first_catalog_calls_are_to_be_tried_again() {
-    let server = Server::empty(catalog_server::grpc::Options::default()).await;
+    let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
     let answer: Result<Vec<PackageName>, _> =
         client.all("ListPackages", ListPackageRequest {}).await;

@@ -27,7 +27,7 @@ async fn check(client: &Client, service: &str) -> ServingStatus {
 
 #[tokio::test]
 async fn whatever_is_asked_for_is_served_when_a_catalog_is_there() {
-    let server = Server::empty(catalog_server::grpc::Options::default()).await;
+    let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
     assert_eq!(check(&client, "").await, ServingStatus::NotServing);
     server.serve(CATALOG);
@@ -42,7 +42,7 @@ async fn whatever_is_asked_for_is_served_when_a_catalog_is_there() {
 
 #[tokio::test]
 async fn those_who_watch_are_told_of_changes_and_of_the_end() {
-    let server = Server::empty(catalog_server::grpc::Options::default()).await;
+    let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
     let mut told = client
         .begin::<_, HealthCheckResponse>(HEALTH, "Watch", about("api.Registry"))

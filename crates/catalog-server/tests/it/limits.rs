@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use catalog::api::{Bundle, GetPackageRequest, ListBundlesRequest, Package};
-use catalog_server::grpc::Options;
+use catalog_server::grpc::GrpcOptions;
 use prost::Message as _;
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
@@ -21,9 +21,9 @@ fn named(length: usize) -> GetPackageRequest {
 
 #[tokio::test]
 async fn a_request_has_a_longest_message() {
-    let options = Options {
+    let options = GrpcOptions {
         max_request: 1000,
-        ..Options::default()
+        ..GrpcOptions::default()
     };
     let server = Server::empty(options).await;
     server.serve(CATALOG);
@@ -176,7 +176,7 @@ fn long() -> String {
 #[tokio::test]
 async fn streams_that_nobody_reads_hold_up_nobody() {
     const STREAMS: usize = 100;
-    let server = Server::empty(Options::default()).await;
+    let server = Server::empty(GrpcOptions::default()).await;
     server.serve(&long());
     let slow = server.client().await;
     let mut begun = Vec::new();
@@ -210,7 +210,7 @@ async fn streams_that_nobody_reads_hold_up_nobody() {
 #[tokio::test]
 async fn ten_thousand_streams_that_are_given_up_hold_up_nobody() {
     const STREAMS: usize = 10_000;
-    let server = Server::empty(Options::default()).await;
+    let server = Server::empty(GrpcOptions::default()).await;
     server.serve(&long());
     let mut rude = Client::narrow(&server.address()).await;
     for _ in 0..STREAMS {

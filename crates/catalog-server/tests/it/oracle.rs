@@ -13,7 +13,7 @@ use catalog::api::{
     GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
     ListBundlesRequest, ListPackageRequest, Package, PackageName,
 };
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use prost::Message;
 use prost_types::Struct;
 use tempfile::TempDir;
@@ -274,9 +274,9 @@ async fn providers(both: &mut Both, bundles: &[Bundle]) {
 
 async fn customs(both: &mut Both, folder: &Path) {
     let files = std::fs::read_dir(folder.join("cache")).unwrap();
-    let caches = files.filter_map(|file| Cache::open_any(&file.unwrap().path()).ok());
+    let caches = files.filter_map(|file| CatalogCache::open_any(&file.unwrap().path()).ok());
     let caches: Vec<_> = caches.collect();
-    let lines = caches.iter().flat_map(Cache::lines);
+    let lines = caches.iter().flat_map(CatalogCache::lines);
     let groups: BTreeSet<[&str; 2]> = lines.map(|line| [line.schema, line.package]).collect();
     assert!(!groups.is_empty());
     let odd = [["", ""], ["a/b", ""], ["zz", "-"], ["zz", "zz"]];

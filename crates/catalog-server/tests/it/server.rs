@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{Cache, prepare};
-use catalog_server::{Catalog, grpc};
+use catalog::cache::{CatalogCache, prepare};
+use catalog_server::{ServedCatalog, grpc};
 use service::CancellationToken;
 use service::server::{self, Listen, Running};
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ pub(crate) const CATALOG: &str = r#"
 /// A server, and the catalog behind it.
 pub(crate) struct Server {
     folder: TempDir,
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: ServedCatalog,
     pub(crate) shutdown: CancellationToken,
     running: Running,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Server {
 impl Server {
     /// Serves [`CATALOG`].
     pub(crate) async fn start() -> Self {
-        let server = Self::empty(grpc::Options::default()).await;
+        let server = Self::empty(grpc::GrpcOptions::default()).await;
         server.serve(CATALOG);
         server
     }
@@ -77,19 +77,19 @@ impl Server {
     pub(crate) async fn for_requests(per_client: usize) -> Self {
         let mut listen = loopback();
         listen.http.max_requests_per_client = per_client;
-        let server = Self::on(listen, grpc::Options::default()).await;
+        let server = Self::on(listen, grpc::GrpcOptions::default()).await;
         server.serve(CATALOG);
         server
     }
 
     /// Serves nothing yet.
-    pub(crate) async fn empty(options: grpc::Options) -> Self {
+    pub(crate) async fn empty(options: grpc::GrpcOptions) -> Self {
         Self::on(loopback(), options).await
     }
 
-    async fn on(listen: Listen, options: grpc::Options) -> Self {
+    async fn on(listen: Listen, options: grpc::GrpcOptions) -> Self {
         let shutdown = options.shutdown.clone();
-        let catalog = Catalog::new();
+        let catalog = ServedCatalog::new();
         let router = grpc::router(&catalog, &options);
         let running = server::start(vec![listen], router, shutdown.clone()).await;
         Self {
@@ -132,6 +132,6 @@ fn loopback() -> Listen {
 }
 
 /// The cache of a folder.
-pub(crate) fn open(folder: &Path, path: &Path) -> Arc<Cache> {
+pub(crate) fn open(folder: &Path, path: &Path) -> Arc<CatalogCache> {
     prepare(folder, path, TWO, LATER).unwrap().cache
 }

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 
+use super::batch::DocumentBatch;
 use super::encode::frame;
-use super::file::{Writer, read};
 use super::group::Group;
-use super::header::{Header, TABLES};
-use super::key::Key;
-use super::order::in_order;
-use super::part::Part;
-use super::record::{Line, Span};
+use super::header::{CacheHeader, TABLES};
+use super::key::CacheKey;
+use super::parallel::in_order;
+use super::record::{ByteRange, Line};
 use super::spool::{READING, Spool, WRITING};
 use super::tables::Tables;
-use super::{BuildError, Judged, Strictness, io};
-use crate::{Origin, Problem, Problems, api};
+use super::writer::{CacheWriter, read};
+use super::{BuildError, BuildReport, Strictness, io};
+use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, api};
 
 /// Reads the catalog in `folder` with so many threads, and writes it into `file` as a cache of what `key` is of.
 ///
@@ -28,12 +28,12 @@ use crate::{Origin, Problem, Problems, api};
 pub(super) fn build(
     folder: &Path,
     file: File,
-    key: Key,
+    key: CacheKey,
     workers: NonZeroUsize,
     strictness: Strictness,
-) -> Result<Judged, BuildError> {
+) -> Result<BuildReport, BuildError> {
     let mut builder = Builder {
-        file: Writer::new(file).map_err(io(WRITING))?,
+        file: CacheWriter::new(file).map_err(io(WRITING))?,
         spool: Spool::default(),
         tables: Tables::default(),
     };
@@ -41,20 +41,20 @@ pub(super) fn build(
     let judged = builder.encode(workers, unread, strictness)?;
     let packages = builder.list_packages()?;
     let bundles = builder.list_bundles()?;
-    builder.finish(Header {
+    builder.finish(CacheHeader {
         key,
         length: 0,
         json,
         packages,
         bundles,
-        tables: [Span::default(); TABLES],
+        tables: [ByteRange::default(); TABLES],
         checksum: 0,
     })?;
     Ok(judged)
 }
 
 struct Builder {
-    file: Writer,
+    file: CacheWriter,
     spool: Spool,
     tables: Tables,
 }
@@ -65,7 +65,7 @@ impl Builder {
         &mut self,
         folder: &Path,
         workers: NonZeroUsize,
-    ) -> Result<(Span, Problems), BuildError> {
+    ) -> Result<(ByteRange, CatalogProblems), BuildError> {
         let first = self.file.position();
         let problems = crate::read(folder, workers, |document| {
             self.spool.add(&document, &mut self.file)
@@ -81,13 +81,13 @@ impl Builder {
     fn encode(
         &mut self,
         workers: NonZeroUsize,
-        unread: Problems,
+        unread: CatalogProblems,
         strictness: Strictness,
-    ) -> Result<Judged, BuildError> {
+    ) -> Result<BuildReport, BuildError> {
         let source = self.file.reader().map_err(io(READING))?;
-        let mut judged = Judged::default();
+        let mut judged = BuildReport::default();
         let groups = self.judgeable(&unread, &mut judged);
-        let (spool, parts) = (&self.spool, Part::all(&groups));
+        let (spool, parts) = (&self.spool, DocumentBatch::all(&groups));
         let make = |index: usize| parts[index].make(spool, &source);
         // The texts of the tables are added to those of the documents only when nobody reads these any more.
         let mut texts = spool.texts.clone();
@@ -119,7 +119,7 @@ impl Builder {
     }
 
     /// The groups that have no document beside one that is `unread`; the others are refused for it.
-    fn judgeable(&self, unread: &Problems, judged: &mut Judged) -> Vec<Vec<Line>> {
+    fn judgeable(&self, unread: &CatalogProblems, judged: &mut BuildReport) -> Vec<Vec<Line>> {
         let mut groups = self.spool.groups();
         if unread.0.is_empty() {
             return groups;
@@ -130,7 +130,7 @@ impl Builder {
                 .iter()
                 .map(|line| Path::new(texts.get(line.file)).parent().map(Path::to_owned))
                 .collect();
-            let concerns = |problem: &&Problem| {
+            let concerns = |problem: &&CatalogProblem| {
                 let folder = folder_of(problem.origin.as_ref());
                 folder.is_none() || folders.contains(&folder)
             };
@@ -138,14 +138,14 @@ impl Builder {
             let is_judgeable = reasons.is_empty();
             if !is_judgeable && let Some(line) = lines.first() {
                 let name = self.spool.group_name(line).to_owned();
-                judged.refused.insert(name, Problems(reasons));
+                judged.refused.insert(name, CatalogProblems(reasons));
             }
             is_judgeable
         });
         groups
     }
 
-    fn list_packages(&mut self) -> Result<Span, BuildError> {
+    fn list_packages(&mut self) -> Result<ByteRange, BuildError> {
         let first = self.file.position();
         let (file, texts) = (&mut self.file, &self.spool.texts);
         for name in self.tables.names(texts) {
@@ -159,7 +159,7 @@ impl Builder {
         Ok(self.file.since(first))
     }
 
-    fn list_bundles(&mut self) -> Result<Span, BuildError> {
+    fn list_bundles(&mut self) -> Result<ByteRange, BuildError> {
         let source = self.file.reader().map_err(io(READING))?;
         let first = self.file.position();
         self.tables.sort_listed(&self.spool.texts);
@@ -176,7 +176,7 @@ impl Builder {
     }
 
     /// Writes the tables, and then the header over the place that was left for it.
-    fn finish(self, mut header: Header) -> Result<(), BuildError> {
+    fn finish(self, mut header: CacheHeader) -> Result<(), BuildError> {
         let mut offset = self.file.position();
         let (blocks, mut file) = self.file.finish_blocks();
         let Spool { texts, lines } = self.spool;
@@ -184,7 +184,7 @@ impl Builder {
         let mut checksum = crc32fast::Hasher::new();
         for (place, bytes) in header.tables.iter_mut().zip(&tables) {
             let length = bytes.len() as u64;
-            *place = Span { offset, length };
+            *place = ByteRange { offset, length };
             offset += length;
             checksum.update(bytes);
             file.write_all(bytes).map_err(io(WRITING))?;
@@ -199,21 +199,21 @@ impl Builder {
 }
 
 /// None: it may be anywhere.
-fn folder_of(origin: Option<&Origin>) -> Option<PathBuf> {
+fn folder_of(origin: Option<&DocumentOrigin>) -> Option<PathBuf> {
     origin?.file.parent().map(Path::to_owned)
 }
 
 /// Errors: anything that is wrong.
-fn ok(judged: Judged) -> Result<Judged, BuildError> {
-    let Judged {
+fn ok(judged: BuildReport) -> Result<BuildReport, BuildError> {
+    let BuildReport {
         refused, unread, ..
     } = &judged;
-    let is_read = |problem: &Problem| !unread.0.contains(problem);
+    let is_read = |problem: &CatalogProblem| !unread.0.contains(problem);
     let of_packages = refused.values().flat_map(|found| &found.0);
     let of_packages = of_packages.filter(|problem| is_read(problem));
     let problems: Vec<_> = unread.0.iter().chain(of_packages).cloned().collect();
     if problems.is_empty() {
         return Ok(judged);
     }
-    Err(BuildError::Invalid(Problems(problems)))
+    Err(BuildError::Invalid(CatalogProblems(problems)))
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::record::Span;
+use super::record::ByteRange;
 use crate::api::{self, GroupVersionKind};
-use crate::content::{Bundle, Channel, Contents, Csv, Package};
-use crate::schema::{Entry, Gvk};
+use crate::content::{Bundle, ChannelModel, Contents, CsvLocation, PackageModel};
+use crate::schema::{ChannelEntry, Gvk};
 
 /// Units: bytes. What stands before each message on the wire: whether it is compressed, and its length.
 pub(super) const FRAME: usize = 5;
@@ -18,7 +18,7 @@ const OBJECT: u32 = 5;
 
 /// Bytes on their way to the file. Places are as if they lay there behind `base`.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct EncodeBuffer {
     pub(super) bytes: Vec<u8>,
     base: u64,
 }
@@ -27,7 +27,7 @@ pub(super) struct Output {
 pub(super) struct EncodedPackage {
     pub(super) name: String,
     pub(super) default_channel: String,
-    pub(super) reply: Span,
+    pub(super) reply: ByteRange,
     pub(super) channels: Vec<EncodedChannel>,
     /// By the number of the bundle, without repetitions.
     pub(super) provided: Vec<Vec<[String; 3]>>,
@@ -47,22 +47,22 @@ pub(super) struct EncodedEntry {
     pub(super) skips: Vec<String>,
     /// The number of the bundle.
     pub(super) bundle: usize,
-    pub(super) own: Span,
-    pub(super) common: [Span; 2],
+    pub(super) own: ByteRange,
+    pub(super) common: [ByteRange; 2],
     /// What it takes in lists: what the channel says of it, and what of `common` is listed.
-    pub(super) listed: [Span; 3],
-    pub(super) provides: Span,
+    pub(super) listed: [ByteRange; 3],
+    pub(super) provides: ByteRange,
     pub(super) itself: u64,
-    pub(super) latest: Span,
+    pub(super) latest: ByteRange,
 }
 
 /// Where a bundle lies, as it is in all channels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common {
     /// The text of its ClusterServiceVersion is sent twice and lies here once: the second part is in the first.
-    whole: [Span; 2],
+    whole: [ByteRange; 2],
     /// Without what it installs, where clients can pull that.
-    listed: [Span; 2],
+    listed: [ByteRange; 2],
 }
 
 impl Common {
@@ -74,7 +74,7 @@ impl Common {
     }
 }
 
-impl Output {
+impl EncodeBuffer {
     /// For bytes that will lie at `base`.
     pub(super) fn at(base: u64) -> Self {
         let bytes = Vec::new();
@@ -84,7 +84,7 @@ impl Output {
     /// Appends the replies about a package, whose bundles lie where `commons` say.
     pub(super) fn package(
         &mut self,
-        package: &Package<'_>,
+        package: &PackageModel<'_>,
         commons: &HashMap<String, Common>,
     ) -> EncodedPackage {
         let reply = self.framed(&reply(package).encode_to_vec());
@@ -119,33 +119,33 @@ impl Output {
         self.bytes.reserve(texts);
         let described = self.add(&described(bundle));
         let mut whole = described;
-        let mut again = Span::default();
+        let mut again = ByteRange::default();
         for (index, object) in contents.objects.iter().enumerate() {
             let (field, text) = self.text(OBJECT, object);
             whole = whole.with(field);
-            if contents.csv == Csv::Object(index) {
+            if contents.csv == CsvLocation::Object(index) {
                 again = text;
             }
         }
         match &contents.csv {
-            Csv::Nowhere => {}
-            Csv::Object(_) => whole = whole.with(self.field(CSV_JSON, again.length())),
-            Csv::Beside(csv) => whole = whole.with(self.text(CSV_JSON, csv).0),
+            CsvLocation::Nowhere => {}
+            CsvLocation::Object(_) => whole = whole.with(self.field(CSV_JSON, again.length())),
+            CsvLocation::Beside(csv) => whole = whole.with(self.text(CSV_JSON, csv).0),
         }
         let whole = [whole, again];
         let listed = if bundle.image.is_empty() {
             whole
         } else {
-            [described, Span::default()]
+            [described, ByteRange::default()]
         };
         Common { whole, listed }
     }
 
     fn entry(
         &mut self,
-        package: &Package<'_>,
-        channel: &Channel<'_>,
-        entry: &Entry<'_>,
+        package: &PackageModel<'_>,
+        channel: &ChannelModel<'_>,
+        entry: &ChannelEntry<'_>,
         common: Common,
     ) -> EncodedEntry {
         let bundle = package
@@ -186,7 +186,7 @@ impl Output {
         let itself = self.framed(&link(&entry.replaces));
         let others = || skips.iter().filter(|skip| **skip != *entry.replaces);
         let provides = others().fold(itself, |all, skip| all.with(self.framed(&link(skip))));
-        let mut latest = Span::default();
+        let mut latest = ByteRange::default();
         if channel.head().name == entry.name {
             latest = self.framed(&link(&entry.replaces));
             for skip in others().filter(|skip| channel.entry(skip).is_some()) {
@@ -208,45 +208,45 @@ impl Output {
     }
 
     /// Appends a message and its frame.
-    pub(super) fn framed(&mut self, message: &[u8]) -> Span {
+    pub(super) fn framed(&mut self, message: &[u8]) -> ByteRange {
         let frame = self.add_bytes(&frame(message.len() as u64));
         frame.with(self.add_bytes(message))
     }
 
-    fn add(&mut self, message: &impl Message) -> Span {
+    fn add(&mut self, message: &impl Message) -> ByteRange {
         self.add_by(|out| message.encode(out).expect("a vector grows"))
     }
 
-    fn add_bytes(&mut self, bytes: &[u8]) -> Span {
+    fn add_bytes(&mut self, bytes: &[u8]) -> ByteRange {
         self.add_by(|out| out.extend_from_slice(bytes))
     }
 
     /// Appends a field, and tells where its text is.
-    fn text(&mut self, number: u32, text: &str) -> (Span, Span) {
+    fn text(&mut self, number: u32, text: &str) -> (ByteRange, ByteRange) {
         let begun = self.field(number, text.len() as u64);
         let text = self.add_bytes(text.as_bytes());
         (begun.with(text), text)
     }
 
     /// Appends what stands before a text of that length.
-    fn field(&mut self, number: u32, length: u64) -> Span {
+    fn field(&mut self, number: u32, length: u64) -> ByteRange {
         self.add_by(|out| {
             encode_key(number, WireType::LengthDelimited, out);
             encode_varint(length, out);
         })
     }
 
-    fn add_by(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    fn add_by(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ByteRange {
         let before = self.bytes.len() as u64;
         write(&mut self.bytes);
-        Span {
+        ByteRange {
             offset: self.base + before,
             length: self.bytes.len() as u64 - before,
         }
     }
 }
 
-impl Span {
+impl ByteRange {
     /// Both, where `next` begins where this one ends.
     pub(super) fn with(self, next: Self) -> Self {
         Self {
@@ -263,7 +263,7 @@ pub(super) fn frame(length: u64) -> [u8; FRAME] {
     [0, length[0], length[1], length[2], length[3]]
 }
 
-fn reply(package: &Package<'_>) -> api::Package {
+fn reply(package: &PackageModel<'_>) -> api::Package {
     let channels = package.channels.iter().map(|channel| api::Channel {
         name: channel.name.to_owned(),
         csv_name: channel.head().name.to_string(),

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::encode::{Common, Output};
-use super::file::Writer;
-use super::part::Parted;
-use super::record::Span;
+use super::batch::EncodedBatch;
+use super::encode::{Common, EncodeBuffer};
+use super::record::ByteRange;
 use super::spool::WRITING;
+use super::string_table::StringTable;
 use super::tables::Tables;
-use super::texts::Texts;
+use super::writer::CacheWriter;
 use super::{BuildError, Strictness, io};
-use crate::content::Package;
-use crate::{Document, Problems};
+use crate::content::PackageModel;
+use crate::{CatalogProblems, Document};
 
 /// What is known of a group so far. Places are those in the file.
 #[derive(Default)]
@@ -19,14 +19,18 @@ pub(super) struct Group {
     /// What their package has to know of them.
     documents: Vec<Document>,
     bundles: HashMap<String, Common>,
-    customs: Vec<(String, Span)>,
+    customs: Vec<(String, ByteRange)>,
 }
 
 impl Group {
     /// Takes the next part and writes what it has made.
     ///
     /// Errors: the file cannot be written.
-    pub(super) fn add(&mut self, part: Parted, file: &mut Writer) -> Result<(), BuildError> {
+    pub(super) fn add(
+        &mut self,
+        part: EncodedBatch,
+        file: &mut CacheWriter,
+    ) -> Result<(), BuildError> {
         let written = file.write(&part.output.bytes).map_err(io(WRITING))?;
         let base = written.offset;
         self.documents.extend(part.documents);
@@ -53,17 +57,20 @@ impl Group {
     /// Errors: everything that is wrong with it; the file cannot be written.
     pub(super) fn finish(
         self,
-        file: &mut Writer,
+        file: &mut CacheWriter,
         tables: &mut Tables,
-        texts: &mut Texts,
+        texts: &mut StringTable,
         strictness: Strictness,
-    ) -> Result<Problems, BuildError> {
+    ) -> Result<CatalogProblems, BuildError> {
         let (package, warnings) = match strictness {
-            Strictness::Strict => (Package::assemble(&self.documents)?, Problems::default()),
-            Strictness::Lenient => Package::assemble_leniently(&self.documents)?,
+            Strictness::Strict => (
+                PackageModel::assemble(&self.documents)?,
+                CatalogProblems::default(),
+            ),
+            Strictness::Lenient => PackageModel::assemble_leniently(&self.documents)?,
         };
         if let Some(package) = package {
-            let mut output = Output::at(file.position());
+            let mut output = EncodeBuffer::at(file.position());
             let encoded = output.package(&package, &self.bundles);
             file.write(&output.bytes).map_err(io(WRITING))?;
             tables.package(&encoded, texts)?;

@@ -1,19 +1,19 @@
 //! The first bytes of a cache: whose it is, and where what is.
 
-use super::key::Key;
-use super::record::{Row as _, Span};
+use super::key::CacheKey;
+use super::record::{ByteRange, TableRow as _};
 
 const MAGIC: [u8; 8] = *b"atollcat";
 /// To be raised whenever anything in the file means something else than before, also what replies say.
 const VERSION: u32 = 2;
 /// Units: bytes. Of the header, so that what follows begins with a page.
 pub(super) const LENGTH: usize = 4096;
-/// Tables, in the order of [`Table`].
+/// Tables, in the order of [`TableId`].
 pub(super) const TABLES: usize = 10;
 
 /// Which table.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Table {
+pub(super) enum TableId {
     Texts,
     Packages,
     Channels,
@@ -30,26 +30,26 @@ pub(super) enum Table {
 
 /// What the header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct CacheHeader {
     /// Of what it was built from.
-    pub(super) key: Key,
+    pub(super) key: CacheKey,
     /// Units: bytes. Of the whole file.
     pub(super) length: u64,
     /// Documents, one a line.
-    pub(super) json: Span,
+    pub(super) json: ByteRange,
     /// Framed `PackageName`s.
-    pub(super) packages: Span,
+    pub(super) packages: ByteRange,
     /// Framed `Bundle`s, as lists have them.
-    pub(super) bundles: Span,
+    pub(super) bundles: ByteRange,
     /// One behind the other, up to the end of the file.
-    pub(super) tables: [Span; TABLES],
+    pub(super) tables: [ByteRange; TABLES],
     /// Of all tables.
     pub(super) checksum: u32,
 }
 
 /// Why a header is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum HeaderError {
     /// Another program's file.
     Foreign,
     /// Written by another version of this one.
@@ -57,7 +57,7 @@ pub(super) enum Unusable {
     Damaged,
 }
 
-impl Header {
+impl CacheHeader {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(LENGTH);
         bytes.extend(MAGIC);
@@ -77,39 +77,39 @@ impl Header {
     }
 
     /// Errors: bytes that are no header of this version.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Unusable> {
-        let mut rest = bytes.strip_prefix(&MAGIC).ok_or(Unusable::Foreign)?;
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let mut rest = bytes.strip_prefix(&MAGIC).ok_or(HeaderError::Foreign)?;
         if bytes.len() < LENGTH {
-            return Err(Unusable::Damaged);
+            return Err(HeaderError::Damaged);
         }
         if u32::take(&mut rest) != VERSION {
-            return Err(Unusable::Version);
+            return Err(HeaderError::Version);
         }
         let (body, mut sum) = bytes[..LENGTH].split_at(LENGTH - u32::WIDTH);
         if crc32fast::hash(body) != u32::take(&mut sum) {
-            return Err(Unusable::Damaged);
+            return Err(HeaderError::Damaged);
         }
         let rest = &mut rest;
         Ok(Self {
-            key: Key::take(rest),
+            key: CacheKey::take(rest),
             length: u64::take(rest),
-            json: Span::take(rest),
-            packages: Span::take(rest),
-            bundles: Span::take(rest),
-            tables: std::array::from_fn(|_| Span::take(rest)),
+            json: ByteRange::take(rest),
+            packages: ByteRange::take(rest),
+            bundles: ByteRange::take(rest),
+            tables: std::array::from_fn(|_| ByteRange::take(rest)),
             checksum: u32::take(rest),
         })
     }
 
-    pub(super) fn table(&self, table: Table) -> Span {
+    pub(super) fn table(&self, table: TableId) -> ByteRange {
         self.tables[table as usize]
     }
 
     /// All of them; where they begin, what is sent ends.
-    pub(super) fn all_tables(&self) -> Span {
+    pub(super) fn all_tables(&self) -> ByteRange {
         let offset = self.tables[0].offset;
         let length = self.length.saturating_sub(offset);
-        Span { offset, length }
+        ByteRange { offset, length }
     }
 }
 
@@ -117,10 +117,10 @@ impl Header {
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        let span = |offset| Span { offset, length: 3 };
-        Header {
-            key: Key::of_text("a"),
+    fn header() -> CacheHeader {
+        let span = |offset| ByteRange { offset, length: 3 };
+        CacheHeader {
+            key: CacheKey::of_text("a"),
             length: 1 << 33,
             json: span(1),
             packages: span(2),
@@ -134,7 +134,7 @@ mod tests {
     fn a_header_comes_back_as_it_went() {
         let bytes = header().encode();
         assert_eq!(bytes.len(), LENGTH);
-        assert_eq!(Header::decode(&bytes), Ok(header()));
+        assert_eq!(CacheHeader::decode(&bytes), Ok(header()));
     }
 
     #[test]
@@ -143,17 +143,23 @@ mod tests {
         for index in 0..LENGTH {
             let mut bytes = bytes.clone();
             bytes[index] ^= 1 << (index % 8);
-            assert!(Header::decode(&bytes).is_err(), "{index}");
+            assert!(CacheHeader::decode(&bytes).is_err(), "{index}");
         }
     }
 
     #[test]
     fn other_files_and_other_versions_are_told_apart() {
         let mut bytes = header().encode();
-        assert_eq!(Header::decode(b"SQLite format 3"), Err(Unusable::Foreign));
-        assert_eq!(Header::decode(b""), Err(Unusable::Foreign));
-        assert_eq!(Header::decode(&bytes[..100]), Err(Unusable::Damaged));
+        assert_eq!(
+            CacheHeader::decode(b"SQLite format 3"),
+            Err(HeaderError::Foreign)
+        );
+        assert_eq!(CacheHeader::decode(b""), Err(HeaderError::Foreign));
+        assert_eq!(
+            CacheHeader::decode(&bytes[..100]),
+            Err(HeaderError::Damaged)
+        );
         bytes[8] += 1;
-        assert_eq!(Header::decode(&bytes), Err(Unusable::Version));
+        assert_eq!(CacheHeader::decode(&bytes), Err(HeaderError::Version));
     }
 }

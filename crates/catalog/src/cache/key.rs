@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ring::digest::{Context, SHA256};
 
-use crate::{Walk, walk};
+use crate::{FolderWalk, walk};
 
 /// Units: bytes. Of a digest.
 const DIGEST: usize = 32;
@@ -20,11 +20,11 @@ const RACY: i64 = 3;
 
 /// The digest of everything that a cache is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key([u8; DIGEST]);
+pub struct CacheKey([u8; DIGEST]);
 
 /// What the file system says of a folder: names, lengths and times of its files. Where it is the same, so is the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct FolderStat {
     digest: [u8; DIGEST],
     /// Units: seconds since 1970. The latest of the times.
     newest: i64,
@@ -32,20 +32,20 @@ pub struct Look {
 
 /// The key of a folder as it was when it looked so: while it does, its files need not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Memo {
+pub(super) struct KeyMemo {
     look: [u8; DIGEST],
-    key: Key,
+    key: CacheKey,
 }
 
 /// In hexadecimal digits.
-impl fmt::Display for Key {
+impl fmt::Display for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         digits(&self.0, f)
     }
 }
 
 /// Other digits when the folder looks otherwise.
-impl fmt::Display for Look {
+impl fmt::Display for FolderStat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         digits(&self.digest, f)
     }
@@ -55,7 +55,7 @@ fn digits(digest: &[u8; DIGEST], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-impl Key {
+impl CacheKey {
     /// Of something that has a digest already, for instance of an image.
     pub fn of_text(text: &str) -> Self {
         let mut context = Context::new(&SHA256);
@@ -97,7 +97,7 @@ impl Key {
     }
 }
 
-impl Look {
+impl FolderStat {
     /// At the files in `folder` that hold documents.
     ///
     /// Errors: a file that cannot be looked at.
@@ -127,14 +127,14 @@ impl Look {
     }
 }
 
-impl Memo {
-    pub(super) fn new(look: &Look, key: Key) -> Self {
+impl KeyMemo {
+    pub(super) fn new(look: &FolderStat, key: CacheKey) -> Self {
         let look = look.digest;
         Self { look, key }
     }
 
     /// The key, if the folder looks as it did.
-    pub(super) fn key(&self, look: &Look) -> Option<Key> {
+    pub(super) fn key(&self, look: &FolderStat) -> Option<CacheKey> {
         (self.look == look.digest).then_some(self.key)
     }
 
@@ -151,13 +151,13 @@ impl Memo {
         let is_whole = crc32fast::hash(both).to_le_bytes() == checksum;
         is_whole.then(|| Self {
             look: take(&mut rest),
-            key: Key::take(&mut rest),
+            key: CacheKey::take(&mut rest),
         })
     }
 }
 
 /// With something that is no file a catalog is another one: it cannot be served.
-fn add_problems(context: &mut Context, walk: &Walk) {
+fn add_problems(context: &mut Context, walk: &FolderWalk) {
     let origins = walk.problems.0.iter().flat_map(|it| &it.origin);
     for origin in origins {
         context.update(b"!");

@@ -4,37 +4,37 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::header::Table;
-use super::map::Damaged;
-use super::open::Cache;
-use super::record::{self, Custom, Provided, Replaced, Rows, Span, Text};
+use super::header::TableId;
+use super::mmap::Damaged;
+use super::open::CatalogCache;
+use super::record::{self, ByteRange, Custom, Provided, Replaced, Rows, TextRef};
 use super::slices::{Slices, Spans, Which};
-use crate::{Document, Origin, PACKAGE};
+use crate::{Document, DocumentOrigin, PACKAGE};
 
 /// A package of the catalog.
 #[derive(Debug, Clone, Copy)]
-pub struct Package<'a> {
-    cache: &'a Arc<Cache>,
+pub struct CachedPackage<'a> {
+    cache: &'a Arc<CatalogCache>,
     row: record::Package,
 }
 
 /// A channel of a package.
 #[derive(Debug, Clone, Copy)]
-pub struct Channel<'a> {
-    cache: &'a Arc<Cache>,
+pub struct CachedChannel<'a> {
+    cache: &'a Arc<CatalogCache>,
     row: record::Channel,
 }
 
 /// A bundle in a channel.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
-    cache: &'a Arc<Cache>,
+pub struct CachedEntry<'a> {
+    cache: &'a Arc<CatalogCache>,
     row: record::Entry,
 }
 
 /// What a document is called and where it lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct CachedDocument<'a> {
     pub schema: &'a str,
     /// Empty where there is none.
     pub package: &'a str,
@@ -43,10 +43,10 @@ pub struct Line<'a> {
     /// The file that it was in, and its line there.
     pub origin: (&'a str, u64),
     /// The document in the normal form, without a newline.
-    pub json: Span,
+    pub json: ByteRange,
 }
 
-impl Cache {
+impl CatalogCache {
     /// Every package's name, framed.
     pub fn list_packages(self: &Arc<Self>) -> Slices {
         self.slices(self.header().packages)
@@ -64,25 +64,25 @@ impl Cache {
 
     /// How many packages there are.
     pub fn package_count(&self) -> u32 {
-        self.all::<record::Package>(Table::Packages).count
+        self.all::<record::Package>(TableId::Packages).count
     }
 
     /// How many channels all packages have together.
     pub fn channel_count(&self) -> u32 {
-        self.all::<record::Channel>(Table::Channels).count
+        self.all::<record::Channel>(TableId::Channels).count
     }
 
     /// How many bundles all channels have together.
     pub fn entry_count(&self) -> u32 {
-        self.all::<record::Entry>(Table::Entries).count
+        self.all::<record::Entry>(TableId::Entries).count
     }
 
     /// The package of that name.
-    pub fn package<'a>(self: &'a Arc<Self>, name: &str) -> Option<Package<'a>> {
-        let rows = self.all::<record::Package>(Table::Packages);
+    pub fn package<'a>(self: &'a Arc<Self>, name: &str) -> Option<CachedPackage<'a>> {
+        let rows = self.all::<record::Package>(TableId::Packages);
         let order = |row: &record::Package| self.text(row.name).cmp(name);
-        let (_, row) = self.find(Table::Packages, rows, order)?;
-        Some(Package { cache: self, row })
+        let (_, row) = self.find(TableId::Packages, rows, order)?;
+        Some(CachedPackage { cache: self, row })
     }
 
     /// Entries of channels that replace or skip that bundle, framed; none when there are none.
@@ -121,9 +121,9 @@ impl Cache {
         let entries = provided.map(|provided| self.list(provided.by));
         let entries = entries.into_iter().flatten();
         let package = |number| {
-            let entry: record::Entry = self.row(Table::Entries, number)?;
-            let channel: record::Channel = self.row(Table::Channels, entry.channel)?;
-            let package: record::Package = self.row(Table::Packages, channel.package)?;
+            let entry: record::Entry = self.row(TableId::Entries, number)?;
+            let channel: record::Channel = self.row(TableId::Channels, entry.channel)?;
+            let package: record::Package = self.row(TableId::Packages, channel.package)?;
             Some(self.text(package.name))
         };
         entries.filter_map(package).collect()
@@ -135,10 +135,10 @@ impl Cache {
         group: &str,
         version: &str,
         kind: &str,
-    ) -> Option<Entry<'a>> {
+    ) -> Option<CachedEntry<'a>> {
         let latest = self.provided([group, version, kind])?.latest;
         let mut heads = self.list(latest).filter_map(|number| self.entry(number));
-        heads.find(Entry::is_in_default_channel)
+        heads.find(CachedEntry::is_in_default_channel)
     }
 
     /// Documents of a schema that is no part of the protocol, of a package or of none (""), framed.
@@ -147,17 +147,17 @@ impl Cache {
             let own = [row.schema, row.package].map(|text| self.text(text));
             own.cmp(&[schema, package])
         };
-        let rows = self.all::<Custom>(Table::Customs);
-        let (_, row) = self.find(Table::Customs, rows, order)?;
+        let rows = self.all::<Custom>(TableId::Customs);
+        let (_, row) = self.find(TableId::Customs, rows, order)?;
         Some(self.slices(row.reply))
     }
 
     /// Every document, in the order of the files.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let Rows { count, .. } = self.all::<record::Line>(Table::Lines);
+    pub fn lines(&self) -> impl Iterator<Item = CachedDocument<'_>> {
+        let Rows { count, .. } = self.all::<record::Line>(TableId::Lines);
         (0..count).filter_map(|number| {
-            let row: record::Line = self.row(Table::Lines, number)?;
-            Some(Line {
+            let row: record::Line = self.row(TableId::Lines, number)?;
+            Some(CachedDocument {
                 schema: self.text(row.schema),
                 package: self.text(row.package),
                 name: self.text(row.name),
@@ -168,8 +168,8 @@ impl Cache {
     }
 
     /// The documents of each package, in the order of the files; those of no package have the name "".
-    pub fn groups(&self) -> BTreeMap<&str, Vec<Line<'_>>> {
-        let mut groups: BTreeMap<&str, Vec<Line<'_>>> = BTreeMap::new();
+    pub fn groups(&self) -> BTreeMap<&str, Vec<CachedDocument<'_>>> {
+        let mut groups: BTreeMap<&str, Vec<CachedDocument<'_>>> = BTreeMap::new();
         for line in self.lines() {
             groups.entry(line.group()).or_default().push(line);
         }
@@ -188,9 +188,9 @@ impl Cache {
     /// Errors: they are not those that were written.
     pub fn read<'a>(
         &self,
-        lines: impl IntoIterator<Item = Line<'a>>,
+        lines: impl IntoIterator<Item = CachedDocument<'a>>,
     ) -> Result<Vec<Document>, Damaged> {
-        let read = |line: Line<'_>| {
+        let read = |line: CachedDocument<'_>| {
             let json = self.slice(line.json)?;
             let (file, number) = line.origin;
             Ok(Document {
@@ -198,21 +198,21 @@ impl Cache {
                 package: line.package.to_owned(),
                 name: line.name.to_owned(),
                 json: String::from_utf8_lossy(&json).into_owned(),
-                origin: Origin::new(file, number),
+                origin: DocumentOrigin::new(file, number),
             })
         };
         lines.into_iter().map(read).collect()
     }
 
-    fn entry(self: &Arc<Self>, number: u32) -> Option<Entry<'_>> {
-        let row = self.row(Table::Entries, number)?;
-        Some(Entry { cache: self, row })
+    fn entry(self: &Arc<Self>, number: u32) -> Option<CachedEntry<'_>> {
+        let row = self.row(TableId::Entries, number)?;
+        Some(CachedEntry { cache: self, row })
     }
 
     fn replaced_by(&self, bundle: &str) -> Option<Rows> {
         let order = |row: &Replaced| self.text(row.name).cmp(bundle);
-        let rows = self.all::<Replaced>(Table::Replaced);
-        let (_, row) = self.find(Table::Replaced, rows, order)?;
+        let rows = self.all::<Replaced>(TableId::Replaced);
+        let (_, row) = self.find(TableId::Replaced, rows, order)?;
         Some(row.by)
     }
 
@@ -221,18 +221,18 @@ impl Cache {
             let own = [row.group, row.version, row.kind].map(|text| self.text(text));
             own.cmp(&api)
         };
-        let rows = self.all::<Provided>(Table::Provided);
-        Some(self.find(Table::Provided, rows, order)?.1)
+        let rows = self.all::<Provided>(TableId::Provided);
+        Some(self.find(TableId::Provided, rows, order)?.1)
     }
 
     /// Rows of entries in a stretch of the lists.
     fn list(&self, rows: Rows) -> impl Iterator<Item = u32> {
         let numbers = rows.first..rows.first.saturating_add(rows.count);
-        numbers.filter_map(|number| self.row(Table::Lists, number))
+        numbers.filter_map(|number| self.row(TableId::Lists, number))
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> CachedDocument<'a> {
     /// The package that it belongs to; empty: to none.
     pub fn group(&self) -> &'a str {
         if self.schema == PACKAGE {
@@ -243,37 +243,37 @@ impl<'a> Line<'a> {
     }
 }
 
-impl<'a> Package<'a> {
+impl<'a> CachedPackage<'a> {
     /// What is told of it, framed.
     pub fn reply(&self) -> Slices {
         self.cache.slices(self.row.reply)
     }
 
     /// The channel of that name.
-    pub fn channel(&self, name: &str) -> Option<Channel<'a>> {
+    pub fn channel(&self, name: &str) -> Option<CachedChannel<'a>> {
         let cache = self.cache;
         let order = |row: &record::Channel| cache.text(row.name).cmp(name);
-        let (_, row) = cache.find(Table::Channels, self.row.channels, order)?;
-        Some(Channel { cache, row })
+        let (_, row) = cache.find(TableId::Channels, self.row.channels, order)?;
+        Some(CachedChannel { cache, row })
     }
 }
 
-impl<'a> Channel<'a> {
+impl<'a> CachedChannel<'a> {
     /// The bundle that nothing replaces or skips.
-    pub fn head(&self) -> Option<Entry<'a>> {
+    pub fn head(&self) -> Option<CachedEntry<'a>> {
         self.cache.entry(self.row.head)
     }
 
     /// The bundle of that name.
-    pub fn entry(&self, name: &str) -> Option<Entry<'a>> {
+    pub fn entry(&self, name: &str) -> Option<CachedEntry<'a>> {
         let cache = self.cache;
         let order = |row: &record::Entry| cache.text(row.bundle).cmp(name);
-        let (_, row) = cache.find(Table::Entries, self.row.entries, order)?;
-        Some(Entry { cache, row })
+        let (_, row) = cache.find(TableId::Entries, self.row.entries, order)?;
+        Some(CachedEntry { cache, row })
     }
 
     /// The first bundle of the channel that replaces or skips that one.
-    pub fn replacing(&self, bundle: &str) -> Option<Entry<'a>> {
+    pub fn replacing(&self, bundle: &str) -> Option<CachedEntry<'a>> {
         let Rows { first, count } = self.row.entries;
         let (cache, by) = (self.cache, self.cache.replaced_by(bundle)?);
         let place = |row: &u32| match *row {
@@ -282,9 +282,9 @@ impl<'a> Channel<'a> {
             _ => Ordering::Greater,
         };
         // Any of the channel's, and then those before it.
-        let (mut at, mut found) = cache.find(Table::Lists, by, place)?;
+        let (mut at, mut found) = cache.find(TableId::Lists, by, place)?;
         while at > by.first
-            && let Some(before) = cache.row::<u32>(Table::Lists, at - 1)
+            && let Some(before) = cache.row::<u32>(TableId::Lists, at - 1)
             && before >= first
         {
             (at, found) = (at - 1, before);
@@ -293,7 +293,7 @@ impl<'a> Channel<'a> {
     }
 }
 
-impl Entry<'_> {
+impl CachedEntry<'_> {
     /// The whole bundle, framed.
     pub fn reply(&self) -> Slices {
         let spans = [self.row.own, self.row.common, self.row.csv];
@@ -301,14 +301,14 @@ impl Entry<'_> {
     }
 
     fn is_in_default_channel(&self) -> bool {
-        let name = |text: Text| self.cache.text(text);
+        let name = |text: TextRef| self.cache.text(text);
         let channel = self
             .cache
-            .row::<record::Channel>(Table::Channels, self.row.channel);
+            .row::<record::Channel>(TableId::Channels, self.row.channel);
         channel.is_some_and(|channel| {
             let package = self
                 .cache
-                .row::<record::Package>(Table::Packages, channel.package);
+                .row::<record::Package>(TableId::Packages, channel.package);
             package.is_some_and(|package| name(package.default_channel) == name(channel.name))
         })
     }

@@ -8,17 +8,17 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::header::{self, Header, Table, Unusable};
-use super::key::Key;
-use super::map::{Damaged, Map, map};
-use super::record::{Row, Rows, Span, Text};
+use super::header::{self, CacheHeader, HeaderError, TableId};
+use super::key::CacheKey;
+use super::mmap::{Damaged, Map, map};
+use super::record::{ByteRange, Rows, TableRow, TextRef};
 use super::slices::{Slices, Spans};
-use super::texts::text_at;
+use super::string_table::text_at;
 
 /// A catalog that is ready to be served. What is asked of it is found in tables; replies are parts of the file.
 #[derive(Debug)]
-pub struct Cache {
-    header: Header,
+pub struct CatalogCache {
+    header: CacheHeader,
     bytes: Bytes,
     map: Map,
     modified: SystemTime,
@@ -41,11 +41,11 @@ pub enum Refused {
     Io(#[from] std::io::Error),
 }
 
-impl Cache {
+impl CatalogCache {
     /// Opens the file at `path` if it was built from what `key` is of.
     ///
     /// Errors: it cannot be used.
-    pub fn open(path: &Path, key: &Key) -> Result<Self, Refused> {
+    pub fn open(path: &Path, key: &CacheKey) -> Result<Self, Refused> {
         let cache = Self::open_any(path)?;
         if cache.header.key == *key {
             Ok(cache)
@@ -69,10 +69,10 @@ impl Cache {
             return Err(Refused::Damaged);
         }
         let bytes = map(&file)?;
-        let header = Header::decode(&bytes).map_err(|unusable| match unusable {
-            Unusable::Foreign => Refused::Foreign,
-            Unusable::Version => Refused::Version,
-            Unusable::Damaged => Refused::Damaged,
+        let header = CacheHeader::decode(&bytes).map_err(|unusable| match unusable {
+            HeaderError::Foreign => Refused::Foreign,
+            HeaderError::Version => Refused::Version,
+            HeaderError::Damaged => Refused::Damaged,
         })?;
         if header.length != bytes.len() as u64 {
             return Err(Refused::Damaged);
@@ -81,7 +81,7 @@ impl Cache {
         if crc32fast::hash(&tables) != header.checksum {
             return Err(Refused::Damaged);
         }
-        let blocks = part(&bytes, header.table(Table::Blocks)).ok_or(Refused::Damaged)?;
+        let blocks = part(&bytes, header.table(TableId::Blocks)).ok_or(Refused::Damaged)?;
         let map = Map::new(bytes.clone(), blocks, header.all_tables().offset);
         Ok(Self {
             header,
@@ -92,7 +92,7 @@ impl Cache {
     }
 
     /// What it was built from.
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &CacheKey {
         &self.header.key
     }
 
@@ -101,7 +101,7 @@ impl Cache {
         self.modified
     }
 
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &CacheHeader {
         &self.header
     }
 
@@ -118,33 +118,33 @@ impl Cache {
     /// The bytes at `span`, which lie in the file's mapping.
     ///
     /// Errors: they are not those that were written.
-    pub fn slice(&self, span: Span) -> Result<Bytes, Damaged> {
+    pub fn slice(&self, span: ByteRange) -> Result<Bytes, Damaged> {
         self.map.slice(span)
     }
 
     /// The bytes at `span`, piece by piece.
-    pub fn slices(self: &Arc<Self>, span: Span) -> Slices {
+    pub fn slices(self: &Arc<Self>, span: ByteRange) -> Slices {
         Slices::new(self, Spans::One(Some(span)))
     }
 
     /// All documents, one a line, in the order of the files.
-    pub fn json(&self) -> Span {
+    pub fn json(&self) -> ByteRange {
         self.header.json
     }
 
-    pub(super) fn text(&self, text: Text) -> &str {
-        text_at(self.table(Table::Texts), text)
+    pub(super) fn text(&self, text: TextRef) -> &str {
+        text_at(self.table(TableId::Texts), text)
     }
 
     /// A row of a table.
-    pub(super) fn row<R: Row>(&self, table: Table, number: u32) -> Option<R> {
+    pub(super) fn row<R: TableRow>(&self, table: TableId, number: u32) -> Option<R> {
         let first = (number as usize).checked_mul(R::WIDTH)?;
         let bytes = self.table(table).get(first..)?.get(..R::WIDTH)?;
         Some(R::take(&mut &*bytes))
     }
 
     /// All rows of a table.
-    pub(super) fn all<R: Row>(&self, table: Table) -> Rows {
+    pub(super) fn all<R: TableRow>(&self, table: TableId) -> Rows {
         let count = self.table(table).len() / R::WIDTH;
         Rows {
             first: 0,
@@ -153,9 +153,9 @@ impl Cache {
     }
 
     /// Those of `rows` for which `order` tells [`Ordering::Equal`]; the rows are sorted by it.
-    pub(super) fn find<R: Row>(
+    pub(super) fn find<R: TableRow>(
         &self,
-        table: Table,
+        table: TableId,
         rows: Rows,
         order: impl Fn(&R) -> Ordering,
     ) -> Option<(u32, R)> {
@@ -172,7 +172,7 @@ impl Cache {
         None
     }
 
-    fn table(&self, table: Table) -> &[u8] {
+    fn table(&self, table: TableId) -> &[u8] {
         let span = self.header.table(table);
         let range = usize::try_from(span.offset)
             .ok()
@@ -182,7 +182,7 @@ impl Cache {
     }
 }
 
-fn part(bytes: &Bytes, span: Span) -> Option<Bytes> {
+fn part(bytes: &Bytes, span: ByteRange) -> Option<Bytes> {
     let first = usize::try_from(span.offset).ok()?;
     let end = usize::try_from(span.end()).ok()?;
     let is_inside = first >= header::LENGTH && first <= end && end <= bytes.len();

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::build::build;
-use super::key::{Key, Look, Memo};
-use super::open::{Cache, Refused};
+use super::key::{CacheKey, FolderStat, KeyMemo};
+use super::open::{CatalogCache, Refused};
 use super::spool::WRITING;
-use super::{BuildError, Judged, Strictness, io};
+use super::{BuildError, BuildReport, Strictness, io};
 
 /// How often a catalog is read again that changes while it is read.
 const ATTEMPTS: usize = 3;
@@ -19,8 +19,8 @@ const LOOKING: &str = "looking at the catalog's files";
 
 /// A cache that is opened.
 #[derive(Debug)]
-pub struct Prepared {
-    pub cache: Arc<Cache>,
+pub struct PreparedCache {
+    pub cache: Arc<CatalogCache>,
     /// Why it had to be built; nothing when it was there.
     pub built: Option<Refused>,
 }
@@ -36,22 +36,22 @@ pub fn prepare(
     path: &Path,
     workers: NonZeroUsize,
     now: i64,
-) -> Result<Prepared, BuildError> {
+) -> Result<PreparedCache, BuildError> {
     for _ in 0..ATTEMPTS {
-        let look = Look::at(folder).map_err(io(LOOKING))?;
+        let look = FolderStat::at(folder).map_err(io(LOOKING))?;
         let key = key(folder, &look, path, now)?;
-        let refused = match Cache::open(path, &key) {
+        let refused = match CatalogCache::open(path, &key) {
             Ok(cache) => {
-                return Ok(Prepared {
+                return Ok(PreparedCache {
                     cache: Arc::new(cache),
                     built: None,
                 });
             }
             Err(refused) => refused,
         };
-        let looks_the_same = || Look::at(folder).is_ok_and(|now| now == look);
+        let looks_the_same = || FolderStat::at(folder).is_ok_and(|now| now == look);
         if let Some(cache) = replace(folder, path, key, workers, looks_the_same)? {
-            return Ok(Prepared {
+            return Ok(PreparedCache {
                 cache,
                 built: Some(refused),
             });
@@ -66,9 +66,9 @@ pub fn prepare(
 pub fn rebuild(
     folder: &Path,
     path: &Path,
-    key: &Key,
+    key: &CacheKey,
     workers: NonZeroUsize,
-) -> Result<Arc<Cache>, BuildError> {
+) -> Result<Arc<CatalogCache>, BuildError> {
     replace(folder, path, *key, workers, || true)?.ok_or(BuildError::Restless)
 }
 
@@ -80,8 +80,8 @@ pub fn build_leniently(
     folder: &Path,
     path: &Path,
     workers: NonZeroUsize,
-) -> Result<(Arc<Cache>, Judged), BuildError> {
-    let key = Key::of_folder(folder).map_err(io(LOOKING))?;
+) -> Result<(Arc<CatalogCache>, BuildReport), BuildError> {
+    let key = CacheKey::of_folder(folder).map_err(io(LOOKING))?;
     let file = File::options()
         .read(true)
         .write(true)
@@ -89,7 +89,7 @@ pub fn build_leniently(
         .open(path)
         .map_err(io(WRITING))?;
     let judged = build(folder, file, key, workers, Strictness::Lenient)?;
-    let opened = Cache::open(path, &key);
+    let opened = CatalogCache::open(path, &key);
     let cache = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
     Ok((Arc::new(cache), judged))
 }
@@ -99,16 +99,16 @@ pub fn build_leniently(
 fn replace(
     folder: &Path,
     path: &Path,
-    key: Key,
+    key: CacheKey,
     workers: NonZeroUsize,
     is_current: impl FnOnce() -> bool,
-) -> Result<Option<Arc<Cache>>, BuildError> {
+) -> Result<Option<Arc<CatalogCache>>, BuildError> {
     let around = path.parent().filter(|around| *around != Path::new(""));
     let around = around.unwrap_or(Path::new("."));
     durable::create_folder(around).map_err(io(WRITING))?;
     let around = File::open(around).map_err(io(WRITING))?;
     around.lock().map_err(io(WRITING))?;
-    if let Ok(cache) = Cache::open(path, &key) {
+    if let Ok(cache) = CatalogCache::open(path, &key) {
         return Ok(Some(Arc::new(cache)));
     }
     let temporary = beside(path, ".building");
@@ -126,22 +126,24 @@ fn replace(
     }
     fs::rename(&temporary, path).map_err(io(WRITING))?;
     around.sync_all().map_err(io(WRITING))?;
-    let opened = Cache::open(path, &key);
+    let opened = CatalogCache::open(path, &key);
     let opened = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
     Ok(Some(Arc::new(opened)))
 }
 
 /// The key of `folder`; its files are not read where a memo beside the cache knows how they looked.
-fn key(folder: &Path, look: &Look, path: &Path, now: i64) -> Result<Key, BuildError> {
+fn key(folder: &Path, look: &FolderStat, path: &Path, now: i64) -> Result<CacheKey, BuildError> {
     let memo = beside(path, ".seen");
-    let known = fs::read(&memo).ok().and_then(|bytes| Memo::decode(&bytes));
+    let known = fs::read(&memo)
+        .ok()
+        .and_then(|bytes| KeyMemo::decode(&bytes));
     if let Some(key) = known.and_then(|memo| memo.key(look)) {
         return Ok(key);
     }
-    let key = Key::of_folder(folder).map_err(io(LOOKING))?;
+    let key = CacheKey::of_folder(folder).map_err(io(LOOKING))?;
     if !look.is_racy(now) {
         // Where it cannot be written, the files are read again the next time.
-        fs::write(memo, Memo::new(look, key).encode()).ok();
+        fs::write(memo, KeyMemo::new(look, key).encode()).ok();
     }
     Ok(key)
 }

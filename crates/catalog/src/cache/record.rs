@@ -2,7 +2,7 @@
 
 /// Some bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Span {
+pub struct ByteRange {
     /// From the beginning of the file.
     pub(super) offset: u64,
     /// Units: bytes.
@@ -11,7 +11,7 @@ pub struct Span {
 
 /// A text among the [`texts`](super::texts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Text {
+pub(super) struct TextRef {
     pub(super) offset: u32,
     pub(super) length: u32,
 }
@@ -24,7 +24,7 @@ pub(super) struct Rows {
 }
 
 /// Something of fixed width.
-pub(super) trait Row: Sized {
+pub(super) trait TableRow: Sized {
     /// Units: bytes.
     const WIDTH: usize;
 
@@ -35,7 +35,7 @@ pub(super) trait Row: Sized {
 
 macro_rules! numbers {
     ($($number:ty),*) => {
-        $(impl Row for $number {
+        $(impl TableRow for $number {
             const WIDTH: usize = size_of::<$number>();
 
             fn take(bytes: &mut &[u8]) -> Self {
@@ -68,11 +68,11 @@ macro_rules! rows {
 
 macro_rules! fields {
     ($name:ident { $($field:ident: $kind:ty,)* }) => {
-        impl Row for $name {
-            const WIDTH: usize = 0 $(+ <$kind as Row>::WIDTH)*;
+        impl TableRow for $name {
+            const WIDTH: usize = 0 $(+ <$kind as TableRow>::WIDTH)*;
 
             fn take(bytes: &mut &[u8]) -> Self {
-                Self { $($field: Row::take(bytes),)* }
+                Self { $($field: TableRow::take(bytes),)* }
             }
 
             fn put(&self, to: &mut Vec<u8>) {
@@ -82,11 +82,11 @@ macro_rules! fields {
     };
 }
 
-fields!(Span {
+fields!(ByteRange {
     offset: u64,
     length: u64,
 });
-fields!(Text {
+fields!(TextRef {
     offset: u32,
     length: u32,
 });
@@ -98,16 +98,16 @@ fields!(Rows {
 rows! {
     /// A package; sorted by name.
     Package {
-        name: Text,
+        name: TextRef,
         channels: Rows,
-        default_channel: Text,
+        default_channel: TextRef,
         /// The framed `Package`.
-        reply: Span,
+        reply: ByteRange,
     }
 
     /// A channel; those of a package sorted by name.
     Channel {
-        name: Text,
+        name: TextRef,
         package: u32,
         entries: Rows,
         /// A row of the entries.
@@ -116,34 +116,34 @@ rows! {
 
     /// A bundle in a channel; those of a channel sorted by name.
     Entry {
-        bundle: Text,
+        bundle: TextRef,
         channel: u32,
         /// The frame of a `Bundle` and what the channel says of it; `common` completes it.
-        own: Span,
+        own: ByteRange,
         /// What the bundle is in all channels, but for the text of its ClusterServiceVersion at the end.
-        common: Span,
+        common: ByteRange,
         /// That text, which lies in `common`.
-        csv: Span,
+        csv: ByteRange,
         /// Framed `ChannelEntry`s: the entry itself, then one for each skip.
-        provides: Span,
+        provides: ByteRange,
         /// Of that: the entry itself.
         itself: u64,
         /// The same, with those skips only that are entries of the channel. Empty where it is not the head.
-        latest: Span,
+        latest: ByteRange,
     }
 
     /// What entries replace or skip; sorted by name.
     Replaced {
-        name: Text,
+        name: TextRef,
         /// Of the list of entries, in their order.
         by: Rows,
     }
 
     /// An API that bundles provide; sorted by group, version and kind.
     Provided {
-        group: Text,
-        version: Text,
-        kind: Text,
+        group: TextRef,
+        version: TextRef,
+        kind: TextRef,
         /// Of the list of entries, in their order.
         by: Rows,
         /// The same, heads only.
@@ -152,25 +152,25 @@ rows! {
 
     /// Documents of a schema that authors have made themselves; sorted by schema and package.
     Custom {
-        schema: Text,
-        package: Text,
+        schema: TextRef,
+        package: TextRef,
         /// Framed `Struct`s.
-        reply: Span,
+        reply: ByteRange,
     }
 
     /// A document, in the order of the files.
     Line {
-        schema: Text,
-        package: Text,
-        name: Text,
-        file: Text,
+        schema: TextRef,
+        package: TextRef,
+        name: TextRef,
+        file: TextRef,
         number: u64,
         /// Without its newline.
-        json: Span,
+        json: ByteRange,
     }
 }
 
-impl Span {
+impl ByteRange {
     /// Units: bytes.
     pub fn length(self) -> u64 {
         self.length
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_part_stays_inside() {
-        let span = |offset, length| Span { offset, length };
+        let span = |offset, length| ByteRange { offset, length };
         let whole = span(100, 10);
         assert_eq!(whole.part(0, 10), whole);
         assert_eq!(whole.part(3, 4), span(103, 4));
@@ -216,14 +216,14 @@ mod tests {
 
     #[test]
     fn rows_come_back_as_they_went() {
-        let text = |offset| Text { offset, length: 9 };
+        let text = |offset| TextRef { offset, length: 9 };
         let line = Line {
             schema: text(1),
             package: text(2),
             name: text(3),
             file: text(4),
             number: 5,
-            json: Span {
+            json: ByteRange {
                 offset: 1 << 40,
                 length: 7,
             },

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use super::header::Table;
-use super::map::Damaged;
-use super::open::Cache;
-use super::record::{Entry, Rows, Span};
+use super::header::TableId;
+use super::mmap::Damaged;
+use super::open::CatalogCache;
+use super::record::{ByteRange, Entry, Rows};
 
 /// Units: bytes. Of the longest piece: what a connection gathers before it waits for its client.
 const PIECE: u64 = 64 << 10;
@@ -17,17 +17,17 @@ const SHORT: u64 = 32 << 10;
 /// Bytes of a cache, in pieces: long ones lie in the mapping, short ones are copied together. It keeps the cache open.
 #[derive(Debug)]
 pub struct Slices {
-    cache: Arc<Cache>,
+    cache: Arc<CatalogCache>,
     spans: Spans,
     /// What is left of the span that is being handed out.
-    rest: Span,
+    rest: ByteRange,
 }
 
 /// Which parts of the file.
 #[derive(Debug, Clone)]
 pub(super) enum Spans {
-    One(Option<Span>),
-    Three([Span; 3]),
+    One(Option<ByteRange>),
+    Three([ByteRange; 3]),
     /// Of each entry in a stretch of the lists.
     Entries(Rows, Which),
 }
@@ -41,16 +41,16 @@ pub(super) enum Which {
 }
 
 impl Slices {
-    pub(super) fn new(cache: &Arc<Cache>, spans: Spans) -> Self {
+    pub(super) fn new(cache: &Arc<CatalogCache>, spans: Spans) -> Self {
         Self {
             cache: Arc::clone(cache),
             spans,
-            rest: Span::default(),
+            rest: ByteRange::default(),
         }
     }
 
     /// The span that is not finished, or the next one.
-    fn ahead(&mut self) -> Result<Option<Span>, Damaged> {
+    fn ahead(&mut self) -> Result<Option<ByteRange>, Damaged> {
         while self.rest.length == 0 {
             match self.spans.next(&self.cache)? {
                 Some(span) => self.rest = span,
@@ -61,11 +61,11 @@ impl Slices {
     }
 
     fn take(&mut self, length: u64) -> Result<Bytes, Damaged> {
-        let now = Span {
+        let now = ByteRange {
             length,
             ..self.rest
         };
-        self.rest = Span {
+        self.rest = ByteRange {
             offset: self.rest.offset + length,
             length: self.rest.length - length,
         };
@@ -95,14 +95,14 @@ impl Iterator for Slices {
     fn next(&mut self) -> Option<Self::Item> {
         let piece = self.piece().transpose();
         if let Some(Err(_)) = piece {
-            (self.spans, self.rest) = (Spans::One(None), Span::default());
+            (self.spans, self.rest) = (Spans::One(None), ByteRange::default());
         }
         piece
     }
 }
 
 impl Spans {
-    fn next(&mut self, cache: &Cache) -> Result<Option<Span>, Damaged> {
+    fn next(&mut self, cache: &CatalogCache) -> Result<Option<ByteRange>, Damaged> {
         Ok(match self {
             Self::One(span) => span.take(),
             Self::Three(spans) => {
@@ -111,12 +111,12 @@ impl Spans {
             }
             Self::Entries(Rows { count: 0, .. }, _) => None,
             Self::Entries(rows, which) => {
-                let number = cache.row(Table::Lists, rows.first).ok_or(Damaged)?;
+                let number = cache.row(TableId::Lists, rows.first).ok_or(Damaged)?;
                 *rows = Rows {
                     first: rows.first + 1,
                     count: rows.count - 1,
                 };
-                let entry: Entry = cache.row(Table::Entries, number).ok_or(Damaged)?;
+                let entry: Entry = cache.row(TableId::Entries, number).ok_or(Damaged)?;
                 Some(which.of(&entry))
             }
         })
@@ -124,9 +124,9 @@ impl Spans {
 }
 
 impl Which {
-    fn of(self, entry: &Entry) -> Span {
+    fn of(self, entry: &Entry) -> ByteRange {
         match self {
-            Self::Itself => Span {
+            Self::Itself => ByteRange {
                 length: entry.itself,
                 ..entry.provides
             },

@@ -3,23 +3,27 @@
 use std::collections::HashMap;
 use std::fs::File;
 
-use super::file::{Writer, read};
-use super::record::{Line, Text};
-use super::texts::Texts;
+use super::record::{Line, TextRef};
+use super::string_table::StringTable;
+use super::writer::{CacheWriter, read};
 use super::{BuildError, io};
 use crate::schema::is_core;
-use crate::{Document, Origin, PACKAGE, Problem, Rule};
+use crate::{CatalogProblem, Document, DocumentOrigin, PACKAGE, Rule};
 
 /// What the documents are called and where they lie.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
-    pub(super) texts: Texts,
+    pub(super) texts: StringTable,
     pub(super) lines: Vec<Line>,
 }
 
 impl Spool {
     /// Errors: the file cannot be written.
-    pub(super) fn add(&mut self, document: &Document, to: &mut Writer) -> Result<(), BuildError> {
+    pub(super) fn add(
+        &mut self,
+        document: &Document,
+        to: &mut CacheWriter,
+    ) -> Result<(), BuildError> {
         let json = to.write(document.json.as_bytes()).map_err(io(WRITING))?;
         to.write(b"\n").map_err(io(WRITING))?;
         self.lines.push(Line {
@@ -36,7 +40,7 @@ impl Spool {
     /// The documents of each package, by the packages' names: first the package's own, last those of schemas of their
     /// authors' own, schema by schema.
     pub(super) fn groups(&self) -> Vec<Vec<Line>> {
-        let mut groups: HashMap<Text, Vec<Line>> = HashMap::new();
+        let mut groups: HashMap<TextRef, Vec<Line>> = HashMap::new();
         for line in &self.lines {
             groups.entry(self.group(line)).or_default().push(*line);
         }
@@ -57,7 +61,7 @@ impl Spool {
         self.texts.get(self.group(line))
     }
 
-    fn group(&self, line: &Line) -> Text {
+    fn group(&self, line: &Line) -> TextRef {
         if self.texts.get(line.schema) == PACKAGE {
             line.name
         } else {
@@ -77,14 +81,14 @@ impl Spool {
             package: get(line.package),
             name: get(line.name),
             json: String::from_utf8(json).map_err(|_| self.unreadable(line))?,
-            origin: Origin::new(self.texts.get(line.file), line.number),
+            origin: DocumentOrigin::new(self.texts.get(line.file), line.number),
         })
     }
 
     /// For a file that somebody else writes to.
     fn unreadable(&self, line: &Line) -> BuildError {
-        let problem = Problem {
-            origin: Some(Origin::new(self.texts.get(line.file), line.number)),
+        let problem = CatalogProblem {
+            origin: Some(DocumentOrigin::new(self.texts.get(line.file), line.number)),
             package: String::new(),
             rule: Rule::Readable,
             text: "it is not in the cache as it was written".to_owned(),

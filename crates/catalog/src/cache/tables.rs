@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::encode::{EncodedChannel, EncodedEntry, EncodedPackage};
-use super::header::{TABLES, Table};
+use super::header::{TABLES, TableId};
 use super::record::{
-    Channel, Custom, Entry, Line, Package, Provided, Replaced, Row, Rows, Span, Text,
+    ByteRange, Channel, Custom, Entry, Line, Package, Provided, Replaced, Rows, TableRow, TextRef,
 };
-use super::texts::Texts;
+use super::string_table::StringTable;
 use super::{BuildError, too_large};
 
 /// A bundle in the list of all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed {
-    channel: Text,
-    package: Text,
-    bundle: Text,
-    pub(super) parts: [Span; 3],
+    channel: TextRef,
+    package: TextRef,
+    bundle: TextRef,
+    pub(super) parts: [ByteRange; 3],
 }
 
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub(super) struct Tables {
     packages: Vec<Package>,
     channels: Vec<Channel>,
     entries: Vec<Entry>,
-    replaced: HashMap<Text, Vec<u32>>,
-    provided: HashMap<[Text; 3], Providers>,
+    replaced: HashMap<TextRef, Vec<u32>>,
+    provided: HashMap<[TextRef; 3], Providers>,
     customs: Vec<Custom>,
     pub(super) listed: Vec<Listed>,
 }
@@ -43,7 +43,7 @@ impl Tables {
     pub(super) fn package(
         &mut self,
         package: &EncodedPackage,
-        texts: &mut Texts,
+        texts: &mut StringTable,
     ) -> Result<(), BuildError> {
         let number = row(&self.packages)?;
         let name = texts.add(&package.name)?;
@@ -70,9 +70,9 @@ impl Tables {
     fn channel(
         &mut self,
         channel: &EncodedChannel,
-        (package, package_name): (u32, Text),
-        apis: &[Vec<[Text; 3]>],
-        texts: &mut Texts,
+        (package, package_name): (u32, TextRef),
+        apis: &[Vec<[TextRef; 3]>],
+        texts: &mut StringTable,
     ) -> Result<(), BuildError> {
         let number = row(&self.channels)?;
         let name = texts.add(&channel.name)?;
@@ -119,7 +119,7 @@ impl Tables {
         &mut self,
         entry: &EncodedEntry,
         own: u32,
-        texts: &mut Texts,
+        texts: &mut StringTable,
     ) -> Result<(), BuildError> {
         let skips = entry.skips.iter().filter(|skip| **skip != entry.replaces);
         for name in std::iter::once(&entry.replaces).chain(skips) {
@@ -135,8 +135,8 @@ impl Tables {
         &mut self,
         schema: &str,
         package: &str,
-        reply: Span,
-        texts: &mut Texts,
+        reply: ByteRange,
+        texts: &mut StringTable,
     ) -> Result<(), BuildError> {
         let (schema, package) = (texts.add(schema)?, texts.add(package)?);
         self.customs.push(Custom {
@@ -148,23 +148,23 @@ impl Tables {
     }
 
     /// Names of all packages, sorted.
-    pub(super) fn names<'a>(&self, texts: &'a Texts) -> impl Iterator<Item = &'a str> {
+    pub(super) fn names<'a>(&self, texts: &'a StringTable) -> impl Iterator<Item = &'a str> {
         self.packages.iter().map(|package| texts.get(package.name))
     }
 
     /// Brings the list of all bundles into its order: by channel, package and name.
-    pub(super) fn sort_listed(&mut self, texts: &Texts) {
+    pub(super) fn sort_listed(&mut self, texts: &StringTable) {
         self.listed.sort_unstable_by_key(|one| {
             [one.channel, one.package, one.bundle].map(|text| texts.get(text))
         });
     }
 
-    /// The bytes of every table, in the order of [`Table`].
+    /// The bytes of every table, in the order of [`TableId`].
     ///
     /// Errors: there is too much of something.
     pub(super) fn into_bytes(
         mut self,
-        texts: &Texts,
+        texts: &StringTable,
         lines: &[Line],
         blocks: &[u32],
     ) -> Result<[Vec<u8>; TABLES], BuildError> {
@@ -207,22 +207,22 @@ impl Tables {
         self.customs
             .sort_by_key(|one| [one.schema, one.package].map(|text| texts.get(text)));
         let mut tables = [const { Vec::new() }; TABLES];
-        let mut set = |table: Table, bytes| tables[table as usize] = bytes;
-        set(Table::Texts, texts.bytes().to_vec());
-        set(Table::Packages, bytes(&self.packages));
-        set(Table::Channels, bytes(&self.channels));
-        set(Table::Entries, bytes(&self.entries));
-        set(Table::Replaced, bytes(&replaced));
-        set(Table::Provided, bytes(&provided));
-        set(Table::Lists, bytes(&lists));
-        set(Table::Customs, bytes(&self.customs));
-        set(Table::Lines, bytes(lines));
-        set(Table::Blocks, bytes(blocks));
+        let mut set = |table: TableId, bytes| tables[table as usize] = bytes;
+        set(TableId::Texts, texts.bytes().to_vec());
+        set(TableId::Packages, bytes(&self.packages));
+        set(TableId::Channels, bytes(&self.channels));
+        set(TableId::Entries, bytes(&self.entries));
+        set(TableId::Replaced, bytes(&replaced));
+        set(TableId::Provided, bytes(&provided));
+        set(TableId::Lists, bytes(&lists));
+        set(TableId::Customs, bytes(&self.customs));
+        set(TableId::Lines, bytes(lines));
+        set(TableId::Blocks, bytes(blocks));
         Ok(tables)
     }
 }
 
-fn bytes<R: Row>(rows: &[R]) -> Vec<u8> {
+fn bytes<R: TableRow>(rows: &[R]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(rows.len() * R::WIDTH);
     for row in rows {
         row.put(&mut bytes);

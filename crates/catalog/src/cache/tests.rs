@@ -11,9 +11,9 @@ use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use tempfile::TempDir;
 
+use super::batch::PART;
 use super::encode::FRAME;
-use super::part::PART;
-use super::{BuildError, Cache, Key, Refused, Slices, prepare, rebuild};
+use super::{BuildError, CacheKey, CatalogCache, Refused, Slices, prepare, rebuild};
 use crate::normal::MAX_DEPTH;
 use crate::{Rule, api};
 
@@ -69,7 +69,7 @@ impl Scene {
         self.folder.path().join("cache/catalog")
     }
 
-    fn prepare(&self) -> (Arc<Cache>, Option<Refused>) {
+    fn prepare(&self) -> (Arc<CatalogCache>, Option<Refused>) {
         let prepared = prepare(&self.configs(), &self.path(), TWO, LATER).unwrap();
         (prepared.cache, prepared.built)
     }
@@ -84,7 +84,7 @@ impl Scene {
     }
 }
 
-fn served() -> (Scene, Arc<Cache>) {
+fn served() -> (Scene, Arc<CatalogCache>) {
     let scene = Scene::new(CATALOG);
     let (cache, _) = scene.prepare();
     (scene, cache)
@@ -120,7 +120,7 @@ fn links(slices: Option<Slices>) -> Vec<[String; 4]> {
     })
 }
 
-fn bundle(cache: &Arc<Cache>, [package, channel, name]: [&str; 3]) -> api::Bundle {
+fn bundle(cache: &Arc<CatalogCache>, [package, channel, name]: [&str; 3]) -> api::Bundle {
     let package = cache.package(package).unwrap();
     let entry = package.channel(channel).unwrap().entry(name).unwrap();
     messages(entry.reply()).pop().unwrap()
@@ -565,7 +565,7 @@ fn no_flipped_bit_reaches_a_reader() {
     let (scene, cache) = served();
     let (whole, key) = (fs::read(scene.path()).unwrap(), *cache.key());
     let damaged = scene.folder.path().join("damaged");
-    let everything = |cache: &Arc<Cache>| {
+    let everything = |cache: &Arc<CatalogCache>| {
         let lists = [
             cache.list_packages(),
             cache.list_bundles(),
@@ -579,7 +579,7 @@ fn no_flipped_bit_reaches_a_reader() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&damaged, bytes).unwrap();
-        let noticed = match Cache::open(&damaged, &key) {
+        let noticed = match CatalogCache::open(&damaged, &key) {
             Err(_) => true,
             Ok(cache) => everything(&Arc::new(cache)).is_err(),
         };
@@ -623,7 +623,7 @@ fn readers_keep_the_cache_that_they_have_begun_with() {
 #[test]
 fn builders_in_one_folder_wait_for_each_other() {
     let scene = Scene::new(CATALOG);
-    let key = Key::of_text("sha256:1");
+    let key = CacheKey::of_text("sha256:1");
     let build = || rebuild(&scene.configs(), &scene.path(), &key, TWO);
     std::thread::scope(|scope| {
         let builds: Vec<_> = (0..8).map(|_| scope.spawn(build)).collect();
@@ -633,11 +633,11 @@ fn builders_in_one_folder_wait_for_each_other() {
     });
     assert_eq!(scene.files(), ["catalog"]);
     assert!(matches!(
-        Cache::open(&scene.path(), &Key::of_text("sha256:2")),
+        CatalogCache::open(&scene.path(), &CacheKey::of_text("sha256:2")),
         Err(Refused::Stale)
     ));
     assert!(matches!(
-        Cache::open(Path::new("/nowhere"), &key),
+        CatalogCache::open(Path::new("/nowhere"), &key),
         Err(Refused::Absent)
     ));
 }

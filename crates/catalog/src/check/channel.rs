@@ -1,17 +1,17 @@
 //! Whether a channel leads anywhere.
 
-use super::Report;
+use super::ProblemReport;
 use crate::graph::{self, ChainEnd, Flaw};
 use crate::range::Range;
-use crate::schema::Entry;
-use crate::{Origin, Rule};
+use crate::schema::ChannelEntry;
+use crate::{DocumentOrigin, Rule};
 
 /// Finds the head of a channel, and by which rule its entries are one chain.
 pub(crate) fn check_channel(
     name: &str,
-    entries: &[Entry<'_>],
-    origin: &Origin,
-    report: &mut Report<'_>,
+    entries: &[ChannelEntry<'_>],
+    origin: &DocumentOrigin,
+    report: &mut ProblemReport<'_>,
 ) -> Option<(usize, ChainEnd)> {
     for entry in entries {
         check_entry(name, entry, origin, report);
@@ -42,7 +42,12 @@ pub(crate) fn check_channel(
     }
 }
 
-fn check_entry(channel: &str, entry: &Entry<'_>, origin: &Origin, report: &mut Report<'_>) {
+fn check_entry(
+    channel: &str,
+    entry: &ChannelEntry<'_>,
+    origin: &DocumentOrigin,
+    report: &mut ProblemReport<'_>,
+) {
     let named = format!(
         "invalid channel {channel:?}: invalid bundle {:?}",
         entry.name

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::Report;
+use super::ProblemReport;
 use crate::schema::{BUNDLE, CHANNEL, DeprecationsDocument, PACKAGE, Reference};
-use crate::{Origin, Rule};
+use crate::{DocumentOrigin, Rule};
 
 /// What there is to deprecate.
 pub(crate) struct Targets<'a> {
@@ -16,8 +16,8 @@ pub(crate) struct Targets<'a> {
 pub(crate) fn check_deprecations(
     document: &DeprecationsDocument<'_>,
     targets: &Targets<'_>,
-    origin: &Origin,
-    report: &mut Report<'_>,
+    origin: &DocumentOrigin,
+    report: &mut ProblemReport<'_>,
 ) {
     let mut seen = HashSet::new();
     for (index, entry) in document.entries.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Which names may be given.
 
-use super::Report;
+use super::ProblemReport;
 use crate::{Document, Rule};
 
 /// How long a label may be.
@@ -28,7 +28,7 @@ pub(crate) fn label_flaw(name: &str) -> Option<&'static str> {
 }
 
 /// Documents of their author's own are found by these names.
-pub(crate) fn check_custom(document: &Document, report: &mut Report<'_>) {
+pub(crate) fn check_custom(document: &Document, report: &mut ProblemReport<'_>) {
     let names = [
         ("schema", &document.schema),
         ("packageName", &document.package),

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Report;
+use super::ProblemReport;
 use crate::content::Bundle;
-use crate::{Origin, Rule};
+use crate::{DocumentOrigin, Rule};
 
 /// No two bundles have one version.
 pub(crate) fn check_versions<'a>(
     bundles: impl Iterator<Item = &'a Bundle<'a>>,
-    origin: &Origin,
-    report: &mut Report<'_>,
+    origin: &DocumentOrigin,
+    report: &mut ProblemReport<'_>,
 ) {
     let mut versions: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for bundle in bundles {

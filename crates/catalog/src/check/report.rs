@@ -1,16 +1,16 @@
 //! What was found so far.
 
-use crate::{Origin, Problem, Problems, Rule};
+use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
 /// The problems of one package.
-pub(crate) struct Report<'a> {
+pub(crate) struct ProblemReport<'a> {
     package: &'a str,
-    problems: Vec<Problem>,
+    problems: Vec<CatalogProblem>,
     /// What older versions of opm accept; absent where every rule counts.
-    warnings: Option<Vec<Problem>>,
+    warnings: Option<Vec<CatalogProblem>>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ProblemReport<'a> {
     pub(crate) fn new(package: &'a str) -> Self {
         Self {
             package,
@@ -37,26 +37,26 @@ impl<'a> Report<'a> {
         self.package
     }
 
-    pub(crate) fn add(&mut self, rule: Rule, origin: &Origin, text: impl Into<String>) {
+    pub(crate) fn add(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
         let problem = self.problem(rule, origin, text.into());
         self.problems.push(problem);
     }
 
     /// A warning, or a problem where every rule counts.
-    pub(crate) fn warn(&mut self, rule: Rule, origin: &Origin, text: impl Into<String>) {
+    pub(crate) fn warn(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
         let problem = self.problem(rule, origin, text.into());
         let found = self.warnings.as_mut().unwrap_or(&mut self.problems);
         found.push(problem);
     }
 
     /// The warnings so far.
-    pub(crate) fn take_warnings(&mut self) -> Problems {
+    pub(crate) fn take_warnings(&mut self) -> CatalogProblems {
         let found = self.warnings.as_mut().map(std::mem::take);
-        Problems(found.unwrap_or_default())
+        CatalogProblems(found.unwrap_or_default())
     }
 
-    fn problem(&self, rule: Rule, origin: &Origin, text: String) -> Problem {
-        Problem {
+    fn problem(&self, rule: Rule, origin: &DocumentOrigin, text: String) -> CatalogProblem {
+        CatalogProblem {
             origin: Some(origin.clone()),
             package: self.package.to_owned(),
             rule,
@@ -65,11 +65,11 @@ impl<'a> Report<'a> {
     }
 
     /// Errors: all that was found, in the order of the files.
-    pub(crate) fn into_result(mut self) -> Result<(), Problems> {
+    pub(crate) fn into_result(mut self) -> Result<(), CatalogProblems> {
         if self.problems.is_empty() {
             return Ok(());
         }
         self.problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-        Err(Problems(self.problems))
+        Err(CatalogProblems(self.problems))
     }
 }

@@ -3,23 +3,23 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::read::{Documents, Found};
-use super::{Bundle, Channel, Package};
+use super::typed::{Documents, TypedDocument};
+use super::{Bundle, ChannelModel, PackageModel};
 use crate::check::{
-    Report, Targets, check_channel, check_deprecations, check_versions, label_flaw,
+    ProblemReport, Targets, check_channel, check_deprecations, check_versions, label_flaw,
 };
 use crate::schema::{BUNDLE, CHANNEL, ChannelDocument, DeprecationsDocument, PackageDocument};
-use crate::{Document, Origin, Problems, Rule};
+use crate::{CatalogProblems, Document, DocumentOrigin, Rule};
 
-impl<'a> Package<'a> {
+impl<'a> PackageModel<'a> {
     /// Takes the documents of one group, in the order of the files, for one package. There is none when all have
     /// schemas of their author's own.
     ///
     /// Errors: everything that is wrong with it.
     /// Source: operator-framework/operator-registry, `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`.
-    pub fn assemble(documents: &'a [Document]) -> Result<Option<Self>, Problems> {
+    pub fn assemble(documents: &'a [Document]) -> Result<Option<Self>, CatalogProblems> {
         let name = documents.first().map_or("", Document::group);
-        let mut report = Report::new(name);
+        let mut report = ProblemReport::new(name);
         let package = assemble(name, Documents::read(documents, &mut report), &mut report);
         report.into_result()?;
         Ok(package)
@@ -31,9 +31,9 @@ impl<'a> Package<'a> {
     /// Errors: everything else that is wrong with it.
     pub fn assemble_leniently(
         documents: &'a [Document],
-    ) -> Result<(Option<Self>, Problems), Problems> {
+    ) -> Result<(Option<Self>, CatalogProblems), CatalogProblems> {
         let name = documents.first().map_or("", Document::group);
-        let mut report = Report::lenient(name);
+        let mut report = ProblemReport::lenient(name);
         let package = assemble(name, Documents::read(documents, &mut report), &mut report);
         let warnings = report.take_warnings();
         report.into_result()?;
@@ -44,8 +44,8 @@ impl<'a> Package<'a> {
 fn assemble<'a>(
     name: &'a str,
     documents: Documents<'a>,
-    report: &mut Report<'a>,
-) -> Option<Package<'a>> {
+    report: &mut ProblemReport<'a>,
+) -> Option<PackageModel<'a>> {
     let targets = Targets {
         channels: documents.channels.keys().copied().collect(),
         bundles: documents.bundles.keys().copied().collect(),
@@ -69,7 +69,7 @@ fn assemble<'a>(
         check_membership(&bundles, &channels, report);
     }
     let mut deprecation = None;
-    if let Some(Found {
+    if let Some(TypedDocument {
         origin,
         content: Some(document),
     }) = documents.deprecations
@@ -77,11 +77,11 @@ fn assemble<'a>(
         check_deprecations(&document, &targets, origin, report);
         deprecation = deprecate(document, &mut channels, &mut bundles);
     }
-    let Found { origin, content } = documents.package?;
+    let TypedDocument { origin, content } = documents.package?;
     check_versions(bundles.iter(), origin, report);
     let document = content?;
     check_package(name, &document, &targets, origin, report);
-    Some(Package {
+    Some(PackageModel {
         name,
         origin,
         default_channel: document.default_channel,
@@ -96,11 +96,11 @@ fn assemble<'a>(
 
 fn channel<'a>(
     name: &'a str,
-    found: Found<'a, ChannelDocument<'a>>,
+    found: TypedDocument<'a, ChannelDocument<'a>>,
     targets: &Targets<'_>,
-    report: &mut Report<'a>,
-) -> Option<Channel<'a>> {
-    let Found { origin, content } = found;
+    report: &mut ProblemReport<'a>,
+) -> Option<ChannelModel<'a>> {
+    let TypedDocument { origin, content } = found;
     let ChannelDocument {
         mut entries,
         properties,
@@ -130,7 +130,7 @@ fn channel<'a>(
     }
     // Without a head there is a problem, and no package.
     let (head, chain_end) = check_channel(name, &entries, origin, report).unwrap_or_default();
-    Some(Channel {
+    Some(ChannelModel {
         name,
         origin,
         deprecation: None,
@@ -142,7 +142,11 @@ fn channel<'a>(
 }
 
 /// Every bundle is in a channel.
-fn check_membership(bundles: &[Bundle<'_>], channels: &[Channel<'_>], report: &mut Report<'_>) {
+fn check_membership(
+    bundles: &[Bundle<'_>],
+    channels: &[ChannelModel<'_>],
+    report: &mut ProblemReport<'_>,
+) {
     let entries: HashSet<&str> = channels
         .iter()
         .flat_map(|channel| &channel.entries)
@@ -165,8 +169,8 @@ fn check_package(
     name: &str,
     document: &PackageDocument<'_>,
     targets: &Targets<'_>,
-    origin: &Origin,
-    report: &mut Report<'_>,
+    origin: &DocumentOrigin,
+    report: &mut ProblemReport<'_>,
 ) {
     if name.is_empty() {
         let text = "config contains package with no name";
@@ -194,7 +198,7 @@ fn check_package(
 /// Notes down why things are deprecated, and gives back why the package is.
 fn deprecate<'a>(
     document: DeprecationsDocument<'a>,
-    channels: &mut [Channel<'a>],
+    channels: &mut [ChannelModel<'a>],
     bundles: &mut [Bundle<'a>],
 ) -> Option<Cow<'a, str>> {
     let mut package = None;

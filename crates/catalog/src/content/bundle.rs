@@ -4,35 +4,35 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::contents::{Load, object};
-use crate::check::{Report, pull_spec_flaw};
+use super::contents::{InstallProperties, object};
+use crate::check::{ProblemReport, pull_spec_flaw};
 use crate::csv::to_json;
 use crate::schema::decode::decode;
 use crate::schema::{
     BundleDocument, BundleObject, ChannelProperty, Gvk, PackageProperty, Property, RelatedImage,
     RequiredPackage, kind,
 };
-use crate::version::{Release, Version};
-use crate::{Origin, Rule};
+use crate::version::{BundleRelease, BundleVersion};
+use crate::{DocumentOrigin, Rule};
 
 /// A bundle. It borrows from its document.
 #[derive(Debug)]
 pub struct Bundle<'a> {
     pub package: &'a str,
     pub name: &'a str,
-    pub origin: &'a Origin,
+    pub origin: &'a DocumentOrigin,
     /// Where it can be pulled; empty when it carries its objects itself.
     pub image: Cow<'a, str>,
-    pub version: Version,
+    pub version: BundleVersion,
     /// The version as its author wrote it.
     pub version_text: Cow<'a, str>,
     /// Which of several with that version; mostly none.
-    pub release: Release,
+    pub release: BundleRelease,
     /// All, as they stand in the document.
     pub properties: Vec<Property<'a>>,
     pub provided_apis: Vec<Gvk<'a>>,
     pub required_apis: Vec<Gvk<'a>>,
-    pub dependencies: Vec<Dependency<'a>>,
+    pub dependencies: Vec<BundleDependency<'a>>,
     pub related_images: Vec<RelatedImage<'a>>,
     /// Why it is deprecated, if it is.
     pub deprecation: Option<Cow<'a, str>>,
@@ -40,7 +40,7 @@ pub struct Bundle<'a> {
 
 /// What a bundle needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependency<'a> {
+pub struct BundleDependency<'a> {
     /// `olm.gvk` or `olm.package`.
     pub kind: &'static str,
     /// JSON in the normal form.
@@ -51,11 +51,11 @@ impl<'a> Bundle<'a> {
     /// Types the properties and checks all that can be said of a bundle alone.
     pub(super) fn read(
         name: &'a str,
-        origin: &'a Origin,
+        origin: &'a DocumentOrigin,
         document: BundleDocument<'a>,
-        report: &mut Report<'a>,
-    ) -> Option<(Self, Load<'a>)> {
-        let mut reading = Reading {
+        report: &mut ProblemReport<'a>,
+    ) -> Option<(Self, InstallProperties<'a>)> {
+        let mut reading = BundleReader {
             name,
             origin,
             report,
@@ -98,7 +98,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
-fn full_version(version: &Version, release: &Release) -> String {
+fn full_version(version: &BundleVersion, release: &BundleRelease) -> String {
     if release.is_empty() {
         version.to_string()
     } else {
@@ -111,29 +111,31 @@ struct Typed<'a> {
     packages: Vec<PackageProperty<'a>>,
     provided: Vec<Gvk<'a>>,
     required: Vec<Gvk<'a>>,
-    dependencies: Vec<Dependency<'a>>,
-    load: Load<'a>,
+    dependencies: Vec<BundleDependency<'a>>,
+    load: InstallProperties<'a>,
 }
 
 /// What is wrong with a property.
-enum Flaw {
+enum PropertyError {
     Value(String),
     /// The value is as it should be, but not the object in it.
     Object(String),
 }
 
-impl From<String> for Flaw {
+impl From<String> for PropertyError {
     fn from(text: String) -> Self {
         Self::Value(text)
     }
 }
 
 impl<'a> Typed<'a> {
-    fn add(&mut self, property: &Property<'a>) -> Result<(), Flaw> {
+    fn add(&mut self, property: &Property<'a>) -> Result<(), PropertyError> {
         let value = property.value();
         match &*property.kind {
             _ if value.is_empty() => {
-                return Err(Flaw::Value("unexpected end of JSON input".to_owned()));
+                return Err(PropertyError::Value(
+                    "unexpected end of JSON input".to_owned(),
+                ));
             }
             kind::PACKAGE => self.packages.push(decode(value)?),
             kind::GVK => self.provided.push(decode(value)?),
@@ -149,7 +151,7 @@ impl<'a> Typed<'a> {
             kind::CHANNEL => drop(decode::<ChannelProperty<'_>>(value)?),
             kind::BUNDLE_OBJECT => {
                 let BundleObject { data } = decode(value)?;
-                let object = object(data).map_err(Flaw::Object)?;
+                let object = object(data).map_err(PropertyError::Object)?;
                 self.load.objects.push(object);
             }
             _ => {}
@@ -159,7 +161,7 @@ impl<'a> Typed<'a> {
 
     fn depend(&mut self, kind: &'static str, value: impl Into<Cow<'a, str>>) {
         let value = value.into();
-        self.dependencies.push(Dependency { kind, value });
+        self.dependencies.push(BundleDependency { kind, value });
     }
 }
 
@@ -167,11 +169,11 @@ impl<'a> Typed<'a> {
 fn range_property(required: &RequiredPackage<'_>) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Asked<'a> {
+    struct PackageDependency<'a> {
         package_name: &'a str,
         version: &'a str,
     }
-    let asked = Asked {
+    let asked = PackageDependency {
         package_name: &required.package_name,
         version: &required.version_range,
     };
@@ -179,13 +181,13 @@ fn range_property(required: &RequiredPackage<'_>) -> String {
 }
 
 /// A bundle while it is checked.
-struct Reading<'r, 'a> {
+struct BundleReader<'r, 'a> {
     name: &'a str,
-    origin: &'a Origin,
-    report: &'r mut Report<'a>,
+    origin: &'a DocumentOrigin,
+    report: &'r mut ProblemReport<'a>,
 }
 
-impl<'a> Reading<'_, 'a> {
+impl<'a> BundleReader<'_, 'a> {
     fn add(&mut self, rule: Rule, text: impl Into<String>) {
         self.report.add(rule, self.origin, text);
     }
@@ -218,13 +220,13 @@ impl<'a> Reading<'_, 'a> {
             let kind = &property.kind;
             match typed.add(property) {
                 Ok(()) => {}
-                Err(Flaw::Value(e)) => {
+                Err(PropertyError::Value(e)) => {
                     let text = format!(
                         "parse properties for bundle {name:?}: parse property[{index}] of type {kind:?}: {e}"
                     );
                     self.add(Rule::Property, text);
                 }
-                Err(Flaw::Object(e)) => {
+                Err(PropertyError::Object(e)) => {
                     let text = format!(
                         "bundle {name:?}: convert bundle object property at index {index} to JSON: {e}"
                     );
@@ -266,7 +268,7 @@ impl<'a> Reading<'_, 'a> {
         Some(property)
     }
 
-    fn version(&mut self, property: &PackageProperty<'_>) -> Option<Version> {
+    fn version(&mut self, property: &PackageProperty<'_>) -> Option<BundleVersion> {
         let (name, version) = (self.name, &property.version);
         let text = |e| format!("error parsing bundle {name:?} version {version:?}: {e}");
         version
@@ -275,7 +277,7 @@ impl<'a> Reading<'_, 'a> {
             .ok()
     }
 
-    fn release(&mut self, property: &PackageProperty<'_>) -> Option<Release> {
+    fn release(&mut self, property: &PackageProperty<'_>) -> Option<BundleRelease> {
         let (name, release) = (self.name, &property.release);
         let text = |e| format!("error parsing bundle {name:?} release version {release:?}: {e}");
         release
@@ -284,7 +286,7 @@ impl<'a> Reading<'_, 'a> {
             .ok()
     }
 
-    fn check_release(&mut self, version: &Version, release: &Release) {
+    fn check_release(&mut self, version: &BundleVersion, release: &BundleRelease) {
         if release.is_empty() {
             return;
         }

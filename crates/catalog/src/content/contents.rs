@@ -5,19 +5,19 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::Bundle;
-use crate::check::Report;
-use crate::csv::{self, Face, Metadata, to_json};
+use crate::check::ProblemReport;
+use crate::csv::{self, CsvMetadata, PackageMetadata, to_json};
 use crate::schema::decode::decode;
 use crate::schema::{BundleDocument, kind};
 use crate::{Document, yaml_to_json};
 
 /// What properties say of it.
 #[derive(Default)]
-pub(super) struct Load<'a> {
+pub(super) struct InstallProperties<'a> {
     /// JSON as it is in the properties; what was YAML there is JSON, too.
     pub(super) objects: Vec<String>,
     /// One at most, where nothing is wrong.
-    pub(super) metadata: Vec<Metadata<'a>>,
+    pub(super) metadata: Vec<CsvMetadata<'a>>,
 }
 
 /// What a bundle installs.
@@ -26,12 +26,12 @@ pub struct Contents {
     /// In the order of the document.
     pub objects: Vec<String>,
     /// The one that shows what the bundle is.
-    pub csv: Csv,
+    pub csv: CsvLocation,
 }
 
 /// Where the ClusterServiceVersion is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Csv {
+pub enum CsvLocation {
     /// There is none.
     #[default]
     Nowhere,
@@ -55,8 +55,8 @@ pub struct Unpacked<'a> {
 impl<'a> Unpacked<'a> {
     /// Reads the document of a bundle whose package has that `face`. Nothing where something is wrong with it, as will
     /// be told when its package is assembled.
-    pub fn new(document: &'a Document, face: &Face) -> Option<Self> {
-        let mut report = Report::new(&document.package);
+    pub fn new(document: &'a Document, face: &PackageMetadata) -> Option<Self> {
+        let mut report = ProblemReport::new(&document.package);
         let typed: BundleDocument<'_> = decode(&document.json).ok()?;
         let rest = Document {
             json: rest(&typed),
@@ -91,23 +91,23 @@ fn rest(document: &BundleDocument<'_>) -> String {
     })
 }
 
-impl Load<'_> {
-    fn contents(self, bundle: &Bundle<'_>, face: &Face) -> Contents {
+impl InstallProperties<'_> {
+    fn contents(self, bundle: &Bundle<'_>, face: &PackageMetadata) -> Contents {
         let mut objects = self.objects;
         if let Some(index) = objects.iter().position(|object| is_csv(object)) {
-            let csv = Csv::Object(index);
+            let csv = CsvLocation::Object(index);
             return Contents { objects, csv };
         }
         let Some(metadata) = self.metadata.first() else {
-            let csv = Csv::Nowhere;
+            let csv = CsvLocation::Nowhere;
             return Contents { objects, csv };
         };
         let json = csv::write(metadata, bundle, face);
         let csv = if objects.is_empty() {
             objects.push(json);
-            Csv::Object(0)
+            CsvLocation::Object(0)
         } else {
-            Csv::Beside(json)
+            CsvLocation::Beside(json)
         };
         Contents { objects, csv }
     }

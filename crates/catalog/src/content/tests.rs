@@ -5,9 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::csv::Face;
+use crate::csv::PackageMetadata;
 use crate::testing::documents;
-use crate::{Problems, Rule};
+use crate::{CatalogProblems, Rule};
 
 /// Three bundles in two channels, one of each deprecated.
 fn good() -> Vec<Value> {
@@ -45,14 +45,14 @@ fn bundle(name: &str, package: &Value) -> Value {
         "relatedImages": [{"name": "server", "image": "quay.io/etcd/server:1"}, {"name": "", "image": ""}]})
 }
 
-fn problems(values: &[Value]) -> Problems {
-    Package::assemble(&documents(values)).unwrap_err()
+fn problems(values: &[Value]) -> CatalogProblems {
+    PackageModel::assemble(&documents(values)).unwrap_err()
 }
 
 #[test]
 fn a_package_is_assembled() {
     let documents = documents(good());
-    let package = Package::assemble(&documents).unwrap().unwrap();
+    let package = PackageModel::assemble(&documents).unwrap().unwrap();
     assert_eq!(package.name, "etcd");
     assert_eq!(package.default_channel, "stable");
     assert_eq!(package.icon.as_ref().unwrap().data, b"icon");
@@ -86,8 +86,8 @@ fn a_package_is_assembled() {
 #[test]
 fn documents_of_an_authors_own_need_no_package() {
     let documents = documents(&[json!({"schema": "a", "package": "none"})]);
-    assert!(Package::assemble(&documents).unwrap().is_none());
-    assert!(Package::assemble(&[]).unwrap().is_none());
+    assert!(PackageModel::assemble(&documents).unwrap().is_none());
+    assert!(PackageModel::assemble(&[]).unwrap().is_none());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn one_report_has_all_problems() {
     values[0]["defaultChannel"] = json!("");
     values[3]["image"] = json!("A b");
     values[4]["properties"] = json!([]);
-    let Problems(problems) = problems(&values);
+    let CatalogProblems(problems) = problems(&values);
     let rules: Vec<Rule> = problems.iter().map(|problem| problem.rule).collect();
     assert_eq!(
         rules,
@@ -110,10 +110,10 @@ fn one_report_has_all_problems() {
     assert!(problems.iter().all(|problem| problem.package == "etcd"));
 }
 
-type Change = fn(&mut Vec<Value>);
+type Mutation = fn(&mut Vec<Value>);
 
 /// How the good catalog is spoilt for each rule, and what people will search for.
-const SPOILT: &[(Rule, &str, Change)] = &[
+const SPOILT: &[(Rule, &str, Mutation)] = &[
     (
         Rule::Members,
         "parse bundle \"etcd.v1.0.0\": relatedImages: [0]: name: invalid type",
@@ -433,7 +433,7 @@ fn every_rule_is_kept() {
     for (rule, fragment, spoil) in SPOILT {
         let mut values = good();
         spoil(&mut values);
-        let Problems(problems) = problems(&values);
+        let CatalogProblems(problems) = problems(&values);
         let found = problems
             .iter()
             .find(|problem| problem.rule == *rule && problem.text.contains(fragment));
@@ -456,8 +456,8 @@ fn contents(properties: &[Value]) -> Contents {
     let all = values[3]["properties"].as_array_mut().unwrap();
     all.extend_from_slice(properties);
     let documents = documents(&values);
-    assert!(Package::assemble(&documents).is_ok());
-    let face = Face::new(&documents[0]);
+    assert!(PackageModel::assemble(&documents).is_ok());
+    let face = PackageMetadata::new(&documents[0]);
     Unpacked::new(&documents[3], &face).unwrap().contents
 }
 
@@ -475,7 +475,7 @@ fn objects_are_served_as_they_are_unless_they_are_yaml() {
     let csv = " { \"spec\": 1.50,\n\"kind\": \"ClusterServiceVersion\" }";
     let contents = contents(&[object("kind: Service\na: 1.50\n"), object(csv), metadata()]);
     assert_eq!(contents.objects, [r#"{"a":1.5,"kind":"Service"}"#, csv]);
-    assert_eq!(contents.csv, Csv::Object(1));
+    assert_eq!(contents.csv, CsvLocation::Object(1));
 }
 
 #[test]
@@ -483,14 +483,14 @@ fn an_object_without_data_is_null() {
     let nothing = json!({"type": "olm.bundle.object", "value": {}});
     let contents = contents(&[nothing]);
     assert_eq!(contents.objects, ["null"]);
-    assert_eq!(contents.csv, Csv::Nowhere);
+    assert_eq!(contents.csv, CsvLocation::Nowhere);
 }
 
 #[test]
 fn a_csv_is_made_beside_other_objects() {
     let contents = contents(&[object("{}"), metadata()]);
     assert_eq!(contents.objects, ["{}"]);
-    let Csv::Beside(csv) = contents.csv else {
+    let CsvLocation::Beside(csv) = contents.csv else {
         panic!("{contents:?}")
     };
     assert!(csv.contains(r#""displayName":"Etcd""#));
@@ -499,7 +499,7 @@ fn a_csv_is_made_beside_other_objects() {
 #[test]
 fn yaml_that_begins_like_json_is_a_csv_too() {
     let contents = contents(&[object("{kind: ClusterServiceVersion}")]);
-    assert_eq!(contents.csv, Csv::Object(0));
+    assert_eq!(contents.csv, CsvLocation::Object(0));
 }
 
 #[test]
@@ -513,5 +513,5 @@ fn members_are_found_in_any_case() {
     let entries = values[1].as_object_mut().unwrap().remove("entries");
     values[1]["ENTRIES"] = entries.unwrap();
     values[1]["Properties"] = Value::Null;
-    assert!(Package::assemble(&documents(&values)).is_ok());
+    assert!(PackageModel::assemble(&documents(&values)).is_ok());
 }

@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::Quoted;
 use crate::schema::{Gvk, text};
 
-pub(super) type Texts<'a> = BTreeMap<Cow<'a, str>, Quoted<'a>>;
+pub(super) type QuotedMap<'a> = BTreeMap<Cow<'a, str>, Quoted<'a>>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Metadata<'a> {
-    pub(super) annotations: Texts<'a>,
+pub(crate) struct CsvMetadata<'a> {
+    pub(super) annotations: QuotedMap<'a>,
     #[serde(borrow)]
     pub(super) api_service_definitions: Apis<ApiService<'a>>,
     #[serde(borrow)]
@@ -26,7 +26,7 @@ pub(crate) struct Metadata<'a> {
     #[serde(borrow)]
     pub(super) install_modes: Vec<InstallMode<'a>>,
     pub(super) keywords: Vec<Quoted<'a>>,
-    pub(super) labels: Texts<'a>,
+    pub(super) labels: QuotedMap<'a>,
     #[serde(borrow)]
     pub(super) links: Vec<Link<'a>>,
     #[serde(borrow)]

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Face;
-use crate::content::{Csv, Unpacked};
+use super::PackageMetadata;
+use crate::content::{CsvLocation, Unpacked};
 use crate::schema::{BUNDLE, PACKAGE};
 use crate::testing::documents;
 
@@ -14,7 +14,7 @@ const SERVED: &str = include_str!("../../fixtures/served_csv/served.jsonl");
 fn built_texts_are_those_of_the_peer_byte_for_byte() {
     let documents = documents(CATALOG.lines());
     let package = documents.iter().find(|one| one.schema == PACKAGE);
-    let face = Face::new(package.unwrap());
+    let face = PackageMetadata::new(package.unwrap());
     for served in SERVED.lines() {
         let csv: Value = serde_json::from_str(served).unwrap();
         let name = csv["metadata"]["name"].as_str().unwrap();
@@ -23,7 +23,7 @@ fn built_texts_are_those_of_the_peer_byte_for_byte() {
             .find(|one| one.schema == BUNDLE && one.name == name);
         let contents = Unpacked::new(bundle.unwrap(), &face).unwrap().contents;
         assert_eq!(contents.objects, [served]);
-        assert_eq!(contents.csv, Csv::Object(0));
+        assert_eq!(contents.csv, CsvLocation::Object(0));
     }
     let bundles = documents.iter().filter(|one| one.schema == BUNDLE);
     assert_eq!(SERVED.lines().count(), bundles.count());

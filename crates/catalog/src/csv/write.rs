@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::face::Picture;
 use super::json::to_html_safe_json;
-use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer, Texts};
-use super::{Face, Metadata, Quoted};
+use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer, QuotedMap};
+use super::package_metadata::Picture;
+use super::{CsvMetadata, PackageMetadata, Quoted};
 use crate::content::Bundle;
 use crate::schema::{Gvk, RelatedImage};
 
 /// The text that is served for a bundle of a package with that `face`.
-pub(crate) fn write(metadata: &Metadata<'_>, bundle: &Bundle<'_>, face: &Face) -> String {
-    let csv = Csv {
+pub(crate) fn write(
+    metadata: &CsvMetadata<'_>,
+    bundle: &Bundle<'_>,
+    face: &PackageMetadata,
+) -> String {
+    let csv = ServedCsv {
         kind: "ClusterServiceVersion",
         api_version: "operators.coreos.com/v1alpha1",
         metadata: Meta {
@@ -21,7 +25,7 @@ pub(crate) fn write(metadata: &Metadata<'_>, bundle: &Bundle<'_>, face: &Face) -
             labels: &metadata.labels,
             annotations: &metadata.annotations,
         },
-        spec: Spec::new(metadata, bundle, face),
+        spec: ServedSpec::new(metadata, bundle, face),
         status: Status {
             cleanup: Nothing {},
         },
@@ -31,11 +35,11 @@ pub(crate) fn write(metadata: &Metadata<'_>, bundle: &Bundle<'_>, face: &Face) -
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Csv<'a> {
+struct ServedCsv<'a> {
     kind: &'static str,
     api_version: &'static str,
     metadata: Meta<'a>,
-    spec: Spec<'a>,
+    spec: ServedSpec<'a>,
     status: Status,
 }
 
@@ -43,14 +47,14 @@ struct Csv<'a> {
 struct Meta<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: &'a Texts<'a>,
+    labels: &'a QuotedMap<'a>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: &'a Texts<'a>,
+    annotations: &'a QuotedMap<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Spec<'a> {
+struct ServedSpec<'a> {
     install: Install,
     version: String,
     #[serde(skip_serializing_if = "Quoted::is_empty")]
@@ -105,8 +109,12 @@ struct Status {
 #[derive(Serialize)]
 struct Nothing {}
 
-impl<'a> Spec<'a> {
-    fn new(metadata: &'a Metadata<'a>, bundle: &'a Bundle<'a>, face: &'a Face) -> Self {
+impl<'a> ServedSpec<'a> {
+    fn new(
+        metadata: &'a CsvMetadata<'a>,
+        bundle: &'a Bundle<'a>,
+        face: &'a PackageMetadata,
+    ) -> Self {
         Self {
             install: Install {
                 strategy: "deployment",

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::edit::Members;
 use super::{PackageSelection, Unsatisfied};
 use crate::Document;
-use crate::content::{Channel, Package};
-use crate::graph::{Bounds, Kept, keep};
+use crate::content::{ChannelModel, PackageModel};
+use crate::graph::{KeptEntries, VersionBounds, keep};
 use crate::schema::decode::decode;
 use crate::schema::{
-    BUNDLE, CHANNEL, ChannelProperty, DEPRECATIONS, DeprecationEntry, Entry, PACKAGE, Reference,
-    kind,
+    BUNDLE, CHANNEL, ChannelEntry, ChannelProperty, DEPRECATIONS, DeprecationEntry, PACKAGE,
+    Reference, kind,
 };
 
 /// Which bundles of which channels.
@@ -38,7 +38,7 @@ pub struct Filtered {
 ///
 /// Errors: what is wanted is not there.
 pub fn filter(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     documents: &[Document],
     selection: &PackageSelection,
     full: bool,
@@ -56,7 +56,7 @@ pub fn filter(
 ///
 /// Errors: what is wanted is not there.
 pub fn choose(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     selection: &PackageSelection,
     full: bool,
 ) -> Result<Chosen, Unsatisfied> {
@@ -87,13 +87,13 @@ pub fn choose(
 ///
 /// Errors: it is none of those.
 pub fn cut(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     documents: &[Document],
     channels: &Channels,
     default: Option<&str>,
 ) -> Result<Vec<Document>, Unsatisfied> {
     let default = default_channel(package, default, channels)?;
-    let part = Part {
+    let part = PackageCut {
         bundles: channels.values().flatten().map(String::as_str).collect(),
         channels,
         default: &default,
@@ -106,9 +106,9 @@ pub fn cut(
 
 /// The wanted channels and the bounds of each.
 fn wanted<'p, 'a>(
-    package: &'p Package<'a>,
+    package: &'p PackageModel<'a>,
     selection: &PackageSelection,
-) -> Result<Vec<(&'p Channel<'a>, Bounds)>, Unsatisfied> {
+) -> Result<Vec<(&'p ChannelModel<'a>, VersionBounds)>, Unsatisfied> {
     if selection.channels.is_empty() {
         let all = package.channels.iter();
         return Ok(all
@@ -137,13 +137,18 @@ fn wanted<'p, 'a>(
     wanted.collect()
 }
 
-fn part(package: &Package<'_>, channel: &Channel<'_>, bounds: &Bounds, full: bool) -> Kept {
+fn part(
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+    bounds: &VersionBounds,
+    full: bool,
+) -> KeptEntries {
     if !bounds.is_open() {
         return keep(package, channel, bounds);
     }
     let head = [channel.head()].into_iter();
     let all = channel.entries.iter().filter(|_| full);
-    Kept {
+    KeptEntries {
         entries: head
             .chain(all)
             .map(|entry| entry.name.to_string())
@@ -152,7 +157,7 @@ fn part(package: &Package<'_>, channel: &Channel<'_>, bounds: &Bounds, full: boo
     }
 }
 
-fn no_versions(package: &Package<'_>, channel: Option<&Channel<'_>>) -> Unsatisfied {
+fn no_versions(package: &PackageModel<'_>, channel: Option<&ChannelModel<'_>>) -> Unsatisfied {
     let is_meant = |name: &str| channel.is_none_or(|channel| channel.entry(name).is_some());
     let mut versions: Vec<_> = package
         .bundles
@@ -169,7 +174,7 @@ fn no_versions(package: &Package<'_>, channel: Option<&Channel<'_>>) -> Unsatisf
 }
 
 fn default_channel(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     named: Option<&str>,
     kept: &Channels,
 ) -> Result<String, Unsatisfied> {
@@ -195,7 +200,7 @@ fn default_channel(
         })
 }
 
-fn priority(channel: &Channel<'_>) -> Option<i64> {
+fn priority(channel: &ChannelModel<'_>) -> Option<i64> {
     let mut properties = channel.properties.iter();
     let property = properties.find(|property| property.kind == kind::CHANNEL)?;
     decode::<ChannelProperty<'_>>(property.value())
@@ -204,13 +209,13 @@ fn priority(channel: &Channel<'_>) -> Option<i64> {
 }
 
 /// What stays of a package.
-struct Part<'p> {
+struct PackageCut<'p> {
     channels: &'p Channels,
     bundles: BTreeSet<&'p str>,
     default: &'p str,
 }
 
-impl Part<'_> {
+impl PackageCut<'_> {
     /// What stays of a document.
     fn document(&self, document: &Document) -> Option<Document> {
         let json = match document.schema.as_str() {
@@ -229,7 +234,9 @@ impl Part<'_> {
     fn channel(&self, document: &Document) -> Option<String> {
         let kept = self.channels.get(&*document.name)?;
         let members = Members::new(&document.json)?;
-        let entries = members.items("entries", |entry: &Entry<'_>| kept.contains(&*entry.name));
+        let entries = members.items("entries", |entry: &ChannelEntry<'_>| {
+            kept.contains(&*entry.name)
+        });
         Some(members.with("entries", &entries))
     }
 

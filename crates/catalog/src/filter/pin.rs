@@ -52,7 +52,7 @@ fn pinned(document: &Document, named: impl Fn(&str) -> Option<String>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Origin;
+    use crate::DocumentOrigin;
 
     #[test]
     fn images_are_named_otherwise() {
@@ -61,7 +61,7 @@ mod tests {
             package: "p".to_owned(),
             name: "p.v1".to_owned(),
             json: json.to_owned(),
-            origin: Origin::new("f", 1),
+            origin: DocumentOrigin::new("f", 1),
         };
         let named = |image: &str| (image == "r/a:1").then(|| "r/a@sha256:0".to_owned());
         let both = r#"{"image":"r/a:1","name":"p.v1","relatedImages":[{"image":"r/b:1","name":""},{"image":"r/a:1","name":"a"}],"schema":"olm.bundle"}"#;

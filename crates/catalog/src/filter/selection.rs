@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::graph::Bounds;
+use crate::graph::VersionBounds;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct CatalogSelection {
     /// All, where none is named. A package's last mention counts.
     pub packages: Vec<PackageSelection>,
     /// Whether everything is wanted where no bounds are set, or only the heads of channels.
@@ -20,7 +20,7 @@ pub struct PackageSelection {
     /// All, where none is named.
     pub channels: Vec<ChannelSelection>,
     /// For channels without bounds of their own.
-    pub bounds: Bounds,
+    pub bounds: VersionBounds,
     /// The default channel, if the package's own is not kept.
     pub default_channel: Option<String>,
 }
@@ -29,10 +29,10 @@ pub struct PackageSelection {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChannelSelection {
     pub name: String,
-    pub bounds: Bounds,
+    pub bounds: VersionBounds,
 }
 
-impl Selection {
+impl CatalogSelection {
     /// What is wanted of a package, if anything is.
     pub fn of(&self, package: &str) -> Option<PackageSelection> {
         if self.packages.is_empty() {

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::Document;
-use crate::content::Package;
-use crate::graph::Bounds;
+use crate::content::PackageModel;
+use crate::graph::VersionBounds;
 use crate::testing;
 
 /// 1.0.0 to 1.3.0 in `stable`, the last two in `fast` too, which has priority over `edge`; deprecations of all kinds.
@@ -41,9 +41,11 @@ fn catalog() -> Vec<Document> {
 
 fn selected(selection: &PackageSelection, full: bool) -> Result<Filtered, Unsatisfied> {
     let documents = catalog();
-    let package = Package::assemble(&documents).unwrap().unwrap();
+    let package = PackageModel::assemble(&documents).unwrap().unwrap();
     let filtered = filter(&package, &documents, selection, full)?;
-    Package::assemble(&filtered.documents).unwrap().unwrap();
+    PackageModel::assemble(&filtered.documents)
+        .unwrap()
+        .unwrap();
     Ok(filtered)
 }
 
@@ -54,8 +56,8 @@ fn channel(name: &str, min: &str, max: &str) -> ChannelSelection {
     }
 }
 
-fn bounds(min: &str, max: &str) -> Bounds {
-    Bounds {
+fn bounds(min: &str, max: &str) -> VersionBounds {
+    VersionBounds {
         min: min.parse().ok(),
         max: max.parse().ok(),
     }
@@ -63,8 +65,10 @@ fn bounds(min: &str, max: &str) -> Bounds {
 
 /// `channel: entries`, then the bundles, then how many deprecations there are.
 fn summary(filtered: &Filtered) -> (Vec<String>, Vec<String>, usize) {
-    let package = Package::assemble(&filtered.documents).unwrap().unwrap();
-    let entries = |channel: &crate::content::Channel<'_>| {
+    let package = PackageModel::assemble(&filtered.documents)
+        .unwrap()
+        .unwrap();
+    let entries = |channel: &crate::content::ChannelModel<'_>| {
         let names: Vec<&str> = channel.entries.iter().map(|entry| &*entry.name).collect();
         format!("{}: {}", channel.name, names.join(" "))
     };
@@ -134,7 +138,9 @@ fn another_default_channel_is_found() {
         (&["fast", "edge"], None, "fast"),
     ] {
         let filtered = selected(&selection(names, named), false).unwrap();
-        let package = Package::assemble(&filtered.documents).unwrap().unwrap();
+        let package = PackageModel::assemble(&filtered.documents)
+            .unwrap()
+            .unwrap();
         assert_eq!(package.default_channel, default, "{names:?}");
     }
 }
@@ -171,7 +177,7 @@ fn no_default_channel_is_chosen_without_a_reason() {
     let entry = json!({"name": "v1.0.0"});
     let entries = [entry];
     let documents = testing::package(&[("a", &entries), ("b", &entries), ("c", &entries)]);
-    let package = Package::assemble(&documents).unwrap().unwrap();
+    let package = PackageModel::assemble(&documents).unwrap().unwrap();
     let selection = PackageSelection {
         channels: vec![channel("b", "", ""), channel("c", "", "")],
         ..PackageSelection::default()
@@ -186,13 +192,13 @@ fn no_default_channel_is_chosen_without_a_reason() {
 
 #[test]
 fn a_selection_of_nothing_is_one_of_all_packages() {
-    assert_eq!(Selection::default().of("p").unwrap().name, "p");
+    assert_eq!(CatalogSelection::default().of("p").unwrap().name, "p");
     let named = |name: &str, default: &str| PackageSelection {
         name: name.to_owned(),
         default_channel: Some(default.to_owned()),
         ..PackageSelection::default()
     };
-    let selection = Selection {
+    let selection = CatalogSelection {
         packages: vec![named("p", "a"), named("p", "b")],
         full: false,
     };

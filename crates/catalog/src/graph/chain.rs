@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use crate::schema::Entry;
+use crate::schema::ChannelEntry;
 
 /// Why a channel has no such way. Entries are named in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum ChainEnd {
 /// Which entry nothing replaces or skips.
 ///
 /// Errors: there is none, or more than one.
-pub fn head(entries: &[Entry<'_>]) -> Result<usize, Flaw> {
+pub fn head(entries: &[ChannelEntry<'_>]) -> Result<usize, Flaw> {
     let targets: HashSet<&str> = entries
         .iter()
         .flat_map(|entry| entry.skips.iter().chain([&entry.replaces]))
@@ -53,14 +53,14 @@ pub fn head(entries: &[Entry<'_>]) -> Result<usize, Flaw> {
 /// The entries on the way from the head. It ends before what any entry skips.
 ///
 /// Errors: there is no such way, or entries are neither on it nor skipped.
-pub fn chain(entries: &[Entry<'_>]) -> Result<Vec<usize>, Flaw> {
+pub fn chain(entries: &[ChannelEntry<'_>]) -> Result<Vec<usize>, Flaw> {
     chain_to(entries, ChainEnd::BeforeSkipped)
 }
 
 /// The entries on the way from the head to `end`.
 ///
 /// Errors: as [`chain`].
-pub fn chain_to(entries: &[Entry<'_>], end: ChainEnd) -> Result<Vec<usize>, Flaw> {
+pub fn chain_to(entries: &[ChannelEntry<'_>], end: ChainEnd) -> Result<Vec<usize>, Flaw> {
     let head = head(entries)?;
     let positions: HashMap<&str, usize> = entries
         .iter()
@@ -133,16 +133,16 @@ impl std::error::Error for Flaw {}
 mod tests {
     use super::*;
 
-    fn entry(name: &str, replaces: &str, skips: &[&str]) -> Entry<'static> {
-        Entry {
+    fn entry(name: &str, replaces: &str, skips: &[&str]) -> ChannelEntry<'static> {
+        ChannelEntry {
             name: name.to_owned().into(),
             replaces: replaces.to_owned().into(),
             skips: skips.iter().map(|s| (*s).to_owned().into()).collect(),
-            ..Entry::default()
+            ..ChannelEntry::default()
         }
     }
 
-    fn way(entries: &[Entry<'_>]) -> Result<Vec<String>, String> {
+    fn way(entries: &[ChannelEntry<'_>]) -> Result<Vec<String>, String> {
         chain(entries)
             .map(|way| way.iter().map(|i| entries[*i].name.to_string()).collect())
             .map_err(|flaw| flaw.to_string())

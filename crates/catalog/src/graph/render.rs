@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use super::{Graph, Way};
-use crate::content::{Channel, Package};
+use super::{EdgeKind, UpgradeGraph};
+use crate::content::{ChannelModel, PackageModel};
 
 /// What a drawing shows.
 struct Drawing<'p> {
     /// By the names of the bundles; those not of the channel too.
-    nodes: BTreeMap<&'p str, Kind>,
+    nodes: BTreeMap<&'p str, NodeStyle>,
     /// From 0, in that order.
     ids: HashMap<&'p str, usize>,
     /// From, to and why, each once.
-    edges: BTreeSet<(&'p str, &'p str, Way)>,
+    edges: BTreeSet<(&'p str, &'p str, EdgeKind)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum NodeStyle {
     Head,
     Deprecated,
     Plain,
@@ -26,12 +26,12 @@ enum Kind {
 }
 
 impl<'p> Drawing<'p> {
-    fn new(package: &'p Package<'p>, channel: &'p Channel<'p>) -> Self {
+    fn new(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> Self {
         let head = &*channel.head().name;
         let kind = |name: &str| match package.bundle(name) {
-            Some(bundle) if bundle.deprecation.is_some() => Kind::Deprecated,
-            _ if name == head => Kind::Head,
-            _ => Kind::Plain,
+            Some(bundle) if bundle.deprecation.is_some() => NodeStyle::Deprecated,
+            _ if name == head => NodeStyle::Head,
+            _ => NodeStyle::Plain,
         };
         let mut nodes: BTreeMap<_, _> = channel
             .entries
@@ -39,8 +39,8 @@ impl<'p> Drawing<'p> {
             .map(|entry| (&*entry.name, kind(&entry.name)))
             .collect();
         let mut edges = BTreeMap::new();
-        for edge in Graph::new(package, channel).edges() {
-            nodes.entry(edge.from).or_insert(Kind::Missing);
+        for edge in UpgradeGraph::new(package, channel).edges() {
+            nodes.entry(edge.from).or_insert(NodeStyle::Missing);
             // What is replaced or skipped by name may be skipped by version, too: one line is enough.
             edges.entry((edge.from, edge.to)).or_insert(edge.way);
         }
@@ -54,7 +54,7 @@ impl<'p> Drawing<'p> {
 }
 
 /// A channel for Mermaid: <https://mermaid.js.org/syntax/flowchart.html>.
-pub fn mermaid<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String {
+pub fn mermaid<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> String {
     let drawing = Drawing::new(package, channel);
     let mut text = String::from("graph LR\n");
     let title = mermaid_text(&format!("{} {}", package.name, channel.name));
@@ -62,10 +62,10 @@ pub fn mermaid<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String
     for (name, kind) in &drawing.nodes {
         let id = drawing.ids[name];
         let class = match kind {
-            Kind::Head => ":::head",
-            Kind::Deprecated => ":::deprecated",
-            Kind::Plain => "",
-            Kind::Missing => ":::missing",
+            NodeStyle::Head => ":::head",
+            NodeStyle::Deprecated => ":::deprecated",
+            NodeStyle::Plain => "",
+            NodeStyle::Missing => ":::missing",
         };
         let name = mermaid_text(name);
         line(&mut text, format_args!("    n{id}[\"{name}\"]{class}"));
@@ -73,9 +73,9 @@ pub fn mermaid<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String
     line(&mut text, format_args!("  end"));
     for (from, to, way) in &drawing.edges {
         let arrow = match way {
-            Way::Replaces => "-->",
-            Way::Skips => "-. skips .->",
-            Way::SkipRange => "-. skipRange .->",
+            EdgeKind::Replaces => "-->",
+            EdgeKind::Skips => "-. skips .->",
+            EdgeKind::SkipRange => "-. skipRange .->",
         };
         let (from, to) = (drawing.ids[from], drawing.ids[to]);
         line(&mut text, format_args!("  n{from} {arrow} n{to}"));
@@ -87,25 +87,25 @@ pub fn mermaid<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String
 }
 
 /// A channel for Graphviz: <https://graphviz.org/doc/info/lang.html>.
-pub fn dot<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String {
+pub fn dot<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> String {
     let drawing = Drawing::new(package, channel);
     let title = dot_text(&format!("{} {}", package.name, channel.name));
     let mut text = format!("digraph \"{title}\" {{\n  rankdir=LR;\n  node [shape=box];\n");
     for (name, kind) in &drawing.nodes {
         let style = match kind {
-            Kind::Head => " [penwidth=3]",
-            Kind::Deprecated => " [style=filled, fillcolor=lightgrey]",
-            Kind::Plain => "",
-            Kind::Missing => " [style=dashed]",
+            NodeStyle::Head => " [penwidth=3]",
+            NodeStyle::Deprecated => " [style=filled, fillcolor=lightgrey]",
+            NodeStyle::Plain => "",
+            NodeStyle::Missing => " [style=dashed]",
         };
         let name = dot_text(name);
         line(&mut text, format_args!("  \"{name}\"{style};"));
     }
     for (from, to, way) in &drawing.edges {
         let style = match way {
-            Way::Replaces => "",
-            Way::Skips => " [style=dashed, label=skips]",
-            Way::SkipRange => " [style=dotted, label=skipRange]",
+            EdgeKind::Replaces => "",
+            EdgeKind::Skips => " [style=dashed, label=skips]",
+            EdgeKind::SkipRange => " [style=dotted, label=skipRange]",
         };
         let (from, to) = (dot_text(from), dot_text(to));
         line(&mut text, format_args!("  \"{from}\" -> \"{to}\"{style};"));

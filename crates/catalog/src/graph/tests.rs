@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::Document;
-use crate::content::Package;
+use crate::content::PackageModel;
 use crate::testing::package;
-use crate::version::Version;
+use crate::version::BundleVersion;
 
 /// 1.0.0 ← 1.1.0 ← 1.3.0 ← 2.0.0, with 1.2.0 skipped by 1.3.0, and everything before 2.0.0 by 2.1.0.
 fn entries() -> Vec<Value> {
@@ -19,9 +19,12 @@ fn entries() -> Vec<Value> {
     ]
 }
 
-fn with_graph<T>(documents: &[Document], test: impl FnOnce(&Package<'_>, &Graph<'_>) -> T) -> T {
-    let package = Package::assemble(documents).unwrap().unwrap();
-    let graph = Graph::new(&package, &package.channels[0]);
+fn with_graph<T>(
+    documents: &[Document],
+    test: impl FnOnce(&PackageModel<'_>, &UpgradeGraph<'_>) -> T,
+) -> T {
+    let package = PackageModel::assemble(documents).unwrap().unwrap();
+    let graph = UpgradeGraph::new(&package, &package.channels[0]);
     test(&package, &graph)
 }
 
@@ -61,8 +64,8 @@ fn the_shortest_path_has_the_fewest_upgrades() {
 
 /// What is kept of a channel, and what is left out.
 fn kept(entries: &[Value], min: &str, max: &str) -> (Vec<String>, Vec<String>) {
-    let version = |text: &str| -> Option<Version> { text.parse().ok() };
-    let bounds = Bounds {
+    let version = |text: &str| -> Option<BundleVersion> { text.parse().ok() };
+    let bounds = VersionBounds {
         min: version(min),
         max: version(max),
     };
@@ -226,7 +229,7 @@ proptest! {
         let part: Vec<Value> = entries.iter().filter(is_kept).cloned().collect();
         if !part.is_empty() {
             let documents = package(&[("stable", &part)]);
-            prop_assert!(Package::assemble(&documents).is_ok());
+            prop_assert!(PackageModel::assemble(&documents).is_ok());
         }
         for index in min..=max.min(entries.len() - 1) {
             let name = format!("v{index}.0.0");

@@ -2,22 +2,22 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::content::{Channel, Package};
+use crate::content::{ChannelModel, PackageModel};
 use crate::range::Range;
-use crate::schema::Entry;
-use crate::version::Version;
+use crate::schema::ChannelEntry;
+use crate::version::BundleVersion;
 
 /// A channel with the versions of its bundles.
 #[derive(Debug)]
-pub struct Graph<'p> {
-    nodes: Vec<Node<'p>>,
+pub struct UpgradeGraph<'p> {
+    nodes: Vec<GraphNode<'p>>,
     positions: HashMap<&'p str, usize>,
 }
 
 #[derive(Debug)]
-struct Node<'p> {
-    entry: &'p Entry<'p>,
-    version: &'p Version,
+struct GraphNode<'p> {
+    entry: &'p ChannelEntry<'p>,
+    version: &'p BundleVersion,
     skip_range: Option<Range>,
 }
 
@@ -27,27 +27,27 @@ pub struct Edge<'p> {
     /// A bundle's name; not of the channel, perhaps.
     pub from: &'p str,
     pub to: &'p str,
-    pub way: Way,
+    pub way: EdgeKind,
 }
 
 /// Why an upgrade is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum EdgeKind {
     Replaces,
     Skips,
     SkipRange,
 }
 
-impl<'p> Graph<'p> {
+impl<'p> UpgradeGraph<'p> {
     /// The graph of a channel, which is one of the package's.
-    pub fn new(package: &'p Package<'p>, channel: &'p Channel<'p>) -> Self {
+    pub fn new(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> Self {
         let nodes: Vec<_> = channel
             .entries
             .iter()
             .filter_map(|entry| {
                 let version = &package.bundle(&entry.name)?.version;
                 let range = Some(&*entry.skip_range).filter(|range| !range.is_empty());
-                Some(Node {
+                Some(GraphNode {
                     entry,
                     version,
                     skip_range: range.and_then(|range| range.parse().ok()),
@@ -71,8 +71,8 @@ impl<'p> Graph<'p> {
     }
 
     /// The entries that one can be upgraded to in one step, by name.
-    pub fn upgrades_from(&self, name: &str) -> Vec<&'p Entry<'p>> {
-        let to = |node: &&Node<'p>| self.edges_to(node).any(|edge| edge.from == name);
+    pub fn upgrades_from(&self, name: &str) -> Vec<&'p ChannelEntry<'p>> {
+        let to = |node: &&GraphNode<'p>| self.edges_to(node).any(|edge| edge.from == name);
         let entries = self.nodes.iter().filter(to).map(|node| node.entry);
         entries.collect()
     }
@@ -119,7 +119,7 @@ impl<'p> Graph<'p> {
         None
     }
 
-    fn edges_to<'g>(&'g self, node: &'g Node<'p>) -> impl Iterator<Item = Edge<'p>> + 'g {
+    fn edges_to<'g>(&'g self, node: &'g GraphNode<'p>) -> impl Iterator<Item = Edge<'p>> + 'g {
         let entry = node.entry;
         let edge = |from, way| Edge {
             from,
@@ -127,15 +127,18 @@ impl<'p> Graph<'p> {
             way,
         };
         let replaces = Some(&*entry.replaces).filter(|name| !name.is_empty());
-        let replaces = replaces.map(|name| edge(name, Way::Replaces));
-        let skips = entry.skips.iter().map(move |name| edge(name, Way::Skips));
+        let replaces = replaces.map(|name| edge(name, EdgeKind::Replaces));
+        let skips = entry
+            .skips
+            .iter()
+            .map(move |name| edge(name, EdgeKind::Skips));
         let in_range = node.skip_range.iter().flat_map(move |range| {
             let others = self
                 .nodes
                 .iter()
                 .filter(|other| other.entry.name != entry.name);
             let others = others.filter(|other| range.contains(other.version));
-            others.map(move |other| edge(&*other.entry.name, Way::SkipRange))
+            others.map(move |other| edge(&*other.entry.name, EdgeKind::SkipRange))
         });
         replaces.into_iter().chain(skips).chain(in_range)
     }

@@ -1,10 +1,10 @@
 //! Reads JSON while it writes the normal form.
 
-use super::{MAX_DEPTH, Malformed, Writer, number};
+use super::{JsonWriter, MAX_DEPTH, Malformed, number};
 
 /// Appends the one value that `source` consists of.
-pub(super) fn copy(source: &str, writer: &mut Writer) -> Result<(), Malformed> {
-    let mut reader = Reader { source, at: 0 };
+pub(super) fn copy(source: &str, writer: &mut JsonWriter) -> Result<(), Malformed> {
+    let mut reader = JsonReader { source, at: 0 };
     loop {
         reader.begin_value(writer)?;
         if reader.end_values(writer)? {
@@ -17,14 +17,14 @@ pub(super) fn copy(source: &str, writer: &mut Writer) -> Result<(), Malformed> {
     }
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     source: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// Goes past the next scalar, or to where an empty object or list is closed; begins what is around it.
-    fn begin_value(&mut self, writer: &mut Writer) -> Result<(), Malformed> {
+    fn begin_value(&mut self, writer: &mut JsonWriter) -> Result<(), Malformed> {
         loop {
             match self.peek() {
                 Some(b'{') => {
@@ -48,7 +48,7 @@ impl Reader<'_> {
     }
 
     /// Closes what ends here, and goes to where the next value begins; says whether none does.
-    fn end_values(&mut self, writer: &mut Writer) -> Result<bool, Malformed> {
+    fn end_values(&mut self, writer: &mut JsonWriter) -> Result<bool, Malformed> {
         while writer.depth() > 0 {
             match (self.peek(), writer.is_in_object()) {
                 (Some(b'}'), true) | (Some(b']'), false) => {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn enter(&mut self, writer: &Writer) -> Result<(), Malformed> {
+    fn enter(&mut self, writer: &JsonWriter) -> Result<(), Malformed> {
         if writer.depth() == MAX_DEPTH {
             let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
             return Err(Malformed::new(self.at, why));
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn key(&mut self, writer: &mut Writer) -> Result<(), Malformed> {
+    fn key(&mut self, writer: &mut JsonWriter) -> Result<(), Malformed> {
         if self.peek() != Some(b'"') {
             return Err(self.wrong("a name in double quotes"));
         }
@@ -90,7 +90,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, writer: &mut Writer) -> Result<(), Malformed> {
+    fn scalar(&mut self, writer: &mut JsonWriter) -> Result<(), Malformed> {
         let rest = &self.source[self.at..];
         match self.peek() {
             Some(b'"') => {

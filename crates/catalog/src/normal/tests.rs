@@ -211,7 +211,7 @@ proptest! {
 
     #[test]
     fn texts_come_back(text in ".{0,40}") {
-        let mut writer = Writer::default();
+        let mut writer = JsonWriter::default();
         writer.string(&text);
         let printed = writer.text();
         prop_assert_eq!(&unescaped(&printed[1..printed.len() - 1]), &text);

@@ -18,19 +18,19 @@ pub(crate) enum Style {
 
 /// A document that is being written. To be used again for the next one: it keeps its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct JsonWriter {
     out: Vec<u8>,
     /// Objects and lists that are not closed yet, the innermost last.
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     /// Of the open objects, the innermost's last; of the outermost object also once it is closed.
-    members: Vec<Member>,
+    members: Vec<ObjectMember>,
     /// Where members are put in order.
     sorted: Vec<u8>,
     style: Style,
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenValue {
     /// The number of members of those around it.
     Object(usize),
     /// Whether there is a value in it.
@@ -39,14 +39,14 @@ enum Open {
 
 /// One member of an object; offsets in the text.
 #[derive(Debug, Clone, Copy)]
-struct Member {
+struct ObjectMember {
     start: usize,
     /// Behind the closing quote.
     key_end: usize,
     end: usize,
 }
 
-impl Writer {
+impl JsonWriter {
     pub(crate) fn new(style: Style) -> Self {
         Self {
             style,
@@ -104,25 +104,25 @@ impl Writer {
     }
 
     pub(super) fn is_in_object(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Object(_)))
+        matches!(self.open.last(), Some(OpenValue::Object(_)))
     }
 
     pub(crate) fn begin_object(&mut self) {
         self.separate();
-        self.open.push(Open::Object(self.members.len()));
+        self.open.push(OpenValue::Object(self.members.len()));
         self.out.push(b'{');
     }
 
     pub(crate) fn begin_list(&mut self) {
         self.separate();
-        self.open.push(Open::List(false));
+        self.open.push(OpenValue::List(false));
         self.out.push(b'[');
     }
 
     /// Closes the innermost object or list.
     pub(crate) fn end(&mut self) {
         match self.open.pop() {
-            Some(Open::Object(first)) => {
+            Some(OpenValue::Object(first)) => {
                 self.end_member(first);
                 self.sort(first);
                 if !self.open.is_empty() {
@@ -130,7 +130,7 @@ impl Writer {
                 }
                 self.out.push(b'}');
             }
-            Some(Open::List(_)) => self.out.push(b']'),
+            Some(OpenValue::List(_)) => self.out.push(b']'),
             None => {}
         }
     }
@@ -207,7 +207,7 @@ impl Writer {
 
     /// Before a value.
     fn separate(&mut self) {
-        if let Some(Open::List(is_begun)) = self.open.last_mut() {
+        if let Some(OpenValue::List(is_begun)) = self.open.last_mut() {
             if *is_begun {
                 self.out.push(b',');
             }
@@ -216,7 +216,7 @@ impl Writer {
     }
 
     fn begin_key(&mut self) -> usize {
-        if let Some(&Open::Object(first)) = self.open.last()
+        if let Some(&OpenValue::Object(first)) = self.open.last()
             && self.end_member(first)
         {
             self.out.push(b',');
@@ -226,7 +226,7 @@ impl Writer {
 
     fn end_key(&mut self, start: usize) {
         let key_end = self.out.len();
-        self.members.push(Member {
+        self.members.push(ObjectMember {
             start,
             key_end,
             end: key_end,
@@ -271,7 +271,7 @@ impl Writer {
     }
 }
 
-impl Member {
+impl ObjectMember {
     fn range(self) -> Range<usize> {
         self.start..self.end
     }
@@ -286,7 +286,7 @@ impl Member {
 }
 
 /// By the bytes of the names. The sort is stable: of equal ones the last stays the last.
-fn order(out: &[u8], one: &Member, other: &Member) -> Ordering {
+fn order(out: &[u8], one: &ObjectMember, other: &ObjectMember) -> Ordering {
     let [one, other] = [one, other].map(|it| &out[it.start + 1..it.key_end - 1]);
     if !one.contains(&b'\\') && !other.contains(&b'\\') {
         return one.cmp(other);

@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use super::cut::{Input, MAX_DOCUMENT_BYTES, SEPARATOR, Stuck};
 use super::head::head;
-use super::{Gone, Sink, Source, yaml};
-use crate::normal::Writer;
-use crate::{Document, Origin, Problem, Rule};
+use super::{BatchSink, FileSource, ReceiverGone, yaml};
+use crate::normal::JsonWriter;
+use crate::{CatalogProblem, Document, DocumentOrigin, Rule};
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
 /// Reads the file `source`, which is called `file`. `writer` is just memory.
 pub(super) fn read(
-    source: Source,
+    source: FileSource,
     file: &Arc<Path>,
-    writer: &mut Writer,
-    sink: &mut Sink,
-) -> Result<(), Gone> {
+    writer: &mut JsonWriter,
+    sink: &mut BatchSink,
+) -> Result<(), ReceiverGone> {
     let out = &mut Out { file, writer, sink };
     let content = match source.open() {
         Ok(content) => content,
@@ -30,20 +30,20 @@ pub(super) fn read(
     let mut input = Input::new(content);
     match documents(&mut input, out) {
         Ok(()) => Ok(()),
-        Err(Stop::Gone) => Err(Gone),
+        Err(Stop::ReceiverGone) => Err(ReceiverGone),
         Err(Stop::Stuck(stuck)) => out.stuck(input.line(), &stuck),
     }
 }
 
 /// Why reading a file ends early.
 enum Stop {
-    Gone,
+    ReceiverGone,
     Stuck(Stuck),
 }
 
-impl From<Gone> for Stop {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<ReceiverGone> for Stop {
+    fn from(_: ReceiverGone) -> Self {
+        Self::ReceiverGone
     }
 }
 
@@ -107,7 +107,7 @@ fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
 }
 
 /// Whether what JSON it is not is YAML at least.
-fn is_yaml(input: &mut Input<impl Read>, writer: &mut Writer) -> Result<bool, Stuck> {
+fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool, Stuck> {
     let length = match input.chunk() {
         Err(Stuck::TooLarge) => return Ok(false),
         length => length?,
@@ -170,7 +170,7 @@ fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<S
 }
 
 /// What stands between two separators; it begins in `line`.
-fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), Gone> {
+fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverGone> {
     let text = match str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => {
@@ -195,13 +195,13 @@ fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), Gone> {
 struct Out<'a> {
     file: &'a Arc<Path>,
     /// The document that has been read last.
-    writer: &'a mut Writer,
-    sink: &'a mut Sink,
+    writer: &'a mut JsonWriter,
+    sink: &'a mut BatchSink,
 }
 
 impl Out<'_> {
     /// Hands over what has been written.
-    fn document(&mut self, line: u64) -> Result<(), Gone> {
+    fn document(&mut self, line: u64) -> Result<(), ReceiverGone> {
         match head(self.writer) {
             Ok(head) => self.sink.document(Document {
                 schema: head.schema,
@@ -210,7 +210,7 @@ impl Out<'_> {
                 json: self.writer.text().to_owned(),
                 origin: self.origin(line),
             }),
-            Err((head, text)) => self.sink.problem(Problem {
+            Err((head, text)) => self.sink.problem(CatalogProblem {
                 origin: Some(self.origin(line)),
                 package: head.package,
                 rule: Rule::Document,
@@ -219,8 +219,8 @@ impl Out<'_> {
         }
     }
 
-    fn problem(&mut self, line: u64, rule: Rule, text: String) -> Result<(), Gone> {
-        self.sink.problem(Problem {
+    fn problem(&mut self, line: u64, rule: Rule, text: String) -> Result<(), ReceiverGone> {
+        self.sink.problem(CatalogProblem {
             origin: Some(self.origin(line)),
             package: String::new(),
             rule,
@@ -228,7 +228,7 @@ impl Out<'_> {
         })
     }
 
-    fn stuck(&mut self, line: u64, stuck: &Stuck) -> Result<(), Gone> {
+    fn stuck(&mut self, line: u64, stuck: &Stuck) -> Result<(), ReceiverGone> {
         let text = match stuck {
             Stuck::Io(error) => format!("it cannot be read: {error}"),
             Stuck::TooLarge => format!(
@@ -239,8 +239,8 @@ impl Out<'_> {
         self.problem(line, Rule::Readable, text)
     }
 
-    fn origin(&self, line: u64) -> Origin {
-        Origin {
+    fn origin(&self, line: u64) -> DocumentOrigin {
+        DocumentOrigin {
             file: Arc::clone(self.file),
             line,
         }

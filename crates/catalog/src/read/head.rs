@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::shown;
-use crate::normal::{Writer, unescaped};
+use crate::normal::{JsonWriter, unescaped};
 
 /// How much that is wrong with one document is told.
 const MAX_WRONG: usize = 5;
 
 /// Schema, package and name; empty where there is none.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct DocumentHead {
     pub(super) schema: String,
     pub(super) package: String,
     pub(super) name: String,
@@ -20,8 +20,8 @@ pub(super) struct Head {
 /// come twice so.
 ///
 /// Errors: what is wrong with the document, and what could be found of its head.
-pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
-    let mut head = Head::default();
+pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead, String)> {
+    let mut head = DocumentHead::default();
     if !document.is_object() {
         let text = "a document is an object with a \"schema\", and this is another value; \
                     name in .indexignore what is no document";

@@ -18,7 +18,7 @@ fn workers(count: usize) -> NonZeroUsize {
 fn read_memory(
     files: impl IntoIterator<Item = (String, Vec<u8>), IntoIter: Send>,
     count: usize,
-) -> (Vec<Document>, Problems) {
+) -> (Vec<Document>, CatalogProblems) {
     let files = files.into_iter();
     let files = files.map(|(name, content)| (PathBuf::from(name), content));
     let mut documents = Vec::new();
@@ -231,7 +231,7 @@ fn all_that_is_wrong_in_yaml_is_named_by_its_line() {
 fn schema_package_and_name_are_found_whatever_their_case() {
     let text = r#"{"SCHEMA":"a\u003c","Package":"p\"","nAME":"n","ſ":1}"#;
     let (documents, problems) = read_memory([("f".to_owned(), text.into())], 1);
-    assert_eq!(problems, Problems::default());
+    assert_eq!(problems, CatalogProblems::default());
     let document = &documents[0];
     assert_eq!(
         [&document.schema, &document.package, &document.name],
@@ -373,7 +373,7 @@ fn a_document_of_100_mb_is_read() {
         lines.join("\",\"")
     );
     let (documents, problems) = read_memory([("f".to_owned(), text.into_bytes())], 1);
-    assert_eq!(problems, Problems::default());
+    assert_eq!(problems, CatalogProblems::default());
     assert!(documents[0].json == expected);
 }
 
@@ -384,7 +384,7 @@ fn a_hundred_thousand_documents_come_in_order() {
         .collect();
     let text = text.concat();
     let (documents, problems) = read_memory([("f".to_owned(), text.into_bytes())], 2);
-    assert_eq!(problems, Problems::default());
+    assert_eq!(problems, CatalogProblems::default());
     assert_eq!(documents.len(), 100_000);
     for (number, document) in documents.iter().enumerate() {
         assert_eq!(document.name, number.to_string());
@@ -575,7 +575,7 @@ proptest! {
             _ => format!("---\n{document}\n"),
         });
         let (read, problems) = read_memory([("f".to_owned(), texts.collect::<String>().into_bytes())], 1);
-        prop_assert_eq!(problems, Problems::default());
+        prop_assert_eq!(problems, CatalogProblems::default());
         let read: Vec<_> = read.into_iter().map(|document| document.json).collect();
         let expected: Vec<_> = documents.iter().map(|it| normalised(&it.to_string()).unwrap()).collect();
         prop_assert_eq!(read, expected);

@@ -12,7 +12,7 @@ mod scalar;
 use self::nodes::Nodes;
 use self::quoted::Deepened;
 use super::cut::MAX_DOCUMENT_BYTES;
-use crate::normal::{Malformed, Style, Writer};
+use crate::normal::{JsonWriter, Malformed, Style};
 
 /// The peer would read the first only, and say nothing.
 const UNSEPARATED: &str =
@@ -20,21 +20,21 @@ const UNSEPARATED: &str =
 
 /// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    pub place: Place,
+pub struct YamlError {
+    pub place: Position,
     pub why: String,
 }
 
 /// Where something stands in a text, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     pub line: usize,
     /// Units: characters.
     pub column: usize,
 }
 
-impl Wrong {
-    fn new(place: Place, why: impl Into<String>) -> Self {
+impl YamlError {
+    fn new(place: Position, why: impl Into<String>) -> Self {
         Self {
             place,
             why: why.into(),
@@ -44,7 +44,7 @@ impl Wrong {
 
 /// Writes the one document that `text` consists of; returns the line in which it begins, nothing where there is none or
 /// it is null.
-pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
+pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
     with_nodes(text, UNSEPARATED, |nodes| write(nodes, writer))
 }
 
@@ -52,8 +52,8 @@ pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wro
 fn with_nodes<T>(
     text: &str,
     beyond: &'static str,
-    work: impl FnOnce(&Nodes<'_>) -> Result<T, Wrong>,
-) -> Result<T, Wrong> {
+    work: impl FnOnce(&Nodes<'_>) -> Result<T, YamlError>,
+) -> Result<T, YamlError> {
     match nodes::read(text, beyond) {
         Ok(nodes) => work(&nodes),
         Err(wrong) => match Deepened::new(text) {
@@ -66,7 +66,7 @@ fn with_nodes<T>(
     }
 }
 
-fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
+fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
     writer.clear();
     if nodes.is_null() {
         return Ok(None);
@@ -86,8 +86,8 @@ fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<Option<usize>, Wrong>
 /// assert_eq!(json.as_deref(), Ok(r#"{"a":[31,"\u003c"],"b":true}"#));
 /// ```
 pub fn to_json(text: &str) -> Result<String, Malformed> {
-    let mut writer = Writer::new(Style::Go);
-    let at_line = |wrong: Wrong| {
+    let mut writer = JsonWriter::new(Style::Go);
+    let at_line = |wrong: YamlError| {
         let before = text
             .split_inclusive('\n')
             .take(wrong.place.line.saturating_sub(1));

@@ -46,7 +46,7 @@ pub struct Icon<'a> {
 #[serde(default)]
 pub(crate) struct ChannelDocument<'a> {
     #[serde(borrow)]
-    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) entries: Vec<ChannelEntry<'a>>,
     #[serde(borrow)]
     pub(crate) properties: Vec<Property<'a>>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct ChannelDocument<'a> {
 /// A bundle's place in a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Entry<'a> {
+pub struct ChannelEntry<'a> {
     /// Of the bundle.
     #[serde(borrow)]
     pub name: Cow<'a, str>,

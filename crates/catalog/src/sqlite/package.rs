@@ -7,19 +7,19 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 
-use super::values::{Csv, Text, gvk, pair};
-use super::{ImportError, Layout};
+use super::values::{CsvFields, SqlText, gvk, pair};
+use super::{ImportError, SchemaVersion};
 use crate::normal::normalised;
 use crate::schema::{BUNDLE, CHANNEL, PACKAGE, kind};
-use crate::{Document, Origin};
+use crate::{Document, DocumentOrigin};
 
 /// Bundles with this property are not offered any more.
 const DEPRECATED: &str = "olm.deprecated";
 
 /// Reads one package.
-pub(super) struct Reader<'a> {
+pub(super) struct PackageReader<'a> {
     pub(super) connection: &'a Connection,
-    pub(super) layout: Layout,
+    pub(super) layout: SchemaVersion,
     pub(super) package: &'a str,
 }
 
@@ -30,20 +30,20 @@ pub(super) struct Read {
 }
 
 /// A bundle's row, and what its documents say.
-struct Bundle {
+struct BundleRow {
     name: String,
     image: String,
     version: String,
     skip_range: String,
     /// JSON, one object after the other, as they were put in.
     objects: Vec<String>,
-    csv: Option<Csv>,
+    csv: Option<CsvFields>,
     properties: Vec<(String, String)>,
 }
 
-impl Reader<'_> {
+impl PackageReader<'_> {
     /// The documents: package, channels, bundles.
-    pub(super) fn read<E>(&self, origin: &Origin) -> Result<Read, ImportError<E>> {
+    pub(super) fn read<E>(&self, origin: &DocumentOrigin) -> Result<Read, ImportError<E>> {
         let mut bundles = BTreeMap::new();
         let mut read = Read::default();
         for name in self.bundle_names()? {
@@ -93,14 +93,14 @@ impl Reader<'_> {
     }
 
     /// None of a bundle that is only mentioned by others.
-    fn bundle<E>(&self, name: &str) -> Result<Option<Bundle>, ImportError<E>> {
+    fn bundle<E>(&self, name: &str) -> Result<Option<BundleRow>, ImportError<E>> {
         let rows = self.rows(
             "select bundle, csv, bundlepath, version, skiprange
              from operatorbundle
              where name = ?1",
             [name],
             |row| {
-                let text = |index| row.get(index).map(|Text(text)| text);
+                let text = |index| row.get(index).map(|SqlText(text)| text);
                 Ok([text(0)?, text(1)?, text(2)?, text(3)?, text(4)?])
             },
         )?;
@@ -121,10 +121,10 @@ impl Reader<'_> {
             .map_err(wrong)?;
         let csvs = objects.iter().chain([&csv]);
         let csv = csvs
-            .filter_map(|object| serde_json::from_str::<Csv>(object).ok())
+            .filter_map(|object| serde_json::from_str::<CsvFields>(object).ok())
             .find(|csv| csv.kind == "ClusterServiceVersion");
         let of_csv = || csv.as_ref()?.spec.version.clone();
-        Ok(Some(Bundle {
+        Ok(Some(BundleRow {
             name: name.to_owned(),
             image,
             version: Some(version)
@@ -195,8 +195,8 @@ impl Reader<'_> {
     }
 
     /// The icon is that of the default channel's head.
-    fn package(&self, bundles: &BTreeMap<String, Bundle>) -> rusqlite::Result<Value> {
-        let (Text(default), Text(head)) = self.connection.query_row(
+    fn package(&self, bundles: &BTreeMap<String, BundleRow>) -> rusqlite::Result<Value> {
+        let (SqlText(default), SqlText(head)) = self.connection.query_row(
             "select package.default_channel, channel.head_operatorbundle_name
              from package
              left join channel
@@ -221,7 +221,7 @@ impl Reader<'_> {
         Ok(package)
     }
 
-    fn channels(&self, bundles: &BTreeMap<String, Bundle>) -> rusqlite::Result<Vec<Value>> {
+    fn channels(&self, bundles: &BTreeMap<String, BundleRow>) -> rusqlite::Result<Vec<Value>> {
         let names: Vec<String> = self.rows(
             "select name from channel where package_name = ?1 order by name",
             [self.package],
@@ -255,7 +255,7 @@ impl Reader<'_> {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (Text(entry), Text(target)) in rows {
+        for (SqlText(entry), SqlText(target)) in rows {
             let targets = edges.entry(entry).or_default();
             if !targets.contains(&target) {
                 targets.push(target);
@@ -264,7 +264,7 @@ impl Reader<'_> {
         Ok(edges)
     }
 
-    fn bundle_document<E>(&self, bundle: &Bundle) -> Result<Value, ImportError<E>> {
+    fn bundle_document<E>(&self, bundle: &BundleRow) -> Result<Value, ImportError<E>> {
         let wrong = |reason| ImportError::Bundle {
             name: bundle.name.clone(),
             reason,
@@ -330,7 +330,7 @@ impl Reader<'_> {
     }
 
     /// Those of the CSV, and others that the database has.
-    fn related_images(&self, bundle: &Bundle) -> rusqlite::Result<Vec<Value>> {
+    fn related_images(&self, bundle: &BundleRow) -> rusqlite::Result<Vec<Value>> {
         let rows = self.rows(
             "select distinct image
              from related_image
@@ -342,7 +342,7 @@ impl Reader<'_> {
         )?;
         let named = bundle.csv.iter().flat_map(|csv| &csv.spec.related_images);
         let mut images: Vec<(&str, &str)> = named.map(|it| (&*it.name, &*it.image)).collect();
-        for Text(image) in &rows {
+        for SqlText(image) in &rows {
             if !images.iter().any(|(_, known)| known == image) {
                 images.push(("", image));
             }
@@ -355,7 +355,7 @@ impl Reader<'_> {
     }
 }
 
-fn entry_of(bundle: &Bundle, targets: &[String]) -> Value {
+fn entry_of(bundle: &BundleRow, targets: &[String]) -> Value {
     let mut entry = json!({"name": bundle.name});
     let replaces = targets.first().filter(|target| !target.is_empty());
     if let Some(replaces) = replaces {
@@ -383,7 +383,7 @@ fn without_plural(value: &Value) -> Value {
     json!({"group": value["group"], "kind": value["kind"], "version": value["version"]})
 }
 
-fn document<E>(json: &Value, origin: &Origin) -> Result<Document, ImportError<E>> {
+fn document<E>(json: &Value, origin: &DocumentOrigin) -> Result<Document, ImportError<E>> {
     let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
     let normal = normalised(&json.to_string()).map_err(|e| ImportError::Bundle {
         name: text("name"),

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::content::Package;
+use crate::content::PackageModel;
 
 const MIGRATED: &str = include_str!("../../fixtures/index_db/catalog.jsonl");
 
@@ -37,7 +37,7 @@ fn documents_are_those_of_the_peer() {
     assert_eq!(name, "acme");
     let jsons: Vec<&str> = documents.iter().map(|it| it.json.as_str()).collect();
     assert_eq!(jsons, MIGRATED.lines().collect::<Vec<_>>());
-    assert!(Package::assemble(documents).unwrap().is_some());
+    assert!(PackageModel::assemble(documents).unwrap().is_some());
 }
 
 /// A database of layout 5: no properties, dependencies or deprecations, and APIs of entries.
@@ -82,7 +82,7 @@ fn older_layouts_are_read() {
     let (import, packages) = imported(&old(temp.path(), 5)).unwrap();
     assert_eq!(import.left_out, [""; 0]);
     let documents = &packages[0].1;
-    let package = Package::assemble(documents).unwrap().unwrap();
+    let package = PackageModel::assemble(documents).unwrap().unwrap();
     let channel = package.channel("stable").unwrap();
     let head = channel.head();
     assert_eq!((&*head.name, &*head.replaces), ("p.v2", "p.v1"));

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 /// What is taken from a bundle's ClusterServiceVersion.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Csv {
+pub(super) struct CsvFields {
     pub(super) kind: String,
-    pub(super) spec: Spec,
+    pub(super) spec: CsvSpec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec {
+pub(super) struct CsvSpec {
     pub(super) version: Option<String>,
     pub(super) icon: Vec<Icon>,
-    pub(super) related_images: Vec<Image>,
+    pub(super) related_images: Vec<CsvImage>,
 }
 
 #[derive(Default, Deserialize)]
@@ -29,15 +29,15 @@ pub(super) struct Icon {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Image {
+pub(super) struct CsvImage {
     pub(super) name: String,
     pub(super) image: String,
 }
 
 /// Text, also where it was put in as bytes; nothing is an empty one.
-pub(super) struct Text(pub(super) String);
+pub(super) struct SqlText(pub(super) String);
 
-impl FromSql for Text {
+impl FromSql for SqlText {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value {
             ValueRef::Null => Ok(Self(String::new())),
@@ -49,12 +49,12 @@ impl FromSql for Text {
 
 /// Two texts.
 pub(super) fn pair(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, String)> {
-    let (Text(kind), Text(value)) = (row.get(0)?, row.get(1)?);
+    let (SqlText(kind), SqlText(value)) = (row.get(0)?, row.get(1)?);
     Ok((kind, value))
 }
 
 /// Group, version and kind.
 pub(super) fn gvk(row: &rusqlite::Row<'_>) -> rusqlite::Result<Value> {
-    let (Text(group), Text(version), Text(kind)) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (SqlText(group), SqlText(version), SqlText(kind)) = (row.get(0)?, row.get(1)?, row.get(2)?);
     Ok(json!({"group": group, "kind": kind, "version": version}))
 }

@@ -6,26 +6,26 @@ use std::io::{self, BufWriter};
 use std::path::{Component, Path, PathBuf};
 use std::process;
 
-use super::{Format, document, in_order};
+use super::{CatalogFormat, document, in_order};
 use crate::Document;
 
 /// Folders of killed processes that had the same number, as those in containers often have.
 const MAX_LEFT: usize = 100;
 
-/// A folder that is being written. Nobody sees it before [`Writer::finish`].
+/// A folder that is being written. Nobody sees it before [`CatalogWriter::finish`].
 #[derive(Debug)]
-pub struct Writer {
+pub struct CatalogWriter {
     folder: PathBuf,
-    format: Format,
+    format: CatalogFormat,
     partial: PathBuf,
     is_finished: bool,
 }
 
-impl Writer {
+impl CatalogWriter {
     /// Begins a catalog in a folder that does not exist yet, or is empty.
     ///
     /// Errors: it has something in it, or cannot be made.
-    pub fn create(folder: &Path, format: Format) -> io::Result<Self> {
+    pub fn create(folder: &Path, format: CatalogFormat) -> io::Result<Self> {
         let is_taken = match fs::read_dir(folder) {
             Ok(mut entries) => entries.next().is_some(),
             Err(e) if e.kind() == io::ErrorKind::NotFound => false,
@@ -87,7 +87,7 @@ impl Writer {
 }
 
 /// What was begun and not finished is of no use.
-impl Drop for Writer {
+impl Drop for CatalogWriter {
     fn drop(&mut self) {
         if !self.is_finished {
             // Whatever stays has a name that says what it is.

@@ -11,7 +11,7 @@ use crate::{Document, read, read_files, testing};
 
 const ONE: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
-fn written(json: &str, format: Format) -> String {
+fn written(json: &str, format: CatalogFormat) -> String {
     let mut out = Vec::new();
     document(json, format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -43,7 +43,7 @@ fn json_has_a_member_a_line() {
     "d": {}
 }
 "#;
-    assert_eq!(written(json, Format::Json), lines);
+    assert_eq!(written(json, CatalogFormat::Json), lines);
 }
 
 #[test]
@@ -78,7 +78,7 @@ text: |-
 version: "1.0.0"
 "yes": "no"
 "#;
-    assert_eq!(written(&json.to_string(), Format::Yaml), lines);
+    assert_eq!(written(&json.to_string(), CatalogFormat::Yaml), lines);
 }
 
 /// Texts that are written in different ways, or look like something else.
@@ -147,7 +147,7 @@ proptest! {
     fn what_is_written_is_read_back(values in prop::collection::vec(values(), 1..4)) {
         let jsons = values.into_iter().map(|value| json!({"schema": "mine", "value": value}));
         let documents = testing::documents(jsons);
-        for format in [Format::Json, Format::Yaml] {
+        for format in [CatalogFormat::Json, CatalogFormat::Yaml] {
             let text: String = documents.iter().map(|it| written(&it.json, format)).collect();
             let jsons: Vec<&str> = documents.iter().map(|it| it.json.as_str()).collect();
             prop_assert_eq!(read_back(text.clone()), jsons, "{}", text);
@@ -162,7 +162,7 @@ fn deep_values_are_written() {
         "[".repeat(5000),
         "]".repeat(5000)
     );
-    for format in [Format::Json, Format::Yaml] {
+    for format in [CatalogFormat::Json, CatalogFormat::Yaml] {
         assert_eq!(read_back(written(&deep, format)), [deep.as_str()]);
     }
 }
@@ -190,11 +190,11 @@ fn a_catalog_is_a_folder_of_packages() {
     let others = testing::documents([json!({"schema": "mine"})]);
     let mut reversed = package.clone();
     reversed.reverse();
-    for format in [Format::Json, Format::Yaml] {
+    for format in [CatalogFormat::Json, CatalogFormat::Yaml] {
         let extension = format.extension();
         let write = |name: &str, package: &[Document]| {
             let folder = temp.path().join(extension).join(name);
-            let mut writer = Writer::create(&folder, format).unwrap();
+            let mut writer = CatalogWriter::create(&folder, format).unwrap();
             writer.package("p", package).unwrap();
             writer.package("", &others).unwrap();
             writer.finish().unwrap();
@@ -225,7 +225,7 @@ fn a_catalog_is_a_folder_of_packages() {
 fn a_catalog_is_not_seen_before_it_is_finished() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("catalog");
-    let mut writer = Writer::create(&folder, Format::Json).unwrap();
+    let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json).unwrap();
     writer.package("p", &[]).unwrap();
     assert!(!folder.exists());
     drop(writer);
@@ -236,9 +236,9 @@ fn a_catalog_is_not_seen_before_it_is_finished() {
 fn what_a_killed_process_left_is_in_nobodys_way() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("catalog");
-    let killed = Writer::create(&folder, Format::Json).unwrap();
+    let killed = CatalogWriter::create(&folder, CatalogFormat::Json).unwrap();
     std::mem::forget(killed);
-    let mut writer = Writer::create(&folder, Format::Json).unwrap();
+    let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json).unwrap();
     writer.package("p", &[]).unwrap();
     writer.finish().unwrap();
     assert_eq!(
@@ -251,9 +251,9 @@ fn what_a_killed_process_left_is_in_nobodys_way() {
 fn nothing_is_written_over_or_elsewhere() {
     let temp = tempfile::tempdir().unwrap();
     std::fs::write(temp.path().join("x"), "").unwrap();
-    let wrong = Writer::create(temp.path(), Format::Json).unwrap_err();
+    let wrong = CatalogWriter::create(temp.path(), CatalogFormat::Json).unwrap_err();
     assert!(wrong.to_string().contains("has something in it"));
-    let mut writer = Writer::create(&temp.path().join("new"), Format::Json).unwrap();
+    let mut writer = CatalogWriter::create(&temp.path().join("new"), CatalogFormat::Json).unwrap();
     for name in ["..", ".", "a/b", "/a", "a/"] {
         assert!(writer.package(name, &[]).is_err(), "{name}");
     }

@@ -79,7 +79,7 @@ fn scalar(json: &str, indent: usize, out: &mut String) {
         // A whole number has no sign when it is zero.
         b"-0" => out.push_str("-0.0"),
         [b'"', ..] => {
-            let text: Cow<'_, str> = serde_json::from_str::<Text<'_>>(json)
+            let text: Cow<'_, str> = serde_json::from_str::<YamlText<'_>>(json)
                 .map(|text| text.0)
                 .expect("the normal form is JSON");
             if is_literal(&text) {
@@ -168,7 +168,7 @@ fn pad(indent: usize, out: &mut String) {
 }
 
 #[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct YamlText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn items(json: &str) -> Vec<&RawValue> {
     serde_json::from_str(json).expect("the normal form is JSON")
@@ -187,7 +187,7 @@ fn members(json: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut members = Vec::new();
-            while let Some((Text(key), value)) = map.next_entry()? {
+            while let Some((YamlText(key), value)) = map.next_entry()? {
                 members.push((key, value));
             }
             Ok(members)

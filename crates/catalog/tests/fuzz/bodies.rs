@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str;
 
-use catalog::content::{Face, Package, Unpacked};
+use catalog::content::{PackageMetadata, PackageModel, Unpacked};
 use catalog::diff::diff;
 use catalog::filter::{PackageSelection, filter};
 use catalog::normal::normalised;
 use catalog::range::Range;
 use catalog::schema::BUNDLE;
-use catalog::{Document, PACKAGE, Problems, graph};
+use catalog::{CatalogProblems, Document, PACKAGE, graph};
 
 /// How a file begins that is marked as UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -45,7 +45,7 @@ pub(crate) fn read(data: &[u8]) {
     }
     let written: Vec<_> = documents.iter().map(|it| it.json.as_str()).collect();
     let (again, problems) = read_file(written.join("\n").into_bytes());
-    assert_eq!(problems, Problems::default());
+    assert_eq!(problems, CatalogProblems::default());
     let content = |it: &Document| [&it.schema, &it.package, &it.name, &it.json].map(String::clone);
     let [documents, again] =
         [documents, again].map(|it| it.iter().map(content).collect::<Vec<_>>());
@@ -60,7 +60,7 @@ pub(crate) fn package(data: &[u8]) {
         group.or_default().push(document);
     }
     for documents in groups.values() {
-        let Ok(package) = Package::assemble(documents) else {
+        let Ok(package) = PackageModel::assemble(documents) else {
             continue;
         };
         assert_eq!(diff(documents, documents), Ok(Vec::new()));
@@ -74,14 +74,14 @@ pub(crate) fn package(data: &[u8]) {
         }
         let heads = filter(&package, documents, &PackageSelection::default(), false);
         let heads = heads.expect("every channel has a head").documents;
-        assert!(matches!(Package::assemble(&heads), Ok(Some(_))));
+        assert!(matches!(PackageModel::assemble(&heads), Ok(Some(_))));
     }
 }
 
 /// What is left of sound bundles is sound as well.
 fn unpacked(documents: &[Document]) {
     let package = documents.iter().find(|it| it.schema == PACKAGE);
-    let face = package.map(Face::new).unwrap_or_default();
+    let face = package.map(PackageMetadata::new).unwrap_or_default();
     let rest = documents.iter().map(|document| {
         if document.schema != BUNDLE {
             return document.clone();
@@ -90,7 +90,7 @@ fn unpacked(documents: &[Document]) {
         unpacked.expect("its package was assembled").rest
     });
     let rest: Vec<_> = rest.collect();
-    assert!(matches!(Package::assemble(&rest), Ok(Some(_))));
+    assert!(matches!(PackageModel::assemble(&rest), Ok(Some(_))));
 }
 
 /// A text of JSON, or of YAML.
@@ -116,7 +116,7 @@ pub(crate) fn range(data: &[u8]) {
     }
 }
 
-fn read_file(content: Vec<u8>) -> (Vec<Document>, Problems) {
+fn read_file(content: Vec<u8>) -> (Vec<Document>, CatalogProblems) {
     let mut documents = Vec::new();
     let files = [(PathBuf::from("file"), content)].into_iter();
     let Ok(problems) = catalog::read_files(files, NonZeroUsize::MIN, |document| {

@@ -4,7 +4,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use catalog::cache::{BuildError, Cache, prepare};
+use catalog::cache::{BuildError, CatalogCache, prepare};
 use faults::{Campaign, DONE, FOLDER};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -62,7 +62,7 @@ fn driver() {
 
 /// All documents of the cache, compared with their checksums as they are read.
 fn state(folder: &Path) -> String {
-    let cache = Cache::open_any(&cache(folder)).unwrap();
+    let cache = CatalogCache::open_any(&cache(folder)).unwrap();
     let json = cache.slice(cache.json()).unwrap();
     String::from_utf8(json.to_vec()).unwrap()
 }

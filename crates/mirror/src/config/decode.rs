@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catalog::located::{Located, Member, Place, Value};
+use catalog::located::{Located, LocatedMember, Position, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::form::{Form, nearest};
@@ -13,14 +13,14 @@ use super::schema::{Field, Kind, Record, Version};
 const SHOWN: usize = 60;
 /// Most that an archive may be: as bytes it has to fit 64 bits with a sign. Units: GiB.
 const MAX_SIZE: i128 = (i64::MAX >> 30) as i128;
-const BEGIN: Place = Place { line: 1, column: 1 };
+const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// What is found while a text is taken apart.
 pub(super) struct Decoder<'a> {
     text: &'a str,
     version: Option<Version>,
     /// Where each member is whose value can be used.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, Position>,
     pub(super) problems: Problems,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn alone(&mut self, found: &Located, name: &str, kind: &Kind, path: &str) -> Option<Json> {
-        let member = Member {
+        let member = LocatedMember {
             name: name.to_owned(),
             place: found.place,
             value: found.clone(),
@@ -131,9 +131,15 @@ impl<'a> Decoder<'a> {
         self.value(&Located { place, value }, kind, path)
     }
 
-    fn object(&mut self, members: &[Member], record: &Record, place: Place, path: &str) -> Json {
+    fn object(
+        &mut self,
+        members: &[LocatedMember],
+        record: &Record,
+        place: Position,
+        path: &str,
+    ) -> Json {
         let mut object = Map::new();
-        let mut given: BTreeMap<&str, Place> = BTreeMap::new();
+        let mut given: BTreeMap<&str, Position> = BTreeMap::new();
         for member in members {
             let below = join(path, &named(&member.name));
             let Some(field) = self.field(record, &member.name) else {
@@ -301,7 +307,7 @@ fn named(name: &str) -> String {
 }
 
 /// The word that begins there.
-fn written(text: &str, place: Place) -> String {
+fn written(text: &str, place: Position) -> String {
     let line = text.lines().nth(place.line - 1).unwrap_or_default();
     line.chars()
         .skip(place.column - 1)

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use catalog::version::Version as BundleVersion;
+use catalog::version::BundleVersion;
 use model::image_set::ReleaseKind;
 use oci::{Reference, Repository, Tag};
 use regex::Regex;

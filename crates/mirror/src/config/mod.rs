@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use ::catalog::located::{self, Located, Place, Value};
+use ::catalog::located::{self, Located, Position, Value};
 use model::image_set::{ImageSet, Mirror, Storage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
@@ -88,7 +88,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
         let line = bytes[..error.valid_up_to()]
             .split(|it| *it == b'\n')
             .count();
-        Problems::one(Place { line, column: 1 }, "not UTF-8")
+        Problems::one(Position { line, column: 1 }, "not UTF-8")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = located::read(text).map_err(|wrong| Problems::one(wrong.place, wrong.why))?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catalog::located::Place;
+use catalog::located::Position;
 
 /// Problems that are kept: more than anybody reads.
 const MAX_PROBLEMS: usize = 1000;
@@ -12,7 +12,7 @@ const MAX_LENGTH: usize = 500;
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    pub place: Place,
+    pub place: Position,
     /// The member, as in `mirror.operators[0].catalog`; empty for the whole text.
     pub path: String,
     /// What is there, and what would be right.
@@ -33,7 +33,7 @@ impl Problems {
         self.list.len() + self.left_out
     }
 
-    pub(super) fn push(&mut self, place: Place, path: &str, text: impl Into<String>) {
+    pub(super) fn push(&mut self, place: Position, path: &str, text: impl Into<String>) {
         if self.is_full() {
             self.left_out += 1;
             return;
@@ -52,7 +52,7 @@ impl Problems {
         self.list.len() == MAX_PROBLEMS
     }
 
-    pub(super) fn one(place: Place, text: impl Into<String>) -> Self {
+    pub(super) fn one(place: Position, text: impl Into<String>) -> Self {
         let mut problems = Self::default();
         problems.push(place, "", text);
         problems
@@ -72,7 +72,7 @@ impl Problems {
 /// `line:column: path: text`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { line, column } = self.place;
+        let Position { line, column } = self.place;
         write!(f, "{line}:{column}: ")?;
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use catalog::Problems;
-use catalog::cache::{Cache, Judged};
+use catalog::CatalogProblems;
+use catalog::cache::{BuildReport, CatalogCache};
 use model::Error;
 use model::image_set::Operator;
 
@@ -22,7 +22,7 @@ const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is
 /// Refuses what `operator` selects and no version of opm serves.
 ///
 /// Errors: Invalid – packages with the rules that they break, all at once.
-pub(crate) fn refuse_selected(judged: &Judged, operator: &Operator) -> Result<(), Error> {
+pub(crate) fn refuse_selected(judged: &BuildReport, operator: &Operator) -> Result<(), Error> {
     let is_all = operator.packages.is_empty();
     let is_selected = |name: &str| is_all || operator.packages.iter().any(|it| it.name == name);
     let mut text = String::new();
@@ -42,8 +42,8 @@ pub(crate) fn refuse_selected(judged: &Judged, operator: &Operator) -> Result<()
 ///
 /// Errors: Invalid – such packages; those of the cache.
 pub(crate) fn refuse_required(
-    cache: &Arc<Cache>,
-    judged: &Judged,
+    cache: &Arc<CatalogCache>,
+    judged: &BuildReport,
     operator: &Operator,
     choice: &Choice,
 ) -> Result<(), Error> {
@@ -63,7 +63,7 @@ pub(crate) fn refuse_required(
 /// Refuses a catalog of which every package has to be known.
 ///
 /// Errors: Invalid – everything that cannot be read.
-pub(crate) fn refuse_any(judged: &Judged, catalog: &str) -> Result<(), Error> {
+pub(crate) fn refuse_any(judged: &BuildReport, catalog: &str) -> Result<(), Error> {
     let whole = Operator {
         catalog: catalog.to_owned(),
         ..Operator::default()
@@ -72,7 +72,7 @@ pub(crate) fn refuse_any(judged: &Judged, catalog: &str) -> Result<(), Error> {
 }
 
 /// What an unknown package may be due to, as the end of a sentence.
-pub(crate) fn hint(judged: &Judged) -> String {
+pub(crate) fn hint(judged: &BuildReport) -> String {
     if judged.unread.0.is_empty() {
         return String::new();
     }
@@ -80,7 +80,7 @@ pub(crate) fn hint(judged: &Judged) -> String {
 }
 
 /// What people should know of a run that takes `choice`.
-pub(crate) fn notes(catalog: &str, judged: &Judged, choice: &Choice) -> Vec<String> {
+pub(crate) fn notes(catalog: &str, judged: &BuildReport, choice: &Choice) -> Vec<String> {
     let warned = judged.warned.keys().filter(|it| choice.contains_key(*it));
     let mut notes: Vec<_> = warned
         .map(|name| {
@@ -101,8 +101,8 @@ pub(crate) fn notes(catalog: &str, judged: &Judged, choice: &Choice) -> Vec<Stri
 }
 
 /// Each package that breaks rules: the rules with their entries, what becomes of it, and the remedy.
-pub(crate) fn explanations(catalog: &str, judged: &Judged) -> Vec<String> {
-    let of = |packages: &BTreeMap<String, Problems>, what: &str, remedy: &str| {
+pub(crate) fn explanations(catalog: &str, judged: &BuildReport) -> Vec<String> {
+    let of = |packages: &BTreeMap<String, CatalogProblems>, what: &str, remedy: &str| {
         let described = packages.iter().map(|(name, problems)| {
             let mut text = format!("{catalog}: ");
             describe(&mut text, name, what, problems, remedy);
@@ -119,7 +119,7 @@ pub(crate) fn explanations(catalog: &str, judged: &Judged) -> Vec<String> {
     explanations
 }
 
-fn describe(text: &mut String, name: &str, what: &str, problems: &Problems, remedy: &str) {
+fn describe(text: &mut String, name: &str, what: &str, problems: &CatalogProblems, remedy: &str) {
     let newline = if text.is_empty() || text.ends_with(": ") {
         ""
     } else {
@@ -133,7 +133,7 @@ fn describe(text: &mut String, name: &str, what: &str, problems: &Problems, reme
     );
 }
 
-fn unread(problems: &Problems) -> String {
+fn unread(problems: &CatalogProblems) -> String {
     let problems = problems.to_string().replace('\n', "\n  ");
     format!("documents that cannot be read, so that it is not known whose they are:\n  {problems}")
 }

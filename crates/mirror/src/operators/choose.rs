@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use catalog::cache::Cache;
-use catalog::content::Package;
+use catalog::cache::CatalogCache;
+use catalog::content::PackageModel;
 use catalog::filter::{self, ChannelSelection, Channels, PackageSelection, Unsatisfied};
-use catalog::graph::Bounds;
-use catalog::version::Version;
+use catalog::graph::VersionBounds;
+use catalog::version::BundleVersion;
 use model::Error;
 use model::image_set::{self, Operator, Versions};
 use model::nearest;
@@ -60,7 +60,7 @@ pub enum Reason {
 /// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – versions that are none, channels or
 /// versions that a package does not have; all mistakes at once.
 pub fn choose(
-    cache: &Arc<Cache>,
+    cache: &Arc<CatalogCache>,
     operator: &Operator,
     started: &[image_set::Package],
 ) -> Result<Choice, Error> {
@@ -99,9 +99,9 @@ pub fn choose(
 
 /// Does `work` with a package.
 pub(super) fn with_package<T>(
-    cache: &Cache,
+    cache: &CatalogCache,
     name: &str,
-    work: impl FnOnce(&Package<'_>) -> T,
+    work: impl FnOnce(&PackageModel<'_>) -> T,
 ) -> Result<Option<T>, Error> {
     cache
         .with_package(name, |package, _| work(package))
@@ -109,7 +109,7 @@ pub(super) fn with_package<T>(
 }
 
 fn part(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     operator: &Operator,
     wanted: Option<&image_set::Package>,
     started: Option<&image_set::Package>,
@@ -167,7 +167,7 @@ fn is_bounded(package: &image_set::Package, channel: &str) -> bool {
     own || package.versions != Versions::default()
 }
 
-fn bounds_of(selection: &PackageSelection, channel: &str) -> Bounds {
+fn bounds_of(selection: &PackageSelection, channel: &str) -> VersionBounds {
     let own = selection.channels.iter().find(|it| it.name == channel);
     let own = own.map(|channel| &channel.bounds);
     own.filter(|bounds| !bounds.is_open())
@@ -177,7 +177,7 @@ fn bounds_of(selection: &PackageSelection, channel: &str) -> Bounds {
 
 /// What is wanted of a package, with the bundles that are named turned into versions.
 fn selection(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     full: bool,
     wanted: Option<&image_set::Package>,
     started: Option<&image_set::Package>,
@@ -203,7 +203,7 @@ fn selection(
     if selection.channels.is_empty() {
         let all = package.channels.iter().map(|channel| ChannelSelection {
             name: channel.name.to_owned(),
-            bounds: Bounds::default(),
+            bounds: VersionBounds::default(),
         });
         selection.channels = all.collect();
     }
@@ -221,12 +221,12 @@ fn selection(
     Ok(selection)
 }
 
-fn head_of<'p>(package: &'p Package<'_>, channel: &str) -> Option<&'p Version> {
+fn head_of<'p>(package: &'p PackageModel<'_>, channel: &str) -> Option<&'p BundleVersion> {
     let head = package.channel(channel)?.head();
     package.bundle(&head.name).map(|bundle| &bundle.version)
 }
 
-fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
+fn bounds(package: &PackageModel<'_>, versions: &Versions) -> Result<VersionBounds, Error> {
     let version = |field: &str, text: &str| {
         if text.is_empty() {
             return Ok(None);
@@ -247,7 +247,7 @@ fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
         })?;
         min = Some(bundle.version.clone());
     }
-    Ok(Bounds {
+    Ok(VersionBounds {
         min,
         max: version("maxVersion", &versions.max_version)?,
     })
@@ -270,7 +270,7 @@ fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(name, known, limit).map_or_else(String::new, |near| format!(", perhaps {near:?}?"))
 }
 
-fn unknown_package(cache: &Arc<Cache>, catalog: &str, name: &str) -> Error {
+fn unknown_package(cache: &Arc<CatalogCache>, catalog: &str, name: &str) -> Error {
     let groups = cache.groups();
     let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
     let hint = hint(name, known.iter().copied());

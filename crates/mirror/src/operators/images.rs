@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use catalog::content::Bundle;
 use model::Error;
 use model::mirror_metadata::ImageType;
@@ -32,7 +32,7 @@ pub struct Of {
 ///
 /// Errors: the catalog cannot be read.
 pub fn wanted(
-    cache: &Cache,
+    cache: &CatalogCache,
     choice: &Choice,
     of: &Of,
 ) -> Result<(Vec<Wanted>, Vec<String>), Error> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use catalog::filter::{cut, pin};
-use catalog::write::{Format, document, in_order};
+use catalog::write::{CatalogFormat, document, in_order};
 use model::Error;
 
 use super::choose::Choice;
@@ -17,7 +17,7 @@ use crate::names;
 /// Blocking. Errors: Invalid – a package whose default channel is not chosen, and none takes its place; Internal – `out`
 /// cannot be written.
 pub fn write_index(
-    cache: &Cache,
+    cache: &CatalogCache,
     choice: &Choice,
     pins: &BTreeMap<String, String>,
     out: &mut impl Write,
@@ -40,7 +40,7 @@ pub fn write_index(
         };
         let documents: Vec<_> = documents.into_iter().map(|it| pin(it, named)).collect();
         for it in in_order(&documents) {
-            document(&it.json, Format::Json, out).map_err(unwritable)?;
+            document(&it.json, CatalogFormat::Json, out).map_err(unwritable)?;
         }
     }
     Ok(())

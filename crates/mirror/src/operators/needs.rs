@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalog::cache::Cache;
-use catalog::content::{Bundle, Package};
+use catalog::cache::CatalogCache;
+use catalog::content::{Bundle, PackageModel};
 use catalog::graph::keep_named;
 use catalog::range::Range;
 use model::Error;
@@ -40,7 +40,7 @@ type Place = (String, String, String);
 /// Adds to the choice what it needs, and what that needs.
 ///
 /// Errors: the catalog cannot be read.
-pub(super) fn add(cache: &Arc<Cache>, choice: &mut Choice) -> Result<(), Error> {
+pub(super) fn add(cache: &Arc<CatalogCache>, choice: &mut Choice) -> Result<(), Error> {
     let mut seen: BTreeSet<Place> = BTreeSet::new();
     let mut current: Vec<(String, String)> = Vec::new();
     for (package, part) in &*choice {
@@ -78,7 +78,7 @@ pub(super) fn add(cache: &Arc<Cache>, choice: &mut Choice) -> Result<(), Error> 
 ///
 /// Errors: the catalog cannot be read.
 pub(super) fn required_packages(
-    cache: &Cache,
+    cache: &CatalogCache,
     choice: &Choice,
 ) -> Result<BTreeMap<String, String>, Error> {
     let chosen = choice.iter().flat_map(|(package, part)| {
@@ -93,7 +93,7 @@ pub(super) fn required_packages(
 }
 
 /// Takes bundles into a part, each with what leads from it to the head of its channel.
-fn extend(part: &mut Part, package: &Package<'_>, bundles: Vec<(String, String, Reason)>) {
+fn extend(part: &mut Part, package: &PackageModel<'_>, bundles: Vec<(String, String, Reason)>) {
     for (name, bundle, reason) in bundles {
         let Some(channel) = package.channel(&name) else {
             continue;
@@ -122,7 +122,7 @@ fn extend(part: &mut Part, package: &Package<'_>, bundles: Vec<(String, String, 
 
 impl Needs {
     /// What these bundles (each with its package) need.
-    fn of(cache: &Cache, bundles: &[(String, String)]) -> Result<Self, Error> {
+    fn of(cache: &CatalogCache, bundles: &[(String, String)]) -> Result<Self, Error> {
         let mut by_package: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (package, bundle) in bundles {
             by_package.entry(package).or_default().insert(bundle);
@@ -160,7 +160,7 @@ impl Needs {
         }
     }
 
-    fn packages_to_ask(&self, cache: &Arc<Cache>) -> BTreeSet<String> {
+    fn packages_to_ask(&self, cache: &Arc<CatalogCache>) -> BTreeSet<String> {
         let providers = self
             .apis
             .keys()
@@ -170,7 +170,7 @@ impl Needs {
     }
 
     /// What of a package is needed. An API is provided by the first package that has it.
-    fn provided_by(&mut self, package: &Package<'_>) -> Vec<(String, String, Reason)> {
+    fn provided_by(&mut self, package: &PackageModel<'_>) -> Vec<(String, String, Reason)> {
         let mut provided = Vec::new();
         self.apis.retain(|api, by| {
             let provides = |bundle: &Bundle<'_>| {
@@ -219,7 +219,10 @@ impl Needs {
 }
 
 /// The newest bundle that fits, and its channel: the default one rather than others.
-fn newest(package: &Package<'_>, fits: impl Fn(&Bundle<'_>) -> bool) -> Option<(String, String)> {
+fn newest(
+    package: &PackageModel<'_>,
+    fits: impl Fn(&Bundle<'_>) -> bool,
+) -> Option<(String, String)> {
     let places = package.channels.iter().flat_map(|channel| {
         let bundles = channel
             .entries
@@ -227,7 +230,7 @@ fn newest(package: &Package<'_>, fits: impl Fn(&Bundle<'_>) -> bool) -> Option<(
             .filter_map(|it| package.bundle(&it.name));
         bundles.map(move |bundle| (channel, bundle))
     });
-    let rank = |(channel, bundle): &(&catalog::content::Channel<'_>, &Bundle<'_>)| {
+    let rank = |(channel, bundle): &(&catalog::content::ChannelModel<'_>, &Bundle<'_>)| {
         let is_default = channel.name == package.default_channel;
         (
             bundle.version.clone(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{Cache, Judged, build_leniently};
+use catalog::cache::{BuildReport, CatalogCache, build_leniently};
 use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
 use model::Error;
 use oci::Digest;
@@ -17,9 +17,9 @@ pub struct Opened {
     /// What was there: an index, or one image.
     pub digest: Digest,
     /// Its packages, without those that break a rule.
-    pub cache: Arc<Cache>,
+    pub cache: Arc<CatalogCache>,
     /// What breaks rules in it.
-    pub judged: Judged,
+    pub judged: BuildReport,
     _folder: tempfile::TempDir,
 }
 

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalog::content::{Bundle, Channel, Package};
+use catalog::content::{Bundle, ChannelModel, PackageModel};
 use catalog::filter::{ChannelSelection, Chosen, PackageSelection};
-use catalog::graph::{Bounds, keep_from};
-use catalog::version::Version;
+use catalog::graph::{VersionBounds, keep_from};
+use catalog::version::BundleVersion;
 
 /// From which bundles on channels are taken.
 pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
@@ -20,12 +20,12 @@ pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
 ///
 /// Errors: a version that is not there, with the nearest ones.
 pub(super) fn take(
-    package: &Package<'_>,
+    package: &PackageModel<'_>,
     selection: &mut PackageSelection,
     is_asked: impl Fn(&str) -> bool,
 ) -> Result<Starts, String> {
     let whole = selection.bounds.clone();
-    let is_lowest = |bounds: &Bounds| bounds.min.is_some() && bounds.max.is_none();
+    let is_lowest = |bounds: &VersionBounds| bounds.min.is_some() && bounds.max.is_none();
     let mut own = selection.channels.iter();
     if !is_lowest(&whole) && !own.any(|channel| is_lowest(&channel.bounds)) {
         return Ok(Starts::new());
@@ -33,7 +33,7 @@ pub(super) fn take(
     if selection.channels.is_empty() {
         let all = package.channels.iter().map(|channel| ChannelSelection {
             name: channel.name.to_owned(),
-            bounds: Bounds::default(),
+            bounds: VersionBounds::default(),
         });
         selection.channels = all.collect();
     }
@@ -66,12 +66,12 @@ pub(super) fn take(
         return Err(missing(&place, min, package.bundles.iter()));
     }
     selection.channels = taken;
-    selection.bounds = Bounds::default();
+    selection.bounds = VersionBounds::default();
     Ok(starts)
 }
 
 /// Chooses what the starts are about.
-pub(super) fn follow(package: &Package<'_>, starts: &Starts, chosen: &mut Chosen) {
+pub(super) fn follow(package: &PackageModel<'_>, starts: &Starts, chosen: &mut Chosen) {
     for (name, bundles) in starts {
         let Some(channel) = package.channel(name) else {
             continue;
@@ -89,15 +89,15 @@ pub(super) fn follow(package: &Package<'_>, starts: &Starts, chosen: &mut Chosen
 
 /// The bundles of a channel that have a version: `x.y.z` is that of `x.y.z-suffix` as well.
 fn having(
-    package: &Package<'_>,
-    channel: &Channel<'_>,
-    min: &Version,
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+    min: &BundleVersion,
     is_asked: bool,
 ) -> BTreeSet<String> {
     let above = bundles(package, channel).map(|bundle| &bundle.version);
     let next = above.filter(|version| *version >= min).min();
     let asked = min.to_string();
-    let is_meant = |version: &Version| {
+    let is_meant = |version: &BundleVersion| {
         if !is_asked {
             return Some(version) == next;
         }
@@ -109,8 +109,8 @@ fn having(
 }
 
 fn bundles<'p, 'a>(
-    package: &'p Package<'a>,
-    channel: &'p Channel<'a>,
+    package: &'p PackageModel<'a>,
+    channel: &'p ChannelModel<'a>,
 ) -> impl Iterator<Item = &'p Bundle<'a>> {
     let entries = channel.entries.iter();
     entries.filter_map(|entry| package.bundle(&entry.name))
@@ -118,7 +118,7 @@ fn bundles<'p, 'a>(
 
 fn missing<'p, 'a: 'p>(
     place: &str,
-    min: &Version,
+    min: &BundleVersion,
     known: impl Iterator<Item = &'p Bundle<'a>>,
 ) -> String {
     let known: Vec<_> = known.map(|bundle| &bundle.version).collect();

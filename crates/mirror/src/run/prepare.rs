@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use model::Error;
 use model::image_set::Mirror;
 use oci::{Digest, Manifest};
@@ -241,7 +241,7 @@ fn pins<'a>(images: impl Iterator<Item = &'a Image>) -> BTreeMap<String, String>
 }
 
 pub(super) async fn write_index(
-    cache: &Arc<Cache>,
+    cache: &Arc<CatalogCache>,
     choice: &Choice,
     pins: &BTreeMap<String, String>,
     path: &Path,

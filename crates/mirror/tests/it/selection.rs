@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{Cache, prepare};
+use catalog::cache::{CatalogCache, prepare};
 use mirror::history::Former;
 use mirror::operators::{self, Choice};
 use mirror::progress::Progress;
@@ -20,7 +20,7 @@ use crate::server::Server;
 
 /// A catalog of the package `p` with these channels of entries; the first one is the default. Bundles are called `v` and
 /// their version.
-fn catalog_of(folder: &Path, channels: &[(&str, Value)]) -> Arc<Cache> {
+fn catalog_of(folder: &Path, channels: &[(&str, Value)]) -> Arc<CatalogCache> {
     let mut documents =
         vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": channels[0].0})];
     let mut bundles = BTreeMap::new();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ::catalog::Document;
-use ::catalog::cache::Cache;
-use ::catalog::content::{Channel, Csv, Face, Package, Unpacked};
+use ::catalog::cache::CatalogCache;
+use ::catalog::content::{ChannelModel, CsvLocation, PackageMetadata, PackageModel, Unpacked};
 use clap::Args;
 use serde::Deserialize;
 use service::Error;
@@ -125,7 +125,7 @@ fn published(opener: &Opener, catalog: &str) -> Result<BTreeSet<String>, Error> 
     Ok(releases.collect())
 }
 
-fn packages(cache: &Arc<Cache>) -> Result<String, Error> {
+fn packages(cache: &Arc<CatalogCache>) -> Result<String, Error> {
     let mut rows = Vec::new();
     each_package(cache, |package, documents| {
         rows.push(row(package, documents));
@@ -135,10 +135,10 @@ fn packages(cache: &Arc<Cache>) -> Result<String, Error> {
 }
 
 fn describe_package(
-    cache: &Arc<Cache>,
+    cache: &Arc<CatalogCache>,
     catalog: &str,
     name: &str,
-    text: impl FnOnce(&Package<'_>, &[Document]) -> Result<String, Error>,
+    text: impl FnOnce(&PackageModel<'_>, &[Document]) -> Result<String, Error>,
 ) -> Result<String, Error> {
     if let Some(text) = with_package(cache, name, text)? {
         return Ok(text);
@@ -149,8 +149,8 @@ fn describe_package(
     Err(Error::new(format!("reading {catalog}"), reason))
 }
 
-fn channels(package: &Package<'_>, documents: &[Document]) -> String {
-    let row = |channel: &Channel<'_>| {
+fn channels(package: &PackageModel<'_>, documents: &[Document]) -> String {
+    let row = |channel: &ChannelModel<'_>| {
         let head = channel.head().name.to_string();
         [package.name.to_owned(), channel.name.to_owned(), head]
     };
@@ -160,7 +160,7 @@ fn channels(package: &Package<'_>, documents: &[Document]) -> String {
     format!("{package}\n\n{channels}")
 }
 
-fn versions(package: &Package<'_>, name: &str) -> Result<String, Error> {
+fn versions(package: &PackageModel<'_>, name: &str) -> Result<String, Error> {
     let channel = package.channel(name).ok_or_else(|| {
         let meant = nearest(name, package.channels.iter().map(|channel| channel.name));
         let known: Vec<_> = package.channels.iter().map(|it| it.name).collect();
@@ -184,7 +184,7 @@ fn package_table(rows: &[[String; 3]]) -> String {
     table(["NAME", "DISPLAY NAME", "DEFAULT CHANNEL"], rows)
 }
 
-fn row(package: &Package<'_>, documents: &[Document]) -> [String; 3] {
+fn row(package: &PackageModel<'_>, documents: &[Document]) -> [String; 3] {
     [
         package.name.to_owned(),
         display_name(package, documents).unwrap_or_default(),
@@ -193,7 +193,7 @@ fn row(package: &Package<'_>, documents: &[Document]) -> [String; 3] {
 }
 
 /// Display name in the CSV of the default channel's head.
-fn display_name(package: &Package<'_>, documents: &[Document]) -> Option<String> {
+fn display_name(package: &PackageModel<'_>, documents: &[Document]) -> Option<String> {
     #[derive(Deserialize)]
     struct Shown {
         spec: Spec,
@@ -206,11 +206,11 @@ fn display_name(package: &Package<'_>, documents: &[Document]) -> Option<String>
     let head = &package.channel(&package.default_channel)?.head().name;
     let mut documents = documents.iter();
     let document = documents.find(|it| it.schema == "olm.bundle" && it.name == **head)?;
-    let contents = Unpacked::new(document, &Face::default())?.contents;
+    let contents = Unpacked::new(document, &PackageMetadata::default())?.contents;
     let csv = match &contents.csv {
-        Csv::Nowhere => return None,
-        Csv::Object(index) => contents.objects.get(*index)?,
-        Csv::Beside(csv) => csv,
+        CsvLocation::Nowhere => return None,
+        CsvLocation::Object(index) => contents.objects.get(*index)?,
+        CsvLocation::Beside(csv) => csv,
     };
     let shown: Shown = serde_json::from_str(csv).ok()?;
     Some(shown.spec.display_name)

@@ -1,14 +1,14 @@
 //! A bundle: what it provides, and what it needs.
 
-use catalog::content::{Bundle, Package};
+use catalog::content::{Bundle, PackageModel};
 use catalog::schema::Gvk;
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
-use super::route::View;
+use super::route::PageRoute;
 use super::{deprecated, document};
 
-pub(super) fn page(catalog: &str, package: &Package<'_>, bundle: &Bundle<'_>) -> Markup {
+pub(super) fn page(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_>) -> Markup {
     let mut about = vec![
         ("Version", html! { (Shown(&bundle.version_text)) }),
         ("Channels", channels(catalog, package, bundle)),
@@ -28,19 +28,19 @@ pub(super) fn page(catalog: &str, package: &Package<'_>, bundle: &Bundle<'_>) ->
         (dependencies(bundle))
     };
     let way = [
-        View::Catalogs,
-        View::Catalog(catalog),
-        View::Package(catalog, package.name),
+        PageRoute::Catalogs,
+        PageRoute::Catalog(catalog),
+        PageRoute::Package(catalog, package.name),
     ];
     document(bundle.name, &way, &main)
 }
 
-fn channels(catalog: &str, package: &Package<'_>, bundle: &Bundle<'_>) -> Markup {
+fn channels(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_>) -> Markup {
     let channels = package.channels.iter();
     let channels = channels.filter(|channel| channel.entry(bundle.name).is_some());
     html! {
         @for channel in channels.take(ROWS_LIMIT) {
-            a href=(View::Channel(catalog, package.name, channel.name).path()) { (Shown(channel.name)) } " "
+            a href=(PageRoute::Channel(catalog, package.name, channel.name).path()) { (Shown(channel.name)) } " "
         }
     }
 }

@@ -1,16 +1,20 @@
 //! A channel: the ways through it, from the head down.
 
-use catalog::content::{Channel, Package};
+use catalog::content::{ChannelModel, PackageModel};
 use catalog::graph;
-use catalog::schema::Entry;
+use catalog::schema::ChannelEntry;
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
 use super::package::bundle;
-use super::route::View;
+use super::route::PageRoute;
 use super::{deprecated, document, drawing};
 
-pub(super) fn page(catalog: &str, package: &Package<'_>, channel: &Channel<'_>) -> Markup {
+pub(super) fn page(
+    catalog: &str,
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+) -> Markup {
     let entries = ordered(channel);
     let head = bundle(catalog, package, &channel.head().name);
     let mut about = vec![("Head", head)];
@@ -23,15 +27,15 @@ pub(super) fn page(catalog: &str, package: &Package<'_>, channel: &Channel<'_>) 
         (list(catalog, package, &entries))
     };
     let way = [
-        View::Catalogs,
-        View::Catalog(catalog),
-        View::Package(catalog, package.name),
+        PageRoute::Catalogs,
+        PageRoute::Catalog(catalog),
+        PageRoute::Package(catalog, package.name),
     ];
     document(channel.name, &way, &main)
 }
 
 /// Along the way of replacements; then, the newest first, what is skipped.
-fn ordered<'a>(channel: &'a Channel<'_>) -> Vec<&'a Entry<'a>> {
+fn ordered<'a>(channel: &'a ChannelModel<'_>) -> Vec<&'a ChannelEntry<'a>> {
     let way = graph::chain(&channel.entries).unwrap_or_default();
     let mut is_on_it = vec![false; channel.entries.len()];
     for index in &way {
@@ -46,8 +50,8 @@ fn ordered<'a>(channel: &'a Channel<'_>) -> Vec<&'a Entry<'a>> {
         .collect()
 }
 
-fn list(catalog: &str, package: &Package<'_>, entries: &[&Entry<'_>]) -> Markup {
-    let row = |entry: &&Entry<'_>| {
+fn list(catalog: &str, package: &PackageModel<'_>, entries: &[&ChannelEntry<'_>]) -> Markup {
+    let row = |entry: &&ChannelEntry<'_>| {
         let version = package.bundle(&entry.name);
         html! {
             td.name { @if let Some(shown) = version { (Shown(&shown.version_text)) } }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use catalog::content::Package;
-use catalog::schema::Entry;
+use catalog::content::PackageModel;
+use catalog::schema::ChannelEntry;
 use maud::{Markup, html};
 use service::page::Shown;
 
@@ -19,7 +19,7 @@ const NAMES: usize = 140;
 const BEND: usize = 8;
 const BEND_LIMIT: usize = 110;
 
-pub(super) fn graph(package: &Package<'_>, entries: &[&Entry<'_>]) -> Markup {
+pub(super) fn graph(package: &PackageModel<'_>, entries: &[&ChannelEntry<'_>]) -> Markup {
     let shown = &entries[..entries.len().min(LIMIT)];
     let rows: HashMap<&str, usize> = shown
         .iter()

@@ -7,23 +7,23 @@ use catalog::schema::{BUNDLE, CHANNEL};
 use maud::{Markup, html};
 use service::page::{Shown, table};
 
-use super::route::View;
-use super::{Page, document};
-use crate::http::{App, Shelf};
+use super::route::PageRoute;
+use super::{PageResult, document};
+use crate::http::{HttpApp, ListedCatalog};
 
 /// Packages that are listed at once; large catalogs have some hundreds.
 const LIMIT: usize = 2000;
 /// Characters of what is looked for.
 const SEARCH_LIMIT: usize = 255;
 
-pub(super) fn catalogs(app: &App) -> Markup {
+pub(super) fn catalogs(app: &HttpApp) -> Markup {
     let (waiting, ailing) = (app.0.health.waiting(), app.0.health.ailing());
-    let row = |shelf: &Shelf| {
+    let row = |shelf: &ListedCatalog| {
         let cache = shelf.catalog.current();
         let why = waiting.get(&shelf.name).or_else(|| ailing.get(&shelf.name));
         html! {
             th.name scope="row" {
-                @if cache.is_some() { a href=(View::Catalog(&shelf.name).path()) { (shelf.name) } }
+                @if cache.is_some() { a href=(PageRoute::Catalog(&shelf.name).path()) { (shelf.name) } }
                 @else { (shelf.name) }
             }
             td.text { (Shown(&shelf.source)) }
@@ -50,7 +50,7 @@ struct Counts {
     bundles: usize,
 }
 
-pub(super) fn packages(app: &App, catalog: &str, wanted: &str) -> Page {
+pub(super) fn packages(app: &HttpApp, catalog: &str, wanted: &str) -> PageResult {
     let cache = app.cache(catalog)?;
     let text = wanted.to_lowercase();
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(super) fn packages(app: &App, catalog: &str, wanted: &str) -> Page {
     }
     let row = |(name, counts): (&&str, &Counts)| {
         html! {
-            th.name scope="row" { a href=(View::Package(catalog, name).path()) { (Shown(name)) } }
+            th.name scope="row" { a href=(PageRoute::Package(catalog, name).path()) { (Shown(name)) } }
             td.number { (counts.channels) }
             td.number { (counts.bundles) }
         }
@@ -80,12 +80,12 @@ pub(super) fn packages(app: &App, catalog: &str, wanted: &str) -> Page {
             div.panel { (table("Packages", &heads, &rows, left_out)) }
         }
     };
-    Ok(document(catalog, &[View::Catalogs], &main))
+    Ok(document(catalog, &[PageRoute::Catalogs], &main))
 }
 
 fn search(catalog: &str, wanted: &str) -> Markup {
     html! {
-        form.search role="search" action=(View::Catalog(catalog).path()) {
+        form.search role="search" action=(PageRoute::Catalog(catalog).path()) {
             label for="q" { "Name contains" }
             input #q type="search" name="q" value=(wanted) autocomplete="off" spellcheck="false" maxlength=(SEARCH_LIMIT);
             button type="submit" { "Search" }

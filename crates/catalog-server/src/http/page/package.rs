@@ -1,23 +1,23 @@
 //! A package: what it says of itself, its channels and its versions.
 
-use catalog::content::{Bundle, Package};
+use catalog::content::{Bundle, PackageModel};
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
-use super::route::View;
+use super::route::PageRoute;
 use super::{deprecated, document};
 
-pub(super) fn page(catalog: &str, package: &Package<'_>) -> Markup {
+pub(super) fn page(catalog: &str, package: &PackageModel<'_>) -> Markup {
     let main = html! {
         section.panel { (facts(&about(package))) }
         (channels(catalog, package))
         (versions(catalog, package))
     };
-    let way = [View::Catalogs, View::Catalog(catalog)];
+    let way = [PageRoute::Catalogs, PageRoute::Catalog(catalog)];
     document(package.name, &way, &main)
 }
 
-fn about(package: &Package<'_>) -> Vec<(&'static str, Markup)> {
+fn about(package: &PackageModel<'_>) -> Vec<(&'static str, Markup)> {
     let mut pairs = vec![(
         "Default channel",
         html! { (Shown(&package.default_channel)) },
@@ -33,10 +33,10 @@ fn about(package: &Package<'_>) -> Vec<(&'static str, Markup)> {
     pairs
 }
 
-fn channels(catalog: &str, package: &Package<'_>) -> Markup {
-    let row = |channel: &catalog::content::Channel<'_>| {
+fn channels(catalog: &str, package: &PackageModel<'_>) -> Markup {
+    let row = |channel: &catalog::content::ChannelModel<'_>| {
         let head = &*channel.head().name;
-        let path = View::Channel(catalog, package.name, channel.name).path();
+        let path = PageRoute::Channel(catalog, package.name, channel.name).path();
         html! {
             th.name scope="row" { a href=(path) { (Shown(channel.name)) } }
             td { (bundle(catalog, package, head)) }
@@ -52,7 +52,7 @@ fn channels(catalog: &str, package: &Package<'_>) -> Markup {
 }
 
 /// The newest first.
-fn versions(catalog: &str, package: &Package<'_>) -> Markup {
+fn versions(catalog: &str, package: &PackageModel<'_>) -> Markup {
     let mut all: Vec<&Bundle<'_>> = package.bundles.iter().collect();
     all.sort_by(|a, b| b.version.cmp(&a.version));
     let row = |shown: &&Bundle<'_>| {
@@ -70,10 +70,10 @@ fn versions(catalog: &str, package: &Package<'_>) -> Markup {
 }
 
 /// The name of a bundle, that leads to it when it is there.
-pub(super) fn bundle(catalog: &str, package: &Package<'_>, name: &str) -> Markup {
+pub(super) fn bundle(catalog: &str, package: &PackageModel<'_>, name: &str) -> Markup {
     html! {
         @if package.bundle(name).is_some() {
-            a href=(View::Bundle(catalog, package.name, name).path()) { (Shown(name)) }
+            a href=(PageRoute::Bundle(catalog, package.name, name).path()) { (Shown(name)) }
         } @else { (Shown(name)) }
     }
 }

@@ -7,7 +7,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// What an address shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum View<'a> {
+pub(super) enum PageRoute<'a> {
     Catalogs,
     Catalog(&'a str),
     Package(&'a str, &'a str),
@@ -15,7 +15,7 @@ pub(super) enum View<'a> {
     Bundle(&'a str, &'a str, &'a str),
 }
 
-impl View<'_> {
+impl PageRoute<'_> {
     /// The address.
     pub(super) fn path(self) -> String {
         let parts: &[&str] = match &self {
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_their_place() {
-        let path = View::Channel("c", "../a", "x/y?z#\"<>").path();
+        let path = PageRoute::Channel("c", "../a", "x/y?z#\"<>").path();
         assert_eq!(path, "/ui/c/channel/%2E%2E%2Fa/x%2Fy%3Fz%23%22%3C%3E");
         assert_eq!(
-            View::Package("c", "3scale-operator").path(),
+            PageRoute::Package("c", "3scale-operator").path(),
             "/ui/c/package/3scale-operator"
         );
     }

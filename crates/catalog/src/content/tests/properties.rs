@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{good, problems};
 use crate::Rule;
-use crate::content::Package;
+use crate::content::PackageModel;
 use crate::testing::documents;
 
 /// The good catalog with one more property of the first bundle.
@@ -50,12 +50,12 @@ fn each_type_has_values_that_fit_and_others() {
         ),
     ] {
         let values = documents(with(kind, &right));
-        assert!(Package::assemble(&values).is_ok(), "{kind} {right}");
+        assert!(PackageModel::assemble(&values).is_ok(), "{kind} {right}");
         for wrong in [wrong, json!("text"), json!(1)] {
             let found = problems(&with(kind, &wrong));
             let place = format!("parse property[1] of type {kind:?}");
             let is_told =
-                |it: &crate::Problem| it.rule == Rule::Property && it.text.contains(&place);
+                |it: &crate::CatalogProblem| it.rule == Rule::Property && it.text.contains(&place);
             assert!(found.0.iter().any(is_told), "{kind} {wrong}: {found}");
         }
     }
@@ -79,7 +79,7 @@ fn types_without_a_meaning_here_may_say_anything() {
             json!({"cel": 1}),
         ] {
             let values = documents(with(kind, &value));
-            let package = Package::assemble(&values).unwrap().unwrap();
+            let package = PackageModel::assemble(&values).unwrap().unwrap();
             let served = package
                 .bundle("etcd.v1.0.0")
                 .unwrap()
@@ -104,7 +104,7 @@ fn what_is_needed_becomes_dependencies() {
         {"type": "olm.bundle.object", "value": {}},
         {"type": "olm.csv.metadata", "value": {}}]);
     let values = documents(values);
-    let package = Package::assemble(&values).unwrap().unwrap();
+    let package = PackageModel::assemble(&values).unwrap().unwrap();
     let bundle = package.bundle("etcd.v1.0.0").unwrap();
     let needed: Vec<_> = bundle
         .dependencies

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::Wrong;
-use super::nodes::{Kind, Nodes};
+use super::YamlError;
+use super::nodes::{NodeKind, Nodes};
 use super::scalar::Scalar;
-use crate::normal::{MAX_DEPTH, Writer};
+use crate::normal::{JsonWriter, MAX_DEPTH};
 
 /// Nodes of which nearly all may come from aliases. Source: go-yaml's `decode.go`.
 const SMALL: f64 = 400_000.0;
@@ -13,7 +13,11 @@ const SMALL: f64 = 400_000.0;
 const LARGE: f64 = 4_000_000.0;
 
 /// Writes the document, which may become so many bytes long.
-pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer, limit: usize) -> Result<(), Wrong> {
+pub(super) fn write(
+    nodes: &Nodes<'_>,
+    writer: &mut JsonWriter,
+    limit: usize,
+) -> Result<(), YamlError> {
     let mut expansion = Expansion {
         nodes,
         writer,
@@ -35,10 +39,10 @@ pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer, limit: usize) -> Res
 
 struct Expansion<'a> {
     nodes: &'a Nodes<'a>,
-    writer: &'a mut Writer,
+    writer: &'a mut JsonWriter,
     limit: usize,
     /// What is not finished, the innermost last.
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     /// Nodes that were written, those of aliases each time.
     seen: u32,
     /// Those of them within aliases.
@@ -49,8 +53,8 @@ struct Expansion<'a> {
 
 /// A list or an object that is being written.
 #[derive(Debug, Clone, Copy)]
-struct Open {
-    what: What,
+struct OpenCollection {
+    what: CollectionKind,
     /// The next node in it.
     next: usize,
     end: usize,
@@ -59,20 +63,20 @@ struct Open {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum CollectionKind {
     List,
     Map,
     /// Its members become those of the object around it.
     Merged,
 }
 
-impl Open {
+impl OpenCollection {
     /// The next value, and its key where it has one; nothing at the end.
     fn advance(&mut self, nodes: &Nodes<'_>) -> Option<(Option<usize>, usize)> {
         let at = (self.next < self.end).then_some(self.next)?;
         let (key, value) = match self.what {
-            What::List => (None, at),
-            What::Map | What::Merged => (Some(at), nodes.after(at)),
+            CollectionKind::List => (None, at),
+            CollectionKind::Map | CollectionKind::Merged => (Some(at), nodes.after(at)),
         };
         self.next = nodes.after(value);
         Some((key, value))
@@ -80,9 +84,9 @@ impl Open {
 }
 
 impl Expansion<'_> {
-    fn go_on(&mut self, key: Option<usize>, value: usize) -> Result<(), Wrong> {
+    fn go_on(&mut self, key: Option<usize>, value: usize) -> Result<(), YamlError> {
         match key {
-            Some(key) if matches!(self.nodes.get(key).kind, Kind::Merge) => self.merge(value),
+            Some(key) if matches!(self.nodes.get(key).kind, NodeKind::Merge) => self.merge(value),
             Some(key) => {
                 self.key(key)?;
                 self.node(value, false)
@@ -95,41 +99,47 @@ impl Expansion<'_> {
         let Some(open) = self.open.pop() else {
             return;
         };
-        if open.what != What::Merged {
+        if open.what != CollectionKind::Merged {
             self.writer.end();
         }
         self.aliases -= u32::from(open.is_alias);
     }
 
     /// Writes a scalar, or begins what is none.
-    fn node(&mut self, at: usize, is_alias: bool) -> Result<(), Wrong> {
+    fn node(&mut self, at: usize, is_alias: bool) -> Result<(), YamlError> {
         self.count(at)?;
         let nodes = self.nodes;
         match &nodes.get(at).kind {
-            Kind::List { end } => return self.begin(What::List, at, *end, is_alias),
-            Kind::Map { end } => return self.begin(What::Map, at, *end, is_alias),
-            Kind::Alias { of } => {
+            NodeKind::List { end } => return self.begin(CollectionKind::List, at, *end, is_alias),
+            NodeKind::Map { end } => return self.begin(CollectionKind::Map, at, *end, is_alias),
+            NodeKind::Alias { of } => {
                 self.aliases += 1;
                 return self.node(*of, true);
             }
-            Kind::Scalar(scalar) => self.scalar(at, scalar)?,
-            Kind::Merge => self.writer.string("<<"),
+            NodeKind::Scalar(scalar) => self.scalar(at, scalar)?,
+            NodeKind::Merge => self.writer.string("<<"),
         }
         self.aliases -= u32::from(is_alias);
         Ok(())
     }
 
-    fn begin(&mut self, what: What, at: usize, end: usize, is_alias: bool) -> Result<(), Wrong> {
-        if what != What::Merged && self.writer.depth() == MAX_DEPTH {
+    fn begin(
+        &mut self,
+        what: CollectionKind,
+        at: usize,
+        end: usize,
+        is_alias: bool,
+    ) -> Result<(), YamlError> {
+        if what != CollectionKind::Merged && self.writer.depth() == MAX_DEPTH {
             let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
             return Err(self.wrong(at, why));
         }
         match what {
-            What::List => self.writer.begin_list(),
-            What::Map => self.writer.begin_object(),
-            What::Merged => {}
+            CollectionKind::List => self.writer.begin_list(),
+            CollectionKind::Map => self.writer.begin_object(),
+            CollectionKind::Merged => {}
         }
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             what,
             next: at + 1,
             end,
@@ -139,11 +149,11 @@ impl Expansion<'_> {
     }
 
     /// Takes over the members of an object, or of several in a list: of the same name, those of the first.
-    fn merge(&mut self, at: usize) -> Result<(), Wrong> {
+    fn merge(&mut self, at: usize) -> Result<(), YamlError> {
         if self.merge_one(at)? {
             return Ok(());
         }
-        let Kind::List { end } = self.nodes.get(at).kind else {
+        let NodeKind::List { end } = self.nodes.get(at).kind else {
             return Err(self.wrong(at, "`<<` takes over the members of objects only"));
         };
         let mut from = at + 1;
@@ -158,30 +168,30 @@ impl Expansion<'_> {
     }
 
     /// Whether it is an object.
-    fn merge_one(&mut self, at: usize) -> Result<bool, Wrong> {
+    fn merge_one(&mut self, at: usize) -> Result<bool, YamlError> {
         let (of, is_alias) = match self.nodes.get(at).kind {
-            Kind::Alias { of } => (of, true),
+            NodeKind::Alias { of } => (of, true),
             _ => (at, false),
         };
-        let Kind::Map { end } = self.nodes.get(of).kind else {
+        let NodeKind::Map { end } = self.nodes.get(of).kind else {
             return Ok(false);
         };
         self.aliases += u32::from(is_alias);
         self.count(of)?;
-        self.begin(What::Merged, of, end, is_alias)?;
+        self.begin(CollectionKind::Merged, of, end, is_alias)?;
         Ok(true)
     }
 
-    fn key(&mut self, at: usize) -> Result<(), Wrong> {
+    fn key(&mut self, at: usize) -> Result<(), YamlError> {
         self.count(at)?;
         let of = match self.nodes.get(at).kind {
-            Kind::Alias { of } => of,
+            NodeKind::Alias { of } => of,
             _ => at,
         };
         let nodes = self.nodes;
         let key = match &nodes.get(of).kind {
-            Kind::Scalar(scalar) => name(scalar),
-            Kind::Merge => Some(Cow::Borrowed("<<")),
+            NodeKind::Scalar(scalar) => name(scalar),
+            NodeKind::Merge => Some(Cow::Borrowed("<<")),
             _ => None,
         };
         let why = "a name is a text, a number or a truth value";
@@ -190,7 +200,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, at: usize, scalar: &Scalar<'_>) -> Result<(), Wrong> {
+    fn scalar(&mut self, at: usize, scalar: &Scalar<'_>) -> Result<(), YamlError> {
         match scalar {
             Scalar::Null => self.writer.literal("null"),
             Scalar::Bool(true) => self.writer.literal("true"),
@@ -204,7 +214,7 @@ impl Expansion<'_> {
     }
 
     /// Stops where a few nodes would become very many.
-    fn count(&mut self, at: usize) -> Result<(), Wrong> {
+    fn count(&mut self, at: usize) -> Result<(), YamlError> {
         self.seen += 1;
         self.seen_in_aliases += u32::from(self.aliases > 0);
         let [seen, in_aliases] = [self.seen, self.seen_in_aliases].map(f64::from);
@@ -216,8 +226,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn wrong(&self, at: usize, why: impl Into<String>) -> Wrong {
-        Wrong::new(self.nodes.get(at).place, why)
+    fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
+        YamlError::new(self.nodes.get(at).place, why)
     }
 }
 

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::expand::name;
-use super::nodes::{Kind, Nodes};
+use super::nodes::{NodeKind, Nodes};
 use super::scalar::Scalar;
-pub use super::{Place, Wrong};
+pub use super::{Position, YamlError};
 
 /// How deep objects and lists may lie in each other: no file of a person is deeper, and each takes some stack.
 const MAX_DEPTH: usize = 100;
@@ -17,7 +17,7 @@ const BEYOND: &str = "another document begins here, and only one is read";
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
-    pub place: Place,
+    pub place: Position,
     pub value: Value,
 }
 
@@ -33,15 +33,15 @@ pub enum Value {
     Text(String),
     List(Vec<Located>),
     /// In the order in which they stand, also those of the same name; what `<<` takes over stands in its place.
-    Object(Vec<Member>),
+    Object(Vec<LocatedMember>),
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct LocatedMember {
     pub name: String,
     /// Where the name stands.
-    pub place: Place,
+    pub place: Position,
     pub value: Located,
 }
 
@@ -62,10 +62,10 @@ pub struct Member {
 /// assert_eq!((b[1].place.line, b[1].place.column), (2, 8));
 /// assert_eq!(b[1].value, Value::Bool(true));
 /// ```
-pub fn read(text: &str) -> Result<Located, Wrong> {
+pub fn read(text: &str) -> Result<Located, YamlError> {
     super::with_nodes(text, BEYOND, |nodes| {
         if nodes.is_null() {
-            let place = Place { line: 1, column: 1 };
+            let place = Position { line: 1, column: 1 };
             let value = Value::Null;
             return Ok(Located { place, value });
         }
@@ -80,13 +80,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn located(&mut self, at: usize, depth: usize) -> Result<Located, Wrong> {
+    fn located(&mut self, at: usize, depth: usize) -> Result<Located, YamlError> {
         let value = self.value(at, depth)?;
         let place = self.nodes.get(at).place;
         Ok(Located { place, value })
     }
 
-    fn value(&mut self, at: usize, depth: usize) -> Result<Value, Wrong> {
+    fn value(&mut self, at: usize, depth: usize) -> Result<Value, YamlError> {
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(self.wrong(at, format!("there are more than {MAX_VALUES} values")));
@@ -96,15 +96,15 @@ impl Builder<'_> {
             return Err(self.wrong(at, why));
         }
         Ok(match &self.nodes.get(at).kind {
-            Kind::Scalar(scalar) => scalar.into(),
-            Kind::Merge => Value::Text("<<".to_owned()),
-            Kind::List { end } => Value::List(self.list(at + 1, *end, depth + 1)?),
-            Kind::Map { end } => Value::Object(self.object(at + 1, *end, depth + 1)?),
-            Kind::Alias { of } => self.value(*of, depth)?,
+            NodeKind::Scalar(scalar) => scalar.into(),
+            NodeKind::Merge => Value::Text("<<".to_owned()),
+            NodeKind::List { end } => Value::List(self.list(at + 1, *end, depth + 1)?),
+            NodeKind::Map { end } => Value::Object(self.object(at + 1, *end, depth + 1)?),
+            NodeKind::Alias { of } => self.value(*of, depth)?,
         })
     }
 
-    fn list(&mut self, from: usize, end: usize, depth: usize) -> Result<Vec<Located>, Wrong> {
+    fn list(&mut self, from: usize, end: usize, depth: usize) -> Result<Vec<Located>, YamlError> {
         let mut list = Vec::new();
         let mut at = from;
         while at < end {
@@ -114,21 +114,30 @@ impl Builder<'_> {
         Ok(list)
     }
 
-    fn object(&mut self, from: usize, end: usize, depth: usize) -> Result<Vec<Member>, Wrong> {
+    fn object(
+        &mut self,
+        from: usize,
+        end: usize,
+        depth: usize,
+    ) -> Result<Vec<LocatedMember>, YamlError> {
         let mut members = Vec::new();
         let mut key = from;
         while key < end {
             let at = self.nodes.after(key);
-            if let Kind::Merge = self.nodes.get(key).kind {
+            if let NodeKind::Merge = self.nodes.get(key).kind {
                 let taken_over = self.taken_over(at, depth)?;
-                members.extend(taken_over.into_iter().map(|it| (it, Origin::TakenOver)));
+                members.extend(
+                    taken_over
+                        .into_iter()
+                        .map(|it| (it, MemberOrigin::TakenOver)),
+                );
             } else {
-                let member = Member {
+                let member = LocatedMember {
                     name: self.name(key)?,
                     place: self.nodes.get(key).place,
                     value: self.located(at, depth)?,
                 };
-                members.push((member, Origin::Own));
+                members.push((member, MemberOrigin::Own));
             }
             key = self.nodes.after(at);
         }
@@ -136,7 +145,7 @@ impl Builder<'_> {
     }
 
     /// The members of an object, or of several in a list: of the same name, those of the first.
-    fn taken_over(&mut self, at: usize, depth: usize) -> Result<Vec<Member>, Wrong> {
+    fn taken_over(&mut self, at: usize, depth: usize) -> Result<Vec<LocatedMember>, YamlError> {
         let objects = match self.value(at, depth)? {
             Value::List(list) => list.into_iter().map(|it| it.value).collect(),
             value => vec![value],
@@ -151,39 +160,39 @@ impl Builder<'_> {
         Ok(members)
     }
 
-    fn name(&self, at: usize) -> Result<String, Wrong> {
+    fn name(&self, at: usize) -> Result<String, YamlError> {
         let of = match self.nodes.get(at).kind {
-            Kind::Alias { of } => of,
+            NodeKind::Alias { of } => of,
             _ => at,
         };
         let name = match &self.nodes.get(of).kind {
-            Kind::Scalar(scalar) => name(scalar),
+            NodeKind::Scalar(scalar) => name(scalar),
             _ => None,
         };
         let why = "a name is a text, a number or a truth value";
         name.map(Into::into).ok_or_else(|| self.wrong(at, why))
     }
 
-    fn wrong(&self, at: usize, why: impl Into<String>) -> Wrong {
-        Wrong::new(self.nodes.get(at).place, why)
+    fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
+        YamlError::new(self.nodes.get(at).place, why)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum MemberOrigin {
     Own,
     TakenOver,
 }
 
 /// Leaves out what is taken over and given again behind, and what stands before something of the same name that is taken
 /// over, as the peer's library does.
-fn effective(members: Vec<(Member, Origin)>) -> Vec<Member> {
-    let mut behind: HashMap<String, Origin> = HashMap::new();
+fn effective(members: Vec<(LocatedMember, MemberOrigin)>) -> Vec<LocatedMember> {
+    let mut behind: HashMap<String, MemberOrigin> = HashMap::new();
     let mut kept = Vec::new();
     for (member, origin) in members.into_iter().rev() {
         let is_kept = match behind.get(&member.name) {
             None => true,
-            Some(behind) => *behind == Origin::Own && origin == Origin::Own,
+            Some(behind) => *behind == MemberOrigin::Own && origin == MemberOrigin::Own,
         };
         if is_kept {
             behind.insert(member.name.clone(), origin);
@@ -222,7 +231,7 @@ mod tests {
             panic!("{text} is no object");
         };
         let each = members.iter().map(|it| {
-            let at = |place: Place| format!("{}:{}", place.line, place.column);
+            let at = |place: Position| format!("{}:{}", place.line, place.column);
             let (name, value) = (at(it.place), at(it.value.place));
             format!("{name} {} {value} {:?}", it.name, it.value.value)
         });
@@ -230,7 +239,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> (usize, usize, String) {
-        let Wrong { place, why } = read(text).unwrap_err();
+        let YamlError { place, why } = read(text).unwrap_err();
         (place.line, place.column, why)
     }
 
@@ -320,7 +329,7 @@ mod tests {
             Value::Text(text) => json!(text),
             Value::List(list) => list.iter().map(as_json).collect::<Option<_>>()?,
             Value::Object(members) => {
-                let member = |it: &Member| Some((it.name.clone(), as_json(&it.value)?));
+                let member = |it: &LocatedMember| Some((it.name.clone(), as_json(&it.value)?));
                 let members: Option<BTreeMap<_, _>> = members.iter().map(member).collect();
                 json!(members?)
             }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use super::scalar::{self, Scalar};
-use super::{Place, Wrong};
+use super::{Position, YamlError};
 use crate::normal::MAX_DEPTH;
 
 /// The namespace of YAML's own tags.
@@ -19,19 +19,19 @@ const OPEN: usize = 0;
 /// One document.
 #[derive(Debug, Default)]
 pub(super) struct Nodes<'a> {
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<YamlNode<'a>>,
     /// Where quoted texts of several lines stand, in order.
     quoted: Vec<Range<usize>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Node<'a> {
-    pub(super) place: Place,
-    pub(super) kind: Kind<'a>,
+pub(super) struct YamlNode<'a> {
+    pub(super) place: Position,
+    pub(super) kind: NodeKind<'a>,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind<'a> {
+pub(super) enum NodeKind<'a> {
     Scalar(Scalar<'a>),
     /// `<<` where it takes over the members of others.
     Merge,
@@ -52,7 +52,7 @@ pub(super) enum Kind<'a> {
 impl<'a> Nodes<'a> {
     pub(super) fn is_null(&self) -> bool {
         let root = self.nodes.first().map(|node| &node.kind);
-        matches!(root, None | Some(Kind::Scalar(Scalar::Null)))
+        matches!(root, None | Some(NodeKind::Scalar(Scalar::Null)))
     }
 
     /// Where quoted texts of several lines stand, in order.
@@ -65,35 +65,35 @@ impl<'a> Nodes<'a> {
         self.nodes.first().map(|node| node.place.line)
     }
 
-    pub(super) fn get(&self, index: usize) -> &Node<'a> {
+    pub(super) fn get(&self, index: usize) -> &YamlNode<'a> {
         &self.nodes[index]
     }
 
     fn is_closed(&self, index: usize) -> bool {
         !matches!(
             self.nodes[index].kind,
-            Kind::List { end: OPEN } | Kind::Map { end: OPEN }
+            NodeKind::List { end: OPEN } | NodeKind::Map { end: OPEN }
         )
     }
 
     /// Where the node behind this one and all in it is.
     pub(super) fn after(&self, index: usize) -> usize {
         match self.nodes[index].kind {
-            Kind::List { end } | Kind::Map { end } => end,
+            NodeKind::List { end } | NodeKind::Map { end } => end,
             _ => index + 1,
         }
     }
 }
 
 /// Reads the one document in `text`; `beyond` is what to say of another.
-pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, Wrong> {
+pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, YamlError> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = MAX_DEPTH;
     options.block_nesting_limit = MAX_DEPTH;
-    let mut reader = Reader {
+    let mut reader = NodeReader {
         beyond,
-        ..Reader::default()
+        ..NodeReader::default()
     };
     // Mostly a name and a value stand in each line.
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
@@ -106,7 +106,7 @@ pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>,
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct NodeReader<'a> {
     nodes: Nodes<'a>,
     /// Objects and lists that are not closed yet.
     open: Vec<usize>,
@@ -116,11 +116,13 @@ struct Reader<'a> {
     beyond: &'static str,
 }
 
-impl<'a> Reader<'a> {
-    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Wrong> {
+impl<'a> NodeReader<'a> {
+    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), YamlError> {
         let place = place(span.start);
         match event {
-            Event::DocumentStart(..) if self.is_over => return Err(Wrong::new(place, self.beyond)),
+            Event::DocumentStart(..) if self.is_over => {
+                return Err(YamlError::new(place, self.beyond));
+            }
             Event::DocumentEnd => self.is_over = true,
             Event::Scalar(text, style, anchor, tag) => {
                 let is_quoted =
@@ -129,34 +131,36 @@ impl<'a> Reader<'a> {
                     self.nodes.quoted.extend(span.byte_range());
                 }
                 let kind =
-                    kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(place, why))?;
+                    kind(text, style, tag.as_deref()).map_err(|why| YamlError::new(place, why))?;
                 self.push(place, anchor, kind);
             }
             Event::SequenceStart(_, anchor, _) => {
-                self.open(place, anchor, Kind::List { end: OPEN });
+                self.open(place, anchor, NodeKind::List { end: OPEN });
             }
-            Event::MappingStart(_, anchor, _) => self.open(place, anchor, Kind::Map { end: OPEN }),
+            Event::MappingStart(_, anchor, _) => {
+                self.open(place, anchor, NodeKind::Map { end: OPEN })
+            }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => {
                 let of = self.anchors.get(&anchor).copied();
                 let of = of.filter(|&of| self.nodes.is_closed(of));
                 let why = "an alias stands inside of what it names";
-                let of = of.ok_or_else(|| Wrong::new(place, why))?;
-                self.push(place, 0, Kind::Alias { of });
+                let of = of.ok_or_else(|| YamlError::new(place, why))?;
+                self.push(place, 0, NodeKind::Alias { of });
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn push(&mut self, place: Place, anchor: usize, kind: Kind<'a>) {
+    fn push(&mut self, place: Position, anchor: usize, kind: NodeKind<'a>) {
         if anchor != 0 {
             self.anchors.insert(anchor, self.nodes.nodes.len());
         }
-        self.nodes.nodes.push(Node { place, kind });
+        self.nodes.nodes.push(YamlNode { place, kind });
     }
 
-    fn open(&mut self, place: Place, anchor: usize, kind: Kind<'a>) {
+    fn open(&mut self, place: Position, anchor: usize, kind: NodeKind<'a>) {
         self.open.push(self.nodes.nodes.len());
         self.push(place, anchor, kind);
     }
@@ -165,39 +169,45 @@ impl<'a> Reader<'a> {
         let nodes = &mut self.nodes.nodes;
         let behind = nodes.len();
         let closed = self.open.pop().and_then(|index| nodes.get_mut(index));
-        if let Some(Kind::List { end } | Kind::Map { end }) = closed.map(|node| &mut node.kind) {
+        if let Some(NodeKind::List { end } | NodeKind::Map { end }) =
+            closed.map(|node| &mut node.kind)
+        {
             *end = behind;
         }
     }
 
-    fn unreadable(&self, error: &ScanError) -> Wrong {
+    fn unreadable(&self, error: &ScanError) -> YamlError {
         let place = place(*error.marker());
         if self.is_over {
-            return Wrong::new(place, self.beyond);
+            return YamlError::new(place, self.beyond);
         }
-        Wrong::new(place, format!("not YAML: {}", error.info()))
+        YamlError::new(place, format!("not YAML: {}", error.info()))
     }
 }
 
-fn place(marker: Marker) -> Place {
-    Place {
+fn place(marker: Marker) -> Position {
+    Position {
         line: marker.line(),
         column: marker.col() + 1,
     }
 }
 
-fn kind<'a>(text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Kind<'a>, String> {
+fn kind<'a>(
+    text: Cow<'a, str>,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+) -> Result<NodeKind<'a>, String> {
     let is_plain = tag.is_none() && style == ScalarStyle::Plain;
     let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
     if text == "<<" && (is_plain || own.as_deref() == Some("merge")) {
-        return Ok(Kind::Merge);
+        return Ok(NodeKind::Merge);
     }
     if is_plain {
-        return Ok(Kind::Scalar(scalar::plain(text)));
+        return Ok(NodeKind::Scalar(scalar::plain(text)));
     }
     match own {
-        Some(tag) => scalar::tagged(text, &tag).map(Kind::Scalar),
+        Some(tag) => scalar::tagged(text, &tag).map(NodeKind::Scalar),
         // Quoted, or with a tag of its author's own.
-        None => Ok(Kind::Scalar(Scalar::Text(text))),
+        None => Ok(NodeKind::Scalar(Scalar::Text(text))),
     }
 }

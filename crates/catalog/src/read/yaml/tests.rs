@@ -6,8 +6,8 @@ use crate::normal::normalised;
 /// Made with the peer.
 const SCALARS: &str = include_str!("../../../fixtures/yaml-scalars.tsv");
 
-fn json(text: &str) -> Result<String, Wrong> {
-    let mut writer = Writer::default();
+fn json(text: &str) -> Result<String, YamlError> {
+    let mut writer = JsonWriter::default();
     let line = read(text, &mut writer)?;
     Ok(line.map_or_else(|| "null".to_owned(), |_| writer.text().to_owned()))
 }
@@ -200,9 +200,9 @@ fn a_long_text_is_not_repeated_for_ever() {
         vec!["*a"; 90].join(", ")
     );
     let nodes = nodes::read(&text, "").unwrap();
-    let mut writer = Writer::default();
+    let mut writer = JsonWriter::default();
     assert!(expand::write(&nodes, &mut writer, 100_000).is_ok());
-    let wrong = expand::write(&nodes, &mut Writer::default(), 10_000).unwrap_err();
+    let wrong = expand::write(&nodes, &mut JsonWriter::default(), 10_000).unwrap_err();
     assert!(wrong.why.contains("far too large"), "{}", wrong.why);
 }
 

@@ -3,25 +3,25 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Flaw, chain_to};
-use crate::content::{Channel, Package};
-use crate::schema::Entry;
-use crate::version::Version;
+use crate::content::{ChannelModel, PackageModel};
+use crate::schema::ChannelEntry;
+use crate::version::BundleVersion;
 
 /// Which versions are wanted; both ends belong to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bounds {
-    pub min: Option<Version>,
-    pub max: Option<Version>,
+pub struct VersionBounds {
+    pub min: Option<BundleVersion>,
+    pub max: Option<BundleVersion>,
 }
 
-impl Bounds {
+impl VersionBounds {
     /// Whether all versions are wanted.
     pub fn is_open(&self) -> bool {
         self.min.is_none() && self.max.is_none()
     }
 
     /// Whether that version is wanted.
-    pub fn contain(&self, version: &Version) -> bool {
+    pub fn contain(&self, version: &BundleVersion) -> bool {
         self.min.as_ref().is_none_or(|min| version >= min)
             && self.max.as_ref().is_none_or(|max| version <= max)
     }
@@ -29,7 +29,7 @@ impl Bounds {
 
 /// The part of a channel that is kept. On its own it has one head, and nothing in it is stranded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptEntries {
     /// Names, in order. Empty where nothing is wanted.
     pub entries: BTreeSet<String>,
     /// What was wanted and has no way to the others, in order.
@@ -38,20 +38,30 @@ pub struct Kept {
 
 /// Keeps what lies within bounds, and what leads through it: from the channel's head, or the newest wanted version where
 /// there is an upper bound, down what each replaces to the last that is wanted.
-pub fn keep(package: &Package<'_>, channel: &Channel<'_>, bounds: &Bounds) -> Kept {
+pub fn keep(
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+    bounds: &VersionBounds,
+) -> KeptEntries {
     let versions = versions(package, channel);
-    let is_wanted = |(_, version): &(&&str, &&Version)| bounds.contain(version);
+    let is_wanted = |(_, version): &(&&str, &&BundleVersion)| bounds.contain(version);
     let wanted = versions.iter().filter(is_wanted).map(|(name, _)| *name);
     let wanted: HashSet<&str> = wanted.collect();
     let top = match bounds.max {
         Some(_) => newest(&versions, &mut wanted.iter().copied()),
         None => Some(&*channel.head().name),
     };
-    top.map_or_else(Kept::default, |top| kept(channel, &versions, &wanted, top))
+    top.map_or_else(KeptEntries::default, |top| {
+        kept(channel, &versions, &wanted, top)
+    })
 }
 
 /// Keeps the bundles of these names, and what leads to them from the channel's head.
-pub fn keep_named(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet<String>) -> Kept {
+pub fn keep_named(
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+    names: &BTreeSet<String>,
+) -> KeptEntries {
     let versions = versions(package, channel);
     let wanted = versions
         .keys()
@@ -65,7 +75,11 @@ pub fn keep_named(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet
 /// replace; where they have nothing in common, at the lowest entry that skips it.
 ///
 /// Source: the peer's v1, `fillUpgradeGraph`, which forgets the head in that last case.
-pub fn keep_from(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet<String>) -> Kept {
+pub fn keep_from(
+    package: &PackageModel<'_>,
+    channel: &ChannelModel<'_>,
+    names: &BTreeSet<String>,
+) -> KeptEntries {
     let versions = versions(package, channel);
     let head = &*channel.head().name;
     let starts: Vec<&str> = versions
@@ -79,24 +93,35 @@ pub fn keep_from(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet<
     kept(channel, &versions, &from.collect(), head)
 }
 
-type Versions<'p> = HashMap<&'p str, &'p Version>;
+type VersionsByName<'p> = HashMap<&'p str, &'p BundleVersion>;
 
-fn versions<'p>(package: &'p Package<'_>, channel: &'p Channel<'_>) -> Versions<'p> {
+fn versions<'p>(
+    package: &'p PackageModel<'_>,
+    channel: &'p ChannelModel<'_>,
+) -> VersionsByName<'p> {
     let entries = channel.entries.iter();
     entries
         .filter_map(|entry| Some((&*entry.name, &package.bundle(&entry.name)?.version)))
         .collect()
 }
 
-fn newest<'p>(versions: &Versions<'p>, names: &mut dyn Iterator<Item = &str>) -> Option<&'p str> {
+fn newest<'p>(
+    versions: &VersionsByName<'p>,
+    names: &mut dyn Iterator<Item = &str>,
+) -> Option<&'p str> {
     let versions = names.filter_map(|name| versions.get_key_value(name));
     let newest = versions.max_by_key(|(name, version)| (**version, **name));
     newest.map(|(name, _)| *name)
 }
 
-fn kept(channel: &Channel<'_>, versions: &Versions<'_>, wanted: &HashSet<&str>, top: &str) -> Kept {
+fn kept(
+    channel: &ChannelModel<'_>,
+    versions: &VersionsByName<'_>,
+    wanted: &HashSet<&str>,
+    top: &str,
+) -> KeptEntries {
     if wanted.is_empty() {
-        return Kept::default();
+        return KeptEntries::default();
     }
     let mut kept = way(channel, top, wanted);
     kept.extend(wanted);
@@ -112,18 +137,18 @@ fn kept(channel: &Channel<'_>, versions: &Versions<'_>, wanted: &HashSet<&str>, 
         }
     }
     let names = |names: &mut dyn Iterator<Item = &&str>| names.map(ToString::to_string).collect();
-    Kept {
+    KeptEntries {
         entries: names(&mut kept.iter()),
         left_out: names(&mut wanted.difference(&kept)),
     }
 }
 
 /// Whether these entries are a channel of their own. None are fine.
-fn check(channel: &Channel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
+fn check(channel: &ChannelModel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
     if kept.is_empty() {
         return Ok(());
     }
-    let entries: Vec<Entry<'_>> = channel
+    let entries: Vec<ChannelEntry<'_>> = channel
         .entries
         .iter()
         .filter(|entry| kept.contains(&*entry.name))
@@ -133,7 +158,7 @@ fn check(channel: &Channel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
 }
 
 /// The start, the head, and the entries between them.
-fn upwards<'p>(channel: &'p Channel<'_>, start: &'p str, head: &'p str) -> HashSet<&'p str> {
+fn upwards<'p>(channel: &'p ChannelModel<'_>, start: &'p str, head: &'p str) -> HashSet<&'p str> {
     let (below, way) = (downwards(channel, start), downwards(channel, head));
     let mut found = HashSet::from([start, head]);
     let Some(meeting) = way.iter().find(|name| below.contains(name)) else {
@@ -162,7 +187,7 @@ fn upwards<'p>(channel: &'p Channel<'_>, start: &'p str, head: &'p str) -> HashS
 }
 
 /// An entry, what it replaces, and so on; at the end there may be a name that the channel does not have.
-fn downwards<'p>(channel: &'p Channel<'_>, from: &'p str) -> Vec<&'p str> {
+fn downwards<'p>(channel: &'p ChannelModel<'_>, from: &'p str) -> Vec<&'p str> {
     let (mut way, mut next) = (Vec::new(), from);
     while !next.is_empty() && !way.contains(&next) {
         way.push(next);
@@ -172,7 +197,7 @@ fn downwards<'p>(channel: &'p Channel<'_>, from: &'p str) -> Vec<&'p str> {
 }
 
 /// What each replaces, from the top down to the last that is wanted.
-fn way<'p>(channel: &'p Channel<'_>, top: &str, wanted: &HashSet<&str>) -> HashSet<&'p str> {
+fn way<'p>(channel: &'p ChannelModel<'_>, top: &str, wanted: &HashSet<&str>) -> HashSet<&'p str> {
     let mut way: Vec<&str> = Vec::new();
     let mut seen: HashSet<&str> = HashSet::new();
     let mut next = channel.entry(top);

@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::{Report, check_custom};
+use crate::check::{ProblemReport, check_custom};
 use crate::schema::decode::decode;
 use crate::schema::{
     BUNDLE, BundleDocument, CHANNEL, ChannelDocument, DEPRECATIONS, DeprecationsDocument, PACKAGE,
     PackageDocument,
 };
-use crate::{Document, Origin, Rule};
+use crate::{Document, DocumentOrigin, Rule};
 
 /// What was read of a document, and where it stands. Nothing where it could not be read, of which there is a problem
 /// then: its name is known all the same.
-pub(super) struct Found<'a, T> {
-    pub(super) origin: &'a Origin,
+pub(super) struct TypedDocument<'a, T> {
+    pub(super) origin: &'a DocumentOrigin,
     pub(super) content: Option<T>,
 }
 
-type Named<'a, T> = BTreeMap<&'a str, Found<'a, T>>;
+type Named<'a, T> = BTreeMap<&'a str, TypedDocument<'a, T>>;
 
 /// The first of each name; the others are problems.
 #[derive(Default)]
 pub(super) struct Documents<'a> {
-    pub(super) package: Option<Found<'a, PackageDocument<'a>>>,
+    pub(super) package: Option<TypedDocument<'a, PackageDocument<'a>>>,
     pub(super) channels: Named<'a, ChannelDocument<'a>>,
     pub(super) bundles: Named<'a, BundleDocument<'a>>,
-    pub(super) deprecations: Option<Found<'a, DeprecationsDocument<'a>>>,
+    pub(super) deprecations: Option<TypedDocument<'a, DeprecationsDocument<'a>>>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn read(documents: &'a [Document], report: &mut Report<'a>) -> Self {
+    pub(super) fn read(documents: &'a [Document], report: &mut ProblemReport<'a>) -> Self {
         let is_known = documents.iter().any(|document| document.schema == PACKAGE);
         let mut read = Self::default();
         let mut deprecations = 0;
@@ -48,7 +48,7 @@ impl<'a> Documents<'a> {
         read
     }
 
-    fn package(&mut self, document: &'a Document, report: &mut Report<'a>) {
+    fn package(&mut self, document: &'a Document, report: &mut ProblemReport<'a>) {
         let (name, origin) = (&document.name, &document.origin);
         let content = typed(document, "package", report);
         if let Some(first) = &self.package {
@@ -58,11 +58,11 @@ impl<'a> Documents<'a> {
             );
             report.add(Rule::PackageUnique, origin, text);
         } else {
-            self.package = Some(Found { origin, content });
+            self.package = Some(TypedDocument { origin, content });
         }
     }
 
-    fn channel(&mut self, document: &'a Document, is_known: bool, report: &mut Report<'a>) {
+    fn channel(&mut self, document: &'a Document, is_known: bool, report: &mut ProblemReport<'a>) {
         let Document {
             name,
             package,
@@ -85,10 +85,11 @@ impl<'a> Documents<'a> {
             report.add(Rule::ChannelUnique, origin, text);
             return;
         }
-        self.channels.insert(name, Found { origin, content });
+        self.channels
+            .insert(name, TypedDocument { origin, content });
     }
 
-    fn bundle(&mut self, document: &'a Document, is_known: bool, report: &mut Report<'a>) {
+    fn bundle(&mut self, document: &'a Document, is_known: bool, report: &mut ProblemReport<'a>) {
         let Document {
             name,
             package,
@@ -114,7 +115,7 @@ impl<'a> Documents<'a> {
             report.add(Rule::BundleUnique, origin, text);
             return;
         }
-        self.bundles.insert(name, Found { origin, content });
+        self.bundles.insert(name, TypedDocument { origin, content });
     }
 
     fn deprecations(
@@ -122,7 +123,7 @@ impl<'a> Documents<'a> {
         document: &'a Document,
         index: usize,
         is_known: bool,
-        report: &mut Report<'a>,
+        report: &mut ProblemReport<'a>,
     ) {
         let Document {
             package, origin, ..
@@ -142,7 +143,7 @@ impl<'a> Documents<'a> {
             );
             report.add(Rule::DeprecationsUnique, origin, text);
         } else {
-            self.deprecations = Some(Found { origin, content });
+            self.deprecations = Some(TypedDocument { origin, content });
         }
     }
 }
@@ -150,7 +151,7 @@ impl<'a> Documents<'a> {
 fn typed<'a, T: serde::Deserialize<'a>>(
     document: &'a Document,
     what: &str,
-    report: &mut Report<'a>,
+    report: &mut ProblemReport<'a>,
 ) -> Option<T> {
     decode(&document.json)
         .map_err(|e| {

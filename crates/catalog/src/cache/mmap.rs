@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use memmap2::Mmap;
 
-use super::file::BLOCK;
 use super::header;
-use super::record::{Row as _, Span};
+use super::record::{ByteRange, TableRow as _};
+use super::writer::BLOCK;
 
 /// Bytes of a cache are not those that were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ impl Map {
     /// The bytes at `span`, not copied.
     ///
     /// Errors: they are not those that were written.
-    pub(super) fn slice(&self, span: Span) -> Result<Bytes, Damaged> {
+    pub(super) fn slice(&self, span: ByteRange) -> Result<Bytes, Damaged> {
         let base = header::LENGTH as u64;
         if span.length == 0 {
             return Ok(Bytes::new());

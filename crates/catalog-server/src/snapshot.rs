@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use tokio::sync::watch;
 
 /// What requests are answered from. Another catalog can take its place at any time: replies that have begun end with
 /// the one that they began with.
 #[derive(Debug, Clone)]
-pub struct Catalog {
-    current: Arc<watch::Sender<Option<Arc<Cache>>>>,
+pub struct ServedCatalog {
+    current: Arc<watch::Sender<Option<Arc<CatalogCache>>>>,
 }
 
-impl Catalog {
+impl ServedCatalog {
     /// A place without a catalog yet.
     pub fn new() -> Self {
         Self {
@@ -21,22 +21,22 @@ impl Catalog {
     }
 
     /// The catalog; none before the first is there.
-    pub fn current(&self) -> Option<Arc<Cache>> {
+    pub fn current(&self) -> Option<Arc<CatalogCache>> {
         self.current.borrow().clone()
     }
 
     /// Serves `cache` from now on.
-    pub fn replace(&self, cache: Arc<Cache>) {
+    pub fn replace(&self, cache: Arc<CatalogCache>) {
         self.current.send_replace(Some(cache));
     }
 
     /// Tells whenever another catalog has taken the place.
-    pub fn changes(&self) -> watch::Receiver<Option<Arc<Cache>>> {
+    pub fn changes(&self) -> watch::Receiver<Option<Arc<CatalogCache>>> {
         self.current.subscribe()
     }
 }
 
-impl Default for Catalog {
+impl Default for ServedCatalog {
     fn default() -> Self {
         Self::new()
     }

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::cache::{BuildError, Cache};
+use catalog::cache::{BuildError, CatalogCache};
 use model::Error;
 use oci_client::Client;
 use service::health::Health;
 
-use crate::caches::{Caches, Failure};
-use crate::http::Shelf;
-use crate::numbers::Numbers;
+use crate::caches::{Caches, ReloadError};
+use crate::http::ListedCatalog;
+use crate::metrics::CatalogMetrics;
 use crate::settings::CatalogConfig;
-use crate::source::{self, Revision, Source};
-use crate::{Catalog, Settings};
+use crate::source::{self, CatalogSource, Revision};
+use crate::{ServedCatalog, Settings};
 
 /// How soon a source is looked at again while nothing of it is served.
 const RETRY: Duration = Duration::from_secs(2);
@@ -26,12 +26,12 @@ const DAMAGE_CHECK: Duration = Duration::from_secs(2);
 const TOLD_LIMIT: usize = 20;
 
 /// Whoever keeps a catalog.
-pub(crate) struct Keeper {
+pub(crate) struct CatalogReloader {
     config: CatalogConfig,
-    catalog: Catalog,
-    shared: Arc<Shared>,
+    catalog: ServedCatalog,
+    shared: Arc<ReloadContext>,
     client: Client,
-    numbers: Numbers,
+    numbers: CatalogMetrics,
     /// What is served.
     served: Option<Revision>,
     /// What was there last and cannot be served.
@@ -44,19 +44,19 @@ pub(crate) struct Keeper {
 
 /// What all keepers use.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ReloadContext {
     pub(crate) settings: Settings,
     pub(crate) caches: Arc<Caches>,
     pub(crate) health: Health,
 }
 
-impl Keeper {
-    pub(crate) fn new(config: CatalogConfig, client: Client, shared: Arc<Shared>) -> Self {
+impl CatalogReloader {
+    pub(crate) fn new(config: CatalogConfig, client: Client, shared: Arc<ReloadContext>) -> Self {
         shared.health.unready(&*config.name, "not read yet");
         Self {
-            numbers: Numbers::of(&config.name),
+            numbers: CatalogMetrics::of(&config.name),
             config,
-            catalog: Catalog::new(),
+            catalog: ServedCatalog::new(),
             shared,
             client,
             served: None,
@@ -74,13 +74,13 @@ impl Keeper {
         self.config.port
     }
 
-    pub(crate) fn catalog(&self) -> &Catalog {
+    pub(crate) fn catalog(&self) -> &ServedCatalog {
         &self.catalog
     }
 
     /// The catalog as pages show it.
-    pub(crate) fn shelf(&self) -> Shelf {
-        Shelf {
+    pub(crate) fn shelf(&self) -> ListedCatalog {
+        ListedCatalog {
             name: self.config.name.clone(),
             source: self.config.source.to_string(),
             catalog: self.catalog.clone(),
@@ -119,7 +119,7 @@ impl Keeper {
     /// Looks once, and serves what is new.
     ///
     /// Errors: what is there cannot be served; what was served still is.
-    pub(crate) async fn look(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn look(&mut self) -> Result<(), ReloadError> {
         let looked = self.news().await;
         match looked {
             Ok(None) => self.well(),
@@ -132,10 +132,10 @@ impl Keeper {
                 self.well();
             }
             Err(failure) => {
-                if matches!(failure, Failure::Source(Error::Unavailable { .. })) {
+                if matches!(failure, ReloadError::Source(Error::Unavailable { .. })) {
                     self.remember().await;
                 }
-                if !matches!(failure, Failure::Known) {
+                if !matches!(failure, ReloadError::Known) {
                     self.tell(&failure);
                 }
                 return Err(failure);
@@ -164,10 +164,10 @@ impl Keeper {
     }
 
     /// What is at the source, when that is not served.
-    async fn news(&mut self) -> Result<Option<(Revision, Arc<Cache>)>, Failure> {
+    async fn news(&mut self) -> Result<Option<(Revision, Arc<CatalogCache>)>, ReloadError> {
         self.part_with_damaged();
         let source = &self.config.source;
-        if self.told.is_some() && matches!(source, Source::Registry(_)) {
+        if self.told.is_some() && matches!(source, CatalogSource::Registry(_)) {
             // Somebody may have logged in, or a login was renewed.
             let client = source::client(&self.shared.settings);
             self.client = client.map_err(|e| Error::internal("asking the registry", e))?;
@@ -178,7 +178,7 @@ impl Keeper {
             return Ok(None);
         }
         if self.refused.as_ref() == Some(&revision) {
-            return Err(Failure::Known);
+            return Err(ReloadError::Known);
         }
         let (caches, client) = (&self.shared.caches, &self.client);
         let made = caches.of(client, source, &revision, &self.file()).await;
@@ -188,7 +188,7 @@ impl Keeper {
                 Ok(Some((revision, cache)))
             }
             Err(failure) => {
-                if matches!(failure, Failure::Build(BuildError::Invalid(_))) {
+                if matches!(failure, ReloadError::Build(BuildError::Invalid(_))) {
                     self.refused = Some(revision);
                 } else {
                     // What could not be had may be there the next time.
@@ -229,11 +229,11 @@ impl Keeper {
     }
 
     /// Tells what has failed, in the log once for as long as it stays the same.
-    fn tell(&mut self, failure: &Failure) {
+    fn tell(&mut self, failure: &ReloadError) {
         let (catalog, source) = (&self.config.name, &self.config.source);
         let why = summary(failure);
         let is_news = self.told.as_ref() != Some(&why);
-        if let Failure::Build(BuildError::Invalid(problems)) = failure
+        if let ReloadError::Build(BuildError::Invalid(problems)) = failure
             && is_news
         {
             for problem in problems.0.iter().take(TOLD_LIMIT) {
@@ -259,8 +259,8 @@ impl Keeper {
 }
 
 /// In a few words, also of thousands of problems.
-fn summary(failure: &Failure) -> String {
-    let Failure::Build(BuildError::Invalid(problems)) = failure else {
+fn summary(failure: &ReloadError) -> String {
+    let ReloadError::Build(BuildError::Invalid(problems)) = failure else {
         return failure.to_string();
     };
     match problems.0.as_slice() {

@@ -3,25 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::record::Text;
+use super::record::TextRef;
 use super::{BuildError, too_large};
 
 /// Texts that are being collected.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Texts {
-    known: HashMap<Arc<str>, Text>,
+pub(super) struct StringTable {
+    known: HashMap<Arc<str>, TextRef>,
     bytes: Vec<u8>,
 }
 
-impl Texts {
+impl StringTable {
     /// The one place of `text`.
     ///
     /// Errors: there are more than 4 GiB.
-    pub(super) fn add(&mut self, text: &str) -> Result<Text, BuildError> {
+    pub(super) fn add(&mut self, text: &str) -> Result<TextRef, BuildError> {
         if let Some(known) = self.known.get(text) {
             return Ok(*known);
         }
-        let place = Text {
+        let place = TextRef {
             offset: u32::try_from(self.bytes.len()).map_err(too_large)?,
             length: u32::try_from(text.len()).map_err(too_large)?,
         };
@@ -31,7 +31,7 @@ impl Texts {
     }
 
     /// What was added at `place`.
-    pub(super) fn get(&self, place: Text) -> &str {
+    pub(super) fn get(&self, place: TextRef) -> &str {
         text_at(&self.bytes, place)
     }
 
@@ -41,7 +41,7 @@ impl Texts {
 }
 
 /// The text at `place`; a place that cannot be is empty.
-pub(super) fn text_at(bytes: &[u8], place: Text) -> &str {
+pub(super) fn text_at(bytes: &[u8], place: TextRef) -> &str {
     let first = place.offset as usize;
     let bytes = bytes
         .get(first..)
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn equal_texts_lie_in_one_place() {
-        let mut texts = Texts::default();
+        let mut texts = StringTable::default();
         let (a, b) = (texts.add("alpha").unwrap(), texts.add("beta").unwrap());
         assert_eq!(texts.add("alpha").unwrap(), a);
         assert_eq!((texts.get(a), texts.get(b)), ("alpha", "beta"));
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_is_empty() {
-        let place = Text {
+        let place = TextRef {
             offset: 2,
             length: 7,
         };
         assert_eq!(text_at(b"abc", place), "");
-        let place = Text {
+        let place = TextRef {
             offset: u32::MAX,
             length: u32::MAX,
         };

@@ -49,11 +49,11 @@ struct Encoder<'a> {
     /// The last byte first.
     message: Vec<u8>,
     /// Objects and lists that are not begun yet, the innermost last.
-    open: Vec<Open>,
+    open: Vec<OpenMessage>,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenMessage {
     /// Where in the message it ends.
     end: usize,
     is_object: bool,
@@ -67,11 +67,11 @@ impl<'a> Encoder<'a> {
             b',' => self.pass(1),
             last @ (b'}' | b']') => {
                 let is_object = last == b'}';
-                self.open.push(Open { end, is_object });
+                self.open.push(OpenMessage { end, is_object });
                 self.pass(1)
             }
             b'{' | b'[' => {
-                let Open { end, is_object } = self.open.pop()?;
+                let OpenMessage { end, is_object } = self.open.pop()?;
                 self.pass(1)?;
                 if self.open.is_empty() {
                     return None;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 
 use super::header;
-use super::record::Span;
+use super::record::ByteRange;
 
 /// Units: bytes. What one checksum covers: so much is compared before the first byte of it is sent.
 pub(super) const BLOCK: u64 = 64 << 10;
@@ -14,7 +14,7 @@ const BUFFER: usize = 1 << 20;
 
 /// The file, behind the header.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct CacheWriter {
     file: BufWriter<File>,
     position: u64,
     block: crc32fast::Hasher,
@@ -22,7 +22,7 @@ pub(super) struct Writer {
     checksums: Vec<u32>,
 }
 
-impl Writer {
+impl CacheWriter {
     /// Begins where the header will end.
     ///
     /// Errors: the file cannot be written.
@@ -43,15 +43,15 @@ impl Writer {
     }
 
     /// What lies between `first` and here.
-    pub(super) fn since(&self, first: u64) -> Span {
-        Span {
+    pub(super) fn since(&self, first: u64) -> ByteRange {
+        ByteRange {
             offset: first,
             length: self.position - first,
         }
     }
 
     /// Errors: the file cannot be written.
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<Span> {
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<ByteRange> {
         let first = self.position;
         self.file.write_all(bytes)?;
         while !bytes.is_empty() {
@@ -97,7 +97,7 @@ impl Writer {
 /// The bytes at `span`, in `buffer` instead of what it held.
 ///
 /// Errors: they cannot be read.
-pub(super) fn read(file: &File, span: Span, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn read(file: &File, span: ByteRange, buffer: &mut Vec<u8>) -> io::Result<()> {
     let length = usize::try_from(span.length).map_err(io::Error::other)?;
     buffer.resize(length, 0);
     file.read_exact_at(buffer, span.offset)

@@ -12,7 +12,7 @@ const SERVED: &str = "atoll_catalog_served";
 const SINCE: &str = "atoll_catalog_served_since_timestamp_seconds";
 
 /// Numbers of one catalog.
-pub(crate) struct Numbers {
+pub(crate) struct CatalogMetrics {
     loaded: Counter,
     failed: Counter,
     stale: Gauge,
@@ -20,7 +20,7 @@ pub(crate) struct Numbers {
     since: Gauge,
 }
 
-impl Numbers {
+impl CatalogMetrics {
     pub(crate) fn of(catalog: &str) -> Self {
         service::metrics::recorder();
         describe_counter!(LOADS, "Times that a catalog was read, by what came of it");

@@ -12,7 +12,7 @@ use crate::schema::decode::decode;
 
 /// What a package shows of itself with each of its bundles.
 #[derive(Debug, Default)]
-pub struct Face {
+pub struct PackageMetadata {
     description: Option<Box<RawValue>>,
     /// One at most.
     pub(super) icon: Vec<Picture>,
@@ -24,7 +24,7 @@ pub(super) struct Picture {
     mediatype: String,
 }
 
-impl Face {
+impl PackageMetadata {
     /// Of a package's document; nothing is shown where it cannot be read, as will be told when the package is assembled.
     pub fn new(document: &Document) -> Self {
         let document: PackageDocument<'_> = decode(&document.json).unwrap_or_default();

@@ -4,13 +4,13 @@
 use std::fs::File;
 
 use super::BuildError;
-use super::custom;
-use super::encode::{Common, Output};
-use super::record::{Line, Span};
+use super::custom_schema;
+use super::encode::{Common, EncodeBuffer};
+use super::record::{ByteRange, Line};
 use super::spool::Spool;
 use crate::Document;
 use crate::content::Unpacked;
-use crate::csv::Face;
+use crate::csv::PackageMetadata;
 use crate::schema::{BUNDLE, PACKAGE, is_core};
 
 /// Units: bytes. Of documents that are in memory together, for each thread: enough for threads not to wait for each
@@ -19,7 +19,7 @@ pub(super) const PART: u64 = 1 << 20;
 
 /// Consecutive documents of a group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct DocumentBatch<'a> {
     group: &'a [Line],
     lines: &'a [Line],
     /// Of its group.
@@ -28,17 +28,17 @@ pub(super) struct Part<'a> {
 
 /// What has become of documents. Places are from the beginning of the bytes.
 #[derive(Debug, Default)]
-pub(super) struct Parted {
-    pub(super) output: Output,
+pub(super) struct EncodedBatch {
+    pub(super) output: EncodeBuffer,
     /// What their package has to know of them.
     pub(super) documents: Vec<Document>,
     /// Those that are sound, by name.
     pub(super) bundles: Vec<(String, Common)>,
     /// Messages of each schema; those of one schema come together.
-    pub(super) customs: Vec<(String, Span)>,
+    pub(super) customs: Vec<(String, ByteRange)>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> DocumentBatch<'a> {
     /// All parts of all groups.
     pub(super) fn all(groups: &'a [Vec<Line>]) -> Vec<Self> {
         groups.iter().flat_map(|group| Self::of(group)).collect()
@@ -66,12 +66,15 @@ impl<'a> Part<'a> {
     /// Reads and encodes them.
     ///
     /// Errors: the file cannot be read.
-    pub(super) fn make(&self, spool: &Spool, source: &File) -> Result<Parted, BuildError> {
+    pub(super) fn make(&self, spool: &Spool, source: &File) -> Result<EncodedBatch, BuildError> {
         let package = self.group.first();
         let package = package.filter(|line| spool.texts.get(line.schema) == PACKAGE);
         let package = package.map(|line| spool.read(line, source)).transpose()?;
-        let face = package.as_ref().map(Face::new).unwrap_or_default();
-        let mut parted = Parted::default();
+        let face = package
+            .as_ref()
+            .map(PackageMetadata::new)
+            .unwrap_or_default();
+        let mut parted = EncodedBatch::default();
         for line in self.lines {
             parted.add(spool.read(line, source)?, &face);
         }
@@ -79,10 +82,10 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Parted {
-    fn add(&mut self, mut document: Document, face: &Face) {
+impl EncodedBatch {
+    fn add(&mut self, mut document: Document, face: &PackageMetadata) {
         if !is_core(&document.schema) {
-            let place = self.output.framed(&custom::encode(&document.json));
+            let place = self.output.framed(&custom_schema::encode(&document.json));
             // Their package has to know that they are there.
             document.json = String::new();
             self.customs.push((document.schema.clone(), place));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Problems;
+use crate::CatalogProblems;
 
 /// Which rules end the build of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub(super) enum Strictness {
 
 /// What is wrong with a catalog whose other packages can be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judged {
+pub struct BuildReport {
     /// Packages that are left out of the cache, with the rules that they break.
-    pub refused: BTreeMap<String, Problems>,
+    pub refused: BTreeMap<String, CatalogProblems>,
     /// Packages of the cache that break rules which older versions of opm did not have.
-    pub warned: BTreeMap<String, Problems>,
+    pub warned: BTreeMap<String, CatalogProblems>,
     /// Documents that cannot be read, so that it is not known whose they are.
-    pub unread: Problems,
+    pub unread: CatalogProblems,
 }
 
 #[cfg(test)]
@@ -31,8 +31,8 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use crate::content::Package;
-    use crate::{Problems, Rule};
+    use crate::content::PackageModel;
+    use crate::{CatalogProblems, Rule};
 
     const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
@@ -103,7 +103,7 @@ mod tests {
         );
         assert!(problems.0[0].text.contains("older.v1"), "{problems}");
         let entries = |name: &str| {
-            let count = |package: &Package<'_>| package.channels[0].entries.len();
+            let count = |package: &PackageModel<'_>| package.channels[0].entries.len();
             cache
                 .with_package(name, |package, _| count(package))
                 .unwrap()
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(entries("sound"), Some(1));
         assert_eq!(entries("older"), Some(3));
         assert_eq!(entries("broken"), None);
-        assert_eq!(judged.unread, Problems::default());
+        assert_eq!(judged.unread, CatalogProblems::default());
     }
 
     #[test]

@@ -11,13 +11,13 @@ const AHEAD: usize = 2;
 
 /// How far the results were taken.
 #[derive(Default)]
-struct Progress {
+struct ReadAhead {
     /// No result from this one on is made.
     limit: Mutex<usize>,
     moved: Condvar,
 }
 
-impl Progress {
+impl ReadAhead {
     /// Until `index` may be made.
     fn wait(&self, index: usize) {
         let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +32,7 @@ impl Progress {
 }
 
 /// Lets the others end when a thread panics, instead of waiting for its result for ever.
-struct Alarm<'a>(&'a Progress);
+struct Alarm<'a>(&'a ReadAhead);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
@@ -53,7 +53,7 @@ pub(super) fn in_order<T: Send, E>(
     mut take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let ahead = AHEAD * workers.get();
-    let (next, progress) = (AtomicUsize::new(0), Progress::default());
+    let (next, progress) = (AtomicUsize::new(0), ReadAhead::default());
     progress.allow(ahead);
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
