@@ -1,4 +1,5 @@
-//! What a catalog has to keep to, rule by rule. Texts begin as the peer's do, so that people find them.
+//! Validation, rule by rule. Messages begin as opm's do, so that searches find them. Source: operator-registry,
+//! `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`.
 
 mod channel;
 mod deprecation;

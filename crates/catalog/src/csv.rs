@@ -1,4 +1,4 @@
-//! The ClusterServiceVersion that is served for a bundle which carries only what its pages show.
+//! The ClusterServiceVersion built from `olm.csv.metadata`. Source: operator-registry, `pkg/api/model_to_api.go`.
 
 mod json;
 mod metadata;

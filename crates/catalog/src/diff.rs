@@ -1,4 +1,4 @@
-//! What changed from one state of a catalog to another, package by package.
+//! Differences between two versions of a catalog, package by package.
 
 #[cfg(test)]
 mod tests;
@@ -12,35 +12,35 @@ use crate::content::{Bundle, ChannelModel, PackageModel};
 use crate::schema::{Property, is_core};
 use crate::{CatalogProblems, Document};
 
-/// One thing that differs.
+/// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CatalogChange {
     #[serde(rename = "change")]
     pub kind: ChangeKind,
-    /// Empty where it is in none.
+    /// Empty for documents without a package.
     pub package: String,
-    /// Nothing where it is the package itself.
+    /// The changed part; `None` for the package itself.
     #[serde(flatten)]
     pub subject: Option<Subject>,
-    /// What it was, where it is something else now; nothing where there was none.
+    /// Old value of a changed field; `None` when it was unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What it is instead.
+    /// New value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
-/// Of a package, what a change is about.
+/// Changed part of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Subject {
     Channel(String),
     Bundle(String),
-    /// All documents of a schema of their author's own.
+    /// All documents of a custom schema.
     Schema(String),
 }
 
-/// How something differs.
+/// Kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
@@ -48,24 +48,24 @@ pub enum ChangeKind {
     Removed,
     DefaultChannel,
     Head,
-    /// The head is the same, and what leads to it is not.
+    /// Same head, other upgrade edges.
     Upgrades,
     Deprecation,
     Image,
-    /// Anything else that is said of it.
+    /// Any other content.
     Content,
 }
 
-/// Compares the documents of one package, which either state may lack, or those of no package.
+/// Compares the documents of one package, or those without a package; either side may be empty.
 ///
-/// Errors: what keeps a state from being served.
+/// Errors: validation errors of either side.
 pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<CatalogChange>, CatalogProblems> {
     let package = [old, new].into_iter().flatten().next();
     let mut changes = Changes {
         package: package.map_or("", Document::group),
         all: Vec::new(),
     };
-    let is_there = match (PackageModel::assemble(old)?, PackageModel::assemble(new)?) {
+    let is_on_both_sides = match (PackageModel::assemble(old)?, PackageModel::assemble(new)?) {
         (Some(old), Some(new)) => {
             changes.packages(&old, &new);
             true
@@ -76,7 +76,7 @@ pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<CatalogChange>, Ca
             false
         }
     };
-    if is_there {
+    if is_on_both_sides {
         changes.named(
             schemas(old),
             schemas(new),
@@ -131,7 +131,7 @@ impl Changes<'_> {
         self.content(Some(on), one == other);
     }
 
-    /// Tells what is in one state only, and compares what is in both.
+    /// Adds one-sided names and compares common ones.
     fn named<'n, T>(
         &mut self,
         old: BTreeMap<&'n str, T>,
@@ -189,7 +189,7 @@ fn values<'p>(properties: &'p [Property<'_>]) -> Vec<(&'p str, &'p str)> {
     properties.map(|it| (&*it.kind, it.value())).collect()
 }
 
-/// The documents of each schema of its author's own, in the order of the files.
+/// Documents by custom schema, in walk order.
 fn schemas(documents: &[Document]) -> BTreeMap<&str, Vec<&str>> {
     let mut schemas: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for document in documents.iter().filter(|it| !is_core(&it.schema)) {
@@ -199,7 +199,7 @@ fn schemas(documents: &[Document]) -> BTreeMap<&str, Vec<&str>> {
     schemas
 }
 
-/// In one line, for people.
+/// One line for terminals.
 impl fmt::Display for CatalogChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {

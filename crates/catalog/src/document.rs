@@ -1,4 +1,4 @@
-//! What the files of a catalog are made of.
+//! Documents of a catalog (`Meta` in operator-registry).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,32 +7,31 @@ use std::sync::Arc;
 /// The schema of packages.
 pub const PACKAGE: &str = "olm.package";
 
-/// One document, as it is served.
+/// One document in the served form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub schema: String,
-    /// As it stands in the document; empty where nothing does, so in packages themselves. See
-    /// [`Document::group`].
+    /// Member `package`, verbatim; empty when absent, so in packages themselves. See [`Document::group`].
     pub package: String,
-    /// Empty where there is none.
+    /// Empty when absent.
     pub name: String,
-    /// The whole document in one line and in the normal form: keys sorted, the last of equal keys, numbers as
-    /// ECMAScript prints them.
+    /// The document in the normal form: one line, keys sorted, the last of duplicate keys, numbers as ECMAScript prints
+    /// them.
     pub json: String,
     pub origin: DocumentOrigin,
 }
 
-/// Where a document begins.
+/// File and line of a document's first byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocumentOrigin {
-    /// Inside the catalog.
+    /// Path inside the catalog.
     pub file: Arc<Path>,
-    /// From 1.
+    /// First line: 1.
     pub line: u64,
 }
 
 impl Document {
-    /// The package that it belongs to; empty: to none.
+    /// Package of the document; empty for documents without one.
     pub fn group(&self) -> &str {
         if self.schema == PACKAGE {
             &self.name
@@ -43,7 +42,7 @@ impl Document {
 }
 
 impl DocumentOrigin {
-    /// A line of a file inside the catalog.
+    /// A line of a file in the catalog.
     pub fn new(file: impl Into<PathBuf>, line: u64) -> Self {
         let file = Arc::from(file.into());
         Self { file, line }

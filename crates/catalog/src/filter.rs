@@ -1,4 +1,4 @@
-//! Smaller catalogs: the wanted packages, channels and versions of one, valid on their own.
+//! Filtering: the selected packages, channels and versions of a catalog, valid on their own.
 
 mod edit;
 mod package;

@@ -1,4 +1,4 @@
-//! The upgrade graph of a channel.
+//! Upgrade graphs of channels.
 
 mod chain;
 mod prune;

@@ -1,14 +1,14 @@
-//! `.indexignore`: which files of a catalog are none of its documents.
+//! `.indexignore`: exclusion of files from a catalog.
 //!
-//! The patterns are those of gitignore, as the peer's library reads them: a pattern without `/` fits a name at every
-//! depth; one that fits a folder fits all in it; the last that fits decides, so a later `!pattern` takes files back even
-//! out of folders that are left out.
+//! Gitignore patterns: one without `/` matches a name at every depth; one that matches a folder matches everything in
+//! it; the last match wins, so a later `!pattern` re-includes files even below excluded folders. Source:
+//! github.com/joelanford/ignore, which operator-registry uses.
 
 mod glob;
 
 use self::glob::Glob;
 
-/// The name of the files with patterns.
+/// Name of pattern files.
 pub(crate) const FILE_NAME: &str = ".indexignore";
 
 /// The patterns of a catalog.
@@ -19,11 +19,11 @@ pub(crate) struct Ignore {
 
 #[derive(Debug)]
 struct Pattern {
-    /// The folder of its file.
+    /// Folder of the pattern's file.
     folder: Vec<Vec<u8>>,
-    /// What stands between `/`.
+    /// Segments between `/`.
     parts: Vec<PatternPart>,
-    takes_back: bool,
+    is_negated: bool,
     folders_only: bool,
 }
 
@@ -34,7 +34,7 @@ struct PatternPart {
 }
 
 impl Ignore {
-    /// Adds the file `text` of `folder`. Files are added as they are walked over: what is added later decides.
+    /// Adds the pattern file `text` of `folder`. Files are added in walk order: later ones win.
     pub(crate) fn add(&mut self, folder: &[&[u8]], text: &[u8]) {
         let patterns = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let patterns = patterns.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
@@ -42,15 +42,15 @@ impl Ignore {
             .extend(patterns.filter_map(|line| Pattern::parse(folder, line)));
     }
 
-    /// Whether the file with this path is left out.
-    pub(crate) fn fits(&self, path: &[&[u8]]) -> bool {
-        let decides = self.patterns.iter().rev().find(|it| it.fits(path));
-        decides.is_some_and(|pattern| !pattern.takes_back)
+    /// Whether the file is excluded.
+    pub(crate) fn matches(&self, path: &[&[u8]]) -> bool {
+        let decides = self.patterns.iter().rev().find(|it| it.matches(path));
+        decides.is_some_and(|pattern| !pattern.is_negated)
     }
 }
 
 impl Pattern {
-    /// Nothing where the pattern is malformed: it fits nothing.
+    /// `None` for malformed patterns: they match nothing.
     fn parse(folder: &[&[u8]], line: &[u8]) -> Option<Self> {
         let taken_back = line.strip_prefix(b"!");
         let line = taken_back.unwrap_or(line);
@@ -59,30 +59,30 @@ impl Pattern {
         Some(Self {
             folder: folder.iter().map(|part| part.to_vec()).collect(),
             parts: parts.map(PatternPart::parse).collect::<Option<_>>()?,
-            takes_back: taken_back.is_some(),
+            is_negated: taken_back.is_some(),
             folders_only: of_folders.is_some(),
         })
     }
 
-    fn fits(&self, path: &[&[u8]]) -> bool {
+    fn matches(&self, path: &[&[u8]]) -> bool {
         if path.len() <= self.folder.len() || !self.folder.iter().zip(path).all(|(a, b)| a == b) {
             return false;
         }
         let path = &path[self.folder.len()..];
         match self.parts.as_slice() {
-            [name] => self.fits_name(&name.glob, path),
-            _ => self.fits_path(path),
+            [name] => self.matches_name(&name.glob, path),
+            _ => self.matches_path(path),
         }
     }
 
-    fn fits_name(&self, name: &Glob, path: &[&[u8]]) -> bool {
-        let at = path.iter().position(|part| name.fits(part));
+    fn matches_name(&self, name: &Glob, path: &[&[u8]]) -> bool {
+        let at = path.iter().position(|part| name.matches(part));
         at.is_some_and(|at| !self.folders_only || at + 1 < path.len())
     }
 
-    /// From the folder of the file on. The peculiarities are the peer's: `**` reaches to the first part that fits what
-    /// follows it, and nothing beside `**` may stand in its part.
-    fn fits_path(&self, mut path: &[&[u8]]) -> bool {
+    /// Matches segment by segment from the pattern's folder. Source: the peer's quirks: `**` extends to the first
+    /// segment that matches its successor, and a segment with `**` and anything else never matches.
+    fn matches_path(&self, mut path: &[&[u8]]) -> bool {
         let mut is_match = false;
         let mut may_skip = false;
         for (index, part) in self.parts.iter().enumerate() {
@@ -102,10 +102,10 @@ impl Pattern {
             };
             if may_skip {
                 may_skip = false;
-                let at = path.iter().position(|it| part.glob.fits(it));
+                let at = path.iter().position(|it| part.glob.matches(it));
                 is_match = at.is_some();
                 path = at.map_or(&[], |at| &path[at + 1..]);
-            } else if part.glob.fits(first) {
+            } else if part.glob.matches(first) {
                 is_match = true;
                 path = &path[1..];
             } else {
@@ -123,7 +123,7 @@ impl PatternPart {
         Some(Self { text, glob })
     }
 
-    /// Whether something stands beside a `**`.
+    /// Whether the segment has `**` beside other characters.
     fn is_mixed(&self) -> bool {
         self.text.windows(2).any(|two| two == b"**")
     }
@@ -149,15 +149,15 @@ mod tests {
     #[track_caller]
     fn check(ignore: &Ignore, left_out: &[&str], taken: &[&str]) {
         for path in left_out {
-            assert!(ignore.fits(&parts(path)), "{path} is taken");
+            assert!(ignore.matches(&parts(path)), "{path} is taken");
         }
         for path in taken {
-            assert!(!ignore.fits(&parts(path)), "{path} is left out");
+            assert!(!ignore.matches(&parts(path)), "{path} is left out");
         }
     }
 
     #[test]
-    fn a_name_fits_at_every_depth_and_all_below_it() {
+    fn a_name_matches_at_every_depth_and_everything_below() {
         let ignore = ignore(&[("", "a\n*.md\n")]);
         check(
             &ignore,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leading_slash_binds_to_the_folder() {
+    fn a_leading_slash_anchors_to_the_folder() {
         let ignore = ignore(&[("", "/a"), ("d", "/b")]);
         check(
             &ignore,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailing_slash_wants_a_folder() {
+    fn a_trailing_slash_matches_folders_only() {
         let ignore = ignore(&[("", "a/\nb/c/\n")]);
         check(
             &ignore,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn two_stars_reach_over_folders() {
+    fn double_stars_match_across_folders() {
         let ignore = ignore(&[("", "/a/**/f\n**/g\nh/**\ni**/j\n")]);
         check(
             &ignore,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_pattern_takes_back_even_below_a_folder_that_is_left_out() {
+    fn a_later_negation_re_includes_below_an_excluded_folder() {
         let ignore = ignore(&[("", "*\n!keep.json\n"), ("sub", "!a\n")]);
         check(
             &ignore,
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_pattern_does_not() {
+    fn an_earlier_negation_does_not_re_include() {
         let ignore = ignore(&[("", "!a\na\n")]);
         check(&ignore, &["a"], &["b"]);
     }
 
     #[test]
-    fn comments_white_space_and_malformed_patterns_fit_nothing() {
+    fn comments_white_space_and_malformed_patterns_match_nothing() {
         let ignore = ignore(&[("", "# a\n\n  b  \r\n\t#c\n[\n!\n/\n")]);
         check(&ignore, &["b"], &["a", "# a", "#c", "c", "[", "!"]);
     }

@@ -1,5 +1,5 @@
-//! File-based operator catalogs. A catalog is a folder of files, each with documents in JSON or YAML, and each
-//! document describes a package, a channel, a bundle, a deprecation or something of its author's own.
+//! File-based operator catalogs: a folder of files with JSON or YAML documents, each of which is a package, a channel,
+//! a bundle, a deprecation or a custom schema.
 
 pub mod api;
 pub mod cache;

@@ -1,38 +1,39 @@
-//! What is wrong with a catalog.
+//! Validation errors of a catalog.
 
 use std::fmt;
 
 use crate::DocumentOrigin;
 
-/// One thing that is wrong.
+/// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogProblem {
-    /// Where; nothing where no single document is to blame.
+    /// The offending document; `None` when no single one is at fault.
     pub origin: Option<DocumentOrigin>,
-    /// Whose; empty where that is not known.
+    /// Package of the document; empty when unknown.
     pub package: String,
     pub rule: Rule,
-    /// What is wrong, and what to do about it.
+    /// Message with the remedy; begins as opm's does.
     pub text: String,
 }
 
-/// All that is wrong: what cannot be read in the order of the files, then package by package.
+/// All validation errors: unreadable files in walk order, then package by package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogProblems(pub Vec<CatalogProblem>);
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
-        /// What a catalog has to keep to.
+        /// Validation rules. Source: operator-registry, `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`,
+        /// unless noted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
             $($(#[$doc])* $rule,)*
         }
 
         impl Rule {
-            /// Every one.
+            /// All rules.
             pub const ALL: &[Self] = &[$(Self::$rule),*];
 
-            /// How people and programs call it.
+            /// Identifier in reports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$rule => $name,)*
@@ -47,96 +48,98 @@ rules! {
     Readable = "readable",
     /// A file is JSON or YAML.
     Syntax = "syntax",
-    /// A document is an object with a schema; schema, package and name are texts, and no two members have names that
-    /// differ in case only.
+    /// A document is an object with a schema; schema, package and name are strings, and no two keys are equal under
+    /// case folding. Source: `alpha/declcfg/declcfg.go`.
     Document = "document",
-    /// Members have the types that their schema gives them.
+    /// Members have the types of their schema.
     Members = "members",
     /// A package has a name.
     PackageNamed = "package-named",
-    /// A package is described once.
+    /// A package has one `olm.package` document.
     PackageUnique = "package-unique",
-    /// A package's name is a label of DNS.
+    /// A package's name is a DNS-1123 label.
     PackageName = "package-name",
-    /// A channel is of a package that is there.
+    /// A channel's package exists.
     ChannelPackage = "channel-package",
     /// A channel has a name.
     ChannelNamed = "channel-named",
-    /// A channel is described once.
+    /// Channel names are unique in a package.
     ChannelUnique = "channel-unique",
-    /// A bundle is in a channel once.
+    /// Entries of a channel are unique.
     EntryUnique = "entry-unique",
-    /// A bundle says of which package it is.
+    /// A bundle names its package.
     BundlePackage = "bundle-package",
-    /// The package that it names is there.
+    /// A bundle's package exists.
     BundlePackageKnown = "bundle-package-known",
     /// A bundle has a name.
     BundleNamed = "bundle-named",
-    /// A bundle is described once.
+    /// Bundle names are unique in a package.
     BundleUnique = "bundle-unique",
-    /// Properties have the values that their type asks for.
+    /// Property values fit their type.
     Property = "property",
-    /// A bundle has one `olm.package` property.
+    /// A bundle has exactly one `olm.package` property.
     PackageProperty = "package-property",
-    /// That property names the bundle's package.
+    /// The `olm.package` property names the bundle's package.
     PackagePropertyName = "package-property-name",
-    /// Images are named by valid references.
+    /// Images are valid references.
     PullSpec = "pull-spec",
     /// Versions are semantic versions.
     Version = "version",
-    /// Releases are identifiers with dots between.
+    /// Releases are dot-separated pre-release identifiers.
     Release = "release",
-    /// A bundle is in a channel.
+    /// A bundle is an entry of some channel.
     BundleInChannel = "bundle-in-channel",
-    /// The bundles of a channel are there.
+    /// Entries of a channel have `olm.bundle` documents.
     EntryBundle = "entry-bundle",
-    /// Deprecations say of which package they are.
+    /// Deprecations name their package.
     DeprecationsPackage = "deprecations-package",
-    /// The package that they name is there.
+    /// The package of deprecations exists.
     DeprecationsPackageKnown = "deprecations-package-known",
-    /// A package has one document of deprecations.
+    /// A package has at most one `olm.deprecations` document.
     DeprecationsUnique = "deprecations-unique",
     /// A deprecation names the schema of a package, channel or bundle.
     DeprecationSchema = "deprecation-schema",
-    /// A thing is deprecated once.
+    /// Deprecation references are unique.
     DeprecationUnique = "deprecation-unique",
-    /// What is deprecated is there.
+    /// The deprecated channel or bundle exists.
     DeprecationTarget = "deprecation-target",
-    /// The deprecation of a package repeats no name.
+    /// The reference of a deprecated package has no name.
     DeprecationPackageName = "deprecation-package-name",
-    /// A deprecation says why.
+    /// A deprecation has a message.
     DeprecationMessage = "deprecation-message",
     /// A package names its default channel.
     DefaultChannel = "default-channel",
-    /// The default channel is there.
+    /// The default channel exists.
     DefaultChannelKnown = "default-channel-known",
     /// A package has a channel.
     PackageChannels = "package-channels",
     /// A channel has a bundle.
     ChannelEntries = "channel-entries",
-    /// A channel has one head.
+    /// A channel has exactly one head.
     ChannelHead = "channel-head",
-    /// What is replaced does not lead back.
+    /// The replaces chain has no cycle.
     ReplacesCycle = "replaces-cycle",
-    /// Every bundle of a channel can be upgraded to its head.
+    /// No bundle is stranded: each is in the replaces chain or skipped. Source: opm from 1.58 on stops before skipped
+    /// entries.
     Stranded = "stranded",
-    /// No two bundles of a package have one version.
+    /// Versions of bundles are unique in a package.
     UniqueVersions = "unique-versions",
-    /// What is skipped has a name.
+    /// Skips are not empty.
     Skips = "skips",
-    /// What is skipped by version is a range.
+    /// A skipRange parses.
     SkipRange = "skip-range",
-    /// A bundle has an image, or carries its objects itself.
+    /// A bundle has an image or `olm.bundle.object` properties.
     BundleImage = "bundle-image",
-    /// The name of a bundle with a release has its version and release.
+    /// The name of a bundle with a release is `PACKAGE-vVERSION-RELEASE`.
     ReleaseName = "release-name",
-    /// A version with a release says nothing of its build.
+    /// A version with a release has no build metadata.
     ReleaseBuild = "release-build",
-    /// Objects that a bundle carries are JSON or YAML.
+    /// Data of `olm.bundle.object` is JSON or YAML.
     BundleObject = "bundle-object",
-    /// A bundle has one `olm.csv.metadata` property at most.
+    /// A bundle has at most one `olm.csv.metadata` property. Source: `opm serve`; `opm validate` does not check it.
     CsvMetadata = "csv-metadata",
-    /// Schemas of an author's own, and their packages, have plain names.
+    /// Custom schemas and their packages match `^[a-zA-Z0-9][a-zA-Z0-9._-]*$`. Source: `opm serve`; `opm validate` does
+    /// not check it.
     CustomSchema = "custom-schema",
 }
 

@@ -1,15 +1,15 @@
-//! Ranges of versions, in the language of `skipRange` and `olm.package.required`. Cargo's and npm's are others.
+//! Version ranges of `skipRange` and `olm.package.required`. The syntax differs from Cargo's and npm's.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::version::{BundleVersion, VersionError};
 
-/// Which versions are meant: `>=1.0.0 <2.0.0 || 3.x`.
+/// A version range: `>=1.0.0 <2.0.0 || 3.x`.
 ///
-/// Blanks are *and*, ` || ` is *or*. Wildcards are an `x` at the end and become plain comparisons before anything is
-/// read: `!1.x` is `<1.0.0 >=2.0.0`, which no version is. An empty text is the range without versions, too.
-/// Source: github.com/blang/semver/v4, `range.go`, whose verdicts it follows to the letter.
+/// Blanks are *and*, ` || ` is *or*. A trailing wildcard `x` is expanded to comparisons before parsing: `!1.x` is
+/// `<1.0.0 >=2.0.0`, which matches nothing, as does the empty range. Source: github.com/blang/semver/v4, `range.go`;
+/// same verdict for all of `fixtures/version_ranges.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     alternatives: Vec<Vec<Comparison>>,
@@ -32,7 +32,7 @@ enum ComparisonOperator {
 }
 
 impl Range {
-    /// Whether that version is meant.
+    /// Whether `version` is in the range.
     pub fn contains(&self, version: &BundleVersion) -> bool {
         self.alternatives
             .iter()
@@ -70,8 +70,8 @@ impl FromStr for Range {
 
 const OR: &str = "||";
 
-/// The terms, without blanks. A blank after an operator does not end a term; single letters are no terms and are
-/// lost, as the dash of `1.0.0 - 2.0.0` is.
+/// Terms without blanks. A blank after an operator does not end a term; terms of one character are dropped, as the dash
+/// of `1.0.0 - 2.0.0` is. Source: `splitAndTrim`.
 fn split(text: &str) -> Vec<String> {
     let mut terms = Vec::new();
     let (mut start, mut before) = (0, 0);
@@ -107,7 +107,7 @@ fn comparisons(terms: &[String]) -> Result<Vec<Comparison>, VersionError> {
     Ok(comparisons)
 }
 
-/// The operator and what begins with the first digit.
+/// Splits a term before its first digit: operator, version.
 fn halves(term: &str) -> Result<(&str, &str), VersionError> {
     match term.find(|c: char| c.is_ascii_digit()) {
         Some(start) => Ok((term[..start].trim(), &term[start..])),
@@ -115,13 +115,13 @@ fn halves(term: &str) -> Result<(&str, &str), VersionError> {
     }
 }
 
-/// How the wildcards of one operator are written without.
+/// Expansion of a wildcard under some operators. Source: `expandWildcardVersion`.
 struct Expansion {
     operators: &'static [&'static str],
-    /// What the version itself is compared by, besides.
+    /// Additional comparison with the version itself.
     and: Option<&'static str>,
     operator: &'static str,
-    /// Whether the next version is compared, or this one.
+    /// Whether the bound is the next version instead of this one.
     next: bool,
 }
 
@@ -164,8 +164,7 @@ const EXPANSIONS: &[Expansion] = &[
     },
 ];
 
-/// A term with an `x` anywhere as terms without wildcards. What is no wildcard becomes a term that cannot be read,
-/// unless it means the same.
+/// Expands a term that contains an `x`. A misplaced `x` yields a term that fails to parse, unless it means the same.
 fn expand(term: &str) -> Result<Vec<String>, VersionError> {
     let (operator, version) = halves(term)?;
     let plain = plain(version);
@@ -185,7 +184,7 @@ fn expand(term: &str) -> Result<Vec<String>, VersionError> {
     Ok(and.into_iter().chain([last]).collect())
 }
 
-/// A version with its wildcard as zero. `1.x.x` is `1.0.0` and counts as `1.0.x`.
+/// The version with its wildcard as zero; `1.x.x` becomes `1.0.0` and counts as `1.0.x`.
 fn plain(version: &str) -> String {
     let plain = version.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
     if plain.split('.').count() == 2 {
@@ -195,7 +194,7 @@ fn plain(version: &str) -> String {
     }
 }
 
-/// The first version after all that the wildcard stands for.
+/// The lowest version above the wildcard.
 fn next(version: &str, plain: &str) -> Option<String> {
     let parts: Vec<&str> = version.split('.').collect();
     let counted = match parts.as_slice() {
@@ -261,7 +260,7 @@ impl fmt::Display for ComparisonOperator {
     }
 }
 
-/// Without wildcards; parses to the same range.
+/// Prints without wildcards; parses to the same range.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, all) in self.alternatives.iter().enumerate() {
@@ -284,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// The verdicts of the peer.
+    /// Verdicts of blang/semver.
     #[derive(Deserialize)]
     struct Verdicts {
         valid: Vec<String>,
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranges_contain() {
+    fn ranges_contain_and_exclude_versions() {
         for (range, inside, outside) in [
             ("1.0.0", "1.0.0+b", "1.0.1"),
             ("!1.0.0", "1.0.1", "1.0.0"),
@@ -353,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_range_is_printed_without_wildcards_and_means_the_same(text in ranges(), v in (0_u64..5, 0_u64..5, 0_u64..5)) {
+        fn printed_ranges_have_no_wildcards_and_are_equal(text in ranges(), v in (0_u64..5, 0_u64..5, 0_u64..5)) {
             let range: Range = text.parse().unwrap();
             let printed = range.to_string();
             prop_assert!(!printed.contains('x'));
@@ -366,7 +365,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_range_or_not(text in "[0-9x.<>=! |+a-]{0,24}|.*") {
+        fn parsing_any_text_round_trips_or_fails(text in "[0-9x.<>=! |+a-]{0,24}|.*") {
             if let Ok(range) = text.parse::<Range>() {
                 prop_assert_eq!(range.to_string().parse::<Range>().unwrap(), range);
             }

@@ -1,5 +1,4 @@
-//! What documents and properties say, member by member, as it stands there; whether it makes sense is for
-//! [`crate::content`] to find.
+//! Schemas of documents and properties, member by member and verbatim; [`crate::content`] validates them.
 
 pub(crate) mod decode;
 mod documents;
@@ -24,7 +23,7 @@ pub const BUNDLE: &str = "olm.bundle";
 /// The schema of deprecations.
 pub const DEPRECATIONS: &str = "olm.deprecations";
 
-/// Whether documents of this schema have a meaning here; all others are their author's own.
+/// Whether the schema is one of operator-registry's four; all others are custom.
 pub fn is_core(schema: &str) -> bool {
     [PACKAGE, CHANNEL, BUNDLE, DEPRECATIONS].contains(&schema)
 }

@@ -1,11 +1,11 @@
-//! Catalogs for tests.
+//! Test catalogs.
 
 use serde_json::{Value, json};
 
 use crate::normal::normalised;
 use crate::{Document, DocumentOrigin};
 
-/// Documents of one file, one a line.
+/// Documents of one JSON-lines file.
 pub(crate) fn documents(jsons: impl IntoIterator<Item = impl ToString>) -> Vec<Document> {
     jsons
         .into_iter()
@@ -25,8 +25,8 @@ pub(crate) fn documents(jsons: impl IntoIterator<Item = impl ToString>) -> Vec<D
         .collect()
 }
 
-/// A package `p` with channels of entries; the first channel is the default. Bundles are called `v<version>` after
-/// their entries, and the newest is no different from others.
+/// A package `p` with channels of entries; the first channel is the default. Bundles `v<version>` are named after their
+/// entries.
 pub(crate) fn package(channels: &[(&str, &[Value])]) -> Vec<Document> {
     let mut jsons =
         vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": channels[0].0})];

@@ -1,26 +1,25 @@
-//! Versions of bundles.
+//! Semantic versions of bundles.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// How long a release may be.
-/// Units: bytes.
+/// Longest release. Units: bytes. Source: `opm validate`.
 const MAX_RELEASE: usize = 20;
 
-/// `1.2.3-pre.4+build`, three numbers always. Ordered by precedence: builds do not count, so equal versions may
-/// have different texts.
+/// A semantic version: `1.2.3-pre.4+build`, always three numbers. Ordered by precedence: build metadata does not count,
+/// so equal versions may print differently.
 ///
 /// Source: semver.org 2.0.0; github.com/blang/semver/v4.
 #[derive(Debug, Clone)]
 pub struct BundleVersion(semver::Version);
 
-/// What makes a text no version, or no range of them.
+/// Parse error of a version or range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionError(pub(crate) String);
 
 impl BundleVersion {
-    /// Whether something after `+` says how it was built.
+    /// Whether the version has build metadata.
     pub fn has_build(&self) -> bool {
         !self.0.build.is_empty()
     }
@@ -36,7 +35,7 @@ impl FromStr for BundleVersion {
     }
 }
 
-/// Numbers have to fit 64 bits.
+/// Numeric identifiers fit 64 bits.
 fn check_identifiers(pre: &str) -> Result<(), VersionError> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     match pre
@@ -74,12 +73,12 @@ impl Ord for BundleVersion {
     }
 }
 
-/// Which release of one version: identifiers with dots between, as after the `-` of a version. None is before all.
+/// Release of a version: dot-separated pre-release identifiers. No release is the lowest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BundleRelease(Option<semver::Prerelease>);
 
 impl BundleRelease {
-    /// Whether it is that of a version without releases.
+    /// Whether there is no release.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version() {
+    fn malformed_versions_are_refused() {
         for wrong in [
             "",
             "1",
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn releases() {
+    fn releases_are_ordered_and_bounded() {
         let release = |text: &str| text.parse::<BundleRelease>();
         assert!(release("").unwrap() < release("1").unwrap());
         assert!(release("2").unwrap() < release("10.a").unwrap());

@@ -1,4 +1,4 @@
-//! Which files of a folder hold documents, and in which order.
+//! Walks the files of a catalog. Source: operator-registry, `alpha/declcfg/load.go`, `walkFiles`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,25 +8,23 @@ use std::path::{Path, PathBuf};
 use crate::ignore::{FILE_NAME, Ignore};
 use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
-/// How many files a catalog may have: so many names take some 100 MB. The largest public catalogs have a few thousand.
+/// Most files in a catalog: so many names take some 100 MB. The largest public catalogs have a few thousand.
 const MAX_FILES: usize = 1_000_000;
-/// How long a file of patterns may be, each of which is compared with the name of each file.
-/// Units: bytes.
+/// Largest `.indexignore`; every pattern is matched with every file. Units: bytes.
 const MAX_PATTERNS: u64 = 1 << 20;
 
-/// What a walk has found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub struct FolderWalk {
-    /// Paths inside the folder, in the order in which they are read.
+    /// Paths inside the folder, in reading order.
     pub files: Vec<PathBuf>,
-    /// What cannot be a file with documents.
+    /// Errors of entries that cannot be documents.
     pub problems: CatalogProblems,
 }
 
-/// Finds the files of the catalog in `folder`: those at every depth, also hidden ones, but for what `.indexignore` leaves
-/// out. The names of each folder come in the order of their bytes; a folder comes where its name does.
-///
-/// Links are followed to files, never to folders.
+/// Lists the files of the catalog in `folder`, at every depth, hidden ones too, except those that `.indexignore`
+/// excludes. Names are sorted by bytes; a folder is descended into where its name sorts. Symlinks to files are
+/// followed, never those to folders.
 pub fn walk(folder: &Path) -> FolderWalk {
     let mut walker = Walker {
         root: folder,
@@ -37,10 +35,10 @@ pub fn walk(folder: &Path) -> FolderWalk {
     let Walker {
         ignore, mut walk, ..
     } = walker;
-    walk.files.retain(|path| !ignore.fits(&parts(path)));
+    walk.files.retain(|path| !ignore.matches(&parts(path)));
     walk.problems.0.retain(|problem| {
         let path = problem.origin.as_ref().map(|origin| &*origin.file);
-        path.is_none_or(|path| is_ignore_file(path) || !ignore.fits(&parts(path)))
+        path.is_none_or(|path| is_ignore_file(path) || !ignore.matches(&parts(path)))
     });
     walk
 }
@@ -53,7 +51,7 @@ struct Walker<'a> {
 
 impl Walker<'_> {
     fn run(&mut self) {
-        // What is still to be seen, the next one last.
+        // Stack of pending entries, the next one last.
         let mut ahead = vec![(PathBuf::new(), true)];
         while let Some((path, is_folder)) = ahead.pop() {
             let done = if is_folder {
@@ -110,7 +108,7 @@ impl Walker<'_> {
     }
 }
 
-/// What is in a folder, in order, and whether it is a folder too.
+/// Sorted entries of a folder, and whether each is a folder.
 fn entries(root: &Path, folder: &Path) -> io::Result<Vec<(PathBuf, bool)>> {
     let entries = fs::read_dir(root.join(folder))?.map(|entry| {
         let entry = entry?;
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_every_name_come_in_the_order_of_their_bytes() {
+    fn files_are_sorted_by_bytes_of_their_names() {
         let folder = folder(&[
             ("b", ""),
             ("a.b", ""),
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_left_out_also_where_it_cannot_be_read() {
+    fn ignored_files_are_skipped_even_if_unreadable() {
         let folder = folder(&[
             (".indexignore", "*.md\n/only-here\nbroken\n"),
             ("README.md", ""),
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_files_only() {
+    fn symlinks_are_followed_to_files_only() {
         let folder = folder(&[("a", ""), ("b/c", "")]);
         symlink("a", folder.path().join("good")).unwrap();
         symlink("b", folder.path().join("to-a-folder")).unwrap();
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_in_files_that_end() {
+    fn pattern_files_are_bounded() {
         let long = "x\n".repeat(600_000);
         let folder = folder(&[("a", ""), ("b/.indexignore", &long), ("c/x", "")]);
         symlink("/dev/zero", folder.path().join(".indexignore")).unwrap();

@@ -70,20 +70,20 @@ impl<'a> DocumentBatch<'a> {
         let package = self.group.first();
         let package = package.filter(|line| spool.texts.get(line.schema) == PACKAGE);
         let package = package.map(|line| spool.read(line, source)).transpose()?;
-        let face = package
+        let metadata = package
             .as_ref()
             .map(PackageMetadata::new)
             .unwrap_or_default();
         let mut parted = EncodedBatch::default();
         for line in self.lines {
-            parted.add(spool.read(line, source)?, &face);
+            parted.add(spool.read(line, source)?, &metadata);
         }
         Ok(parted)
     }
 }
 
 impl EncodedBatch {
-    fn add(&mut self, mut document: Document, face: &PackageMetadata) {
+    fn add(&mut self, mut document: Document, metadata: &PackageMetadata) {
         if !is_core(&document.schema) {
             let place = self.output.framed(&custom_schema::encode(&document.json));
             // Their package has to know that they are there.
@@ -94,7 +94,7 @@ impl EncodedBatch {
                 bundle,
                 contents,
                 rest,
-            }) = Unpacked::new(&document, face)
+            }) = Unpacked::new(&document, metadata)
         {
             let common = self.output.common(&bundle, &contents);
             self.bundles.push((document.name.clone(), common));

@@ -1,4 +1,4 @@
-//! Whether a channel leads anywhere.
+//! Validation of a channel's upgrade graph.
 
 use super::ProblemReport;
 use crate::graph::{self, ChainEnd, Flaw};
@@ -6,7 +6,8 @@ use crate::range::Range;
 use crate::schema::ChannelEntry;
 use crate::{DocumentOrigin, Rule};
 
-/// Finds the head of a channel, and by which rule its entries are one chain.
+/// Finds the channel's head, and the rule that ends its replaces chain. Source: `alpha/model/model.go`,
+/// `Channel.Validate`.
 pub(crate) fn check_channel(
     name: &str,
     entries: &[ChannelEntry<'_>],

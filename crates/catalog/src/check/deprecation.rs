@@ -1,4 +1,4 @@
-//! What may be deprecated.
+//! Validation of deprecations.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use super::ProblemReport;
 use crate::schema::{BUNDLE, CHANNEL, DeprecationsDocument, PACKAGE, Reference};
 use crate::{DocumentOrigin, Rule};
 
-/// What there is to deprecate.
+/// Channels and bundles that can be deprecated.
 pub(crate) struct Targets<'a> {
     pub(crate) channels: HashSet<&'a str>,
     pub(crate) bundles: HashSet<&'a str>,
 }
 
-/// The entries of a package's deprecations.
+/// Checks the entries of `olm.deprecations`. Source: `alpha/declcfg/declcfg_to_model.go`.
 pub(crate) fn check_deprecations(
     document: &DeprecationsDocument<'_>,
     targets: &Targets<'_>,

@@ -1,13 +1,12 @@
-//! Which names may be given.
+//! Validation of names.
 
 use super::ProblemReport;
 use crate::{Document, Rule};
 
-/// How long a label may be.
-/// Units: bytes.
+/// Longest label. Units: bytes.
 const MAX_LABEL: usize = 63;
 
-/// What keeps a name from being a label of DNS.
+/// The reason why a name is not a DNS-1123 label.
 ///
 /// Source: RFC 1123.
 pub(crate) fn label_flaw(name: &str) -> Option<&'static str> {
@@ -27,7 +26,7 @@ pub(crate) fn label_flaw(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Documents of their author's own are found by these names.
+/// Checks schema and package of a custom document. Source: `opm serve`; `opm validate` accepts any.
 pub(crate) fn check_custom(document: &Document, report: &mut ProblemReport<'_>) {
     let names = [
         ("schema", &document.schema),

@@ -1,4 +1,4 @@
-//! What the bundles of a package have to be to each other.
+//! Validation across the bundles of a package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::ProblemReport;
 use crate::content::Bundle;
 use crate::{DocumentOrigin, Rule};
 
-/// No two bundles have one version.
+/// Checks that versions are unique; build metadata counts as different. Source: `alpha/model/model.go`.
 pub(crate) fn check_versions<'a>(
     bundles: impl Iterator<Item = &'a Bundle<'a>>,
     origin: &DocumentOrigin,

@@ -1,16 +1,14 @@
-//! References to images as catalogs write them: those of Docker, in which the host may be left out.
+//! Image references in Docker's form: the host may be omitted.
 
-/// How long a name may be, host included.
-/// Units: bytes.
+/// Longest name, host included. Units: bytes.
 const MAX_NAME: usize = 255;
-/// How long a tag may be.
-/// Units: bytes.
+/// Longest tag. Units: bytes.
 const MAX_TAG: usize = 128;
 const DEFAULT_HOST: &str = "docker.io";
-/// The algorithms of digests, and how many hexadecimal digits theirs have.
+/// Digest algorithms, with the number of hexadecimal digits.
 const ALGORITHMS: &[(&str, usize)] = &[("sha256", 64), ("sha384", 96), ("sha512", 128)];
 
-/// What keeps a text from being a reference.
+/// The reason why a text is not an image reference.
 ///
 /// Source: github.com/distribution/reference, `normalize.go`, `regexp.go`.
 pub(crate) fn pull_spec_flaw(text: &str) -> Option<&'static str> {
@@ -41,7 +39,7 @@ pub(crate) fn pull_spec_flaw(text: &str) -> Option<&'static str> {
     }
 }
 
-/// The first component is a host when it cannot be a path.
+/// Splits off the host: a first component that cannot be a path.
 fn split_host(text: &str) -> (&str, &str) {
     let is_host = |text: &str| {
         text.contains(['.', ':']) || text == "localhost" || text.chars().any(char::is_uppercase)
@@ -78,7 +76,7 @@ fn is_host(text: &str) -> bool {
     host_fits && port.is_none_or(is_port)
 }
 
-/// Letters and digits, with single separators between: `.`, `_`, `__`, or any number of `-`.
+/// Whether `text` is letters and digits with single separators: `.`, `_`, `__`, or any number of `-`.
 fn is_component(text: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_separator =
@@ -114,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references() {
+    fn valid_references_pass() {
         let hex = "0123456789abcdef".repeat(4);
         for right in [
             "a".to_owned(),
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference() {
+    fn malformed_references_are_refused() {
         let hex = "0123456789abcdef".repeat(4);
         for wrong in [
             String::new(),

@@ -1,12 +1,12 @@
-//! What was found so far.
+//! Collects validation errors.
 
 use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, Rule};
 
-/// The problems of one package.
+/// Validation errors and warnings of one package.
 pub(crate) struct ProblemReport<'a> {
     package: &'a str,
     problems: Vec<CatalogProblem>,
-    /// What older versions of opm accept; absent where every rule counts.
+    /// Rules that older versions of opm lack; `None` when all rules are errors.
     warnings: Option<Vec<CatalogProblem>>,
 }
 
@@ -19,7 +19,7 @@ impl<'a> ProblemReport<'a> {
         }
     }
 
-    /// One in which rules that older versions of opm did not have are warnings.
+    /// A report in which rules that older versions of opm lack are warnings.
     pub(crate) fn lenient(package: &'a str) -> Self {
         Self {
             warnings: Some(Vec::new()),
@@ -27,12 +27,12 @@ impl<'a> ProblemReport<'a> {
         }
     }
 
-    /// Whether such rules are warnings.
+    /// Whether rules that older versions of opm lack are warnings.
     pub(crate) fn is_lenient(&self) -> bool {
         self.warnings.is_some()
     }
 
-    /// Of the package.
+    /// Name of the package.
     pub(crate) fn package(&self) -> &'a str {
         self.package
     }
@@ -42,14 +42,14 @@ impl<'a> ProblemReport<'a> {
         self.problems.push(problem);
     }
 
-    /// A warning, or a problem where every rule counts.
+    /// Adds a warning; an error in a strict report.
     pub(crate) fn warn(&mut self, rule: Rule, origin: &DocumentOrigin, text: impl Into<String>) {
         let problem = self.problem(rule, origin, text.into());
         let found = self.warnings.as_mut().unwrap_or(&mut self.problems);
         found.push(problem);
     }
 
-    /// The warnings so far.
+    /// Takes the warnings collected so far.
     pub(crate) fn take_warnings(&mut self) -> CatalogProblems {
         let found = self.warnings.as_mut().map(std::mem::take);
         CatalogProblems(found.unwrap_or_default())
@@ -64,7 +64,7 @@ impl<'a> ProblemReport<'a> {
         }
     }
 
-    /// Errors: all that was found, in the order of the files.
+    /// Errors: all errors, in walk order.
     pub(crate) fn into_result(mut self) -> Result<(), CatalogProblems> {
         if self.problems.is_empty() {
             return Ok(());

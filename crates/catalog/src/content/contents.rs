@@ -53,9 +53,9 @@ pub struct Unpacked<'a> {
 }
 
 impl<'a> Unpacked<'a> {
-    /// Reads the document of a bundle whose package has that `face`. Nothing where something is wrong with it, as will
+    /// Reads the document of a bundle whose package has that `package`. Nothing where something is wrong with it, as will
     /// be told when its package is assembled.
-    pub fn new(document: &'a Document, face: &PackageMetadata) -> Option<Self> {
+    pub fn new(document: &'a Document, package: &PackageMetadata) -> Option<Self> {
         let mut report = ProblemReport::new(&document.package);
         let typed: BundleDocument<'_> = decode(&document.json).ok()?;
         let rest = Document {
@@ -67,7 +67,7 @@ impl<'a> Unpacked<'a> {
         };
         let (bundle, load) = Bundle::read(&document.name, &document.origin, typed, &mut report)?;
         report.into_result().ok()?;
-        let contents = load.contents(&bundle, face);
+        let contents = load.contents(&bundle, package);
         Some(Self {
             bundle,
             contents,
@@ -92,7 +92,7 @@ fn rest(document: &BundleDocument<'_>) -> String {
 }
 
 impl InstallProperties<'_> {
-    fn contents(self, bundle: &Bundle<'_>, face: &PackageMetadata) -> Contents {
+    fn contents(self, bundle: &Bundle<'_>, package: &PackageMetadata) -> Contents {
         let mut objects = self.objects;
         if let Some(index) = objects.iter().position(|object| is_csv(object)) {
             let csv = CsvLocation::Object(index);
@@ -102,7 +102,7 @@ impl InstallProperties<'_> {
             let csv = CsvLocation::Nowhere;
             return Contents { objects, csv };
         };
-        let json = csv::write(metadata, bundle, face);
+        let json = csv::write(metadata, bundle, package);
         let csv = if objects.is_empty() {
             objects.push(json);
             CsvLocation::Object(0)

@@ -457,8 +457,8 @@ fn contents(properties: &[Value]) -> Contents {
     all.extend_from_slice(properties);
     let documents = documents(&values);
     assert!(PackageModel::assemble(&documents).is_ok());
-    let face = PackageMetadata::new(&documents[0]);
-    Unpacked::new(&documents[3], &face).unwrap().contents
+    let metadata = PackageMetadata::new(&documents[0]);
+    Unpacked::new(&documents[3], &metadata).unwrap().contents
 }
 
 fn object(text: &str) -> Value {

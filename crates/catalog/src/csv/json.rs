@@ -1,4 +1,4 @@
-//! JSON text as the peer's encoder writes it.
+//! JSON as Go's `encoding/json` writes it.
 
 use std::io;
 
@@ -13,7 +13,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
     print(value, Escapes { html: false })
 }
 
-/// [`to_json`], with `<`, `>` and `&` escaped in its texts.
+/// [`to_json`] with `<`, `>` and `&` escaped in strings.
 pub(super) fn to_html_safe_json(value: &impl Serialize) -> String {
     print(value, Escapes { html: true })
 }
@@ -26,7 +26,7 @@ fn print(value: &impl Serialize, escapes: Escapes) -> String {
     String::from_utf8(json).expect("JSON is UTF-8")
 }
 
-/// The two line separators of Unicode are escaped always, though JSON does not ask for it.
+/// Escapes U+2028 and U+2029 always, which JSON does not require. Source: Go's `encoding/json`.
 struct Escapes {
     html: bool,
 }
@@ -62,7 +62,7 @@ impl Formatter for Escapes {
         self.write(writer, rest)
     }
 
-    /// JSON that is in the normal form already.
+    /// Raw JSON is in the normal form already.
     fn write_raw_fragment<W: ?Sized + io::Write>(
         &mut self,
         writer: &mut W,
@@ -72,7 +72,7 @@ impl Formatter for Escapes {
     }
 }
 
-/// Where the first line separator stands.
+/// Offset of the first line separator.
 fn separator(text: &str) -> Option<usize> {
     let lead = memchr::memchr(LEAD, text.as_bytes())?;
     let found = text[lead..].find(['\u{2028}', '\u{2029}'])?;

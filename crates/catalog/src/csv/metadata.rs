@@ -1,4 +1,4 @@
-//! The value of `olm.csv.metadata`: what is shown of an operator, without what installs it.
+//! The value of `olm.csv.metadata`: display fields of a ClusterServiceVersion, without its install strategy.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

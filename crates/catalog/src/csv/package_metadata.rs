@@ -1,4 +1,4 @@
-//! What a package shows of itself.
+//! Description and icon of a package.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,11 +10,11 @@ use crate::Document;
 use crate::schema::PackageDocument;
 use crate::schema::decode::decode;
 
-/// What a package shows of itself with each of its bundles.
+/// Description and icon of a package, which are served with each of its bundles.
 #[derive(Debug, Default)]
 pub struct PackageMetadata {
     description: Option<Box<RawValue>>,
-    /// One at most.
+    /// At most one.
     pub(super) icon: Vec<Picture>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Picture {
 }
 
 impl PackageMetadata {
-    /// Of a package's document; nothing is shown where it cannot be read, as will be told when the package is assembled.
+    /// Reads a package's document; empty when it is invalid, which assembling the package reports.
     pub fn new(document: &Document) -> Self {
         let document: PackageDocument<'_> = decode(&document.json).unwrap_or_default();
         let icon = document.icon.into_iter().map(|icon| Picture {

@@ -1,11 +1,11 @@
-//! Texts that are served as they are.
+//! JSON strings that are served verbatim.
 
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A text in the normal form, in its quotes; nothing where it is empty. What is written of it is what was read, so that
-/// nothing has to be escaped again.
+/// A JSON string in the normal form with its quotes; `None` when empty. It is written as it was read, so nothing is
+/// escaped again.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Quoted<'a>(Option<&'a RawValue>);
 
@@ -18,7 +18,7 @@ impl<'a> Quoted<'a> {
         self.0.is_none()
     }
 
-    /// Itself, unless it is empty.
+    /// `self`, or `other` when `self` is empty.
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0.or(other.0))
     }

@@ -1,4 +1,4 @@
-//! The texts of `fixtures/served_csv` were served by `opm serve` 1.73.0 from the documents beside them.
+//! `fixtures/served_csv` was served by `opm serve` 1.73.0 from the documents beside it.
 
 use serde_json::Value;
 
@@ -11,17 +11,17 @@ const CATALOG: &str = include_str!("../../fixtures/served_csv/catalog.jsonl");
 const SERVED: &str = include_str!("../../fixtures/served_csv/served.jsonl");
 
 #[test]
-fn built_texts_are_those_of_the_peer_byte_for_byte() {
+fn built_csvs_equal_those_of_opm_byte_for_byte() {
     let documents = documents(CATALOG.lines());
     let package = documents.iter().find(|one| one.schema == PACKAGE);
-    let face = PackageMetadata::new(package.unwrap());
+    let metadata = PackageMetadata::new(package.unwrap());
     for served in SERVED.lines() {
         let csv: Value = serde_json::from_str(served).unwrap();
         let name = csv["metadata"]["name"].as_str().unwrap();
         let bundle = documents
             .iter()
             .find(|one| one.schema == BUNDLE && one.name == name);
-        let contents = Unpacked::new(bundle.unwrap(), &face).unwrap().contents;
+        let contents = Unpacked::new(bundle.unwrap(), &metadata).unwrap().contents;
         assert_eq!(contents.objects, [served]);
         assert_eq!(contents.csv, CsvLocation::Object(0));
     }

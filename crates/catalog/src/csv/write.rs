@@ -1,4 +1,4 @@
-//! What is written: the members in the order of the peer's records.
+//! Serialises the CSV: members in the order of operator-framework/api's structs.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::{CsvMetadata, PackageMetadata, Quoted};
 use crate::content::Bundle;
 use crate::schema::{Gvk, RelatedImage};
 
-/// The text that is served for a bundle of a package with that `face`.
+/// The CSV of a bundle of `package`.
 pub(crate) fn write(
     metadata: &CsvMetadata<'_>,
     bundle: &Bundle<'_>,
-    face: &PackageMetadata,
+    package: &PackageMetadata,
 ) -> String {
     let csv = ServedCsv {
         kind: "ClusterServiceVersion",
@@ -25,7 +25,7 @@ pub(crate) fn write(
             labels: &metadata.labels,
             annotations: &metadata.annotations,
         },
-        spec: ServedSpec::new(metadata, bundle, face),
+        spec: ServedSpec::new(metadata, bundle, package),
         status: Status {
             cleanup: Nothing {},
         },
@@ -84,7 +84,7 @@ struct ServedSpec<'a> {
     related_images: &'a [RelatedImage<'a>],
 }
 
-/// Clients that show packages fail without a strategy.
+/// packageserver drops channels whose CSV has no install strategy.
 #[derive(Serialize)]
 struct Install {
     strategy: &'static str,
@@ -113,7 +113,7 @@ impl<'a> ServedSpec<'a> {
     fn new(
         metadata: &'a CsvMetadata<'a>,
         bundle: &'a Bundle<'a>,
-        face: &'a PackageMetadata,
+        package: &'a PackageMetadata,
     ) -> Self {
         Self {
             install: Install {
@@ -127,12 +127,12 @@ impl<'a> ServedSpec<'a> {
             native_apis: &metadata.native_apis,
             min_kube_version: metadata.min_kube_version,
             display_name: metadata.display_name,
-            description: metadata.description.or(face.description()),
+            description: metadata.description.or(package.description()),
             keywords: &metadata.keywords,
             maintainers: &metadata.maintainers,
             provider: &metadata.provider,
             links: &metadata.links,
-            icon: &face.icon,
+            icon: &package.icon,
             install_modes: &metadata.install_modes,
             cleanup: Cleanup { enabled: false },
             related_images: &bundle.related_images,

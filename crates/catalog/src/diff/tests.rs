@@ -112,7 +112,7 @@ fn packages_and_documents_of_none_come_and_go() {
 }
 
 #[test]
-fn programs_are_told_by_members() {
+fn json_output_has_stable_members() {
     let mut new = catalog();
     new[3]["image"] = json!("quay.io/p/other:1");
     let [old, new] = [&catalog(), &new].map(testing::documents);

@@ -1,4 +1,4 @@
-//! Documents with less in them. Members that are not touched stay as they are.
+//! Editing of documents; untouched members stay verbatim.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde_json::value::RawValue;
 use crate::csv::to_json;
 use crate::schema::decode::{decode, is_same_folded};
 
-/// The members of a document, by name.
+/// Members of a document by name.
 pub(super) struct Members<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Members<'a> {
-    /// Nothing where the text is no object.
+    /// `None` when the JSON is not an object.
     pub(super) fn new(json: &'a str) -> Option<Self> {
         serde_json::from_str(json).ok().map(Self)
     }
 
-    /// The document with other content for a member, in the normal form.
+    /// The document with a member replaced, in the normal form.
     pub(super) fn with(&self, name: &str, value: &impl Serialize) -> String {
         let value = RawValue::from_string(to_json(value)).expect("records are written as JSON");
         let mut members: BTreeMap<&str, &RawValue> = self
@@ -30,7 +30,7 @@ impl<'a> Members<'a> {
         to_json(&members)
     }
 
-    /// The items of a list that satisfy a condition.
+    /// Items of the list `name` that satisfy `condition`.
     pub(super) fn items<T: serde::Deserialize<'a>>(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The wanted part of one package.
+//! Filtering of one package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,28 @@ use crate::schema::{
     Reference, kind,
 };
 
-/// Which bundles of which channels.
+/// Bundles by channel.
 pub type Channels = BTreeMap<String, BTreeSet<String>>;
 
-/// Which part of a package is wanted.
+/// Selected part of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// What stays. No channel is empty.
+    /// Selected bundles. No channel is empty.
     pub channels: Channels,
     /// Bundles that were wanted, but have no way to the others of their channel.
     pub left_out: Channels,
 }
 
-/// A part of a package.
+/// Filtered documents of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filtered {
-    /// In the order in which they came.
+    /// In input order.
     pub documents: Vec<Document>,
     /// Bundles that were wanted, but have no way to the others of their channel.
     pub left_out: Channels,
 }
 
-/// Takes the documents of one package, which were assembled to it, and leaves what is wanted.
+/// Filters the documents of `package` by `selection`.
 ///
 /// Errors: what is wanted is not there.
 pub fn filter(
@@ -52,7 +52,7 @@ pub fn filter(
     })
 }
 
-/// Finds what is wanted of a package. Where no version is bounded, that is each channel's head, or all of it when `full`.
+/// Resolves a selection. Without version bounds it is each channel's head, or everything when `full`.
 ///
 /// Errors: what is wanted is not there.
 pub fn choose(
@@ -81,11 +81,12 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// Takes the documents of one package, which were assembled to it, and leaves these channels and bundles.
+/// Reduces the documents of `package` to these channels and bundles.
 ///
-/// The default channel stays when it is kept; else it is `default`, the only one, or the one with the highest priority.
+/// The default channel stays when it is kept; else it is `default`, the only channel, or the one with the highest
+/// priority.
 ///
-/// Errors: it is none of those.
+/// Errors: none of these applies.
 pub fn cut(
     package: &PackageModel<'_>,
     documents: &[Document],
@@ -104,7 +105,7 @@ pub fn cut(
     Ok(documents.collect())
 }
 
-/// The wanted channels and the bounds of each.
+/// Selected channels with their version bounds.
 fn wanted<'p, 'a>(
     package: &'p PackageModel<'a>,
     selection: &PackageSelection,
@@ -208,7 +209,7 @@ fn priority(channel: &ChannelModel<'_>) -> Option<i64> {
         .priority()
 }
 
-/// What stays of a package.
+/// Kept part of a package.
 struct PackageCut<'p> {
     channels: &'p Channels,
     bundles: BTreeSet<&'p str>,
@@ -216,7 +217,7 @@ struct PackageCut<'p> {
 }
 
 impl PackageCut<'_> {
-    /// What stays of a document.
+    /// The kept part of a document.
     fn document(&self, document: &Document) -> Option<Document> {
         let json = match document.schema.as_str() {
             PACKAGE => Members::new(&document.json)?.with("defaultChannel", &self.default),

@@ -1,4 +1,4 @@
-//! Bundles whose images are named otherwise.
+//! Replaces image references in bundles.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use crate::Document;
 use crate::schema::decode::decode;
 use crate::schema::{BUNDLE, BundleDocument};
 
-/// An image that a bundle needs, with its members in the order of the normal form.
+/// Related image with its members in the normal form's order.
 #[derive(Serialize)]
 struct Related<'a> {
     image: String,
     name: &'a str,
 }
 
-/// A bundle's document with other names for its images, where `named` has one; others stay as they are.
+/// Replaces the images of a bundle's document for which `named` returns a reference; others stay.
 pub fn pin(document: Document, named: impl Fn(&str) -> Option<String>) -> Document {
     match pinned(&document, named) {
         Some(json) => Document { json, ..document },
@@ -55,7 +55,7 @@ mod tests {
     use crate::DocumentOrigin;
 
     #[test]
-    fn images_are_named_otherwise() {
+    fn references_are_replaced() {
         let document = |json: &str| Document {
             schema: BUNDLE.to_owned(),
             package: "p".to_owned(),

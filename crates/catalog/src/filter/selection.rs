@@ -1,31 +1,31 @@
-//! What somebody wants of a catalog.
+//! Selection of packages, channels and versions.
 
 use std::fmt;
 
 use crate::graph::VersionBounds;
 
-/// What is wanted.
+/// Selection from a catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogSelection {
-    /// All, where none is named. A package's last mention counts.
+    /// All packages when empty. The last entry of a package wins.
     pub packages: Vec<PackageSelection>,
-    /// Whether everything is wanted where no bounds are set, or only the heads of channels.
+    /// Keep all versions instead of channel heads where no bounds are set.
     pub full: bool,
 }
 
-/// What is wanted of a package.
+/// Selection from a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageSelection {
     pub name: String,
-    /// All, where none is named.
+    /// All channels when empty.
     pub channels: Vec<ChannelSelection>,
-    /// For channels without bounds of their own.
+    /// Bounds of channels without their own.
     pub bounds: VersionBounds,
-    /// The default channel, if the package's own is not kept.
+    /// Default channel when the package's own is not kept.
     pub default_channel: Option<String>,
 }
 
-/// What is wanted of a channel.
+/// Selection from a channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChannelSelection {
     pub name: String,
@@ -33,7 +33,7 @@ pub struct ChannelSelection {
 }
 
 impl CatalogSelection {
-    /// What is wanted of a package, if anything is.
+    /// The selection from `package`; `None` when it is not selected.
     pub fn of(&self, package: &str) -> Option<PackageSelection> {
         if self.packages.is_empty() {
             let name = package.to_owned();
@@ -47,25 +47,25 @@ impl CatalogSelection {
     }
 }
 
-/// Why something that is wanted cannot be had.
+/// A selection that matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unsatisfied {
     /// The package has no such channel.
     Channel {
         package: String,
         channel: String,
-        /// Those that it has.
+        /// Its channels.
         known: Vec<String>,
     },
-    /// No version lies within the bounds.
+    /// No version is within the bounds.
     Versions {
         package: String,
-        /// Nothing where all channels of the package were searched.
+        /// `None` when all channels were searched.
         channel: Option<String>,
-        /// Those that there are, oldest first.
+        /// Existing versions, oldest first.
         known: Vec<String>,
     },
-    /// The default channel is not kept, and which of these takes its place is not clear.
+    /// The default channel is not kept, and its replacement is ambiguous.
     DefaultChannel {
         package: String,
         default: String,

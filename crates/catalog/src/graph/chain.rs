@@ -1,34 +1,34 @@
-//! The one way through a channel: from its head down what each entry replaces.
+//! The replaces chain of a channel, from its head down.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use crate::schema::ChannelEntry;
 
-/// Why a channel has no such way. Entries are named in order.
+/// Invalid replaces chain. Names are sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flaw {
-    /// Each is replaced or skipped by another.
+    /// Every entry is replaced or skipped by another.
     NoHead,
-    /// Several are neither replaced nor skipped.
+    /// Several entries are neither replaced nor skipped.
     Heads(Vec<String>),
-    /// The way comes back to where it was.
+    /// The chain has a cycle.
     Cycle(Vec<String>),
-    /// These are neither on the way nor skipped by any.
+    /// Entries that are neither in the chain nor skipped.
     Stranded(Vec<String>),
 }
 
-/// Where the chain of replaced entries ends.
+/// Rule for the end of the replaces chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ChainEnd {
-    /// Before an entry that any other skips. Source: opm from 1.58 on.
+    /// Before an entry that any entry skips. Source: opm from 1.58 on.
     #[default]
     BeforeSkipped,
     /// At the last entry. Source: opm before 1.58.
     AtLast,
 }
 
-/// Which entry nothing replaces or skips.
+/// Index of the head: the entry that nothing replaces or skips.
 ///
 /// Errors: there is none, or more than one.
 pub fn head(entries: &[ChannelEntry<'_>]) -> Result<usize, Flaw> {
@@ -50,14 +50,14 @@ pub fn head(entries: &[ChannelEntry<'_>]) -> Result<usize, Flaw> {
     }
 }
 
-/// The entries on the way from the head. It ends before what any entry skips.
+/// The replaces chain from the head. It ends before an entry that any entry skips.
 ///
-/// Errors: there is no such way, or entries are neither on it nor skipped.
+/// Errors: no single head, a cycle, or entries neither in the chain nor skipped.
 pub fn chain(entries: &[ChannelEntry<'_>]) -> Result<Vec<usize>, Flaw> {
     chain_to(entries, ChainEnd::BeforeSkipped)
 }
 
-/// The entries on the way from the head to `end`.
+/// The replaces chain from the head to `end`.
 ///
 /// Errors: as [`chain`].
 pub fn chain_to(entries: &[ChannelEntry<'_>], end: ChainEnd) -> Result<Vec<usize>, Flaw> {
@@ -71,20 +71,20 @@ pub fn chain_to(entries: &[ChannelEntry<'_>], end: ChainEnd) -> Result<Vec<usize
         .iter()
         .flat_map(|entry| entry.skips.iter().map(AsRef::as_ref))
         .collect();
-    let mut way = vec![head];
+    let mut path = vec![head];
     let mut seen = HashSet::from([head]);
     let mut replaces = &*entries[head].replaces;
-    let goes_on = |next: &str| end == ChainEnd::AtLast || !skipped.contains(next);
-    while goes_on(replaces)
+    let continues_at = |next: &str| end == ChainEnd::AtLast || !skipped.contains(next);
+    while continues_at(replaces)
         && let Some(&next) = positions.get(replaces)
     {
         if !seen.insert(next) {
-            let start = way.iter().position(|index| *index == next).unwrap_or(0);
-            let round = way[start..].iter().chain([&next]);
+            let start = path.iter().position(|index| *index == next).unwrap_or(0);
+            let round = path[start..].iter().chain([&next]);
             let round = round.map(|index| entries[*index].name.to_string());
             return Err(Flaw::Cycle(round.collect()));
         }
-        way.push(next);
+        path.push(next);
         replaces = &*entries[next].replaces;
     }
     let stranded = (0..entries.len())
@@ -93,7 +93,7 @@ pub fn chain_to(entries: &[ChannelEntry<'_>], end: ChainEnd) -> Result<Vec<usize
         .filter(|name| !skipped.contains(name));
     let stranded = names(stranded);
     if stranded.is_empty() {
-        Ok(way)
+        Ok(path)
     } else {
         Err(Flaw::Stranded(stranded))
     }
@@ -142,39 +142,39 @@ mod tests {
         }
     }
 
-    fn way(entries: &[ChannelEntry<'_>]) -> Result<Vec<String>, String> {
+    fn path(entries: &[ChannelEntry<'_>]) -> Result<Vec<String>, String> {
         chain(entries)
-            .map(|way| way.iter().map(|i| entries[*i].name.to_string()).collect())
+            .map(|path| path.iter().map(|i| entries[*i].name.to_string()).collect())
             .map_err(|flaw| flaw.to_string())
     }
 
     #[test]
-    fn the_way_follows_what_each_replaces() {
+    fn the_chain_follows_replaces() {
         let entries = [
             entry("a", "gone", &[]),
             entry("c", "b", &[]),
             entry("b", "a", &[]),
         ];
-        assert_eq!(way(&entries).unwrap(), ["c", "b", "a"]);
+        assert_eq!(path(&entries).unwrap(), ["c", "b", "a"]);
     }
 
     #[test]
-    fn the_way_ends_before_what_is_skipped() {
+    fn the_chain_ends_before_skipped_entries() {
         let entries = [
             entry("a", "", &[]),
             entry("b", "a", &[]),
             entry("c", "b", &["b", "a"]),
         ];
-        assert_eq!(way(&entries).unwrap(), ["c"]);
+        assert_eq!(path(&entries).unwrap(), ["c"]);
     }
 
     #[test]
-    fn flaws() {
+    fn invalid_chains_are_reported() {
         let round = [entry("a", "b", &[]), entry("b", "a", &[])];
-        assert_eq!(way(&round).unwrap_err(), "no channel head found in graph");
+        assert_eq!(path(&round).unwrap_err(), "no channel head found in graph");
         let two = [entry("b", "", &[]), entry("a", "", &[])];
         assert_eq!(
-            way(&two).unwrap_err(),
+            path(&two).unwrap_err(),
             "multiple channel heads found in graph: a, b"
         );
         let cycle = [
@@ -183,7 +183,7 @@ mod tests {
             entry("a", "b", &[]),
         ];
         assert_eq!(
-            way(&cycle).unwrap_err(),
+            path(&cycle).unwrap_err(),
             "detected cycle in replaces chain of upgrade graph: b -> a -> b"
         );
         let stranded = [
@@ -192,7 +192,7 @@ mod tests {
             entry("a", "", &[]),
         ];
         assert_eq!(
-            way(&stranded).unwrap_err(),
+            path(&stranded).unwrap_err(),
             "channel contains one or more stranded bundles: a"
         );
         let older = chain_to(&stranded, ChainEnd::AtLast).unwrap();

@@ -1,4 +1,4 @@
-//! Parts of channels that are channels themselves.
+//! Parts of channels that are valid channels themselves.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use crate::content::{ChannelModel, PackageModel};
 use crate::schema::ChannelEntry;
 use crate::version::BundleVersion;
 
-/// Which versions are wanted; both ends belong to it.
+/// Minimum and maximum version, both inclusive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionBounds {
     pub min: Option<BundleVersion>,
@@ -15,37 +15,37 @@ pub struct VersionBounds {
 }
 
 impl VersionBounds {
-    /// Whether all versions are wanted.
+    /// Whether there is no bound.
     pub fn is_open(&self) -> bool {
         self.min.is_none() && self.max.is_none()
     }
 
-    /// Whether that version is wanted.
+    /// Whether `version` is within the bounds.
     pub fn contain(&self, version: &BundleVersion) -> bool {
         self.min.as_ref().is_none_or(|min| version >= min)
             && self.max.as_ref().is_none_or(|max| version <= max)
     }
 }
 
-/// The part of a channel that is kept. On its own it has one head, and nothing in it is stranded.
+/// Kept part of a channel: it has one head and no stranded entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptEntries {
-    /// Names, in order. Empty where nothing is wanted.
+    /// Sorted names.
     pub entries: BTreeSet<String>,
-    /// What was wanted and has no way to the others, in order.
+    /// Selected entries without an upgrade path to the others, sorted.
     pub left_out: BTreeSet<String>,
 }
 
-/// Keeps what lies within bounds, and what leads through it: from the channel's head, or the newest wanted version where
-/// there is an upper bound, down what each replaces to the last that is wanted.
+/// Keeps entries within `bounds` and those between them in the replaces chain, which starts at the channel's head, or
+/// at the newest selected version when there is a maximum.
 pub fn keep(
     package: &PackageModel<'_>,
     channel: &ChannelModel<'_>,
     bounds: &VersionBounds,
 ) -> KeptEntries {
     let versions = versions(package, channel);
-    let is_wanted = |(_, version): &(&&str, &&BundleVersion)| bounds.contain(version);
-    let wanted = versions.iter().filter(is_wanted).map(|(name, _)| *name);
+    let is_selected = |(_, version): &(&&str, &&BundleVersion)| bounds.contain(version);
+    let wanted = versions.iter().filter(is_selected).map(|(name, _)| *name);
     let wanted: HashSet<&str> = wanted.collect();
     let top = match bounds.max {
         Some(_) => newest(&versions, &mut wanted.iter().copied()),
@@ -56,7 +56,7 @@ pub fn keep(
     })
 }
 
-/// Keeps the bundles of these names, and what leads to them from the channel's head.
+/// Keeps the named bundles and the replaces chain from the channel's head to them.
 pub fn keep_named(
     package: &PackageModel<'_>,
     channel: &ChannelModel<'_>,
@@ -70,11 +70,11 @@ pub fn keep_named(
     kept(channel, &versions, &wanted.collect(), &channel.head().name)
 }
 
-/// Keeps the bundles of these names, and all that replace them, one after the other, up to the channel's head. What is only
-/// skipped on the way is not kept. From a bundle that is itself skipped, the way begins at what it and the head's way both
-/// replace; where they have nothing in common, at the lowest entry that skips it.
+/// Keeps the named bundles and every bundle that replaces them up to the channel's head; bundles that are only skipped
+/// are not kept. From a skipped bundle the path starts at the first bundle that its chain and the head's share; without
+/// one, at the lowest entry that skips it.
 ///
-/// Source: the peer's v1, `fillUpgradeGraph`, which forgets the head in that last case.
+/// Source: oc-mirror v1, `fillUpgradeGraph`, which loses the head in that last case.
 pub fn keep_from(
     package: &PackageModel<'_>,
     channel: &ChannelModel<'_>,
@@ -123,7 +123,7 @@ fn kept(
     if wanted.is_empty() {
         return KeptEntries::default();
     }
-    let mut kept = way(channel, top, wanted);
+    let mut kept = replaces_chain(channel, top, wanted);
     kept.extend(wanted);
     while let Err(flaw) = check(channel, &kept) {
         match flaw {
@@ -132,7 +132,7 @@ fn kept(
                 kept.retain(|name| Some(*name) == best || !heads.iter().any(|head| head == name));
             }
             Flaw::Stranded(names) => kept.retain(|name| !names.iter().any(|n| n == name)),
-            // Only what is skipped by others may lead back to itself, and here it would be alone.
+            // Only skipped entries can form a cycle, and here it would be the whole channel.
             Flaw::NoHead | Flaw::Cycle(_) => kept.clear(),
         }
     }
@@ -143,7 +143,7 @@ fn kept(
     }
 }
 
-/// Whether these entries are a channel of their own. None are fine.
+/// Checks that the kept entries are a valid channel; none are valid, too.
 fn check(channel: &ChannelModel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
     if kept.is_empty() {
         return Ok(());
@@ -157,17 +157,17 @@ fn check(channel: &ChannelModel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
     chain_to(&entries, channel.chain_end()).map(drop)
 }
 
-/// The start, the head, and the entries between them.
+/// `start`, `head`, and the entries between them.
 fn upwards<'p>(channel: &'p ChannelModel<'_>, start: &'p str, head: &'p str) -> HashSet<&'p str> {
-    let (below, way) = (downwards(channel, start), downwards(channel, head));
+    let (below, chain) = (downwards(channel, start), downwards(channel, head));
     let mut found = HashSet::from([start, head]);
-    let Some(meeting) = way.iter().find(|name| below.contains(name)) else {
+    let Some(meeting) = chain.iter().find(|name| below.contains(name)) else {
         let skips = |name: &&str| {
             let entry = channel.entry(name);
             entry.is_some_and(|entry| entry.skips.iter().any(|it| it == start))
         };
-        let lowest = way.iter().rposition(skips);
-        found.extend(way.iter().take(lowest.map_or(0, |lowest| lowest + 1)));
+        let lowest = chain.iter().rposition(skips);
+        found.extend(chain.iter().take(lowest.map_or(0, |lowest| lowest + 1)));
         return found;
     };
     let own = below.iter().take_while(|name| *name != meeting);
@@ -186,28 +186,32 @@ fn upwards<'p>(channel: &'p ChannelModel<'_>, start: &'p str, head: &'p str) -> 
     found
 }
 
-/// An entry, what it replaces, and so on; at the end there may be a name that the channel does not have.
+/// The replaces chain from an entry; its last name may not exist in the channel.
 fn downwards<'p>(channel: &'p ChannelModel<'_>, from: &'p str) -> Vec<&'p str> {
-    let (mut way, mut next) = (Vec::new(), from);
-    while !next.is_empty() && !way.contains(&next) {
-        way.push(next);
+    let (mut chain, mut next) = (Vec::new(), from);
+    while !next.is_empty() && !chain.contains(&next) {
+        chain.push(next);
         next = channel.entry(next).map_or("", |entry| &entry.replaces);
     }
-    way
+    chain
 }
 
-/// What each replaces, from the top down to the last that is wanted.
-fn way<'p>(channel: &'p ChannelModel<'_>, top: &str, wanted: &HashSet<&str>) -> HashSet<&'p str> {
-    let mut way: Vec<&str> = Vec::new();
+/// The replaces chain from `top` down to the last selected entry.
+fn replaces_chain<'p>(
+    channel: &'p ChannelModel<'_>,
+    top: &str,
+    wanted: &HashSet<&str>,
+) -> HashSet<&'p str> {
+    let mut chain: Vec<&str> = Vec::new();
     let mut seen: HashSet<&str> = HashSet::new();
     let mut next = channel.entry(top);
     while let Some(entry) = next
         && seen.insert(&entry.name)
     {
-        way.push(&entry.name);
+        chain.push(&entry.name);
         next = channel.entry(&entry.replaces);
     }
-    let last = way.iter().rposition(|name| wanted.contains(name));
-    way.truncate(last.map_or(0, |last| last + 1));
-    way.into_iter().collect()
+    let last = chain.iter().rposition(|name| wanted.contains(name));
+    chain.truncate(last.map_or(0, |last| last + 1));
+    chain.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Channels as drawings.
+//! Upgrade graphs as Mermaid and Graphviz text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::fmt::Write;
 use super::{EdgeKind, UpgradeGraph};
 use crate::content::{ChannelModel, PackageModel};
 
-/// What a drawing shows.
+/// Nodes and edges to render.
 struct Drawing<'p> {
-    /// By the names of the bundles; those not of the channel too.
+    /// Nodes by bundle name, those missing from the channel too.
     nodes: BTreeMap<&'p str, NodeStyle>,
-    /// From 0, in that order.
+    /// Node ids from 0, in name order.
     ids: HashMap<&'p str, usize>,
-    /// From, to and why, each once.
+    /// Edges without duplicates: from, to, kind.
     edges: BTreeSet<(&'p str, &'p str, EdgeKind)>,
 }
 
@@ -21,7 +21,7 @@ enum NodeStyle {
     Head,
     Deprecated,
     Plain,
-    /// Not in the channel.
+    /// Named by an edge, missing from the channel.
     Missing,
 }
 
@@ -41,19 +41,19 @@ impl<'p> Drawing<'p> {
         let mut edges = BTreeMap::new();
         for edge in UpgradeGraph::new(package, channel).edges() {
             nodes.entry(edge.from).or_insert(NodeStyle::Missing);
-            // What is replaced or skipped by name may be skipped by version, too: one line is enough.
-            edges.entry((edge.from, edge.to)).or_insert(edge.way);
+            // A bundle replaced or skipped by name may be in the skipRange, too: one edge suffices.
+            edges.entry((edge.from, edge.to)).or_insert(edge.kind);
         }
         let edges = edges
             .into_iter()
-            .map(|((from, to), way)| (from, to, way))
+            .map(|((from, to), kind)| (from, to, kind))
             .collect();
         let ids = nodes.keys().copied().zip(0..).collect();
         Self { nodes, ids, edges }
     }
 }
 
-/// A channel for Mermaid: <https://mermaid.js.org/syntax/flowchart.html>.
+/// Renders a channel for Mermaid: <https://mermaid.js.org/syntax/flowchart.html>.
 pub fn mermaid<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> String {
     let drawing = Drawing::new(package, channel);
     let mut text = String::from("graph LR\n");
@@ -71,8 +71,8 @@ pub fn mermaid<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>)
         line(&mut text, format_args!("    n{id}[\"{name}\"]{class}"));
     }
     line(&mut text, format_args!("  end"));
-    for (from, to, way) in &drawing.edges {
-        let arrow = match way {
+    for (from, to, kind) in &drawing.edges {
+        let arrow = match kind {
             EdgeKind::Replaces => "-->",
             EdgeKind::Skips => "-. skips .->",
             EdgeKind::SkipRange => "-. skipRange .->",
@@ -86,7 +86,7 @@ pub fn mermaid<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>)
     text
 }
 
-/// A channel for Graphviz: <https://graphviz.org/doc/info/lang.html>.
+/// Renders a channel for Graphviz: <https://graphviz.org/doc/info/lang.html>.
 pub fn dot<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> String {
     let drawing = Drawing::new(package, channel);
     let title = dot_text(&format!("{} {}", package.name, channel.name));
@@ -101,8 +101,8 @@ pub fn dot<'p>(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> 
         let name = dot_text(name);
         line(&mut text, format_args!("  \"{name}\"{style};"));
     }
-    for (from, to, way) in &drawing.edges {
-        let style = match way {
+    for (from, to, kind) in &drawing.edges {
+        let style = match kind {
             EdgeKind::Replaces => "",
             EdgeKind::Skips => " [style=dashed, label=skips]",
             EdgeKind::SkipRange => " [style=dotted, label=skipRange]",
@@ -118,7 +118,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("memory does not fail");
 }
 
-/// Names come from strangers: nothing in them ends the quotes.
+/// Names are untrusted input: escapes all that could end the quotes.
 fn mermaid_text(text: &str) -> String {
     text.chars()
         .map(|c| match c {

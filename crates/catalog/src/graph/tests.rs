@@ -29,7 +29,7 @@ fn with_graph<T>(
 }
 
 #[test]
-fn what_can_be_upgraded_to_what() {
+fn edges_come_from_replaces_skips_and_skip_range() {
     with_graph(&package(&[("stable", &entries())]), |_, graph| {
         let to = |name| -> Vec<String> {
             let entries = graph.upgrades_from(name);
@@ -77,7 +77,7 @@ fn kept(entries: &[Value], min: &str, max: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn what_is_kept_within_bounds() {
+fn entries_within_bounds_are_kept() {
     let none = [""; 0];
     for (min, max, entries_kept, left_out) in [
         ("2.0.0", "", &["v2.0.0", "v2.1.0"][..], &none[..]),
@@ -94,7 +94,7 @@ fn what_is_kept_within_bounds() {
 }
 
 #[test]
-fn what_is_kept_from_an_entry_on() {
+fn entries_from_a_start_to_the_head_are_kept() {
     let entries = [
         json!({"name": "v1.0.0"}),
         json!({"name": "v1.1.0", "replaces": "v1.0.0"}),
@@ -126,7 +126,7 @@ fn what_is_kept_from_an_entry_on() {
 }
 
 #[test]
-fn what_lies_between_wanted_entries_is_kept_and_what_has_no_way_is_left_out() {
+fn entries_between_selected_ones_are_kept_and_unreachable_ones_dropped() {
     let entries = [
         json!({"name": "v1.0.0"}),
         json!({"name": "v0.5.0", "replaces": "v1.0.0"}),
@@ -140,7 +140,7 @@ fn what_lies_between_wanted_entries_is_kept_and_what_has_no_way_is_left_out() {
 }
 
 #[test]
-fn what_only_leads_to_itself_is_left_out() {
+fn skipped_cycles_are_dropped() {
     let entries = [
         json!({"name": "v1.0.0", "replaces": "v1.0.0"}),
         json!({"name": "v2.0.0", "skips": ["v1.0.0"]}),
@@ -151,7 +151,7 @@ fn what_only_leads_to_itself_is_left_out() {
 }
 
 #[test]
-fn drawings() {
+fn channels_are_rendered_as_mermaid_and_dot() {
     let entries = [
         json!({"name": "v1.0.0", "replaces": "v0\"9"}),
         json!({"name": "v1.1.0", "skips": ["v1.0.0"], "skipRange": "<1.1.0"}),
@@ -199,15 +199,15 @@ fn channels() -> impl Strategy<Value = Vec<Value>> {
     );
     prop::collection::vec(entry, 1..12).prop_map(|entries| {
         let last = entries.len() - 1;
-        let is_on_way = |index: usize| index == last || entries[index].0;
+        let is_in_chain = |index: usize| index == last || entries[index].0;
         let mut skips = vec![Vec::new(); entries.len()];
         let mut jsons = Vec::new();
         let mut before = None;
         for (index, (_, replaces, skipped_by)) in entries.iter().enumerate() {
-            let replaces = if is_on_way(index) {
+            let replaces = if is_in_chain(index) {
                 before.replace(index)
             } else {
-                let above: Vec<usize> = (index + 1..=last).filter(|i| is_on_way(*i)).collect();
+                let above: Vec<usize> = (index + 1..=last).filter(|i| is_in_chain(*i)).collect();
                 skips[above[skipped_by.index(above.len())]].push(format!("v{index}.0.0"));
                 (index > 0).then(|| replaces.index(index))
             };
@@ -223,7 +223,7 @@ fn channels() -> impl Strategy<Value = Vec<Value>> {
 
 proptest! {
     #[test]
-    fn what_is_kept_is_a_channel(entries in channels(), min in 0_usize..12, max in 0_usize..12) {
+    fn kept_entries_form_a_valid_channel(entries in channels(), min in 0_usize..12, max in 0_usize..12) {
         let (kept, left_out) = kept(&entries, &format!("{min}.0.0"), &format!("{max}.0.0"));
         let is_kept = |entry: &&Value| kept.iter().any(|name| entry["name"] == name.as_str());
         let part: Vec<Value> = entries.iter().filter(is_kept).cloned().collect();

@@ -1,4 +1,4 @@
-//! What can be upgraded to what.
+//! Upgrade edges: replaces, skips, skipRange.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::range::Range;
 use crate::schema::ChannelEntry;
 use crate::version::BundleVersion;
 
-/// A channel with the versions of its bundles.
+/// Upgrade graph of a channel.
 #[derive(Debug)]
 pub struct UpgradeGraph<'p> {
     nodes: Vec<GraphNode<'p>>,
@@ -21,16 +21,16 @@ struct GraphNode<'p> {
     skip_range: Option<Range>,
 }
 
-/// An upgrade in one step.
+/// An upgrade edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge<'p> {
-    /// A bundle's name; not of the channel, perhaps.
+    /// Bundle name; possibly missing from the channel.
     pub from: &'p str,
     pub to: &'p str,
-    pub way: EdgeKind,
+    pub kind: EdgeKind,
 }
 
-/// Why an upgrade is possible.
+/// Kind of an upgrade edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
     Replaces,
@@ -39,7 +39,7 @@ pub enum EdgeKind {
 }
 
 impl<'p> UpgradeGraph<'p> {
-    /// The graph of a channel, which is one of the package's.
+    /// The graph of a channel of `package`.
     pub fn new(package: &'p PackageModel<'p>, channel: &'p ChannelModel<'p>) -> Self {
         let nodes: Vec<_> = channel
             .entries
@@ -62,7 +62,7 @@ impl<'p> UpgradeGraph<'p> {
         Self { nodes, positions }
     }
 
-    /// All upgrades that end in this channel, by the names of where they lead.
+    /// All edges, sorted by the name of their target.
     pub fn edges(&self) -> Vec<Edge<'p>> {
         self.nodes
             .iter()
@@ -70,15 +70,14 @@ impl<'p> UpgradeGraph<'p> {
             .collect()
     }
 
-    /// The entries that one can be upgraded to in one step, by name.
+    /// Entries one upgrade after `name`, sorted by name.
     pub fn upgrades_from(&self, name: &str) -> Vec<&'p ChannelEntry<'p>> {
         let to = |node: &&GraphNode<'p>| self.edges_to(node).any(|edge| edge.from == name);
         let entries = self.nodes.iter().filter(to).map(|node| node.entry);
         entries.collect()
     }
 
-    /// The names of what can be upgraded to an entry in one step, in the order: what it replaces, what it skips by
-    /// name, what it skips by version.
+    /// Names of bundles one upgrade before an entry: replaces, skips, then skipRange.
     pub fn upgrades_to(&self, name: &str) -> Vec<&'p str> {
         let node = self.positions.get(name).map(|index| &self.nodes[*index]);
         let mut names: Vec<&str> = Vec::new();
@@ -90,8 +89,8 @@ impl<'p> UpgradeGraph<'p> {
         names
     }
 
-    /// The fewest upgrades from one bundle to another, both included; of several ways the one with the newest
-    /// bundles. None where it cannot be reached.
+    /// Shortest path between two bundles, both included; among equally short ones that with the newest bundles. `None`
+    /// when unreachable.
     pub fn shortest_path(&self, from: &str, to: &str) -> Option<Vec<&'p str>> {
         let end = *self.positions.get(to)?;
         let mut next: HashMap<&str, &'p str> = HashMap::new();
@@ -121,10 +120,10 @@ impl<'p> UpgradeGraph<'p> {
 
     fn edges_to<'g>(&'g self, node: &'g GraphNode<'p>) -> impl Iterator<Item = Edge<'p>> + 'g {
         let entry = node.entry;
-        let edge = |from, way| Edge {
+        let edge = |from, kind| Edge {
             from,
             to: &entry.name,
-            way,
+            kind,
         };
         let replaces = Some(&*entry.replaces).filter(|name| !name.is_empty());
         let replaces = replaces.map(|name| edge(name, EdgeKind::Replaces));

@@ -1,6 +1,6 @@
-//! Patterns of one name: `*`, `?`, `[a-z]`, `[^a-z]` and `\` before what is meant as it stands.
+//! Glob patterns of one path segment: `*`, `?`, `[a-z]`, `[^a-z]` and `\` escapes.
 
-/// A pattern. Source: Go's `path/filepath.Match`.
+/// A glob pattern. Source: Go's `path/filepath.Match`.
 #[derive(Debug)]
 pub(super) struct Glob(Vec<Token>);
 
@@ -18,7 +18,7 @@ enum Token {
 }
 
 impl Glob {
-    /// Nothing where the pattern is malformed.
+    /// `None` for a malformed pattern.
     pub(super) fn parse(mut text: &[u8]) -> Option<Self> {
         let mut tokens = Vec::new();
         while let Some((char, rest)) = next(text) {
@@ -38,11 +38,11 @@ impl Glob {
         Some(Self(tokens))
     }
 
-    /// Whether the whole `name` fits.
-    pub(super) fn fits(&self, name: &[u8]) -> bool {
+    /// Whether the pattern matches the whole `name`.
+    pub(super) fn matches(&self, name: &[u8]) -> bool {
         let mut tokens = self.0.as_slice();
         let mut name = name;
-        // What to try next where this way ends: the latest `*` takes one more character.
+        // Backtracking point: the latest `*` takes one more character.
         let mut retry = None;
         loop {
             if let [Token::Any, rest @ ..] = tokens {
@@ -52,7 +52,7 @@ impl Glob {
             }
             match (tokens, next(name)) {
                 ([], None) => return true,
-                ([token, tokens_left @ ..], Some((char, name_left))) if token.fits(char) => {
+                ([token, tokens_left @ ..], Some((char, name_left))) if token.matches(char) => {
                     tokens = tokens_left;
                     name = name_left;
                 }
@@ -73,7 +73,7 @@ impl Glob {
 }
 
 impl Token {
-    fn fits(&self, char: u32) -> bool {
+    fn matches(&self, char: u32) -> bool {
         match self {
             Self::Any | Self::One => true,
             Self::Class { is_negated, ranges } => {
@@ -87,7 +87,7 @@ impl Token {
     }
 }
 
-/// Behind a `[`.
+/// Parses a character class after its `[`.
 fn class(text: &mut &[u8]) -> Option<Token> {
     let is_negated = text.starts_with(b"^");
     *text = &text[usize::from(is_negated)..];
@@ -107,7 +107,7 @@ fn class(text: &mut &[u8]) -> Option<Token> {
     }
 }
 
-/// One end of a range.
+/// One bound of a range in a class.
 fn bound(text: &mut &[u8]) -> Option<u32> {
     if text.starts_with(b"-") || text.starts_with(b"]") {
         return None;
@@ -119,7 +119,7 @@ fn bound(text: &mut &[u8]) -> Option<u32> {
     (!rest.is_empty()).then_some(char)
 }
 
-/// The first character and the rest. Names need not be UTF-8: a byte that is none counts as U+FFFD.
+/// The first character and the rest. Names need not be UTF-8: an invalid byte counts as U+FFFD.
 fn next(text: &[u8]) -> Option<(u32, &[u8])> {
     let first = *text.first()?;
     if first.is_ascii() {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_fit_whole_names() {
+    fn patterns_match_whole_names() {
         for (pattern, good, bad) in [
             ("", "", "a"),
             ("abc", "abc", "abcd"),
@@ -154,24 +154,24 @@ mod tests {
             ("[äö]", "ö", "o"),
         ] {
             let glob = Glob::parse(pattern.as_bytes()).unwrap();
-            assert!(glob.fits(good.as_bytes()), "{pattern} {good}");
+            assert!(glob.matches(good.as_bytes()), "{pattern} {good}");
             if bad != "/" {
-                assert!(!glob.fits(bad.as_bytes()), "{pattern} {bad}");
+                assert!(!glob.matches(bad.as_bytes()), "{pattern} {bad}");
             }
         }
     }
 
     #[test]
-    fn malformed_patterns_are_noticed() {
+    fn malformed_patterns_are_refused() {
         for pattern in ["[", "[]", "[a", "[a-", "[a-]", "[-a]", r"a\", "[^]", r"[\"] {
             assert!(Glob::parse(pattern.as_bytes()).is_none(), "{pattern}");
         }
     }
 
     #[test]
-    fn many_stars_are_no_work() {
+    fn many_stars_match_in_linear_time() {
         let glob = Glob::parse(&b"*a".repeat(50)).unwrap();
-        assert!(!glob.fits(&[b'a'; 49]));
-        assert!(glob.fits(&[b'a'; 5000]));
+        assert!(!glob.matches(&[b'a'; 49]));
+        assert!(glob.matches(&[b'a'; 5000]));
     }
 }

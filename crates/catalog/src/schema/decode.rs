@@ -1,4 +1,4 @@
-//! Members as the clients' own decoder finds them: by name, else by name in any case; `null` says nothing.
+//! Go's decoding rules: members match by name, else case-insensitively; `null` is the zero value.
 
 use std::fmt;
 use std::iter;
@@ -10,16 +10,16 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Reads a record from JSON text.
+/// Decodes a record from JSON.
 ///
-/// Errors: what does not fit, with the members that lead there.
+/// Errors: the mismatch, with its path.
 /// Source: `encoding/json` of Go, package documentation of `Unmarshal`.
 pub(crate) fn decode<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_str(json);
     T::deserialize(Lenient(&mut json)).map_err(|e| without_position(&e.to_string()))
 }
 
-/// Positions in a text that was rewritten help nobody.
+/// Removes the position: it counts in rewritten text.
 fn without_position(text: &str) -> String {
     let end = text.rfind(" at line ").unwrap_or(text.len());
     text[..end].to_owned()
@@ -27,7 +27,7 @@ fn without_position(text: &str) -> String {
 
 struct Lenient<D>(D);
 
-/// What `null` stands for.
+/// Zero value that `null` decodes to.
 #[derive(Clone, Copy)]
 enum Zero {
     Text,
@@ -90,7 +90,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
         self.0.deserialize_option(Optional(visitor))
     }
 
-    /// The texts of values come this way.
+    /// `RawValue` is decoded through here.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -217,7 +217,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<A> {
     }
 }
 
-/// Members with names of their author's own.
+/// Members of a map with arbitrary names.
 struct Pairs<A>(A);
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Pairs<A> {
@@ -235,7 +235,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Pairs<A> {
     }
 }
 
-/// The members of a record; others are left out.
+/// Members of a struct; unknown ones are skipped.
 struct Members<A> {
     all: A,
     fields: &'static [&'static str],
@@ -291,7 +291,7 @@ impl Visitor<'_> for Field {
     }
 }
 
-/// Whether a key is this name but for its case. Two letters beyond ASCII fold into it.
+/// Whether a key equals a name under case folding. Two letters beyond ASCII fold into ASCII.
 pub(crate) fn is_same_folded(name: &str, key: &str) -> bool {
     let fold = |c: char| match c {
         'ſ' => 's',

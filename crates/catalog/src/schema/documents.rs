@@ -1,4 +1,4 @@
-//! The four kinds of documents.
+//! Records of the four core schemas.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Property;
 
-/// As the clients' decoder takes it: padded, what the last letter has too many is ignored.
+/// Go's base64: padded; surplus bits of the last letter are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -32,7 +32,7 @@ pub(crate) struct PackageDocument<'a> {
     pub(crate) properties: Vec<Property<'a>>,
 }
 
-/// A picture of a package.
+/// Icon of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Icon<'a> {
@@ -51,19 +51,19 @@ pub(crate) struct ChannelDocument<'a> {
     pub(crate) properties: Vec<Property<'a>>,
 }
 
-/// A bundle's place in a channel.
+/// Entry of a channel: a bundle and its upgrade edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ChannelEntry<'a> {
-    /// Of the bundle.
+    /// Name of the bundle.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// The bundle that it follows; empty where there is none.
+    /// The bundle it replaces; empty for none.
     #[serde(borrow)]
     pub replaces: Cow<'a, str>,
-    /// Bundles that are left out on the way to it.
+    /// Bundles that upgrades to it skip.
     pub skips: Vec<Cow<'a, str>>,
-    /// Versions that are left out on the way to it; empty where there are none.
+    /// Range of versions that upgrade to it directly; empty for none.
     #[serde(borrow)]
     pub skip_range: Cow<'a, str>,
 }
@@ -79,13 +79,13 @@ pub(crate) struct BundleDocument<'a> {
     pub(crate) related_images: Vec<RelatedImage<'a>>,
 }
 
-/// An image that a bundle needs.
+/// Related image of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RelatedImage<'a> {
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// Empty in some catalogs that are in use.
+    /// Empty in some published catalogs.
     #[serde(borrow)]
     pub image: Cow<'a, str>,
 }
@@ -106,7 +106,7 @@ pub(crate) struct DeprecationEntry<'a> {
     pub(crate) message: Cow<'a, str>,
 }
 
-/// What is deprecated.
+/// Reference to the deprecated package, channel or bundle.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reference<'a> {
@@ -116,7 +116,7 @@ pub(crate) struct Reference<'a> {
     pub(crate) name: Cow<'a, str>,
 }
 
-/// Bytes written in base64, with line breaks wherever somebody likes them.
+/// Decodes base64 with line breaks anywhere, as Go does.
 pub(super) fn bytes<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<u8>, D::Error> {
     value.deserialize_str(Base64)
 }

@@ -1,11 +1,11 @@
-//! What bundles say of themselves.
+//! Properties of bundles and channels.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// The types with a meaning here.
+/// Property types that the server interprets.
 pub(crate) mod kind {
     pub(crate) const PACKAGE: &str = "olm.package";
     pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
@@ -16,7 +16,7 @@ pub(crate) mod kind {
     pub(crate) const CHANNEL: &str = "olm.channel";
 }
 
-/// One statement.
+/// A typed property.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Property<'a> {
@@ -31,12 +31,12 @@ pub struct Property<'a> {
 }
 
 impl<'a> Property<'a> {
-    /// Its value in the normal form; empty where there is none, which no checked bundle has.
+    /// The value in the normal form; empty when absent, which validation refuses.
     pub fn value(&self) -> &'a str {
         self.value.map_or("", RawValue::get)
     }
 
-    /// With an object without members for its value.
+    /// The property with the value `{}`.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             kind: self.kind.clone(),
@@ -45,7 +45,7 @@ impl<'a> Property<'a> {
     }
 }
 
-/// `null` is a value too.
+/// Decodes a raw value; `null` counts as one.
 pub(crate) fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(value).map(Some)
 }
@@ -70,7 +70,7 @@ pub(crate) struct RequiredPackage<'a> {
     pub(crate) version_range: Cow<'a, str>,
 }
 
-/// An API.
+/// Group, version and kind of an API.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Gvk<'a> {
@@ -99,7 +99,7 @@ pub(crate) struct ChannelProperty<'a> {
 }
 
 impl ChannelProperty<'_> {
-    /// Which channel is the default when the package's own is gone: the highest. Some write it as a text.
+    /// Priority as replacement of a filtered default channel: the highest wins. Some catalogs write it as a string.
     pub(crate) fn priority(&self) -> Option<i64> {
         self.priority?.get().trim_matches('"').parse().ok()
     }
