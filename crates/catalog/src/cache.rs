@@ -1,15 +1,15 @@
-//! A catalog as one file that is mapped into memory: replies lie in it as they are sent.
+//! The catalog cache: one memory-mapped file with replies in wire format.
 //!
 //! ```text
 //! header │ documents, one a line │ replies, package by package │ lists of everything │ tables
 //! ```
 //!
-//! The header has a checksum, and so have the tables together: both are compared when the file is opened. Everything
-//! else is compared block by block, each before its first byte is sent. So a file that is truncated or damaged anywhere
-//! is noticed, and opening takes no longer for a large catalog.
+//! The header has a checksum, as have the tables together: both are verified on open. Everything else is verified block
+//! by block, before its first byte is sent. So truncation and damage are detected anywhere, and the time to open does
+//! not grow with the catalog.
 //!
-//! A bundle lies once in the file however many channels it is in: a message of protobuf may come in parts, and the part
-//! that differs stands aside. So does its ClusterServiceVersion, though it is sent both as such and as an object.
+//! A bundle is stored once for all its channels: protobuf messages may be concatenated from parts, and the part that
+//! differs per channel is separate. So is its ClusterServiceVersion, which is sent as `csvJson` and as an object.
 
 mod batch;
 mod build;
@@ -45,10 +45,10 @@ pub use prepare::{PreparedCache, build_leniently, prepare, rebuild};
 pub use record::ByteRange;
 pub use slices::Slices;
 
-/// Why there is no cache.
+/// Failure of a cache build.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The catalog cannot be served.
+    /// The catalog is invalid.
     #[error("{0}")]
     Invalid(#[from] CatalogProblems),
     #[error("{doing}: {source}")]
@@ -60,15 +60,15 @@ pub enum BuildError {
     #[error("names and lists of the catalog take more than 4 GiB")]
     TooLarge,
     #[error("the catalog's files change while they are read")]
-    Restless,
+    Unstable,
 }
 
-/// For numbers that do not fit into the rows of tables.
+/// Error for numbers beyond the width of table rows.
 fn too_large(_: std::num::TryFromIntError) -> BuildError {
     BuildError::TooLarge
 }
 
-/// For what went wrong while `doing`.
+/// Error for an I/O failure while `doing`.
 fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> BuildError {
     move |source| BuildError::Io { doing, source }
 }

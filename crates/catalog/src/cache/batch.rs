@@ -1,5 +1,4 @@
-//! Documents of one package, so many at a time: what they say by themselves is encoded, and no more of them is kept than
-//! their package has to know.
+//! Batches of one package's documents: encodes each document by itself and keeps only the input of package validation.
 
 use std::fs::File;
 
@@ -13,33 +12,33 @@ use crate::content::Unpacked;
 use crate::csv::PackageMetadata;
 use crate::schema::{BUNDLE, PACKAGE, is_core};
 
-/// Units: bytes. Of documents that are in memory together, for each thread: enough for threads not to wait for each
-/// other all the time. One larger document is a part of its own.
-pub(super) const PART: u64 = 1 << 20;
+/// Documents in memory per thread: enough to keep threads from waiting for each other. A larger document is a batch of
+/// its own. Units: bytes.
+pub(super) const BATCH_BYTES: u64 = 1 << 20;
 
-/// Consecutive documents of a group.
+/// Consecutive documents of a package.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DocumentBatch<'a> {
     group: &'a [Line],
     lines: &'a [Line],
-    /// Of its group.
+    /// Last batch of its package.
     pub(super) is_last: bool,
 }
 
-/// What has become of documents. Places are from the beginning of the bytes.
+/// Encoded documents. Ranges are relative to the output.
 #[derive(Debug, Default)]
 pub(super) struct EncodedBatch {
     pub(super) output: EncodeBuffer,
-    /// What their package has to know of them.
+    /// Documents reduced to the input of package validation.
     pub(super) documents: Vec<Document>,
-    /// Those that are sound, by name.
+    /// Valid bundles by name.
     pub(super) bundles: Vec<(String, Common)>,
-    /// Messages of each schema; those of one schema come together.
+    /// Custom messages, grouped by schema.
     pub(super) customs: Vec<(String, ByteRange)>,
 }
 
 impl<'a> DocumentBatch<'a> {
-    /// All parts of all groups.
+    /// Batches of all packages.
     pub(super) fn all(groups: &'a [Vec<Line>]) -> Vec<Self> {
         groups.iter().flat_map(|group| Self::of(group)).collect()
     }
@@ -50,7 +49,7 @@ impl<'a> DocumentBatch<'a> {
             let mut bytes = 0;
             let is_more = |line: &&Line| {
                 bytes += line.json.length();
-                bytes <= PART
+                bytes <= BATCH_BYTES
             };
             let count = rest.iter().take_while(is_more).count().max(1);
             let (lines, behind) = rest.split_at_checked(count)?;
@@ -63,7 +62,7 @@ impl<'a> DocumentBatch<'a> {
         })
     }
 
-    /// Reads and encodes them.
+    /// Reads and encodes the documents.
     ///
     /// Errors: the file cannot be read.
     pub(super) fn make(&self, spool: &Spool, source: &File) -> Result<EncodedBatch, BuildError> {
@@ -74,21 +73,21 @@ impl<'a> DocumentBatch<'a> {
             .as_ref()
             .map(PackageMetadata::new)
             .unwrap_or_default();
-        let mut parted = EncodedBatch::default();
+        let mut batch = EncodedBatch::default();
         for line in self.lines {
-            parted.add(spool.read(line, source)?, &metadata);
+            batch.add(spool.read(line, source)?, &metadata);
         }
-        Ok(parted)
+        Ok(batch)
     }
 }
 
 impl EncodedBatch {
     fn add(&mut self, mut document: Document, metadata: &PackageMetadata) {
         if !is_core(&document.schema) {
-            let place = self.output.framed(&custom_schema::encode(&document.json));
-            // Their package has to know that they are there.
+            let range = self.output.framed(&custom_schema::encode(&document.json));
+            // Package validation needs the schema and name only.
             document.json = String::new();
-            self.customs.push((document.schema.clone(), place));
+            self.customs.push((document.schema.clone(), range));
         } else if document.schema == BUNDLE
             && let Some(Unpacked {
                 bundle,

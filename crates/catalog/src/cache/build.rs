@@ -1,4 +1,4 @@
-//! Building a cache from the files of a catalog.
+//! Builds a cache from the files of a catalog.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -22,9 +22,9 @@ use super::writer::{CacheWriter, read};
 use super::{BuildError, BuildReport, Strictness, io};
 use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, api};
 
-/// Reads the catalog in `folder` with so many threads, and writes it into `file` as a cache of what `key` is of.
+/// Reads the catalog in `folder` with `workers` threads and writes its cache into `file` under `key`.
 ///
-/// Errors: everything that is wrong with the catalog, where every rule counts; the file cannot be written.
+/// Errors: all validation errors, in a strict build; the file cannot be written.
 pub(super) fn build(
     folder: &Path,
     file: File,
@@ -38,7 +38,7 @@ pub(super) fn build(
         tables: Tables::default(),
     };
     let (json, unread) = builder.spool(folder, workers)?;
-    let judged = builder.encode(workers, unread, strictness)?;
+    let report = builder.encode(workers, unread, strictness)?;
     let packages = builder.list_packages()?;
     let bundles = builder.list_bundles()?;
     builder.finish(CacheHeader {
@@ -50,7 +50,7 @@ pub(super) fn build(
         tables: [ByteRange::default(); TABLES],
         checksum: 0,
     })?;
-    Ok(judged)
+    Ok(report)
 }
 
 struct Builder {
@@ -60,7 +60,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Writes the documents as they are read; where they lie, and what cannot be read.
+    /// Writes the documents as they are read. Returns their range and the read errors.
     fn spool(
         &mut self,
         folder: &Path,
@@ -74,10 +74,10 @@ impl Builder {
         Ok((self.file.since(first), problems))
     }
 
-    /// Writes the replies about each package.
+    /// Writes the replies of each package.
     ///
-    /// Errors: what was `unread`, and what is wrong with the packages, where every rule counts; those are not judged
-    /// that have documents beside it, as what they lack may stand there.
+    /// Errors: in a strict build, `unread` and all validation errors. Packages in the folder of an unreadable file are
+    /// not validated, since it may hold what they lack.
     fn encode(
         &mut self,
         workers: NonZeroUsize,
@@ -85,41 +85,41 @@ impl Builder {
         strictness: Strictness,
     ) -> Result<BuildReport, BuildError> {
         let source = self.file.reader().map_err(io(READING))?;
-        let mut judged = BuildReport::default();
-        let groups = self.judgeable(&unread, &mut judged);
+        let mut report = BuildReport::default();
+        let groups = self.validatable(&unread, &mut report);
         let (spool, parts) = (&self.spool, DocumentBatch::all(&groups));
         let make = |index: usize| parts[index].make(spool, &source);
-        // The texts of the tables are added to those of the documents only when nobody reads these any more.
+        // Workers still read the documents' strings: those of the tables go to a copy.
         let mut texts = spool.texts.clone();
         let mut group = Group::default();
         let mut ended = parts.iter().map(|part| part.is_last);
         let (file, tables) = (&mut self.file, &mut self.tables);
-        in_order(parts.len(), workers, make, |parted| {
-            group.add(parted?, file)?;
+        in_order(parts.len(), workers, make, |batch| {
+            group.add(batch?, file)?;
             if ended.next() != Some(true) {
                 return Ok(());
             }
             let group = std::mem::take(&mut group);
             let name = group.name().to_owned();
             match group.finish(file, tables, &mut texts, strictness) {
-                Err(BuildError::Invalid(found)) => drop(judged.refused.insert(name, found)),
+                Err(BuildError::Invalid(found)) => drop(report.refused.insert(name, found)),
                 Ok(warnings) if warnings.0.is_empty() => {}
-                Ok(warnings) => drop(judged.warned.insert(name, warnings)),
+                Ok(warnings) => drop(report.warned.insert(name, warnings)),
                 Err(failed) => return Err(failed),
             }
             Ok(())
         })?;
         self.spool.texts = texts;
         self.file.flush().map_err(io(WRITING))?;
-        judged.unread = unread;
+        report.unread = unread;
         match strictness {
-            Strictness::Strict => ok(judged),
-            Strictness::Lenient => Ok(judged),
+            Strictness::Strict => strict(report),
+            Strictness::Lenient => Ok(report),
         }
     }
 
-    /// The groups that have no document beside one that is `unread`; the others are refused for it.
-    fn judgeable(&self, unread: &CatalogProblems, judged: &mut BuildReport) -> Vec<Vec<Line>> {
+    /// The groups without a document beside an `unread` one; refuses the others.
+    fn validatable(&self, unread: &CatalogProblems, report: &mut BuildReport) -> Vec<Vec<Line>> {
         let mut groups = self.spool.groups();
         if unread.0.is_empty() {
             return groups;
@@ -135,12 +135,12 @@ impl Builder {
                 folder.is_none() || folders.contains(&folder)
             };
             let reasons: Vec<_> = unread.0.iter().filter(concerns).cloned().collect();
-            let is_judgeable = reasons.is_empty();
-            if !is_judgeable && let Some(line) = lines.first() {
+            let is_validatable = reasons.is_empty();
+            if !is_validatable && let Some(line) = lines.first() {
                 let name = self.spool.group_name(line).to_owned();
-                judged.refused.insert(name, CatalogProblems(reasons));
+                report.refused.insert(name, CatalogProblems(reasons));
             }
-            is_judgeable
+            is_validatable
         });
         groups
     }
@@ -175,7 +175,7 @@ impl Builder {
         Ok(self.file.since(first))
     }
 
-    /// Writes the tables, and then the header over the place that was left for it.
+    /// Writes the tables, then the header into the space reserved for it.
     fn finish(self, mut header: CacheHeader) -> Result<(), BuildError> {
         let mut offset = self.file.position();
         let (blocks, mut file) = self.file.finish_blocks();
@@ -189,31 +189,33 @@ impl Builder {
             checksum.update(bytes);
             file.write_all(bytes).map_err(io(WRITING))?;
         }
+        // The header is written last: without it, a build that was interrupted leaves no valid cache.
         header.length = offset;
         header.checksum = checksum.finalize();
         let file = BufWriter::into_inner(file).map_err(|e| io(WRITING)(e.into_error()))?;
         file.write_all_at(&header.encode(), 0)
             .map_err(io(WRITING))?;
+        // Synced before the caller renames the file: a durable name never leads to missing content.
         file.sync_all().map_err(io(WRITING))
     }
 }
 
-/// None: it may be anywhere.
+/// Folder of a document; `None` when unknown.
 fn folder_of(origin: Option<&DocumentOrigin>) -> Option<PathBuf> {
     origin?.file.parent().map(Path::to_owned)
 }
 
-/// Errors: anything that is wrong.
-fn ok(judged: BuildReport) -> Result<BuildReport, BuildError> {
+/// Errors: any validation error.
+fn strict(report: BuildReport) -> Result<BuildReport, BuildError> {
     let BuildReport {
         refused, unread, ..
-    } = &judged;
+    } = &report;
     let is_read = |problem: &CatalogProblem| !unread.0.contains(problem);
     let of_packages = refused.values().flat_map(|found| &found.0);
     let of_packages = of_packages.filter(|problem| is_read(problem));
     let problems: Vec<_> = unread.0.iter().chain(of_packages).cloned().collect();
     if problems.is_empty() {
-        return Ok(judged);
+        return Ok(report);
     }
     Err(BuildError::Invalid(CatalogProblems(problems)))
 }

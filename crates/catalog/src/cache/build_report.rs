@@ -1,26 +1,26 @@
-//! Catalogs of others, judged package by package.
+//! Lenient builds: catalogs of others, validated package by package.
 
 use std::collections::BTreeMap;
 
 use crate::CatalogProblems;
 
-/// Which rules end the build of a cache.
+/// Strictness of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// Every rule counts, in every package: as `opm validate` does it.
+    /// Any broken rule fails the build, as in `opm validate`.
     Strict,
-    /// A package that breaks a rule is left out; rules that older versions of opm did not have are warnings.
+    /// Invalid packages are omitted; rules that older versions of opm lack are warnings.
     Lenient,
 }
 
-/// What is wrong with a catalog whose other packages can be used.
+/// Report of a lenient build.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildReport {
-    /// Packages that are left out of the cache, with the rules that they break.
+    /// Packages omitted from the cache, with their validation errors.
     pub refused: BTreeMap<String, CatalogProblems>,
-    /// Packages of the cache that break rules which older versions of opm did not have.
+    /// Packages in the cache that break rules which older versions of opm lack.
     pub warned: BTreeMap<String, CatalogProblems>,
-    /// Documents that cannot be read, so that it is not known whose they are.
+    /// Unreadable documents, whose package is unknown.
     pub unread: CatalogProblems,
 }
 
@@ -36,8 +36,8 @@ mod tests {
 
     const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
-    /// Of three packages: one is sound, one is served by older versions of opm, one by none.
-    fn judged_catalog() -> String {
+    /// Three packages: one valid, one that only older versions of opm serve, one invalid.
+    fn mixed_catalog() -> String {
         let entries = |name: &str, entries: serde_json::Value| {
             let mut documents = vec![
                 serde_json::json!({"schema": "olm.package", "name": name, "defaultChannel": "c"}),
@@ -73,11 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn lenient_builds_judge_each_package_by_itself() {
+    fn lenient_builds_validate_each_package_by_itself() {
         let folder = TempDir::new().unwrap();
         let configs = folder.path().join("configs");
         fs::create_dir(&configs).unwrap();
-        fs::write(configs.join("catalog.json"), judged_catalog()).unwrap();
+        fs::write(configs.join("catalog.json"), mixed_catalog()).unwrap();
         let strict =
             crate::cache::prepare(&configs, &folder.path().join("strict"), TWO, 0).unwrap_err();
         let strict = strict.to_string();
@@ -86,14 +86,14 @@ mod tests {
             "{strict}"
         );
         let path = folder.path().join("lenient");
-        let (cache, judged) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
-        let refused: Vec<_> = judged.refused.iter().collect();
+        let (cache, report) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
+        let refused: Vec<_> = report.refused.iter().collect();
         let [(name, problems)] = &refused[..] else {
             panic!("{refused:?}");
         };
         assert_eq!(*name, "broken");
         assert_eq!(problems.0[0].rule, Rule::ChannelHead);
-        let warned: Vec<_> = judged.warned.iter().collect();
+        let warned: Vec<_> = report.warned.iter().collect();
         let [(name, problems)] = &warned[..] else {
             panic!("{warned:?}");
         };
@@ -111,15 +111,15 @@ mod tests {
         assert_eq!(entries("sound"), Some(1));
         assert_eq!(entries("older"), Some(3));
         assert_eq!(entries("broken"), None);
-        assert_eq!(judged.unread, CatalogProblems::default());
+        assert_eq!(report.unread, CatalogProblems::default());
     }
 
     #[test]
-    fn packages_beside_what_cannot_be_read_are_refused_for_it() {
+    fn packages_beside_unreadable_files_are_refused() {
         let folder = TempDir::new().unwrap();
         let configs = folder.path().join("configs");
         fs::create_dir(&configs).unwrap();
-        fs::write(configs.join("catalog.json"), judged_catalog()).unwrap();
+        fs::write(configs.join("catalog.json"), mixed_catalog()).unwrap();
         let other = configs.join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("a.json"), "{\"schema\": ").unwrap();
@@ -129,10 +129,10 @@ mod tests {
         )
         .unwrap();
         let path = folder.path().join("lenient");
-        let (_, judged) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
-        let refused: Vec<_> = judged.refused.keys().map(String::as_str).collect();
+        let (_, report) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
+        let refused: Vec<_> = report.refused.keys().map(String::as_str).collect();
         assert_eq!(refused, ["beside", "broken"]);
-        assert_eq!(judged.unread.0.len(), 1);
-        assert_eq!(judged.refused["beside"], judged.unread);
+        assert_eq!(report.unread.0.len(), 1);
+        assert_eq!(report.refused["beside"], report.unread);
     }
 }

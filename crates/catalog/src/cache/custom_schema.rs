@@ -1,7 +1,7 @@
-//! Documents with schemas of their author's own, as messages.
+//! Custom documents as `google.protobuf.Struct` messages.
 //!
-//! A message is written from its end to its beginning: the length of every part stands before it, and is known only
-//! behind it. So neither a large document nor a deep one takes more than its text and its message.
+//! Messages are written back to front: each part is preceded by its length, which is known only after it. So a large or
+//! deep document takes no more memory than its text and its message.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use prost::encoding::encode_varint;
 
 use crate::normal::unescaped;
 
-/// Units: bytes. Of a number of 64 bits.
+/// Longest varint of 64 bits. Units: bytes.
 const LONGEST_VARINT: usize = 10;
 
-/// Tags of the fields of `google.protobuf.Struct`, `ListValue` and `Value`: number and kind.
+/// Field tags (number and wire type) of `google.protobuf.Struct`, `ListValue` and `Value`.
 mod tag {
-    /// A member of an object; an item of a list.
+    /// Member of an object; item of a list.
     pub(super) const PART: u8 = (1 << 3) | LENGTH;
-    /// Of a member.
+    /// Name of a member.
     pub(super) const NAME: u8 = (1 << 3) | LENGTH;
     pub(super) const VALUE: u8 = (2 << 3) | LENGTH;
     pub(super) const NULL: u8 = 1 << 3;
@@ -37,30 +37,30 @@ pub(super) fn encode(json: &str) -> Vec<u8> {
         message: Vec::with_capacity(json.len()),
         open: Vec::new(),
     };
-    // Until the object begins.
+    // Runs until the start of the object.
     while encoder.step().is_some() {}
     encoder.message.reverse();
     encoder.message
 }
 
 struct Encoder<'a> {
-    /// What is still to be encoded, its end first.
+    /// Remaining JSON, consumed from its end.
     rest: &'a str,
-    /// The last byte first.
+    /// The message, reversed.
     message: Vec<u8>,
-    /// Objects and lists that are not begun yet, the innermost last.
+    /// Enclosing objects and lists, the innermost last.
     open: Vec<OpenMessage>,
 }
 
 #[derive(Clone, Copy)]
 struct OpenMessage {
-    /// Where in the message it ends.
+    /// Its end in the message.
     end: usize,
     is_object: bool,
 }
 
 impl<'a> Encoder<'a> {
-    /// Encodes what stands last; nothing where nothing does.
+    /// Encodes the last token; `None` at the start of the JSON.
     fn step(&mut self) -> Option<()> {
         let end = self.message.len();
         match self.rest.bytes().last()? {
@@ -77,22 +77,22 @@ impl<'a> Encoder<'a> {
                     return None;
                 }
                 self.part(end, if is_object { tag::OBJECT } else { tag::LIST });
-                self.placed(end)
+                self.wrap(end)
             }
             b'"' => {
                 let text = self.text()?;
                 self.bytes(text.as_bytes());
                 self.part(end, tag::TEXT);
-                self.placed(end)
+                self.wrap(end)
             }
             _ => {
                 self.scalar()?;
-                self.placed(end)
+                self.wrap(end)
             }
         }
     }
 
-    /// `null`, a truth value or a number.
+    /// Encodes `null`, a boolean or a number.
     fn scalar(&mut self) -> Option<()> {
         let start = self.rest.rfind([':', ',', '['])? + 1;
         match &self.rest[start..] {
@@ -109,8 +109,8 @@ impl<'a> Encoder<'a> {
         Some(())
     }
 
-    /// Puts the value that ends at `end` into the object or list that it is in.
-    fn placed(&mut self, end: usize) -> Option<()> {
+    /// Wraps the value that ends at `end` as a member or item.
+    fn wrap(&mut self, end: usize) -> Option<()> {
         if self.open.last()?.is_object {
             self.part(end, tag::VALUE);
             self.pass(1)?;
@@ -123,14 +123,14 @@ impl<'a> Encoder<'a> {
         Some(())
     }
 
-    /// The text that stands last, without its quotes.
+    /// Consumes the last string, without its quotes.
     fn text(&mut self) -> Option<Cow<'a, str>> {
         let inside = self.rest.strip_suffix('"')?;
         let mut end = inside.len();
         loop {
             end = memchr::memrchr(b'"', &inside.as_bytes()[..end])?;
             let before = inside.as_bytes()[..end].iter().rev();
-            // Behind an odd number of backslashes it is part of the text.
+            // A quote after an odd number of backslashes is escaped.
             if before.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
                 break;
             }
@@ -149,7 +149,7 @@ impl<'a> Encoder<'a> {
         self.message.extend(bytes.iter().rev());
     }
 
-    /// Makes a field of what has been written since `end`.
+    /// Makes a field of everything written since `end`.
     fn part(&mut self, end: usize, tag: u8) {
         let mut length = [0; LONGEST_VARINT];
         let mut rest = &mut length[..];
@@ -175,7 +175,7 @@ mod tests {
         Struct::decode(&*encode(&normal)).unwrap()
     }
 
-    /// What a value has to become.
+    /// The expected message of a value.
     fn value(json: serde_json::Value) -> Value {
         let kind = match json {
             serde_json::Value::Null => Kind::NullValue(0),
@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_has_its_message(json in values()) {
+        fn every_json_value_is_encoded(json in values()) {
             let json = json!({ "schema": "x", "value": json });
             let Some(Kind::StructValue(expected)) = value(json.clone()).kind else { panic!() };
             prop_assert_eq!(message(&json), expected);
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(encode("{}"), [0_u8; 0]);
     }
 
-    /// How deep objects and lists lie in each other in a message that is `depth` of each deep.
+    /// Nesting depth of a message.
     fn depth(mut message: &[u8]) -> usize {
         let mut depth = 0;
         while let [tag, rest @ ..] = message {
@@ -238,7 +238,7 @@ mod tests {
             );
             let length = prost::encoding::decode_varint(&mut rest).unwrap();
             depth += usize::from([tag::OBJECT, tag::LIST].contains(tag));
-            // Past the name of a member.
+            // Skips the name of a member.
             let is_member = rest.starts_with(&[tag::NAME, 1, b'a', tag::VALUE]);
             message = &rest[if is_member { 3 } else { 0 }..usize::try_from(length).unwrap()];
         }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_document_is_whole() {
+    fn the_deepest_document_is_encoded_whole() {
         let half = MAX_DEPTH / 2;
         let json = format!("{}{}", r#"{"a":["#.repeat(half), "]}".repeat(half));
         assert_eq!(normalised(&json).as_ref(), Ok(&json));

@@ -1,4 +1,4 @@
-//! Replies about one package, as they will be sent.
+//! Encodes the replies of one package in wire format.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use crate::api::{self, GroupVersionKind};
 use crate::content::{Bundle, ChannelModel, Contents, CsvLocation, PackageModel};
 use crate::schema::{ChannelEntry, Gvk};
 
-/// Units: bytes. What stands before each message on the wire: whether it is compressed, and its length.
+/// gRPC frame header: compression flag and length. Units: bytes.
 pub(super) const FRAME: usize = 5;
-/// The fields of a `Bundle` with what it installs.
+/// Fields of `Bundle` with its manifests. Source: `proto/registry.proto`.
 const CSV_JSON: u32 = 4;
 const OBJECT: u32 = 5;
 
-/// Bytes on their way to the file. Places are as if they lay there behind `base`.
+/// Buffered bytes for the file. Ranges are relative to `base`.
 #[derive(Debug, Default)]
 pub(super) struct EncodeBuffer {
     pub(super) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct EncodedPackage {
     pub(super) default_channel: String,
     pub(super) reply: ByteRange,
     pub(super) channels: Vec<EncodedChannel>,
-    /// By the number of the bundle, without repetitions.
+    /// Provided APIs by bundle index, deduplicated.
     pub(super) provided: Vec<Vec<[String; 3]>>,
 }
 
@@ -45,23 +45,24 @@ pub(super) struct EncodedEntry {
     pub(super) name: String,
     pub(super) replaces: String,
     pub(super) skips: Vec<String>,
-    /// The number of the bundle.
+    /// Index of the bundle.
     pub(super) bundle: usize,
     pub(super) own: ByteRange,
     pub(super) common: [ByteRange; 2],
-    /// What it takes in lists: what the channel says of it, and what of `common` is listed.
+    /// Parts for `ListBundles`: the channel's fields and the listed parts of `common`.
     pub(super) listed: [ByteRange; 3],
     pub(super) provides: ByteRange,
     pub(super) itself: u64,
     pub(super) latest: ByteRange,
 }
 
-/// Where a bundle lies, as it is in all channels.
+/// Ranges of the channel-independent parts of a bundle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Common {
-    /// The text of its ClusterServiceVersion is sent twice and lies here once: the second part is in the first.
+    /// Full bundle. The CSV is sent twice and stored once: the second range is inside the first.
     whole: [ByteRange; 2],
-    /// Without what it installs, where clients can pull that.
+    /// Bundle for lists: without its manifests when clients can pull them. Source: operator-registry,
+    /// `pkg/cache/pkgs.go`.
     listed: [ByteRange; 2],
 }
 
@@ -75,13 +76,13 @@ impl Common {
 }
 
 impl EncodeBuffer {
-    /// For bytes that will lie at `base`.
+    /// A buffer whose first byte goes to `base`.
     pub(super) fn at(base: u64) -> Self {
         let bytes = Vec::new();
         Self { bytes, base }
     }
 
-    /// Appends the replies about a package, whose bundles lie where `commons` say.
+    /// Appends the replies of a package; `commons` has the ranges of its bundles.
     pub(super) fn package(
         &mut self,
         package: &PackageModel<'_>,
@@ -113,7 +114,7 @@ impl EncodeBuffer {
         }
     }
 
-    /// Appends what a bundle is, whatever the channel: first what lists have of it, then what it installs.
+    /// Appends the channel-independent parts of a bundle: the listed fields, then its manifests.
     pub(super) fn common(&mut self, bundle: &Bundle<'_>, contents: &Contents) -> Common {
         let texts = contents.objects.iter().map(String::len).sum::<usize>();
         self.bytes.reserve(texts);
@@ -207,7 +208,7 @@ impl EncodeBuffer {
         }
     }
 
-    /// Appends a message and its frame.
+    /// Appends a message with its frame.
     pub(super) fn framed(&mut self, message: &[u8]) -> ByteRange {
         let frame = self.add_bytes(&frame(message.len() as u64));
         frame.with(self.add_bytes(message))
@@ -221,14 +222,14 @@ impl EncodeBuffer {
         self.add_by(|out| out.extend_from_slice(bytes))
     }
 
-    /// Appends a field, and tells where its text is.
+    /// Appends a string field; returns the ranges of the field and of its content.
     fn text(&mut self, number: u32, text: &str) -> (ByteRange, ByteRange) {
         let begun = self.field(number, text.len() as u64);
         let text = self.add_bytes(text.as_bytes());
         (begun.with(text), text)
     }
 
-    /// Appends what stands before a text of that length.
+    /// Appends the tag and length of a string field.
     fn field(&mut self, number: u32, length: u64) -> ByteRange {
         self.add_by(|out| {
             encode_key(number, WireType::LengthDelimited, out);
@@ -247,7 +248,7 @@ impl EncodeBuffer {
 }
 
 impl ByteRange {
-    /// Both, where `next` begins where this one ends.
+    /// Joins two adjacent ranges.
     pub(super) fn with(self, next: Self) -> Self {
         Self {
             length: self.length + next.length,
@@ -256,9 +257,9 @@ impl ByteRange {
     }
 }
 
-/// What stands before a message of `length` that is not compressed.
+/// Frame header of an uncompressed message.
 pub(super) fn frame(length: u64) -> [u8; FRAME] {
-    // No message of 4 GiB can be made: its document would be longer than any that is read.
+    // Messages stay below 4 GiB: documents are limited when they are read.
     let length = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     [0, length[0], length[1], length[2], length[3]]
 }

@@ -1,4 +1,4 @@
-//! Parts of one group of documents, put together.
+//! Merges the batches of one package.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use super::{BuildError, Strictness, io};
 use crate::content::PackageModel;
 use crate::{CatalogProblems, Document};
 
-/// What is known of a group so far. Places are those in the file.
+/// State of one package's documents. Ranges are absolute.
 #[derive(Default)]
 pub(super) struct Group {
-    /// What their package has to know of them.
+    /// Documents reduced to the input of package validation.
     documents: Vec<Document>,
     bundles: HashMap<String, Common>,
     customs: Vec<(String, ByteRange)>,
 }
 
 impl Group {
-    /// Takes the next part and writes what it has made.
+    /// Adds the next batch and writes its output.
     ///
     /// Errors: the file cannot be written.
     pub(super) fn add(
@@ -47,14 +47,14 @@ impl Group {
         Ok(())
     }
 
-    /// The package's name; empty where there are no documents.
+    /// Name of the package; empty without documents.
     pub(super) fn name(&self) -> &str {
         self.documents.first().map_or("", Document::group)
     }
 
-    /// Checks the whole package and writes what is told of it; what it breaks that is a warning.
+    /// Validates the package and writes its replies. Returns the warnings.
     ///
-    /// Errors: everything that is wrong with it; the file cannot be written.
+    /// Errors: all validation errors; the file cannot be written.
     pub(super) fn finish(
         self,
         file: &mut CacheWriter,

@@ -1,17 +1,17 @@
-//! The first bytes of a cache: whose it is, and where what is.
+//! Header of the cache file: key, ranges and checksums.
 
 use super::key::CacheKey;
 use super::record::{ByteRange, TableRow as _};
 
 const MAGIC: [u8; 8] = *b"atollcat";
-/// To be raised whenever anything in the file means something else than before, also what replies say.
+/// Format version. Raise it with every change of layout or of reply content.
 const VERSION: u32 = 2;
-/// Units: bytes. Of the header, so that what follows begins with a page.
+/// Size of the header: one page. Units: bytes.
 pub(super) const LENGTH: usize = 4096;
-/// Tables, in the order of [`TableId`].
+/// Number of tables, in the order of [`TableId`].
 pub(super) const TABLES: usize = 10;
 
-/// Which table.
+/// A table of the cache.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TableId {
     Texts,
@@ -20,39 +20,39 @@ pub(super) enum TableId {
     Entries,
     Replaced,
     Provided,
-    /// Rows of entries, that other tables have stretches of.
+    /// Entry numbers; other tables refer to ranges of it.
     Lists,
     Customs,
     Lines,
-    /// Checksums of what is not a table, block by block.
+    /// Checksums of the blocks before the tables.
     Blocks,
 }
 
-/// What the header says.
+/// Decoded header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CacheHeader {
-    /// Of what it was built from.
+    /// Key of the source.
     pub(super) key: CacheKey,
-    /// Units: bytes. Of the whole file.
+    /// Size of the file. Units: bytes.
     pub(super) length: u64,
-    /// Documents, one a line.
+    /// Documents as JSON lines.
     pub(super) json: ByteRange,
     /// Framed `PackageName`s.
     pub(super) packages: ByteRange,
-    /// Framed `Bundle`s, as lists have them.
+    /// Framed `Bundle`s of `ListBundles`.
     pub(super) bundles: ByteRange,
-    /// One behind the other, up to the end of the file.
+    /// Consecutive tables up to the end of the file.
     pub(super) tables: [ByteRange; TABLES],
-    /// Of all tables.
+    /// Checksum of all tables.
     pub(super) checksum: u32,
 }
 
-/// Why a header is none.
+/// Invalid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderError {
-    /// Another program's file.
+    /// A file of another program.
     Foreign,
-    /// Written by another version of this one.
+    /// Another format version.
     Version,
     Damaged,
 }
@@ -76,7 +76,7 @@ impl CacheHeader {
         bytes
     }
 
-    /// Errors: bytes that are no header of this version.
+    /// Errors: not a header of this format version.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(HeaderError::Foreign)?;
         if bytes.len() < LENGTH {
@@ -105,7 +105,7 @@ impl CacheHeader {
         self.tables[table as usize]
     }
 
-    /// All of them; where they begin, what is sent ends.
+    /// Range of all tables; reply data ends where it begins.
     pub(super) fn all_tables(&self) -> ByteRange {
         let offset = self.tables[0].offset;
         let length = self.length.saturating_sub(offset);
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_comes_back_as_it_went() {
+    fn headers_round_trip() {
         let bytes = header().encode();
         assert_eq!(bytes.len(), LENGTH);
         assert_eq!(CacheHeader::decode(&bytes), Ok(header()));
     }
 
     #[test]
-    fn every_changed_byte_is_noticed() {
+    fn every_changed_byte_is_detected() {
         let bytes = header().encode();
         for index in 0..LENGTH {
             let mut bytes = bytes.clone();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_other_versions_are_told_apart() {
+    fn foreign_files_and_other_versions_are_refused() {
         let mut bytes = header().encode();
         assert_eq!(
             CacheHeader::decode(b"SQLite format 3"),

@@ -1,4 +1,4 @@
-//! What a cache was built from, so that a stale one is noticed.
+//! Cache keys: digests of the source, to detect stale caches.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,41 +10,41 @@ use ring::digest::{Context, SHA256};
 
 use crate::{FolderWalk, walk};
 
-/// Units: bytes. Of a digest.
+/// Size of a digest. Units: bytes.
 const DIGEST: usize = 32;
-/// Units: bytes. What is read of a file at once.
+/// Read buffer. Units: bytes.
 const PIECE: usize = 256 << 10;
-/// Units: seconds. A file that was changed so shortly before it was looked at may have been changed again without
-/// another time: some file systems count in whole seconds, and by another machine's clock.
+/// Age below which modification times are racy: a file may change again within one tick of the file system's clock,
+/// some of which count whole seconds, or by another machine's clock. Units: seconds.
 const RACY: i64 = 3;
 
-/// The digest of everything that a cache is built from.
+/// Digest of the source of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheKey([u8; DIGEST]);
 
-/// What the file system says of a folder: names, lengths and times of its files. Where it is the same, so is the content.
+/// Digest of the file metadata in a folder: names, sizes, times. Equal metadata means equal content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderStat {
     digest: [u8; DIGEST],
-    /// Units: seconds since 1970. The latest of the times.
+    /// Latest modification or change time. Units: seconds since 1970.
     newest: i64,
 }
 
-/// The key of a folder as it was when it looked so: while it does, its files need not be read.
+/// Key of a folder with its file metadata: while that is unchanged, the files need not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyMemo {
-    look: [u8; DIGEST],
+    stat: [u8; DIGEST],
     key: CacheKey,
 }
 
-/// In hexadecimal digits.
+/// Hexadecimal.
 impl fmt::Display for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         digits(&self.0, f)
     }
 }
 
-/// Other digits when the folder looks otherwise.
+/// Hexadecimal digest of the metadata.
 impl fmt::Display for FolderStat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         digits(&self.digest, f)
@@ -56,16 +56,16 @@ fn digits(digest: &[u8; DIGEST], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 impl CacheKey {
-    /// Of something that has a digest already, for instance of an image.
+    /// Key of a source with an identity of its own, such as an image digest.
     pub fn of_text(text: &str) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(text.as_bytes());
         Self(finish(context))
     }
 
-    /// Of the files in `folder` that hold documents: their names and contents.
+    /// Key of the catalog files in `folder`: names and contents.
     ///
-    /// Errors: a file that cannot be read.
+    /// Errors: a file cannot be read.
     pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut piece = vec![0; PIECE];
@@ -98,10 +98,10 @@ impl CacheKey {
 }
 
 impl FolderStat {
-    /// At the files in `folder` that hold documents.
+    /// Metadata of the catalog files in `folder`.
     ///
-    /// Errors: a file that cannot be looked at.
-    pub fn at(folder: &Path) -> io::Result<Self> {
+    /// Errors: a file's metadata cannot be read.
+    pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut newest = i64::MIN;
         let walk = walk(folder);
@@ -121,42 +121,42 @@ impl FolderStat {
         Ok(Self { digest, newest })
     }
 
-    /// Whether a file may change after `now`, in seconds since 1970, and the folder look as before.
+    /// Whether a file may change after `now` without new metadata. Units: seconds since 1970.
     pub(super) fn is_racy(&self, now: i64) -> bool {
         self.newest >= now.saturating_sub(RACY)
     }
 }
 
 impl KeyMemo {
-    pub(super) fn new(look: &FolderStat, key: CacheKey) -> Self {
-        let look = look.digest;
-        Self { look, key }
+    pub(super) fn new(stat: &FolderStat, key: CacheKey) -> Self {
+        let stat = stat.digest;
+        Self { stat, key }
     }
 
-    /// The key, if the folder looks as it did.
-    pub(super) fn key(&self, look: &FolderStat) -> Option<CacheKey> {
-        (self.look == look.digest).then_some(self.key)
+    /// The key, if the metadata is unchanged.
+    pub(super) fn key(&self, stat: &FolderStat) -> Option<CacheKey> {
+        (self.stat == stat.digest).then_some(self.key)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let both = [&self.look[..], self.key.bytes()].concat();
+        let both = [&self.stat[..], self.key.bytes()].concat();
         let checksum = crc32fast::hash(&both).to_le_bytes();
         [&both[..], &checksum].concat()
     }
 
-    /// Nothing when the bytes are no memo.
+    /// `None` for invalid bytes.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (both, checksum) = bytes.split_at_checked(2 * DIGEST)?;
         let mut rest = both;
         let is_whole = crc32fast::hash(both).to_le_bytes() == checksum;
         is_whole.then(|| Self {
-            look: take(&mut rest),
+            stat: take(&mut rest),
             key: CacheKey::take(&mut rest),
         })
     }
 }
 
-/// With something that is no file a catalog is another one: it cannot be served.
+/// Walk errors change the key: such a catalog is invalid.
 fn add_problems(context: &mut Context, walk: &FolderWalk) {
     let origins = walk.problems.0.iter().flat_map(|it| &it.origin);
     for origin in origins {

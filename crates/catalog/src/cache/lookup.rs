@@ -1,4 +1,4 @@
-//! What is asked of a catalog.
+//! Lookups in a cache.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,43 +11,43 @@ use super::record::{self, ByteRange, Custom, Provided, Replaced, Rows, TextRef};
 use super::slices::{Slices, Spans, Which};
 use crate::{Document, DocumentOrigin, PACKAGE};
 
-/// A package of the catalog.
+/// A package in the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedPackage<'a> {
     cache: &'a Arc<CatalogCache>,
     row: record::Package,
 }
 
-/// A channel of a package.
+/// A channel in the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedChannel<'a> {
     cache: &'a Arc<CatalogCache>,
     row: record::Channel,
 }
 
-/// A bundle in a channel.
+/// A channel entry in the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedEntry<'a> {
     cache: &'a Arc<CatalogCache>,
     row: record::Entry,
 }
 
-/// What a document is called and where it lies.
+/// A document in the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedDocument<'a> {
     pub schema: &'a str,
-    /// Empty where there is none.
+    /// Empty when absent.
     pub package: &'a str,
-    /// Empty where there is none.
+    /// Empty when absent.
     pub name: &'a str,
-    /// The file that it was in, and its line there.
+    /// File and line of its source.
     pub origin: (&'a str, u64),
     /// The document in the normal form, without a newline.
     pub json: ByteRange,
 }
 
 impl CatalogCache {
-    /// Every package's name, framed.
+    /// Framed names of all packages.
     pub fn list_packages(self: &Arc<Self>) -> Slices {
         self.slices(self.header().packages)
     }
@@ -57,27 +57,27 @@ impl CatalogCache {
         Slices::new(self, Spans::One(None))
     }
 
-    /// Every bundle of every channel, framed.
+    /// Framed bundles of all channels.
     pub fn list_bundles(self: &Arc<Self>) -> Slices {
         self.slices(self.header().bundles)
     }
 
-    /// How many packages there are.
+    /// Number of packages.
     pub fn package_count(&self) -> u32 {
         self.all::<record::Package>(TableId::Packages).count
     }
 
-    /// How many channels all packages have together.
+    /// Number of channels of all packages.
     pub fn channel_count(&self) -> u32 {
         self.all::<record::Channel>(TableId::Channels).count
     }
 
-    /// How many bundles all channels have together.
+    /// Number of entries of all channels.
     pub fn entry_count(&self) -> u32 {
         self.all::<record::Entry>(TableId::Entries).count
     }
 
-    /// The package of that name.
+    /// The package `name`.
     pub fn package<'a>(self: &'a Arc<Self>, name: &str) -> Option<CachedPackage<'a>> {
         let rows = self.all::<record::Package>(TableId::Packages);
         let order = |row: &record::Package| self.text(row.name).cmp(name);
@@ -85,20 +85,20 @@ impl CatalogCache {
         Some(CachedPackage { cache: self, row })
     }
 
-    /// Entries of channels that replace or skip that bundle, framed; none when there are none.
+    /// Framed channel entries that replace or skip `bundle`; `None` without any.
     pub fn replacing(self: &Arc<Self>, bundle: &str) -> Option<Slices> {
         let by = self.replaced_by(bundle)?;
         Some(Slices::new(self, Spans::Entries(by, Which::Itself)))
     }
 
-    /// Entries of channels that provide that API, and of each also what it skips, framed; none when there are none.
+    /// Framed channel entries that provide the API, with one per skip; `None` without any.
     pub fn providing(self: &Arc<Self>, group: &str, version: &str, kind: &str) -> Option<Slices> {
         let provided = self.provided([group, version, kind])?;
         let spans = Spans::Entries(provided.by, Which::Provides);
         Some(Slices::new(self, spans))
     }
 
-    /// As [`providing`](Self::providing), but heads of channels only, and what they skip in their channels.
+    /// As [`providing`](Self::providing), of channel heads only, with skips that are entries of their channels.
     pub fn latest_providing(
         self: &Arc<Self>,
         group: &str,
@@ -110,7 +110,7 @@ impl CatalogCache {
         (provided.latest.count > 0).then(|| Slices::new(self, spans))
     }
 
-    /// The packages that have bundles which provide that API.
+    /// Packages with a bundle that provides the API.
     pub fn packages_providing(
         self: &Arc<Self>,
         group: &str,
@@ -129,7 +129,7 @@ impl CatalogCache {
         entries.filter_map(package).collect()
     }
 
-    /// The head of a default channel that provides that API, of the first package that has one.
+    /// The default provider: head of a default channel, of the first package by name.
     pub fn default_providing<'a>(
         self: &'a Arc<Self>,
         group: &str,
@@ -141,7 +141,7 @@ impl CatalogCache {
         heads.find(CachedEntry::is_in_default_channel)
     }
 
-    /// Documents of a schema that is no part of the protocol, of a package or of none (""), framed.
+    /// Framed custom documents by schema and package ("" for none).
     pub fn customs(self: &Arc<Self>, schema: &str, package: &str) -> Option<Slices> {
         let order = |row: &Custom| {
             let own = [row.schema, row.package].map(|text| self.text(text));
@@ -152,7 +152,7 @@ impl CatalogCache {
         Some(self.slices(row.reply))
     }
 
-    /// Every document, in the order of the files.
+    /// All documents, in walk order.
     pub fn lines(&self) -> impl Iterator<Item = CachedDocument<'_>> {
         let Rows { count, .. } = self.all::<record::Line>(TableId::Lines);
         (0..count).filter_map(|number| {
@@ -167,7 +167,7 @@ impl CatalogCache {
         })
     }
 
-    /// The documents of each package, in the order of the files; those of no package have the name "".
+    /// Documents by package, in walk order; "" for those without one.
     pub fn groups(&self) -> BTreeMap<&str, Vec<CachedDocument<'_>>> {
         let mut groups: BTreeMap<&str, Vec<CachedDocument<'_>>> = BTreeMap::new();
         for line in self.lines() {
@@ -176,16 +176,16 @@ impl CatalogCache {
         groups
     }
 
-    /// The documents of a package, in the order of the files.
+    /// Documents of a package, in walk order.
     ///
     /// Errors: as [`read`](Self::read).
     pub fn documents(&self, group: &str) -> Result<Vec<Document>, Damaged> {
         self.read(self.lines().filter(|line| line.group() == group))
     }
 
-    /// The documents at `lines`.
+    /// Reads the documents at `lines`.
     ///
-    /// Errors: they are not those that were written.
+    /// Errors: checksum mismatch.
     pub fn read<'a>(
         &self,
         lines: impl IntoIterator<Item = CachedDocument<'a>>,
@@ -225,7 +225,7 @@ impl CatalogCache {
         Some(self.find(TableId::Provided, rows, order)?.1)
     }
 
-    /// Rows of entries in a stretch of the lists.
+    /// Entry numbers in a range of the lists.
     fn list(&self, rows: Rows) -> impl Iterator<Item = u32> {
         let numbers = rows.first..rows.first.saturating_add(rows.count);
         numbers.filter_map(|number| self.row(TableId::Lists, number))
@@ -233,7 +233,7 @@ impl CatalogCache {
 }
 
 impl<'a> CachedDocument<'a> {
-    /// The package that it belongs to; empty: to none.
+    /// Package of the document; empty for documents without one.
     pub fn group(&self) -> &'a str {
         if self.schema == PACKAGE {
             self.name
@@ -244,12 +244,12 @@ impl<'a> CachedDocument<'a> {
 }
 
 impl<'a> CachedPackage<'a> {
-    /// What is told of it, framed.
+    /// The framed `Package`.
     pub fn reply(&self) -> Slices {
         self.cache.slices(self.row.reply)
     }
 
-    /// The channel of that name.
+    /// The channel `name`.
     pub fn channel(&self, name: &str) -> Option<CachedChannel<'a>> {
         let cache = self.cache;
         let order = |row: &record::Channel| cache.text(row.name).cmp(name);
@@ -259,12 +259,12 @@ impl<'a> CachedPackage<'a> {
 }
 
 impl<'a> CachedChannel<'a> {
-    /// The bundle that nothing replaces or skips.
+    /// The channel head.
     pub fn head(&self) -> Option<CachedEntry<'a>> {
         self.cache.entry(self.row.head)
     }
 
-    /// The bundle of that name.
+    /// The entry `name`.
     pub fn entry(&self, name: &str) -> Option<CachedEntry<'a>> {
         let cache = self.cache;
         let order = |row: &record::Entry| cache.text(row.bundle).cmp(name);
@@ -272,7 +272,7 @@ impl<'a> CachedChannel<'a> {
         Some(CachedEntry { cache, row })
     }
 
-    /// The first bundle of the channel that replaces or skips that one.
+    /// The first entry of the channel that replaces or skips `bundle`.
     pub fn replacing(&self, bundle: &str) -> Option<CachedEntry<'a>> {
         let Rows { first, count } = self.row.entries;
         let (cache, by) = (self.cache, self.cache.replaced_by(bundle)?);
@@ -281,7 +281,7 @@ impl<'a> CachedChannel<'a> {
             row if row - first < count => Ordering::Equal,
             _ => Ordering::Greater,
         };
-        // Any of the channel's, and then those before it.
+        // Binary search finds any entry of the channel; step back to the first.
         let (mut at, mut found) = cache.find(TableId::Lists, by, place)?;
         while at > by.first
             && let Some(before) = cache.row::<u32>(TableId::Lists, at - 1)
@@ -294,7 +294,7 @@ impl<'a> CachedChannel<'a> {
 }
 
 impl CachedEntry<'_> {
-    /// The whole bundle, framed.
+    /// The framed `Bundle`.
     pub fn reply(&self) -> Slices {
         let spans = [self.row.own, self.row.common, self.row.csv];
         Slices::new(self.cache, Spans::Three(spans))

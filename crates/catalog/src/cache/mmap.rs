@@ -1,4 +1,4 @@
-//! The file in memory, each block compared with its checksum before anything of it is handed out.
+//! The memory-mapped file; each block is verified before any byte of it is handed out.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use super::header;
 use super::record::{ByteRange, TableRow as _};
 use super::writer::BLOCK;
 
-/// Bytes of a cache are not those that were written.
+/// Checksum mismatch in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cache is damaged")]
 pub struct Damaged;
@@ -20,11 +20,11 @@ pub struct Damaged;
 #[derive(Debug)]
 pub(super) struct Map {
     bytes: Bytes,
-    /// Checksums of the blocks.
+    /// Checksums by block.
     checksums: Bytes,
-    /// Where they end.
+    /// End of the checksummed blocks.
     end: u64,
-    /// One bit for each block that was compared.
+    /// Verified blocks, one bit each.
     compared: Vec<AtomicU64>,
     is_damaged: AtomicBool,
 }
@@ -43,7 +43,7 @@ pub(super) fn map(file: &File) -> io::Result<Bytes> {
 }
 
 impl Map {
-    /// A file of which `checksums` cover everything between the header and `end`.
+    /// A file whose `checksums` cover everything between the header and `end`.
     pub(super) fn new(bytes: Bytes, checksums: Bytes, end: u64) -> Self {
         let words = (checksums.len() / u32::WIDTH).div_ceil(64);
         let compared = std::iter::repeat_with(AtomicU64::default)
@@ -58,14 +58,14 @@ impl Map {
         }
     }
 
-    /// Whether a block was found that is not what was written.
+    /// Whether a checksum mismatch was found.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
 
-    /// The bytes at `span`, not copied.
+    /// The bytes of `span`, zero-copy.
     ///
-    /// Errors: they are not those that were written.
+    /// Errors: checksum mismatch.
     pub(super) fn slice(&self, span: ByteRange) -> Result<Bytes, Damaged> {
         let base = header::LENGTH as u64;
         if span.length == 0 {

@@ -1,4 +1,4 @@
-//! The file, opened.
+//! Opening of a cache.
 
 use std::cmp::Ordering;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::record::{ByteRange, Rows, TableRow, TextRef};
 use super::slices::{Slices, Spans};
 use super::string_table::text_at;
 
-/// A catalog that is ready to be served. What is asked of it is found in tables; replies are parts of the file.
+/// An open catalog cache. Lookups use tables; replies are ranges of the file.
 #[derive(Debug)]
 pub struct CatalogCache {
     header: CacheHeader,
@@ -24,7 +24,7 @@ pub struct CatalogCache {
     modified: SystemTime,
 }
 
-/// Why a file cannot be used. It can be built anew.
+/// An unusable cache file. It can be rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("there is no cache yet")]
@@ -42,9 +42,9 @@ pub enum Refused {
 }
 
 impl CatalogCache {
-    /// Opens the file at `path` if it was built from what `key` is of.
+    /// Opens the cache at `path` if it was built under `key`.
     ///
-    /// Errors: it cannot be used.
+    /// Errors: the cache is unusable.
     pub fn open(path: &Path, key: &CacheKey) -> Result<Self, Refused> {
         let cache = Self::open_any(path)?;
         if cache.header.key == *key {
@@ -54,9 +54,9 @@ impl CatalogCache {
         }
     }
 
-    /// Opens the file at `path`, whatever it was built from.
+    /// Opens the cache at `path` under any key.
     ///
-    /// Errors: it cannot be used.
+    /// Errors: the cache is unusable.
     pub fn open_any(path: &Path) -> Result<Self, Refused> {
         let file = match File::open(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -91,12 +91,12 @@ impl CatalogCache {
         })
     }
 
-    /// What it was built from.
+    /// Key of its source.
     pub fn key(&self) -> &CacheKey {
         &self.header.key
     }
 
-    /// When it was built.
+    /// Time of the build.
     pub fn modified(&self) -> SystemTime {
         self.modified
     }
@@ -105,29 +105,29 @@ impl CatalogCache {
         &self.header
     }
 
-    /// Units: bytes. Of the file.
+    /// Size of the file. Units: bytes.
     pub fn length(&self) -> u64 {
         self.header.length
     }
 
-    /// Whether something was asked for that is not what was written. The file is of no use any more then.
+    /// Whether a checksum mismatch was found; the file has to be rebuilt then.
     pub fn is_damaged(&self) -> bool {
         self.map.is_damaged()
     }
 
-    /// The bytes at `span`, which lie in the file's mapping.
+    /// The bytes of `span`, a slice of the mapping.
     ///
-    /// Errors: they are not those that were written.
+    /// Errors: checksum mismatch.
     pub fn slice(&self, span: ByteRange) -> Result<Bytes, Damaged> {
         self.map.slice(span)
     }
 
-    /// The bytes at `span`, piece by piece.
+    /// The bytes of `span` in pieces.
     pub fn slices(self: &Arc<Self>, span: ByteRange) -> Slices {
         Slices::new(self, Spans::One(Some(span)))
     }
 
-    /// All documents, one a line, in the order of the files.
+    /// All documents as JSON lines, in walk order.
     pub fn json(&self) -> ByteRange {
         self.header.json
     }
@@ -152,7 +152,7 @@ impl CatalogCache {
         }
     }
 
-    /// Those of `rows` for which `order` tells [`Ordering::Equal`]; the rows are sorted by it.
+    /// Binary search: a row among `rows` for which `order` is [`Ordering::Equal`].
     pub(super) fn find<R: TableRow>(
         &self,
         table: TableId,

@@ -1,22 +1,22 @@
-//! Packages out of a cache, one at a time.
+//! Reading single packages from a cache.
 
 use super::header::TableId;
 use super::{CatalogCache, Damaged, record};
 use crate::content::PackageModel;
 use crate::{CatalogProblems, Document};
 
-/// Why a package cannot be had from a cache.
+/// Failure to read a package from a cache.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageReadError {
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    /// A cache of a catalog with problems is not built, so it is not what was written.
+    /// Validation errors; only a damaged cache has them, since invalid catalogs are not cached.
     #[error("{0}")]
     Invalid(#[from] CatalogProblems),
 }
 
 impl CatalogCache {
-    /// Does `work` with the package of that name and its documents; nothing when there is none.
+    /// Calls `work` with the package `name` and its documents; `None` without such a package.
     ///
     /// Errors: the cache is damaged.
     pub fn with_package<T>(
@@ -24,12 +24,12 @@ impl CatalogCache {
         name: &str,
         work: impl FnOnce(&PackageModel<'_>, &[Document]) -> T,
     ) -> Result<Option<T>, PackageReadError> {
-        // The documents of a package that was refused are in the file all the same.
+        // Documents of refused packages are in the file, too.
         if !self.has_package(name) {
             return Ok(None);
         }
         let documents = self.documents(name)?;
-        // The build has judged it, by the rules that counted then.
+        // The build has validated it already, by its own strictness.
         let (package, _) = PackageModel::assemble_leniently(&documents)?;
         Ok(package.map(|package| work(&package, &documents)))
     }

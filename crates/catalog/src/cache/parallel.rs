@@ -1,4 +1,4 @@
-//! Work that several threads do, and one takes in order.
+//! Ordered parallel map with bounded read-ahead.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 
-/// How many results are waited for or wait at most, for each thread: one may take as long as several others.
+/// Results per thread that are in progress or pending: one may take as long as several others.
 const AHEAD: usize = 2;
 
-/// How far the results were taken.
+/// Back-pressure: limit of the indices that may be computed.
 #[derive(Default)]
 struct ReadAhead {
-    /// No result from this one on is made.
+    /// First index that may not be computed yet.
     limit: Mutex<usize>,
     moved: Condvar,
 }
 
 impl ReadAhead {
-    /// Until `index` may be made.
+    /// Blocks until `index` may be computed.
     fn wait(&self, index: usize) {
         let limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.moved.wait_while(limit, |limit| index >= *limit);
@@ -31,7 +31,7 @@ impl ReadAhead {
     }
 }
 
-/// Lets the others end when a thread panics, instead of waiting for its result for ever.
+/// Releases the other threads when one panics, whose result they would wait for forever.
 struct Alarm<'a>(&'a ReadAhead);
 
 impl Drop for Alarm<'_> {
@@ -42,10 +42,10 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// Calls `make` for each number below `count`, in `workers` threads, and `take` with the results in the order of the
-/// numbers. So few of them are in memory at the same time: [`AHEAD`] for each thread.
+/// Calls `make` for each index below `count` in `workers` threads, and `take` with the results in index order. At most
+/// [`AHEAD`] results per thread are in memory.
 ///
-/// Errors: the first of `take`, which ends the work.
+/// Errors: the first error of `take`, which stops the work.
 pub(super) fn in_order<T: Send, E>(
     count: usize,
     workers: NonZeroUsize,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_far_ahead() {
+    fn read_ahead_is_bounded() {
         let (made, mut taken) = (AtomicUsize::new(0), 0);
         let make = |_| made.fetch_add(1, Ordering::SeqCst);
         let done: Result<(), ()> = in_order(500, THREE, make, |_| {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_ends_it() {
+    fn the_first_error_stops_the_workers() {
         let made = AtomicUsize::new(0);
         let make = |index| {
             made.fetch_add(1, Ordering::SeqCst);
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
-    fn a_panic_ends_it() {
+    fn a_panic_stops_the_workers() {
         let make = |index: usize| assert_ne!(index, 5);
         in_order(500, THREE, make, |()| Ok::<_, ()>(())).ok();
     }
 
     #[test]
-    fn nothing_to_do_is_done() {
+    fn zero_items_succeed() {
         let done: Result<(), ()> = in_order(0, THREE, |_| (), |()| Err(()));
         assert_eq!(done, Ok(()));
     }

@@ -1,4 +1,4 @@
-//! The cache of a folder: the one that is there when it can be used, else a new one.
+//! Opens the cache of a folder, or rebuilds it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,25 +12,25 @@ use super::open::{CatalogCache, Refused};
 use super::spool::WRITING;
 use super::{BuildError, BuildReport, Strictness, io};
 
-/// How often a catalog is read again that changes while it is read.
+/// Attempts to read a catalog that changes while it is read.
 const ATTEMPTS: usize = 3;
-/// What is being done when the folder cannot be looked at.
-const LOOKING: &str = "looking at the catalog's files";
+/// Context of errors while reading file metadata.
+const READING_METADATA: &str = "reading the metadata of the catalog's files";
 
-/// A cache that is opened.
+/// An open cache.
 #[derive(Debug)]
 pub struct PreparedCache {
     pub cache: Arc<CatalogCache>,
-    /// Why it had to be built; nothing when it was there.
+    /// Reason of the rebuild; `None` when the cache was usable.
     pub built: Option<Refused>,
 }
 
-/// Opens the cache at `path` of the catalog in `folder`. Where it is not there, stale or damaged, it is built anew with so
-/// many threads.
+/// Opens the cache at `path` of the catalog in `folder`; rebuilds it with `workers` threads when it is missing, stale
+/// or damaged.
 ///
-/// `now` is in seconds since 1970.
+/// Units: `now` in seconds since 1970.
 ///
-/// Errors: everything that is wrong with the catalog; a file cannot be read or written.
+/// Errors: all validation errors; a file cannot be read or written.
 pub fn prepare(
     folder: &Path,
     path: &Path,
@@ -38,8 +38,8 @@ pub fn prepare(
     now: i64,
 ) -> Result<PreparedCache, BuildError> {
     for _ in 0..ATTEMPTS {
-        let look = FolderStat::at(folder).map_err(io(LOOKING))?;
-        let key = key(folder, &look, path, now)?;
+        let stat = FolderStat::of_folder(folder).map_err(io(READING_METADATA))?;
+        let key = key(folder, &stat, path, now)?;
         let refused = match CatalogCache::open(path, &key) {
             Ok(cache) => {
                 return Ok(PreparedCache {
@@ -49,31 +49,30 @@ pub fn prepare(
             }
             Err(refused) => refused,
         };
-        let looks_the_same = || FolderStat::at(folder).is_ok_and(|now| now == look);
-        if let Some(cache) = replace(folder, path, key, workers, looks_the_same)? {
+        let is_unchanged = || FolderStat::of_folder(folder).is_ok_and(|now| now == stat);
+        if let Some(cache) = replace(folder, path, key, workers, is_unchanged)? {
             return Ok(PreparedCache {
                 cache,
                 built: Some(refused),
             });
         }
     }
-    Err(BuildError::Restless)
+    Err(BuildError::Unstable)
 }
 
-/// Builds the cache at `path` of the catalog in `folder`, which is what `key` is of and does not change.
+/// Rebuilds the cache at `path` under `key` from an unchanging `folder`.
 ///
-/// Errors: everything that is wrong with the catalog; a file cannot be read or written.
+/// Errors: all validation errors; a file cannot be read or written.
 pub fn rebuild(
     folder: &Path,
     path: &Path,
     key: &CacheKey,
     workers: NonZeroUsize,
 ) -> Result<Arc<CatalogCache>, BuildError> {
-    replace(folder, path, *key, workers, || true)?.ok_or(BuildError::Restless)
+    replace(folder, path, *key, workers, || true)?.ok_or(BuildError::Unstable)
 }
 
-/// Builds the new file `path` of the catalog in `folder`, without the packages that break a rule. The file is not for
-/// [`prepare`], to which every rule counts.
+/// Builds the cache at `path`, a new file, without invalid packages. [`prepare`], which is strict, does not accept it.
 ///
 /// Errors: a file cannot be read or written.
 pub fn build_leniently(
@@ -81,21 +80,21 @@ pub fn build_leniently(
     path: &Path,
     workers: NonZeroUsize,
 ) -> Result<(Arc<CatalogCache>, BuildReport), BuildError> {
-    let key = CacheKey::of_folder(folder).map_err(io(LOOKING))?;
+    let key = CacheKey::of_folder(folder).map_err(io(READING_METADATA))?;
     let file = File::options()
         .read(true)
         .write(true)
         .create_new(true)
         .open(path)
         .map_err(io(WRITING))?;
-    let judged = build(folder, file, key, workers, Strictness::Lenient)?;
+    let report = build(folder, file, key, workers, Strictness::Lenient)?;
     let opened = CatalogCache::open(path, &key);
     let cache = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
-    Ok((Arc::new(cache), judged))
+    Ok((Arc::new(cache), report))
 }
 
-/// Builds under another name and gives it its own when it is whole, if `is_current` then. Others that build in the same
-/// folder are waited for, so that an end in the middle leaves one file at most, which the next overwrites.
+/// Atomic replace: builds under a temporary name and renames if the source `is_current` still. A lock serialises
+/// builders in one folder, so a killed one leaves at most one temporary file, which the next overwrites.
 fn replace(
     folder: &Path,
     path: &Path,
@@ -124,26 +123,28 @@ fn replace(
         fs::remove_file(&temporary).map_err(io(WRITING))?;
         return built.map(|_| None);
     }
+    // `build` has synced the content: after a crash the name leads to the old cache or to the whole new one.
     fs::rename(&temporary, path).map_err(io(WRITING))?;
+    // The new name is durable only with its folder.
     around.sync_all().map_err(io(WRITING))?;
     let opened = CatalogCache::open(path, &key);
     let opened = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
     Ok(Some(Arc::new(opened)))
 }
 
-/// The key of `folder`; its files are not read where a memo beside the cache knows how they looked.
-fn key(folder: &Path, look: &FolderStat, path: &Path, now: i64) -> Result<CacheKey, BuildError> {
+/// The key of `folder`; reads its files only when their metadata differs from the memo beside the cache.
+fn key(folder: &Path, stat: &FolderStat, path: &Path, now: i64) -> Result<CacheKey, BuildError> {
     let memo = beside(path, ".seen");
     let known = fs::read(&memo)
         .ok()
         .and_then(|bytes| KeyMemo::decode(&bytes));
-    if let Some(key) = known.and_then(|memo| memo.key(look)) {
+    if let Some(key) = known.and_then(|memo| memo.key(stat)) {
         return Ok(key);
     }
-    let key = CacheKey::of_folder(folder).map_err(io(LOOKING))?;
-    if !look.is_racy(now) {
-        // Where it cannot be written, the files are read again the next time.
-        fs::write(memo, KeyMemo::new(look, key).encode()).ok();
+    let key = CacheKey::of_folder(folder).map_err(io(READING_METADATA))?;
+    if !stat.is_racy(now) {
+        // Best effort: without it, the files are read again the next time.
+        fs::write(memo, KeyMemo::new(stat, key).encode()).ok();
     }
     Ok(key)
 }

@@ -411,7 +411,7 @@ fn a_catalog_that_is_replaced_while_it_is_read_is_read_again() {
     replace(0);
     let names = || {
         let prepared = match prepare(&configs, &scene.path(), TWO, LATER) {
-            Err(BuildError::Restless) => return None,
+            Err(BuildError::Unstable) => return None,
             prepared => prepared.unwrap(),
         };
         assert_eq!(prepared.cache.lines().count(), FILES);

@@ -1,4 +1,4 @@
-//! A file that is written from its beginning to its end, with a checksum for each block.
+//! Sequential writer of the cache file with a checksum per block.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -7,23 +7,23 @@ use std::os::unix::fs::FileExt as _;
 use super::header;
 use super::record::ByteRange;
 
-/// Units: bytes. What one checksum covers: so much is compared before the first byte of it is sent.
+/// Size of a checksummed block; each is verified before its first byte is sent. Units: bytes.
 pub(super) const BLOCK: u64 = 64 << 10;
-/// Units: bytes. What is gathered before it is written.
+/// Write buffer. Units: bytes.
 const BUFFER: usize = 1 << 20;
 
-/// The file, behind the header.
+/// Writer of the part after the header.
 #[derive(Debug)]
 pub(super) struct CacheWriter {
     file: BufWriter<File>,
     position: u64,
     block: crc32fast::Hasher,
-    /// Of blocks that are full.
+    /// Checksums of completed blocks.
     checksums: Vec<u32>,
 }
 
 impl CacheWriter {
-    /// Begins where the header will end.
+    /// Reserves the header.
     ///
     /// Errors: the file cannot be written.
     pub(super) fn new(file: File) -> io::Result<Self> {
@@ -37,12 +37,12 @@ impl CacheWriter {
         })
     }
 
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// What lies between `first` and here.
+    /// Range from `first` to the current position.
     pub(super) fn since(&self, first: u64) -> ByteRange {
         ByteRange {
             offset: first,
@@ -72,7 +72,7 @@ impl CacheWriter {
         Ok(self.since(first))
     }
 
-    /// A second hand on the file, for [`read`]; sees what was written before [`flush`](Self::flush).
+    /// A second handle for [`read`]; sees everything written before [`flush`](Self::flush).
     ///
     /// Errors: there are too many open files.
     pub(super) fn reader(&self) -> io::Result<File> {
@@ -84,7 +84,7 @@ impl CacheWriter {
         self.file.flush()
     }
 
-    /// Ends the blocks: their checksums, and the file for the tables.
+    /// Ends the checksummed blocks. Returns their checksums, and the file for the tables.
     pub(super) fn finish_blocks(mut self) -> (Vec<u32>, BufWriter<File>) {
         let written = self.position - header::LENGTH as u64;
         if !written.is_multiple_of(BLOCK) {
@@ -94,9 +94,9 @@ impl CacheWriter {
     }
 }
 
-/// The bytes at `span`, in `buffer` instead of what it held.
+/// Reads the bytes of `span` into `buffer`, replacing its content.
 ///
-/// Errors: they cannot be read.
+/// Errors: the file cannot be read.
 pub(super) fn read(file: &File, span: ByteRange, buffer: &mut Vec<u8>) -> io::Result<()> {
     let length = usize::try_from(span.length).map_err(io::Error::other)?;
     buffer.resize(length, 0);

@@ -189,8 +189,8 @@ fn channels_are_rendered_as_mermaid_and_dot() {
     });
 }
 
-/// A channel in which every entry is on the way or skipped. Of each: whether it is on the way, what it replaces
-/// otherwise, and who skips it.
+/// A channel in which every entry is in the chain or skipped. Per entry: whether it is in the chain, its replaces
+/// otherwise, and the entry that skips it.
 fn channels() -> impl Strategy<Value = Vec<Value>> {
     let entry = (
         any::<bool>(),
