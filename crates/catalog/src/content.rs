@@ -1,4 +1,4 @@
-//! Packages: what the documents of one package say together, checked.
+//! Validated packages, built from their documents. Source: operator-registry, `alpha/model`.
 
 mod assemble;
 mod bundle;
@@ -17,43 +17,43 @@ pub use crate::csv::PackageMetadata;
 pub use bundle::{Bundle, BundleDependency};
 pub use contents::{Contents, CsvLocation, Unpacked};
 
-/// A package. It borrows from its documents.
+/// A valid package. It borrows from its documents.
 #[derive(Debug)]
 pub struct PackageModel<'a> {
     pub name: &'a str,
-    /// Of its `olm.package` document.
+    /// Location of its `olm.package` document.
     pub origin: &'a DocumentOrigin,
-    /// The name of one of the channels.
+    /// Name of the default channel, which exists.
     pub default_channel: Cow<'a, str>,
     pub icon: Option<Icon<'a>>,
-    /// Empty where there is none.
+    /// Empty when absent.
     pub description: Cow<'a, str>,
-    /// Why it is deprecated, if it is.
+    /// Deprecation message.
     pub deprecation: Option<Cow<'a, str>>,
     pub properties: Vec<Property<'a>>,
-    /// One at least, by name.
+    /// At least one, sorted by name.
     pub channels: Vec<ChannelModel<'a>>,
-    /// Each is in a channel, by name.
+    /// Sorted by name; each is an entry of some channel.
     pub bundles: Vec<Bundle<'a>>,
 }
 
-/// A channel.
+/// A valid channel.
 #[derive(Debug)]
 pub struct ChannelModel<'a> {
     pub name: &'a str,
     pub origin: &'a DocumentOrigin,
-    /// Why it is deprecated, if it is.
+    /// Deprecation message.
     pub deprecation: Option<Cow<'a, str>>,
-    /// For the use of those who make catalogs.
+    /// Properties for catalog authors.
     pub properties: Vec<Property<'a>>,
-    /// One at least, by name; a bundle of that name is in the package.
+    /// At least one, sorted by name; each has a bundle in the package.
     pub entries: Vec<ChannelEntry<'a>>,
     head: usize,
     chain_end: ChainEnd,
 }
 
 impl<'a> PackageModel<'a> {
-    /// The channel of that name.
+    /// The channel `name`.
     pub fn channel(&self, name: &str) -> Option<&ChannelModel<'a>> {
         let index = self
             .channels
@@ -62,7 +62,7 @@ impl<'a> PackageModel<'a> {
         self.channels.get(index)
     }
 
-    /// The bundle of that name.
+    /// The bundle `name`.
     pub fn bundle(&self, name: &str) -> Option<&Bundle<'a>> {
         let index = self
             .bundles
@@ -73,17 +73,17 @@ impl<'a> PackageModel<'a> {
 }
 
 impl<'a> ChannelModel<'a> {
-    /// The entry that nothing replaces or skips.
+    /// The channel head.
     pub fn head(&self) -> &ChannelEntry<'a> {
         &self.entries[self.head]
     }
 
-    /// By which rule its entries are one chain.
+    /// Rule that ends its replaces chain.
     pub fn chain_end(&self) -> ChainEnd {
         self.chain_end
     }
 
-    /// The entry of that name.
+    /// The entry `name`.
     pub fn entry(&self, name: &str) -> Option<&ChannelEntry<'a>> {
         let index = self
             .entries

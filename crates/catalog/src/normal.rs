@@ -1,6 +1,6 @@
-//! The form in which documents are kept and served: one line of JSON without spaces, members sorted by the bytes of
-//! their names, of equal names the last, numbers as ECMAScript prints 64-bit floats (but `-0` as such), and of all
-//! characters only those escaped that must be, besides U+2028 and U+2029.
+//! The normal form (canonical JSON) of documents: one line without spaces, members sorted by the bytes of their names,
+//! the last of duplicates, numbers as ECMAScript prints 64-bit floats (but `-0` as such), and minimal escapes plus
+//! U+2028 and U+2029. Source: operator-registry, `alpha/declcfg/declcfg.go`, `Meta.UnmarshalJSON`.
 
 mod json;
 mod number;
@@ -12,21 +12,21 @@ use std::fmt;
 pub(crate) use self::text::{html_escaped, unescaped};
 pub(crate) use self::writer::{JsonWriter, Style};
 
-/// How deep objects and lists may lie in each other. Source: Go's `encoding/json`, which the peer reads with.
+/// Deepest nesting of objects and lists. Source: Go's `encoding/json`, which the peer reads with.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What is wrong with a text.
+/// Syntax error in JSON or YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// Bytes from its beginning.
+    /// Offset. Units: bytes.
     pub at: usize,
-    /// What is wrong there.
+    /// Message.
     pub why: String,
 }
 
-/// The normal form of one JSON text.
+/// Normalises one JSON value.
 ///
-/// Errors: it is no JSON, holds more than one value or a number beyond 64-bit floats, or is deeper than [`MAX_DEPTH`].
+/// Errors: not JSON, more than one value, a number beyond 64-bit floats, or nesting deeper than [`MAX_DEPTH`].
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,7 @@
 //! Reads the documents of a catalog.
 //!
-//! Files are read by several threads and handed over in order. Of each file only the document that is being read is in
-//! memory, so the most that reading holds is, per thread, one document as it stands in the file and two copies in the
-//! normal form, and [`AHEAD`] batches of [`BATCH_BYTES`] (or of one larger document each).
+//! Files are read by several threads and delivered in order. Memory is bounded: per thread one document as in the file,
+//! two copies in the normal form, and [`AHEAD`] batches of [`BATCH_BYTES`] (or of one larger document each).
 
 mod cut;
 mod file;
@@ -22,23 +21,23 @@ pub use self::yaml::{located, to_json as yaml_to_json};
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, CatalogProblems, Document, DocumentOrigin, Rule, walk};
 
-/// How much of the normal form is handed over at once: enough for threads not to wait for each other all the time.
+/// Size of a batch: enough to keep threads from waiting for each other.
 const BATCH_BYTES: usize = 256 << 10;
-/// Files that a thread may be ahead of the file whose documents are being handed over: many are small.
+/// Read-ahead: files per thread beyond the one being delivered; many are small.
 const AHEAD: usize = 4;
-/// Problems that are kept, so that a catalog full of nonsense does not fill the memory: more than anybody reads.
+/// Most problems kept: bounds the memory that a malformed catalog takes.
 const MAX_PROBLEMS: usize = 10_000;
-/// How long their texts may be together.
+/// Most bytes of their messages.
 const MAX_PROBLEM_BYTES: usize = 16 << 20;
-/// Of names and values, what is shown in a problem. Units: characters.
+/// Longest quotation of names and values in a problem. Units: characters.
 const SHOWN: usize = 60;
 
-/// Reads the catalog in `folder` with so many threads; one per core, see [`cores`], is a good choice.
+/// Reads the catalog in `folder` with `workers` threads; one per core, see [`cores`], is a good choice.
 ///
-/// `each` is given every document that can be read: in the order of the files, see [`walk`], and in each file in the
-/// order in which they stand. What is wrong is returned, in the same order; documents come all the same.
+/// Calls `each` with every readable document: in walk order, see [`walk`], and in file order. Returns the problems in
+/// the same order.
 ///
-/// Errors: only those of `each`, which end the reading.
+/// Errors: those of `each`, which stop the reading.
 pub fn read<E>(
     folder: &Path,
     workers: NonZeroUsize,
@@ -56,10 +55,9 @@ pub fn read<E>(
     Ok(in_order(walk.problems, problems))
 }
 
-/// Reads files that lie in no folder, in the order in which they come. Nothing is left out: `.indexignore` is a file like
-/// others here.
+/// Reads files from memory, in iteration order. `.indexignore` is a file like others here.
 ///
-/// Errors: only those of `each`, which end the reading.
+/// Errors: those of `each`, which stop the reading.
 pub fn read_files<E>(
     files: impl Iterator<Item = (PathBuf, Vec<u8>)> + Send,
     workers: NonZeroUsize,
@@ -72,12 +70,12 @@ pub fn read_files<E>(
     read_sources(sources, workers, each)
 }
 
-/// How many threads can run at the same time.
+/// Number of threads that run in parallel.
 pub fn cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// A file that is still to be read.
+/// A file to read.
 struct FileSource {
     name: PathBuf,
     content: FileContent,
@@ -97,7 +95,7 @@ impl FileSource {
     }
 }
 
-/// Documents of one file that come together, and what is wrong between them.
+/// Consecutive documents of one file, and the problems between them.
 #[derive(Debug, Default)]
 struct Batch {
     documents: Vec<Document>,
@@ -105,37 +103,37 @@ struct Batch {
     bytes: usize,
 }
 
-/// Where the thread that reads a file puts what it finds.
+/// Output of a reading thread: a bounded channel of batches.
 struct BatchSink {
     batch: Batch,
-    handed: SyncSender<Batch>,
+    sender: SyncSender<Batch>,
 }
 
-/// Nobody wants the documents any more.
-struct ReceiverGone;
+/// The receiver has been dropped.
+struct ReceiverDropped;
 
 impl BatchSink {
-    fn document(&mut self, document: Document) -> Result<(), ReceiverGone> {
+    fn document(&mut self, document: Document) -> Result<(), ReceiverDropped> {
         self.batch.bytes += size_of::<Document>() + document.json.len();
         self.batch.documents.push(document);
         if self.batch.bytes < BATCH_BYTES {
             return Ok(());
         }
-        self.hand_over()
+        self.flush()
     }
 
-    fn problem(&mut self, problem: CatalogProblem) -> Result<(), ReceiverGone> {
+    fn problem(&mut self, problem: CatalogProblem) -> Result<(), ReceiverDropped> {
         self.batch.bytes += size_of::<CatalogProblem>() + problem.text.len();
         self.batch.problems.push(problem);
         if self.batch.bytes < BATCH_BYTES {
             return Ok(());
         }
-        self.hand_over()
+        self.flush()
     }
 
-    fn hand_over(&mut self) -> Result<(), ReceiverGone> {
+    fn flush(&mut self) -> Result<(), ReceiverDropped> {
         let batch = std::mem::take(&mut self.batch);
-        self.handed.send(batch).map_err(|_| ReceiverGone)
+        self.sender.send(batch).map_err(|_| ReceiverDropped)
     }
 }
 
@@ -144,15 +142,15 @@ fn read_sources<E>(
     workers: NonZeroUsize,
     mut each: impl FnMut(Document) -> Result<(), E>,
 ) -> Result<CatalogProblems, E> {
-    let (begun, files) = mpsc::sync_channel(AHEAD * workers.get());
+    let (queue, files) = mpsc::sync_channel(AHEAD * workers.get());
     let sources = Mutex::new(sources);
     thread::scope(|scope| {
         for _ in 0..workers.get() {
-            let (sources, begun) = (&sources, begun.clone());
-            scope.spawn(move || work(sources, &begun));
+            let (sources, queue) = (&sources, queue.clone());
+            scope.spawn(move || read_files_of(sources, &queue));
         }
-        // The last thread that finds no file any more ends the loop.
-        drop(begun);
+        // The loop ends when the last worker drops its sender.
+        drop(queue);
         let mut problems = ProblemCollector::default();
         for batch in files.into_iter().flatten() {
             batch.documents.into_iter().try_for_each(&mut each)?;
@@ -162,27 +160,30 @@ fn read_sources<E>(
     })
 }
 
-/// Reads one file after the other. They are announced in order, and each can hand over something only once those before
-/// it are done; until then it waits.
-fn work(sources: &Mutex<impl Iterator<Item = FileSource>>, begun: &SyncSender<Receiver<Batch>>) {
+/// Worker: reads one file after the other. Channels of files are queued in order; each blocks until those before it are
+/// drained.
+fn read_files_of(
+    sources: &Mutex<impl Iterator<Item = FileSource>>,
+    queue: &SyncSender<Receiver<Batch>>,
+) {
     let mut writer = JsonWriter::default();
     loop {
         let mut next = sources.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(source) = next.next() else {
             return;
         };
-        let (handed, batches) = mpsc::sync_channel(1);
-        if begun.send(batches).is_err() {
+        let (sender, batches) = mpsc::sync_channel(1);
+        if queue.send(batches).is_err() {
             return;
         }
         drop(next);
         let mut sink = BatchSink {
             batch: Batch::default(),
-            handed,
+            sender,
         };
         let name = Arc::from(source.name.as_path());
         if file::read(source, &name, &mut writer, &mut sink)
-            .and_then(|()| sink.hand_over())
+            .and_then(|()| sink.flush())
             .is_err()
         {
             return;
@@ -190,7 +191,7 @@ fn work(sources: &Mutex<impl Iterator<Item = FileSource>>, begun: &SyncSender<Re
     }
 }
 
-/// What is wrong, up to a limit.
+/// Bounded list of problems.
 #[derive(Default)]
 struct ProblemCollector {
     problems: Vec<CatalogProblem>,
@@ -224,7 +225,7 @@ impl ProblemCollector {
     }
 }
 
-/// The beginning of a name or a value, as problems quote it.
+/// Truncates and quotes a name or a value.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
@@ -232,7 +233,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Both in the order of the files: paths compare name by name, as they are walked over.
+/// Merges both in walk order: paths compare component by component.
 fn in_order(mut one: CatalogProblems, other: CatalogProblems) -> CatalogProblems {
     let file = |problem: &CatalogProblem| {
         problem

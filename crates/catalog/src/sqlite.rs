@@ -1,4 +1,4 @@
-//! Reads the databases that catalogs were before they were files, so that they can be written as files.
+//! Imports SQLite catalogs (`index.db`), the format before file-based catalogs.
 
 mod error;
 mod package;
@@ -15,30 +15,29 @@ use crate::{Document, DocumentOrigin};
 
 pub use error::ImportError;
 
-/// What people should know who have such a database.
+/// Deprecation notice for users of such a database.
 pub const NOTICE: &str = "catalogs in databases are deprecated and no longer served by current tools; keep the files that were made of this one";
 
-/// The oldest layout whose bundles have versions.
+/// Oldest supported migration: the first with bundle versions.
 const OLDEST: i64 = 5;
-/// The newest there ever was.
+/// Last migration of operator-registry.
 const NEWEST: i64 = 13;
-/// How long a value may be, so that a damaged database does not fill the memory.
-/// Units: bytes.
+/// Longest value: bounds the memory that a damaged database takes. Units: bytes.
 const MAX_VALUE: i32 = 256 << 20;
 
-/// What was read.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
     pub packages: usize,
-    /// Bundles that the database marks as deprecated, which are in no files either. In order.
+    /// Deprecated bundles, which the import omits, sorted. Source: `opm migrate`.
     pub left_out: Vec<String>,
-    /// For whoever asked for it: see [`NOTICE`].
+    /// See [`NOTICE`].
     pub notice: &'static str,
 }
 
-/// Reads a database, usually `index.db`, and hands over the documents of one package after the other, by name.
+/// Imports a database, usually `index.db`; calls `each` with the documents of one package after the other, by name.
 ///
-/// Errors: it is no such database, it holds nonsense, or `each` fails.
+/// Errors: not a catalog database, malformed content, or an error of `each`.
 /// Source: operator-framework/operator-registry v1.73.0, `pkg/sqlite`, `pkg/api/api_to_model.go`.
 pub fn import<E>(
     database: &Path,
@@ -71,12 +70,12 @@ pub fn import<E>(
     })
 }
 
-/// Which tables there are.
+/// Migration version of the database, which decides its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SchemaVersion(i64);
 
 impl SchemaVersion {
-    /// APIs belong to bundles; before, to entries of channels.
+    /// From 6 on, APIs refer to bundles; before, to channel entries.
     fn has_apis_of_bundles(self) -> bool {
         self.0 >= 6
     }
@@ -90,7 +89,7 @@ impl SchemaVersion {
     }
 }
 
-/// Nothing is written, and nothing in the database is run.
+/// Opens read-only and without the code that schemas may carry.
 fn open(database: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;

@@ -1,4 +1,4 @@
-//! Writes file-based catalogs: a folder with one folder for each package. The same documents always make the same files.
+//! Writes file-based catalogs: one folder per package. Output is deterministic.
 
 mod folder;
 mod json;
@@ -13,7 +13,7 @@ use crate::schema::{BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE};
 
 pub use folder::CatalogWriter;
 
-/// How files are written.
+/// Format of catalog files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CatalogFormat {
     Json,
@@ -21,7 +21,7 @@ pub enum CatalogFormat {
 }
 
 impl CatalogFormat {
-    /// What the names of its files end with.
+    /// File extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -30,7 +30,7 @@ impl CatalogFormat {
     }
 }
 
-/// Writes one document for people to read, so that it can follow and be followed by others.
+/// Writes one indented document that can be concatenated with others.
 ///
 /// Errors: those of `out`.
 pub fn document(json: &str, format: CatalogFormat, out: &mut impl Write) -> io::Result<()> {
@@ -40,8 +40,7 @@ pub fn document(json: &str, format: CatalogFormat, out: &mut impl Write) -> io::
     }
 }
 
-/// The documents of one package in the order in which they are written: package, channels, bundles, those of their
-/// author's own, deprecations.
+/// Sorts the documents of one package: package, channels, bundles, custom ones, deprecations. Source: `opm render`.
 pub fn in_order(documents: &[Document]) -> Vec<&Document> {
     let mut ordered: Vec<&Document> = documents.iter().collect();
     ordered.sort_by_key(|document| {

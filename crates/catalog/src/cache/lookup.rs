@@ -8,7 +8,7 @@ use super::header::TableId;
 use super::mmap::Damaged;
 use super::open::CatalogCache;
 use super::record::{self, ByteRange, Custom, Provided, Replaced, Rows, TextRef};
-use super::slices::{Slices, Spans, Which};
+use super::slices::{EntryPart, Slices, Spans};
 use crate::{Document, DocumentOrigin, PACKAGE};
 
 /// A package in the cache.
@@ -88,13 +88,13 @@ impl CatalogCache {
     /// Framed channel entries that replace or skip `bundle`; `None` without any.
     pub fn replacing(self: &Arc<Self>, bundle: &str) -> Option<Slices> {
         let by = self.replaced_by(bundle)?;
-        Some(Slices::new(self, Spans::Entries(by, Which::Itself)))
+        Some(Slices::new(self, Spans::Entries(by, EntryPart::Itself)))
     }
 
     /// Framed channel entries that provide the API, with one per skip; `None` without any.
     pub fn providing(self: &Arc<Self>, group: &str, version: &str, kind: &str) -> Option<Slices> {
         let provided = self.provided([group, version, kind])?;
-        let spans = Spans::Entries(provided.by, Which::Provides);
+        let spans = Spans::Entries(provided.by, EntryPart::Provides);
         Some(Slices::new(self, spans))
     }
 
@@ -106,7 +106,7 @@ impl CatalogCache {
         kind: &str,
     ) -> Option<Slices> {
         let provided = self.provided([group, version, kind])?;
-        let spans = Spans::Entries(provided.latest, Which::Latest);
+        let spans = Spans::Entries(provided.latest, EntryPart::Latest);
         (provided.latest.count > 0).then(|| Slices::new(self, spans))
     }
 

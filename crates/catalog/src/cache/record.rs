@@ -1,15 +1,15 @@
-//! Rows of the tables in a cache: fixed width, little-endian.
+//! Table rows of a cache: fixed width, little-endian.
 
-/// Some bytes of the file.
+/// A byte range of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByteRange {
-    /// From the beginning of the file.
+    /// From the start of the file. Units: bytes.
     pub(super) offset: u64,
     /// Units: bytes.
     pub(super) length: u64,
 }
 
-/// A text among the [`texts`](super::texts).
+/// A string in the [string table](super::string_table).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct TextRef {
     pub(super) offset: u32,
@@ -23,12 +23,12 @@ pub(super) struct Rows {
     pub(super) count: u32,
 }
 
-/// Something of fixed width.
+/// A record of fixed width.
 pub(super) trait TableRow: Sized {
     /// Units: bytes.
     const WIDTH: usize;
 
-    /// Reads it off `bytes`, which are at least so many.
+    /// Reads the row off the front of `bytes`, which has at least `WIDTH`.
     fn take(bytes: &mut &[u8]) -> Self;
     fn put(&self, to: &mut Vec<u8>);
 }
@@ -118,24 +118,24 @@ rows! {
     Entry {
         bundle: TextRef,
         channel: u32,
-        /// The frame of a `Bundle` and what the channel says of it; `common` completes it.
+        /// Frame header and channel fields of a `Bundle`; `common` completes it.
         own: ByteRange,
-        /// What the bundle is in all channels, but for the text of its ClusterServiceVersion at the end.
+        /// Channel-independent fields, without the content of `csvJson` at the end.
         common: ByteRange,
-        /// That text, which lies in `common`.
+        /// Content of `csvJson`, a range inside `common`.
         csv: ByteRange,
         /// Framed `ChannelEntry`s: the entry itself, then one for each skip.
         provides: ByteRange,
-        /// Of that: the entry itself.
+        /// Length of the first of these, the entry itself. Units: bytes.
         itself: u64,
-        /// The same, with those skips only that are entries of the channel. Empty where it is not the head.
+        /// The same, with skips that are entries of the channel only. Empty unless the entry is the head.
         latest: ByteRange,
     }
 
-    /// What entries replace or skip; sorted by name.
+    /// A replaced or skipped name; sorted by name.
     Replaced {
         name: TextRef,
-        /// Of the list of entries, in their order.
+        /// Range of the list of entries, ordered.
         by: Rows,
     }
 
@@ -144,13 +144,13 @@ rows! {
         group: TextRef,
         version: TextRef,
         kind: TextRef,
-        /// Of the list of entries, in their order.
+        /// Range of the list of entries, ordered.
         by: Rows,
-        /// The same, heads only.
+        /// The same, channel heads only.
         latest: Rows,
     }
 
-    /// Documents of a schema that authors have made themselves; sorted by schema and package.
+    /// Custom documents; sorted by schema and package.
     Custom {
         schema: TextRef,
         package: TextRef,
@@ -158,14 +158,14 @@ rows! {
         reply: ByteRange,
     }
 
-    /// A document, in the order of the files.
+    /// A document, in walk order.
     Line {
         schema: TextRef,
         package: TextRef,
         name: TextRef,
         file: TextRef,
         number: u64,
-        /// Without its newline.
+        /// The JSON without its newline.
         json: ByteRange,
     }
 }
@@ -176,7 +176,7 @@ impl ByteRange {
         self.length
     }
 
-    /// So many of its bytes, from `first` on; those that it has.
+    /// The sub-range of `length` bytes from `first`, clipped.
     #[must_use]
     pub fn part(self, first: u64, length: u64) -> Self {
         let first = first.min(self.length);
@@ -186,12 +186,12 @@ impl ByteRange {
         }
     }
 
-    /// Where it ends; a damaged one may end behind everything.
+    /// End offset; beyond the file in damaged rows.
     pub(super) fn end(self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 
-    /// Moved on by `base`.
+    /// Shifted by `base`.
     pub(super) fn behind(self, base: u64) -> Self {
         Self {
             offset: self.offset + base,
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_stays_inside() {
+    fn sub_ranges_are_clipped() {
         let span = |offset, length| ByteRange { offset, length };
         let whole = span(100, 10);
         assert_eq!(whole.part(0, 10), whole);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_as_they_went() {
+    fn rows_round_trip() {
         let text = |offset| TextRef { offset, length: 9 };
         let line = Line {
             schema: text(1),

@@ -1,4 +1,4 @@
-//! Replies, piece by piece.
+//! Replies as a sequence of byte slices.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use super::mmap::Damaged;
 use super::open::CatalogCache;
 use super::record::{ByteRange, Entry, Rows};
 
-/// Units: bytes. Of the longest piece: what a connection gathers before it waits for its client.
+/// Largest piece: what a connection buffers before it waits for its client. Units: bytes.
 const PIECE: u64 = 64 << 10;
-/// Units: bytes. Shorter parts are copied together: each piece costs the connection more than to copy that much.
+/// Shorter ranges are coalesced by copying: a piece costs the connection more than copying that much. Units: bytes.
 const SHORT: u64 = 32 << 10;
 
-/// Bytes of a cache, in pieces: long ones lie in the mapping, short ones are copied together. It keeps the cache open.
+/// Bytes of a cache in pieces: long ones are slices of the mapping, short ones are coalesced. Keeps the cache mapped.
 #[derive(Debug)]
 pub struct Slices {
     cache: Arc<CatalogCache>,
     spans: Spans,
-    /// What is left of the span that is being handed out.
+    /// Rest of the current range.
     rest: ByteRange,
 }
 
-/// Which parts of the file.
+/// Ranges of a reply.
 #[derive(Debug, Clone)]
 pub(super) enum Spans {
     One(Option<ByteRange>),
     Three([ByteRange; 3]),
-    /// Of each entry in a stretch of the lists.
-    Entries(Rows, Which),
+    /// A part of each entry in a range of the lists.
+    Entries(Rows, EntryPart),
 }
 
-/// Which part of an entry.
+/// Part of an entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which {
+pub(super) enum EntryPart {
     Itself,
     Provides,
     Latest,
@@ -49,7 +49,7 @@ impl Slices {
         }
     }
 
-    /// The span that is not finished, or the next one.
+    /// The current range, or the next one.
     fn ahead(&mut self) -> Result<Option<ByteRange>, Damaged> {
         while self.rest.length == 0 {
             match self.spans.next(&self.cache)? {
@@ -123,7 +123,7 @@ impl Spans {
     }
 }
 
-impl Which {
+impl EntryPart {
     fn of(self, entry: &Entry) -> ByteRange {
         match self {
             Self::Itself => ByteRange {

@@ -1,4 +1,4 @@
-//! Documents on their way through the file: they are written as they come, and read again package by package.
+//! Spools documents through the file: written as they are read, re-read package by package.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use super::{BuildError, io};
 use crate::schema::is_core;
 use crate::{CatalogProblem, Document, DocumentOrigin, PACKAGE, Rule};
 
-/// What the documents are called and where they lie.
+/// Names and ranges of the spooled documents.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     pub(super) texts: StringTable,
@@ -37,8 +37,8 @@ impl Spool {
         Ok(())
     }
 
-    /// The documents of each package, by the packages' names: first the package's own, last those of schemas of their
-    /// authors' own, schema by schema.
+    /// Documents grouped by package, sorted by name: the `olm.package` document first, custom documents last, by
+    /// schema.
     pub(super) fn groups(&self) -> Vec<Vec<Line>> {
         let mut groups: HashMap<TextRef, Vec<Line>> = HashMap::new();
         for line in &self.lines {
@@ -56,7 +56,7 @@ impl Spool {
         sorted.collect()
     }
 
-    /// The package of a document.
+    /// Name of a document's package.
     pub(super) fn group_name(&self, line: &Line) -> &str {
         self.texts.get(self.group(line))
     }
@@ -69,7 +69,7 @@ impl Spool {
         }
     }
 
-    /// The document at `line` again.
+    /// Re-reads the document at `line`.
     ///
     /// Errors: the file cannot be read.
     pub(super) fn read(&self, line: &Line, file: &File) -> Result<Document, BuildError> {
@@ -85,7 +85,7 @@ impl Spool {
         })
     }
 
-    /// For a file that somebody else writes to.
+    /// The file was modified by another process.
     fn unreadable(&self, line: &Line) -> BuildError {
         let problem = CatalogProblem {
             origin: Some(DocumentOrigin::new(self.texts.get(line.file), line.number)),
@@ -97,7 +97,7 @@ impl Spool {
     }
 }
 
-/// What is being done when writing fails.
+/// Context of write errors.
 pub(super) const WRITING: &str = "writing the cache";
-/// What is being done when reading fails.
+/// Context of read errors.
 pub(super) const READING: &str = "reading the cache while it is built";

@@ -1,4 +1,4 @@
-//! Texts of a cache, each once.
+//! String table of a cache: each string is stored once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::record::TextRef;
 use super::{BuildError, too_large};
 
-/// Texts that are being collected.
+/// Builder of the string table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StringTable {
     known: HashMap<Arc<str>, TextRef>,
@@ -14,9 +14,9 @@ pub(super) struct StringTable {
 }
 
 impl StringTable {
-    /// The one place of `text`.
+    /// Interns `text`.
     ///
-    /// Errors: there are more than 4 GiB.
+    /// Errors: the table exceeds 4 GiB.
     pub(super) fn add(&mut self, text: &str) -> Result<TextRef, BuildError> {
         if let Some(known) = self.known.get(text) {
             return Ok(*known);
@@ -30,7 +30,7 @@ impl StringTable {
         Ok(place)
     }
 
-    /// What was added at `place`.
+    /// The string at `place`.
     pub(super) fn get(&self, place: TextRef) -> &str {
         text_at(&self.bytes, place)
     }
@@ -40,7 +40,7 @@ impl StringTable {
     }
 }
 
-/// The text at `place`; a place that cannot be is empty.
+/// The string at `place`; empty for invalid ones.
 pub(super) fn text_at(bytes: &[u8], place: TextRef) -> &str {
     let first = place.offset as usize;
     let bytes = bytes
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_texts_lie_in_one_place() {
+    fn equal_strings_are_stored_once() {
         let mut texts = StringTable::default();
         let (a, b) = (texts.add("alpha").unwrap(), texts.add("beta").unwrap());
         assert_eq!(texts.add("alpha").unwrap(), a);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_is_empty() {
+    fn invalid_references_are_empty() {
         let place = TextRef {
             offset: 2,
             length: 7,

@@ -1,4 +1,4 @@
-//! The tables of a cache while it is built.
+//! Builds the tables of a cache.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use super::record::{
 use super::string_table::StringTable;
 use super::{BuildError, too_large};
 
-/// A bundle in the list of all.
+/// A bundle of `ListBundles`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed {
     channel: TextRef,
@@ -37,9 +37,9 @@ struct Providers {
 }
 
 impl Tables {
-    /// Takes the next package. Packages come sorted by name.
+    /// Adds the next package; packages arrive sorted by name.
     ///
-    /// Errors: there is too much of something.
+    /// Errors: a number exceeds the width of its column.
     pub(super) fn package(
         &mut self,
         package: &EncodedPackage,
@@ -114,7 +114,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Under each name that it takes the place of; under "" when it replaces nothing.
+    /// Indexes an entry under each name that it replaces or skips; under "" when it replaces nothing. Source:
+    /// operator-registry matches an empty name with every entry without `replaces`.
     fn replaced(
         &mut self,
         entry: &EncodedEntry,
@@ -128,9 +129,9 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes documents of the author's own, which lie at `reply`. They come sorted by package.
+    /// Adds the custom documents at `reply`; they arrive sorted by package.
     ///
-    /// Errors: there is too much of something.
+    /// Errors: a number exceeds the width of its column.
     pub(super) fn custom(
         &mut self,
         schema: &str,
@@ -147,21 +148,21 @@ impl Tables {
         Ok(())
     }
 
-    /// Names of all packages, sorted.
+    /// Sorted names of all packages.
     pub(super) fn names<'a>(&self, texts: &'a StringTable) -> impl Iterator<Item = &'a str> {
         self.packages.iter().map(|package| texts.get(package.name))
     }
 
-    /// Brings the list of all bundles into its order: by channel, package and name.
+    /// Sorts the bundles by channel, package and name. Source: operator-registry, `pkg/cache/cache.go`, `ListBundles`.
     pub(super) fn sort_listed(&mut self, texts: &StringTable) {
         self.listed.sort_unstable_by_key(|one| {
             [one.channel, one.package, one.bundle].map(|text| texts.get(text))
         });
     }
 
-    /// The bytes of every table, in the order of [`TableId`].
+    /// Serialises the tables, in the order of [`TableId`].
     ///
-    /// Errors: there is too much of something.
+    /// Errors: a number exceeds the width of its column.
     pub(super) fn into_bytes(
         mut self,
         texts: &StringTable,
@@ -230,7 +231,7 @@ fn bytes<R: TableRow>(rows: &[R]) -> Vec<u8> {
     bytes
 }
 
-/// The number of the row that comes next.
+/// Number of the next row.
 fn row<R>(rows: &[R]) -> Result<u32, BuildError> {
     u32::try_from(rows.len()).map_err(too_large)
 }

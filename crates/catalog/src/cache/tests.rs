@@ -1,4 +1,4 @@
-//! Caches of small catalogs: what is asked, what is noticed, what is left behind.
+//! Caches of small catalogs: lookups, damage, leftovers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::normal::MAX_DEPTH;
 use crate::{Rule, api};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-/// Units: seconds since 1970. Long after every file was written.
+/// Long after every file was written. Units: seconds since 1970.
 const LATER: i64 = 1 << 40;
 
 /// Two packages; of `b` one bundle is in two channels and the other has no image.
@@ -44,11 +44,11 @@ const CATALOG: &str = r#"
 {"schema":"example","package":"b","name":"two","n":3}
 "#;
 
-struct Scene {
+struct Fixture {
     folder: TempDir,
 }
 
-impl Scene {
+impl Fixture {
     fn new(catalog: &str) -> Self {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join("configs")).unwrap();
@@ -84,13 +84,13 @@ impl Scene {
     }
 }
 
-fn served() -> (Scene, Arc<CatalogCache>) {
-    let scene = Scene::new(CATALOG);
+fn served() -> (Fixture, Arc<CatalogCache>) {
+    let scene = Fixture::new(CATALOG);
     let (cache, _) = scene.prepare();
     (scene, cache)
 }
 
-/// The messages in a reply.
+/// Decodes the messages of a reply.
 fn messages<M: Message + Default>(slices: Slices) -> Vec<M> {
     let bytes: Vec<u8> = slices.flat_map(|piece| piece.unwrap().to_vec()).collect();
     let mut rest = &bytes[..];
@@ -150,7 +150,7 @@ fn packages_are_listed_by_name() {
 }
 
 #[test]
-fn a_bundle_is_asked_for_with_all_that_it_installs_and_listed_with_what_it_follows() {
+fn get_bundle_has_manifests_and_list_bundles_has_upgrade_edges() {
     let (_scene, cache) = served();
     let asked = bundle(&cache, ["b", "fast", "b.v2"]);
     assert_eq!(asked.channel_name, "fast");
@@ -173,12 +173,12 @@ fn a_bundle_is_asked_for_with_all_that_it_installs_and_listed_with_what_it_follo
     ]));
     assert_eq!(listed[3].replaces, "b.v1");
     assert_eq!(listed[3].skips, ["b.v0", "b.v1", "b.v1"]);
-    // Without an image, nobody could get it from elsewhere.
+    // Without an image, clients could not get it elsewhere.
     assert_eq!(listed[3].csv_json, asked.csv_json);
 }
 
 #[test]
-fn what_replaces_a_bundle_is_found() {
+fn replacing_entries_are_found() {
     let (_scene, cache) = served();
     let own = |channel: &str, name: &str, replaces: &str| {
         ["b", channel, name, replaces].map(str::to_owned)
@@ -212,7 +212,7 @@ fn what_replaces_a_bundle_is_found() {
 }
 
 #[test]
-fn what_provides_an_api_is_found() {
+fn providers_of_an_api_are_found() {
     let (_scene, cache) = served();
     let link = |all: [&str; 4]| all.map(str::to_owned);
     assert_eq!(
@@ -241,7 +241,7 @@ fn what_provides_an_api_is_found() {
 }
 
 #[test]
-fn documents_of_other_schemas_are_found_by_package() {
+fn custom_documents_are_found_by_package() {
     let (_scene, cache) = served();
     let names = |package: &str| -> Vec<prost_types::Value> {
         let found = messages::<prost_types::Struct>(cache.customs("example", package).unwrap());
@@ -261,9 +261,9 @@ fn documents_of_other_schemas_are_found_by_package() {
     assert!(cache.customs("olm.bundle", "a").is_none());
 }
 
-/// A catalog with lists so deep in each other at every place that holds any value.
+/// A catalog with lists nested `depth` deep at every place that holds any value.
 fn deep(depth: usize) -> String {
-    // How deep the place itself is.
+    // Depth of the place itself.
     let lists = |around: usize| {
         let count = depth - around;
         "[".repeat(count) + &"]".repeat(count)
@@ -295,7 +295,7 @@ fn deep(depth: usize) -> String {
 #[test]
 fn deep_documents_are_served_up_to_the_limit() {
     for depth in [129, MAX_DEPTH] {
-        let scene = Scene::new(&deep(depth));
+        let scene = Fixture::new(&deep(depth));
         let (cache, _) = scene.prepare();
         let a = bundle(&cache, ["a", "stable", "a.v1"]);
         let property = a.properties.iter().find(|one| one.r#type == "deep");
@@ -307,7 +307,7 @@ fn deep_documents_are_served_up_to_the_limit() {
         let custom: Vec<_> = cache.customs("example", "b").unwrap().collect();
         assert!(custom[0].as_ref().unwrap().len() > 2 * depth);
     }
-    let scene = Scene::new(&deep(MAX_DEPTH + 1));
+    let scene = Fixture::new(&deep(MAX_DEPTH + 1));
     let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
     assert!(
         error.to_string().contains("more than 10000 deep"),
@@ -316,13 +316,13 @@ fn deep_documents_are_served_up_to_the_limit() {
 }
 
 #[test]
-fn a_package_may_be_longer_than_what_is_encoded_at_once() {
+fn a_package_may_span_several_batches() {
     let filling = "x".repeat(usize::try_from(PART).unwrap());
     let own = r#"{"type":"olm.package","value":{"packageName":"b""#;
     let property = format!(r#"{{"type":"long","value":"{filling}"}},{own}"#);
     let text = format!(r#","text":"{filling}"}}"#);
     let catalog = CATALOG.replace(own, &property);
-    let scene = Scene::new(&catalog.replace(r#","n":1}"#, &text));
+    let scene = Fixture::new(&catalog.replace(r#","n":1}"#, &text));
     let (cache, _) = scene.prepare();
     for name in ["b.v1", "b.v2"] {
         let bundle = bundle(&cache, ["b", "all", name]);
@@ -336,7 +336,7 @@ fn a_package_may_be_longer_than_what_is_encoded_at_once() {
 }
 
 #[test]
-fn all_documents_lie_in_the_order_of_the_files() {
+fn documents_are_in_walk_order() {
     let (_scene, cache) = served();
     let all: Vec<u8> = cache
         .slices(cache.json())
@@ -357,14 +357,14 @@ fn all_documents_lie_in_the_order_of_the_files() {
 #[test]
 fn the_same_files_give_the_same_cache() {
     let (scene, _) = served();
-    let other = Scene::new(CATALOG);
+    let other = Fixture::new(CATALOG);
     prepare(&other.configs(), &other.path(), NonZeroUsize::MIN, LATER).unwrap();
     assert!(fs::read(scene.path()).unwrap() == fs::read(other.path()).unwrap());
 }
 
 #[test]
 fn a_cache_is_built_once_and_again_when_the_catalog_changes() {
-    let scene = Scene::new(CATALOG);
+    let scene = Fixture::new(CATALOG);
     assert!(matches!(scene.prepare().1, Some(Refused::Absent)));
     assert!(scene.prepare().1.is_none());
     assert_eq!(scene.files(), ["catalog", "catalog.seen"]);
@@ -375,8 +375,8 @@ fn a_cache_is_built_once_and_again_when_the_catalog_changes() {
 }
 
 #[test]
-fn a_file_that_was_just_written_is_read_again() {
-    let scene = Scene::new(CATALOG);
+fn racy_modification_times_are_not_trusted() {
+    let scene = Fixture::new(CATALOG);
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap()
@@ -392,10 +392,10 @@ fn a_file_that_was_just_written_is_read_again() {
 }
 
 #[test]
-fn a_catalog_that_is_replaced_while_it_is_read_is_read_again() {
+fn a_catalog_that_changes_during_the_build_is_read_again() {
     const FILES: usize = 20;
     const STATES: usize = 300;
-    let scene = Scene::new("");
+    let scene = Fixture::new("");
     let configs = scene.folder.path().join("current");
     let replace = |number: usize| {
         let state = scene.folder.path().join(format!("state{number}"));
@@ -428,7 +428,7 @@ fn a_catalog_that_is_replaced_while_it_is_read_is_read_again() {
 }
 
 #[test]
-fn what_is_no_file_makes_it_another_catalog() {
+fn walk_errors_change_the_key() {
     let (scene, _) = served();
     let link = scene.configs().join("link");
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
@@ -448,7 +448,7 @@ fn a_hundred_thousand_documents_are_served() {
         let others = format!(r#"{{"schema":"example","package":"a{number}"}}"#);
         own + &others.repeat(OF_EACH)
     };
-    let scene = Scene::new(&(0..PACKAGES).map(package).collect::<String>());
+    let scene = Fixture::new(&(0..PACKAGES).map(package).collect::<String>());
     let (cache, _) = scene.prepare();
     assert_eq!(cache.lines().count(), PACKAGES * (OF_EACH + 3));
     assert_eq!(cache.package_count() as usize, PACKAGES);
@@ -465,7 +465,7 @@ fn a_hundred_thousand_documents_are_served() {
 fn a_document_of_100_mb_is_served() {
     let filling = "0123456789abcdef".repeat(100 << 16);
     let text = format!(r#"{{"schema":"example","text":"{filling}"}}"#);
-    let scene = Scene::new(&text);
+    let scene = Fixture::new(&text);
     let (cache, _) = scene.prepare();
     let message: prost_types::Struct = messages(cache.customs("example", "").unwrap()).remove(0);
     let expected = prost_types::value::Kind::StringValue(filling);
@@ -479,11 +479,11 @@ fn a_deep_document_is_served() {
     let bundle = format!(r#"{{"type":"deep","value":{deep}}},"#);
     let own = format!(r#"{{"schema":"deep","x":{deep}}}"#);
     let place = r#"{"type":"olm.package","value":{"packageName":"a""#;
-    let scene = Scene::new(&(CATALOG.replace(place, &(bundle + place)) + &own));
+    let scene = Fixture::new(&(CATALOG.replace(place, &(bundle + place)) + &own));
     let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
     assert!(error.to_string().contains("10000 deep"), "{error}");
 
-    let scene = Scene::new(&(CATALOG.to_owned() + &own));
+    let scene = Fixture::new(&(CATALOG.to_owned() + &own));
     let (cache, _) = scene.prepare();
     let reply: Vec<u8> = cache
         .customs("deep", "")
@@ -495,7 +495,7 @@ fn a_deep_document_is_served() {
 
 #[test]
 fn an_empty_catalog_is_served() {
-    let scene = Scene::new("");
+    let scene = Fixture::new("");
     let (cache, _) = scene.prepare();
     assert_eq!(cache.list_packages().count(), 0);
     assert_eq!(cache.list_bundles().count(), 0);
@@ -503,7 +503,7 @@ fn an_empty_catalog_is_served() {
 }
 
 #[test]
-fn a_catalog_that_is_wrong_leaves_the_cache_of_before() {
+fn an_invalid_catalog_keeps_the_previous_cache() {
     let (scene, _) = served();
     let before = fs::read(scene.path()).unwrap();
     scene.write(&CATALOG.replace("stable", "st"));
@@ -519,8 +519,8 @@ fn a_catalog_that_is_wrong_leaves_the_cache_of_before() {
 }
 
 #[test]
-fn what_cannot_be_read_hides_no_other_problem() {
-    let scene = Scene::new("");
+fn unreadable_files_hide_no_other_errors() {
+    let scene = Fixture::new("");
     for (name, package) in [("beside", "a"), ("away", "b")] {
         fs::create_dir(scene.configs().join(name)).unwrap();
         let text = format!(r#"{{"schema":"olm.package","name":"{package}"}}"#);
@@ -538,7 +538,7 @@ fn what_cannot_be_read_hides_no_other_problem() {
         .collect();
     assert_eq!(rules[0], (Rule::Syntax, ""));
     assert!(rules.contains(&(Rule::DefaultChannel, "b")), "{problems}");
-    // What it lacks may be what cannot be read.
+    // The unreadable file may hold what it lacks.
     assert!(
         rules.iter().all(|(_, package)| *package != "a"),
         "{problems}"
@@ -588,8 +588,8 @@ fn no_flipped_bit_reaches_a_reader() {
 }
 
 #[test]
-fn files_of_others_are_replaced() {
-    let scene = Scene::new(CATALOG);
+fn foreign_files_are_replaced() {
+    let scene = Fixture::new(CATALOG);
     fs::create_dir_all(scene.path().parent().unwrap().join("pogreb.v1/db")).unwrap();
     fs::write(scene.path().with_extension("seen"), "nonsense").unwrap();
     fs::write(scene.path(), "SQLite format 3").unwrap();
@@ -597,8 +597,8 @@ fn files_of_others_are_replaced() {
 }
 
 #[test]
-fn what_an_interrupted_build_left_is_in_nobodys_way() {
-    let scene = Scene::new(CATALOG);
+fn leftovers_of_interrupted_builds_are_overwritten() {
+    let scene = Fixture::new(CATALOG);
     fs::create_dir_all(scene.path().parent().unwrap()).unwrap();
     fs::write(
         scene.folder.path().join("cache/catalog.building"),
@@ -610,7 +610,7 @@ fn what_an_interrupted_build_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn readers_keep_the_cache_that_they_have_begun_with() {
+fn readers_keep_their_cache_when_it_is_replaced() {
     let (scene, cache) = served();
     let mut begun = cache.list_bundles();
     scene.write("");
@@ -622,7 +622,7 @@ fn readers_keep_the_cache_that_they_have_begun_with() {
 
 #[test]
 fn builders_in_one_folder_wait_for_each_other() {
-    let scene = Scene::new(CATALOG);
+    let scene = Fixture::new(CATALOG);
     let key = CacheKey::of_text("sha256:1");
     let build = || rebuild(&scene.configs(), &scene.path(), &key, TWO);
     std::thread::scope(|scope| {

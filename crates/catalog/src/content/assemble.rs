@@ -1,4 +1,4 @@
-//! A package from its documents.
+//! Assembles a package from its documents.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,10 +12,9 @@ use crate::schema::{BUNDLE, CHANNEL, ChannelDocument, DeprecationsDocument, Pack
 use crate::{CatalogProblems, Document, DocumentOrigin, Rule};
 
 impl<'a> PackageModel<'a> {
-    /// Takes the documents of one group, in the order of the files, for one package. There is none when all have
-    /// schemas of their author's own.
+    /// Assembles and validates a package from its documents in walk order. `None` when all of them are custom.
     ///
-    /// Errors: everything that is wrong with it.
+    /// Errors: all validation errors.
     /// Source: operator-framework/operator-registry, `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`.
     pub fn assemble(documents: &'a [Document]) -> Result<Option<Self>, CatalogProblems> {
         let name = documents.first().map_or("", Document::group);
@@ -25,10 +24,10 @@ impl<'a> PackageModel<'a> {
         Ok(package)
     }
 
-    /// As [`Package::assemble`], and beside the package the rules it breaks that older versions of opm did not have:
-    /// those serve it all the same.
+    /// As [`PackageModel::assemble`], with rules that older versions of opm lack as warnings: those versions serve the
+    /// package.
     ///
-    /// Errors: everything else that is wrong with it.
+    /// Errors: all other validation errors.
     pub fn assemble_leniently(
         documents: &'a [Document],
     ) -> Result<(Option<Self>, CatalogProblems), CatalogProblems> {
@@ -128,7 +127,7 @@ fn channel<'a>(
         );
         report.add(Rule::EntryBundle, origin, text);
     }
-    // Without a head there is a problem, and no package.
+    // A missing head is reported, and fails the assembly.
     let (head, chain_end) = check_channel(name, &entries, origin, report).unwrap_or_default();
     Some(ChannelModel {
         name,
@@ -141,7 +140,7 @@ fn channel<'a>(
     })
 }
 
-/// Every bundle is in a channel.
+/// Checks that every bundle is an entry of some channel.
 fn check_membership(
     bundles: &[Bundle<'_>],
     channels: &[ChannelModel<'_>],
@@ -195,7 +194,7 @@ fn check_package(
     }
 }
 
-/// Notes down why things are deprecated, and gives back why the package is.
+/// Sets the deprecation messages; returns that of the package.
 fn deprecate<'a>(
     document: DeprecationsDocument<'a>,
     channels: &mut [ChannelModel<'a>],

@@ -1,4 +1,4 @@
-//! Bundles.
+//! Validated bundles.
 
 use std::borrow::Cow;
 
@@ -15,30 +15,30 @@ use crate::schema::{
 use crate::version::{BundleRelease, BundleVersion};
 use crate::{DocumentOrigin, Rule};
 
-/// A bundle. It borrows from its document.
+/// A valid bundle. It borrows from its document.
 #[derive(Debug)]
 pub struct Bundle<'a> {
     pub package: &'a str,
     pub name: &'a str,
     pub origin: &'a DocumentOrigin,
-    /// Where it can be pulled; empty when it carries its objects itself.
+    /// Bundle image; empty when the bundle has its manifests inline.
     pub image: Cow<'a, str>,
     pub version: BundleVersion,
-    /// The version as its author wrote it.
+    /// The version, verbatim.
     pub version_text: Cow<'a, str>,
-    /// Which of several with that version; mostly none.
+    /// Release of the version; usually none.
     pub release: BundleRelease,
-    /// All, as they stand in the document.
+    /// All properties, verbatim.
     pub properties: Vec<Property<'a>>,
     pub provided_apis: Vec<Gvk<'a>>,
     pub required_apis: Vec<Gvk<'a>>,
     pub dependencies: Vec<BundleDependency<'a>>,
     pub related_images: Vec<RelatedImage<'a>>,
-    /// Why it is deprecated, if it is.
+    /// Deprecation message.
     pub deprecation: Option<Cow<'a, str>>,
 }
 
-/// What a bundle needs.
+/// A dependency of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleDependency<'a> {
     /// `olm.gvk` or `olm.package`.
@@ -48,7 +48,7 @@ pub struct BundleDependency<'a> {
 }
 
 impl<'a> Bundle<'a> {
-    /// Types the properties and checks all that can be said of a bundle alone.
+    /// Parses the properties and validates the bundle by itself.
     pub(super) fn read(
         name: &'a str,
         origin: &'a DocumentOrigin,
@@ -85,14 +85,15 @@ impl<'a> Bundle<'a> {
         Some((bundle, typed.load))
     }
 
-    /// The properties that clients of the service get: the others would be too long for what they do with them.
+    /// Properties that clients get, without manifests and CSV metadata. Source: operator-registry,
+    /// `pkg/api/model_to_api.go`.
     pub fn served_properties(&self) -> impl Iterator<Item = &Property<'a>> {
         self.properties.iter().filter(|property| {
             ![kind::BUNDLE_OBJECT, kind::CSV_METADATA].contains(&&*property.kind)
         })
     }
 
-    /// Version and release together. No two bundles of a package have the same.
+    /// Version and release: unique in a package.
     pub fn full_version(&self) -> String {
         full_version(&self.version, &self.release)
     }
@@ -115,10 +116,10 @@ struct Typed<'a> {
     load: InstallProperties<'a>,
 }
 
-/// What is wrong with a property.
+/// Invalid property.
 enum PropertyError {
     Value(String),
-    /// The value is as it should be, but not the object in it.
+    /// The value is valid, the object in it is not.
     Object(String),
 }
 
@@ -165,7 +166,8 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// How a range is asked for as a dependency: where its package has a version.
+/// The dependency value of `olm.package.required`: its range under the name `version`. Source: operator-registry,
+/// `pkg/api/model_to_api.go`.
 fn range_property(required: &RequiredPackage<'_>) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -180,7 +182,7 @@ fn range_property(required: &RequiredPackage<'_>) -> String {
     to_json(&asked)
 }
 
-/// A bundle while it is checked.
+/// Parser and validator of a bundle.
 struct BundleReader<'r, 'a> {
     name: &'a str,
     origin: &'a DocumentOrigin,

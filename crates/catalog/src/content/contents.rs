@@ -1,4 +1,4 @@
-//! What bundles install.
+//! Manifests of bundles.
 
 use std::borrow::Cow;
 
@@ -11,50 +11,49 @@ use crate::schema::decode::decode;
 use crate::schema::{BundleDocument, kind};
 use crate::{Document, yaml_to_json};
 
-/// What properties say of it.
+/// Properties that hold manifests.
 #[derive(Default)]
 pub(super) struct InstallProperties<'a> {
-    /// JSON as it is in the properties; what was YAML there is JSON, too.
+    /// Decoded `olm.bundle.object` data: JSON verbatim, YAML converted to JSON.
     pub(super) objects: Vec<String>,
-    /// One at most, where nothing is wrong.
+    /// At most one in valid bundles.
     pub(super) metadata: Vec<CsvMetadata<'a>>,
 }
 
-/// What a bundle installs.
+/// Manifests of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// In the order of the document.
+    /// In document order.
     pub objects: Vec<String>,
-    /// The one that shows what the bundle is.
+    /// The ClusterServiceVersion among them.
     pub csv: CsvLocation,
 }
 
-/// Where the ClusterServiceVersion is.
+/// Location of the ClusterServiceVersion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CsvLocation {
-    /// There is none.
+    /// Absent.
     #[default]
     Nowhere,
-    /// It is one of the objects.
+    /// Index in the objects.
     Object(usize),
-    /// It was made from the metadata and is no object.
+    /// Built from `olm.csv.metadata`; not among the objects.
     Beside(String),
 }
 
-/// A bundle by itself.
+/// A bundle split from its manifests.
 #[derive(Debug)]
 pub struct Unpacked<'a> {
-    /// What it is.
+    /// The bundle.
     pub bundle: Bundle<'a>,
-    /// What it installs.
+    /// Its manifests.
     pub contents: Contents,
-    /// What its package has to know of it: its document, where what it installs is empty.
+    /// Its document with empty manifests: the input of package validation.
     pub rest: Document,
 }
 
 impl<'a> Unpacked<'a> {
-    /// Reads the document of a bundle whose package has that `package`. Nothing where something is wrong with it, as will
-    /// be told when its package is assembled.
+    /// Reads a bundle's document. `None` when it is invalid, which assembling the package reports.
     pub fn new(document: &'a Document, package: &PackageMetadata) -> Option<Self> {
         let mut report = ProblemReport::new(&document.package);
         let typed: BundleDocument<'_> = decode(&document.json).ok()?;
@@ -113,7 +112,7 @@ impl InstallProperties<'_> {
     }
 }
 
-/// The object in a property: JSON as it is, anything else is read as YAML.
+/// Decodes a manifest: JSON verbatim, anything else as YAML. Source: `opm serve`.
 pub(super) fn object(data: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
     if text.trim_start().starts_with('{') {
@@ -133,7 +132,7 @@ fn is_csv(object: &str) -> bool {
         let object = serde_json::from_str::<Object<'_>>(json);
         object.map(|object| object.kind == "ClusterServiceVersion")
     };
-    // What begins like JSON may be YAML all the same.
+    // A manifest that begins like JSON may be YAML.
     kind(object).unwrap_or_else(|_| {
         yaml_to_json(object).is_ok_and(|json| kind(&json).is_ok_and(|is_csv| is_csv))
     })

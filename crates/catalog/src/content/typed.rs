@@ -1,4 +1,4 @@
-//! The documents of one group, typed and by name.
+//! Documents of one package, decoded and indexed by name.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,7 @@ use crate::schema::{
 };
 use crate::{Document, DocumentOrigin, Rule};
 
-/// What was read of a document, and where it stands. Nothing where it could not be read, of which there is a problem
-/// then: its name is known all the same.
+/// A decoded document. Without content it could not be decoded, which is reported; its name is known.
 pub(super) struct TypedDocument<'a, T> {
     pub(super) origin: &'a DocumentOrigin,
     pub(super) content: Option<T>,
@@ -19,7 +18,7 @@ pub(super) struct TypedDocument<'a, T> {
 
 type Named<'a, T> = BTreeMap<&'a str, TypedDocument<'a, T>>;
 
-/// The first of each name; the others are problems.
+/// First document of each name; duplicates are reported.
 #[derive(Default)]
 pub(super) struct Documents<'a> {
     pub(super) package: Option<TypedDocument<'a, PackageDocument<'a>>>,

@@ -1,8 +1,8 @@
-//! Reads JSON while it writes the normal form.
+//! Streams JSON into the normal form.
 
 use super::{JsonWriter, MAX_DEPTH, Malformed, number};
 
-/// Appends the one value that `source` consists of.
+/// Appends the single value of `source`.
 pub(super) fn copy(source: &str, writer: &mut JsonWriter) -> Result<(), Malformed> {
     let mut reader = JsonReader { source, at: 0 };
     loop {
@@ -23,7 +23,7 @@ struct JsonReader<'a> {
 }
 
 impl JsonReader<'_> {
-    /// Goes past the next scalar, or to where an empty object or list is closed; begins what is around it.
+    /// Opens objects and lists up to the next scalar or empty container, and consumes the scalar.
     fn begin_value(&mut self, writer: &mut JsonWriter) -> Result<(), Malformed> {
         loop {
             match self.peek() {
@@ -47,7 +47,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Closes what ends here, and goes to where the next value begins; says whether none does.
+    /// Closes finished containers and advances to the next value; returns whether the document ends.
     fn end_values(&mut self, writer: &mut JsonWriter) -> Result<bool, Malformed> {
         while writer.depth() > 0 {
             match (self.peek(), writer.is_in_object()) {
@@ -117,7 +117,7 @@ impl JsonReader<'_> {
         Ok(())
     }
 
-    /// The next byte that is no white space.
+    /// The next byte after white space.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.source.as_bytes();
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {

@@ -1,9 +1,9 @@
-//! Numbers as they are printed.
+//! Number formatting of the normal form.
 
-/// Digits that every 64-bit float holds exactly.
+/// Decimal digits that a 64-bit float holds exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// The length of the number, in the grammar of JSON, that `text` begins with; nothing where it does not begin with one.
+/// Length of the JSON number at the start of `text`; `None` without one.
 pub(super) fn length(text: &[u8]) -> Option<usize> {
     let sign = usize::from(text.first() == Some(&b'-'));
     let whole = digits(&text[sign..]);
@@ -29,7 +29,7 @@ pub(super) fn length(text: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Appends the number `text`; nothing is appended where it lies beyond 64-bit floats.
+/// Appends the number `text`; `None` beyond 64-bit floats.
 pub(super) fn copy(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let whole = text.strip_prefix('-').unwrap_or(text);
     if whole.len() <= EXACT_DIGITS && digits(whole.as_bytes()) == whole.len() {
@@ -40,7 +40,7 @@ pub(super) fn copy(text: &str, out: &mut Vec<u8>) -> Option<()> {
     number.is_finite().then(|| print(number, out))
 }
 
-/// Appends `number`, which is finite.
+/// Appends a finite number.
 pub(super) fn print(number: f64, out: &mut Vec<u8>) {
     if number == 0.0 && number.is_sign_negative() {
         out.push(b'-');

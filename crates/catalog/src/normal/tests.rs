@@ -23,7 +23,7 @@ fn members_are_sorted_by_bytes_and_the_last_of_equal_ones_stays() {
 }
 
 #[test]
-fn names_compare_as_what_they_mean() {
+fn names_are_compared_unescaped() {
     becomes(r##"{"\"":1,"#":2,"!":3}"##, r##"{"!":3,"\"":1,"#":2}"##);
     becomes(r#"{"\\":1,"]":2,"[":3}"#, r#"{"[":3,"\\":1,"]":2}"#);
     becomes(
@@ -58,7 +58,7 @@ fn numbers_are_printed_as_ecmascript_does_but_for_negative_zero() {
 }
 
 #[test]
-fn what_is_no_number_is_refused() {
+fn malformed_numbers_are_refused() {
     for text in [
         "01", "+1", ".5", "1.", "1e", "-", "0x1", "1e400", "-1e400", "NaN", "1_0",
     ] {
@@ -67,7 +67,7 @@ fn what_is_no_number_is_refused() {
 }
 
 #[test]
-fn only_what_must_be_is_escaped() {
+fn escapes_are_minimal() {
     becomes(r#""\u003c\u003E\u0026\/""#, r#""<>&/""#);
     becomes(r#""\u2028\u2029""#, r#""\u2028\u2029""#);
     becomes("\"\u{2028}–\u{2029}\"", r#""\u2028–\u2029""#);
@@ -83,7 +83,7 @@ fn only_what_must_be_is_escaped() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn malformed_strings_are_refused() {
     for text in [
         r#"""#,
         r#""\"#,
@@ -99,7 +99,7 @@ fn what_is_no_text_is_refused() {
 }
 
 #[test]
-fn what_is_no_json_is_refused_where_it_is_not() {
+fn malformed_json_is_refused_with_its_offset() {
     for (json, at) in [
         ("", 0),
         ("{", 1),
@@ -124,7 +124,7 @@ fn what_is_no_json_is_refused_where_it_is_not() {
 }
 
 #[test]
-fn depth_ends_at_its_limit() {
+fn depth_is_limited() {
     let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
     becomes(&nested(MAX_DEPTH), &nested(MAX_DEPTH));
     assert!(normalised(&nested(MAX_DEPTH + 1)).is_err());
@@ -143,7 +143,7 @@ fn html_is_escaped_on_demand() {
     assert_eq!(html_escaped("[1]"), "[1]");
 }
 
-/// JSON values with everything that is special somewhere in their texts.
+/// JSON values with special characters anywhere in their strings.
 fn values() -> impl Strategy<Value = Value> {
     let text =
         || proptest::string::string_regex("[a-c\"\\\\\n\u{1}\u{7f}é—\u{2028}<😀]{0,12}").unwrap();
@@ -164,7 +164,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All numbers as 64-bit floats.
+/// Converts all numbers to 64-bit floats.
 fn with_floats(value: &mut Value) {
     match value {
         Value::Number(number) => *value = Value::from(number.as_f64().unwrap()),
@@ -176,7 +176,7 @@ fn with_floats(value: &mut Value) {
 
 proptest! {
     #[test]
-    fn the_normal_form_is_its_own_normal_form(value in values()) {
+    fn normalising_is_idempotent(value in values()) {
         let normal = normalised(&serde_json::to_string_pretty(&value).unwrap()).unwrap();
         prop_assert_eq!(normalised(&normal).unwrap(), normal);
     }
@@ -198,19 +198,19 @@ proptest! {
     }
 
     #[test]
-    fn floats_come_back(value: f64) {
+    fn floats_round_trip(value: f64) {
         prop_assume!(value.is_finite());
         let normal = normalised(&format!("{value:e}")).unwrap();
         prop_assert_eq!(normal.parse::<f64>().unwrap().to_bits(), value.to_bits());
     }
 
     #[test]
-    fn any_bytes_end_well(text in ".{0,64}") {
+    fn any_text_is_normalised_or_refused(text in ".{0,64}") {
         let _ = normalised(&text);
     }
 
     #[test]
-    fn texts_come_back(text in ".{0,40}") {
+    fn strings_round_trip(text in ".{0,40}") {
         let mut writer = JsonWriter::default();
         writer.string(&text);
         let printed = writer.text();

@@ -1,4 +1,4 @@
-//! Texts as they are printed: what is escaped, and how.
+//! String escaping of the normal form.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,13 +8,12 @@ use super::Malformed;
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = ONES << 7;
-/// What U+2028 and U+2029, and many others, begin with.
+/// First UTF-8 byte of U+2028 and U+2029, and of many others.
 const LEAD: u8 = 0xe2;
-/// The two characters that end lines in JavaScript but not in JSON.
+/// Line separators of JavaScript that JSON does not know.
 const SEPARATORS: [&[u8]; 2] = ["\u{2028}".as_bytes(), "\u{2029}".as_bytes()];
 
-/// Appends the contents of a JSON string, up to and with its closing quote, in the normal form. `at` is where they
-/// begin in `source`; the return value, where they end.
+/// Appends the string contents at `at` of `source`, closing quote included, in the normal form; returns their end.
 pub(super) fn copy(source: &str, at: usize, out: &mut Vec<u8>) -> Result<usize, Malformed> {
     let bytes = source.as_bytes();
     let mut from = at;
@@ -69,7 +68,7 @@ pub(super) fn copy(source: &str, at: usize, out: &mut Vec<u8>) -> Result<usize, 
     }
 }
 
-/// Appends `text` with quotes.
+/// Appends `text` as a JSON string.
 pub(super) fn print(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     out.push(b'"');
@@ -92,7 +91,7 @@ pub(super) fn print(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The text that stands between the quotes of a string in the normal form.
+/// Decodes the contents of a string in the normal form.
 pub(crate) fn unescaped(normal: &str) -> Cow<'_, str> {
     if !normal.contains('\\') {
         return Cow::Borrowed(normal);
@@ -120,7 +119,7 @@ pub(crate) fn unescaped(normal: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// `json` with `<`, `>` and `&` escaped in its texts, as Go's `encoding/json` does unless told otherwise.
+/// Escapes `<`, `>` and `&` in strings, as Go's `encoding/json` does by default.
 pub(crate) fn html_escaped(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut marks = memchr::memchr3_iter(b'<', b'>', b'&', bytes).peekable();
@@ -138,7 +137,7 @@ pub(crate) fn html_escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Appends one character.
+/// Appends one character, escaped if required.
 fn push(char: char, out: &mut Vec<u8>) {
     match char {
         '"' => out.extend_from_slice(br#"\""#),
@@ -155,8 +154,8 @@ fn push(char: char, out: &mut Vec<u8>) {
     }
 }
 
-/// The character that an escape `\uXXXX`, or two of them that are a pair, stands for, and the length of the escape.
-/// Halves of pairs become U+FFFD.
+/// Decodes `\uXXXX` or a surrogate pair; returns the character and the length of the escape. Lone surrogates become
+/// U+FFFD.
 fn code_point(escape: &[u8]) -> Option<(char, usize)> {
     let first = code_unit(escape)?;
     if let Some(char) = char::from_u32(u32::from(first)) {
@@ -175,7 +174,7 @@ fn code_unit(escape: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// Where, from `at` on, the first byte stands that may not simply be copied; the end where none does.
+/// Offset of the first byte from `at` that needs inspection; the end of `text` without one.
 fn plain_end(text: &[u8], mut at: usize) -> usize {
     while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
         let found = marks(u64::from_le_bytes(*word));
@@ -189,8 +188,8 @@ fn plain_end(text: &[u8], mut at: usize) -> usize {
     at + tail.iter().position(is_mark).unwrap_or(tail.len())
 }
 
-/// The highest bit of each of eight bytes that is a control character, a quote, a backslash or [`LEAD`]. Only the
-/// lowest bit set is to be trusted: what is taken from one byte may be borrowed from those above.
+/// SWAR: sets the highest bit of each of eight bytes that is a control character, a quote, a backslash or [`LEAD`].
+/// Only the lowest set bit is reliable: borrows may spill into higher bytes.
 fn marks(word: u64) -> u64 {
     let equal = |byte: u8| {
         let difference = word ^ (ONES * u64::from(byte));

@@ -1,4 +1,4 @@
-//! Writes the normal form, value by value.
+//! Writer of the normal form, value by value.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -6,42 +6,42 @@ use std::str;
 
 use super::{Malformed, json, number, text, unescaped};
 
-/// How numbers and texts are printed.
+/// Output style of numbers and strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As documents are served.
+    /// Normal form of documents.
     #[default]
     Normal,
-    /// As Go prints what it read from YAML: whole numbers keep their digits, and `<`, `>` and `&` are escaped.
+    /// Go's output for YAML input: integers keep their digits, and `<`, `>` and `&` are escaped.
     Go,
 }
 
-/// A document that is being written. To be used again for the next one: it keeps its memory.
+/// A document being written. Reusable: it keeps its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct JsonWriter {
     out: Vec<u8>,
-    /// Objects and lists that are not closed yet, the innermost last.
+    /// Open objects and lists, the innermost last.
     open: Vec<OpenValue>,
-    /// Of the open objects, the innermost's last; of the outermost object also once it is closed.
+    /// Members of open objects, the innermost's last; those of the outermost object stay after it is closed.
     members: Vec<ObjectMember>,
-    /// Where members are put in order.
+    /// Scratch buffer for sorting members.
     sorted: Vec<u8>,
     style: Style,
 }
 
 #[derive(Debug)]
 enum OpenValue {
-    /// The number of members of those around it.
+    /// Number of members of the enclosing objects.
     Object(usize),
-    /// Whether there is a value in it.
+    /// Whether the list has a value.
     List(bool),
 }
 
-/// One member of an object; offsets in the text.
+/// A member of an object. Offsets in the output.
 #[derive(Debug, Clone, Copy)]
 struct ObjectMember {
     start: usize,
-    /// Behind the closing quote.
+    /// End of the key, closing quote included.
     key_end: usize,
     end: usize,
 }
@@ -54,40 +54,40 @@ impl JsonWriter {
         }
     }
 
-    /// Begins anew with the JSON text `source`.
+    /// Restarts with the JSON text `source`.
     pub(crate) fn json(&mut self, source: &str) -> Result<(), Malformed> {
         self.clear();
         json::copy(source, self)
     }
 
-    /// Begins anew.
+    /// Clears the output.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
         self.open.clear();
         self.members.clear();
     }
 
-    /// What has been written.
+    /// The output.
     pub(crate) fn text(&self) -> &str {
         str::from_utf8(&self.out).expect("only whole characters are written")
     }
 
-    /// The same, when nothing is written any more.
+    /// The output, consuming the writer.
     pub(crate) fn into_text(self) -> String {
         String::from_utf8(self.out).expect("only whole characters are written")
     }
 
-    /// How long that is. Units: bytes.
+    /// Length of the output. Units: bytes.
     pub(crate) fn text_length(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether the value is an object.
+    /// Whether the output is an object.
     pub(crate) fn is_object(&self) -> bool {
         self.out.first() == Some(&b'{')
     }
 
-    /// Name (without quotes) and value of each member of the written object, all in the normal form.
+    /// Name (without quotes) and value of each member of the written object, in the normal form.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &str)> {
         let text = self.text();
         self.members.iter().map(move |it| {
@@ -98,7 +98,7 @@ impl JsonWriter {
         })
     }
 
-    /// Objects and lists that are open.
+    /// Number of open objects and lists.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
@@ -146,13 +146,13 @@ impl JsonWriter {
         self.print(value);
     }
 
-    /// A number that is finite.
+    /// Writes a finite number.
     pub(crate) fn number(&mut self, value: f64) {
         self.separate();
         number::print(value, &mut self.out);
     }
 
-    /// A whole number.
+    /// Writes an integer.
     #[expect(
         clippy::cast_precision_loss,
         reason = "that is how all numbers are read"
@@ -164,13 +164,13 @@ impl JsonWriter {
         self.literal(&value.to_string());
     }
 
-    /// `true`, `false` or `null`.
+    /// Writes `true`, `false` or `null`.
     pub(crate) fn literal(&mut self, literal: &str) {
         self.separate();
         self.out.extend_from_slice(literal.as_bytes());
     }
 
-    /// A key whose contents begin at `at` of a JSON text; returns where it ends.
+    /// Copies the key at `at` of a JSON text; returns its end.
     pub(super) fn key_from(&mut self, source: &str, at: usize) -> Result<usize, Malformed> {
         let start = self.begin_key();
         self.out.push(b'"');
@@ -179,14 +179,14 @@ impl JsonWriter {
         Ok(end)
     }
 
-    /// A string whose contents begin at `at` of a JSON text; returns where it ends.
+    /// Copies the string at `at` of a JSON text; returns its end.
     pub(super) fn string_from(&mut self, source: &str, at: usize) -> Result<usize, Malformed> {
         self.separate();
         self.out.push(b'"');
         text::copy(source, at, &mut self.out)
     }
 
-    /// A number as JSON spells it; nothing where it is too large.
+    /// Writes a JSON number; `None` when it is too large.
     pub(super) fn number_from(&mut self, number: &str) -> Option<()> {
         self.separate();
         number::copy(number, &mut self.out)
@@ -205,7 +205,7 @@ impl JsonWriter {
         }
     }
 
-    /// Before a value.
+    /// Writes a comma before all values of a list but the first.
     fn separate(&mut self) {
         if let Some(OpenValue::List(is_begun)) = self.open.last_mut() {
             if *is_begun {
@@ -234,14 +234,14 @@ impl JsonWriter {
         self.out.push(b':');
     }
 
-    /// Notes where the latest member ends; says whether there is one.
+    /// Records the end of the latest member; returns whether there is one.
     fn end_member(&mut self, first: usize) -> bool {
         let end = self.out.len();
         let latest = self.members[first..].last_mut();
         latest.map(|member| member.end = end).is_some()
     }
 
-    /// Puts the members of the innermost object in order.
+    /// Sorts the members of the innermost object.
     fn sort(&mut self, first: usize) {
         let members = &mut self.members[first..];
         let out = &mut self.out;
@@ -285,7 +285,7 @@ impl ObjectMember {
     }
 }
 
-/// By the bytes of the names. The sort is stable: of equal ones the last stays the last.
+/// Orders members by the bytes of their names. The sort is stable: the last duplicate stays last.
 fn order(out: &[u8], one: &ObjectMember, other: &ObjectMember) -> Ordering {
     let [one, other] = [one, other].map(|it| &out[it.start + 1..it.key_end - 1]);
     if !one.contains(&b'\\') && !other.contains(&b'\\') {

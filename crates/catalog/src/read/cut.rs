@@ -1,37 +1,37 @@
-//! Cuts a file into its documents, without reading what is in them.
+//! Splits a file into documents without parsing them.
 
 use std::io::{self, Read};
 
 use memchr::memmem;
 
-/// The largest document: what the memory has to hold several times.
+/// Largest document; memory holds it several times.
 pub const MAX_DOCUMENT_BYTES: usize = 512 << 20;
-/// How much is read from a file at once.
+/// Read size.
 const BLOCK_BYTES: usize = 256 << 10;
-/// What parts documents in YAML, where it begins a line.
+/// Document separator of YAML, at the start of a line.
 pub(super) const SEPARATOR: &[u8] = b"---";
 
-/// A file, from where it has been read to.
+/// Buffered input of a file.
 pub(super) struct Input<R> {
     source: R,
     buffer: Vec<u8>,
-    /// Where in the buffer what has not been read yet begins.
+    /// Position in the buffer.
     at: usize,
-    /// Of the file, where that begins; from 1.
+    /// Line of that position, from 1.
     line: u64,
     is_at_end: bool,
-    /// How much of it may be in memory. Units: bytes.
+    /// Most bytes in memory.
     limit: usize,
 }
 
-/// Why a file cannot be cut.
+/// Failure to split a file.
 #[derive(Debug)]
-pub(super) enum Stuck {
+pub(super) enum CutError {
     Io(io::Error),
     TooLarge,
 }
 
-impl From<io::Error> for Stuck {
+impl From<io::Error> for CutError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -49,7 +49,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// What has been read from the file and not been passed.
+    /// Buffered bytes after the position.
     pub(super) fn rest(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
@@ -58,21 +58,21 @@ impl<R: Read> Input<R> {
         self.line
     }
 
-    /// Goes past the next bytes.
-    pub(super) fn pass(&mut self, length: usize) {
+    /// Advances by `length` bytes.
+    pub(super) fn advance(&mut self, length: usize) {
         let passed = &self.buffer[self.at..self.at + length];
         self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
         self.at += length;
     }
 
-    /// Whether the file goes on with `start`.
-    pub(super) fn starts_with(&mut self, start: &[u8]) -> Result<bool, Stuck> {
+    /// Whether the rest starts with `start`.
+    pub(super) fn starts_with(&mut self, start: &[u8]) -> Result<bool, CutError> {
         while self.rest().len() < start.len() && self.more()? {}
         Ok(self.rest().starts_with(start))
     }
 
-    /// How far ahead the first byte is that is no white space, and which it is; nothing where there is none.
-    pub(super) fn peek(&mut self) -> Result<Option<(usize, u8)>, Stuck> {
+    /// Distance and value of the first byte after white space; `None` at the end.
+    pub(super) fn peek(&mut self) -> Result<Option<(usize, u8)>, CutError> {
         let mut ahead = 0;
         loop {
             let spaces = self.rest()[ahead..].iter();
@@ -86,8 +86,8 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The length of the object of JSON that begins here; where the file ends within it, the length of what is there.
-    pub(super) fn object(&mut self) -> Result<usize, Stuck> {
+    /// Length of the JSON object at the position; an unclosed one ends with the file.
+    pub(super) fn object(&mut self) -> Result<usize, CutError> {
         let mut braces = Braces::default();
         loop {
             if let Some(end) = braces.end(self.rest()) {
@@ -99,25 +99,25 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The length of this line, with its end.
-    pub(super) fn end_of_line(&mut self) -> Result<usize, Stuck> {
+    /// Length of this line, line end included.
+    pub(super) fn end_of_line(&mut self) -> Result<usize, CutError> {
         self.find(0, b"\n", 1)
     }
 
-    /// The length of all up to the next line, after this one, that begins with [`SEPARATOR`].
-    pub(super) fn chunk(&mut self) -> Result<usize, Stuck> {
+    /// Length up to the next line, after this one, that starts with [`SEPARATOR`].
+    pub(super) fn chunk(&mut self) -> Result<usize, CutError> {
         self.find(0, b"\n---", 1)
     }
 
-    /// Where the first `sought` from `from` on begins, and `kept` bytes more; otherwise the end of the file.
-    fn find(&mut self, from: usize, sought: &[u8], kept: usize) -> Result<usize, Stuck> {
+    /// Offset of the first `sought` from `from`, plus `kept` bytes; the end of the file without one.
+    fn find(&mut self, from: usize, sought: &[u8], kept: usize) -> Result<usize, CutError> {
         let finder = memmem::Finder::new(sought);
         let mut from = from;
         loop {
             if let Some(at) = finder.find(&self.rest()[from..]) {
                 return Ok(from + at + kept);
             }
-            // What is sought may have been cut by the end of what has been read.
+            // `sought` may straddle the end of the buffer.
             from = from.max((self.rest().len() + 1).saturating_sub(sought.len()));
             if !self.more()? {
                 return Ok(self.rest().len());
@@ -125,13 +125,13 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Reads more of the file; says whether there was more.
-    fn more(&mut self) -> Result<bool, Stuck> {
+    /// Reads the next block; returns whether there was one.
+    fn more(&mut self) -> Result<bool, CutError> {
         if self.is_at_end {
             return Ok(false);
         }
         if self.rest().len() > self.limit {
-            return Err(Stuck::TooLarge);
+            return Err(CutError::TooLarge);
         }
         self.buffer.drain(..self.at);
         self.at = 0;
@@ -142,17 +142,17 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// Finds the brace that closes an object.
+/// Scanner for the closing brace of an object.
 #[derive(Default)]
 struct Braces {
-    /// Up to where the text has been looked at.
+    /// Scanned length.
     at: usize,
     depth: usize,
     is_in_text: bool,
 }
 
 impl Braces {
-    /// The length of the object that `text` begins with; nothing where it goes on. To be asked again with a longer text.
+    /// Length of the object at the start of `text`; `None` while incomplete. Resumes with a longer text.
     fn end(&mut self, text: &[u8]) -> Option<usize> {
         while let Some(rest) = text.get(self.at..).filter(|rest| !rest.is_empty()) {
             if self.is_in_text {
@@ -161,7 +161,7 @@ impl Braces {
                     return None;
                 };
                 self.is_in_text = rest[next] == b'\\';
-                // What follows a backslash closes nothing, even where it has not been read yet.
+                // An escaped character closes nothing, even one not read yet.
                 self.at += next + 1 + usize::from(self.is_in_text);
                 continue;
             }
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives so many bytes at a time.
+    /// Reader of at most so many bytes at a time.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {
@@ -208,11 +208,11 @@ mod tests {
         let mut input = Input::new(Slow(text.as_bytes(), step));
         let mut found = Vec::new();
         while let Some((ahead, _)) = input.peek().unwrap() {
-            input.pass(ahead);
+            input.advance(ahead);
             let length = input.object().unwrap();
             let text = String::from_utf8(input.rest()[..length].to_vec()).unwrap();
             found.push((input.line(), text));
-            input.pass(length);
+            input.advance(length);
         }
         found
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_goes_to_the_end() {
+    fn unclosed_objects_end_with_the_file() {
         assert_eq!(objects(r#"{}{"a":"}"#, 2)[1].1, r#"{"a":"}"#);
         assert_eq!(objects(r#"{"a\"#, 1)[0].1, r#"{"a\"#);
     }
@@ -247,7 +247,7 @@ mod tests {
             let mut input = Input::new(Slow(text.as_bytes(), step));
             let length = input.chunk().unwrap();
             assert_eq!(&text[..length], "a\n --- \nb---\n");
-            input.pass(length);
+            input.advance(length);
             assert!(input.starts_with(SEPARATOR).unwrap());
             assert_eq!((input.line(), input.end_of_line().unwrap()), (4, 4));
         }
@@ -259,9 +259,9 @@ mod tests {
         let mut input = Input::new(Cursor::new(object.repeat(20_000)));
         let mut count = 0;
         while let Some((ahead, _)) = input.peek().unwrap() {
-            input.pass(ahead);
+            input.advance(ahead);
             let length = input.object().unwrap();
-            input.pass(length);
+            input.advance(length);
             count += 1;
             assert!(input.buffer.capacity() <= 4 * BLOCK_BYTES);
         }
@@ -269,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_an_end_is_not_read_for_ever() {
+    fn endless_objects_are_too_large() {
         let mut input = Input::new(Cursor::new("{\"").chain(repeat(b'x')));
         input.limit = 1 << 20;
-        assert!(matches!(input.object(), Err(Stuck::TooLarge)));
+        assert!(matches!(input.object(), Err(CutError::TooLarge)));
         let mut input = Input::new(repeat(b'\n'));
         input.limit = 1 << 20;
-        assert!(matches!(input.chunk(), Err(Stuck::TooLarge)));
+        assert!(matches!(input.chunk(), Err(CutError::TooLarge)));
     }
 }

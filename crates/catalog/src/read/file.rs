@@ -1,4 +1,5 @@
-//! Reads one file: which of JSON and YAML it is, and where each document begins.
+//! Reads one file: detects JSON or YAML and splits it into documents. Source: operator-registry,
+//! `alpha/declcfg/load.go`.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -6,50 +7,50 @@ use std::path::Path;
 use std::str;
 use std::sync::Arc;
 
-use super::cut::{Input, MAX_DOCUMENT_BYTES, SEPARATOR, Stuck};
+use super::cut::{CutError, Input, MAX_DOCUMENT_BYTES, SEPARATOR};
 use super::head::head;
-use super::{BatchSink, FileSource, ReceiverGone, yaml};
+use super::{BatchSink, FileSource, ReceiverDropped, yaml};
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, Document, DocumentOrigin, Rule};
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
-/// Reads the file `source`, which is called `file`. `writer` is just memory.
+/// Reads `source` under the path `file`; `writer` is a reused buffer.
 pub(super) fn read(
     source: FileSource,
     file: &Arc<Path>,
     writer: &mut JsonWriter,
     sink: &mut BatchSink,
-) -> Result<(), ReceiverGone> {
+) -> Result<(), ReceiverDropped> {
     let out = &mut Out { file, writer, sink };
     let content = match source.open() {
         Ok(content) => content,
-        Err(error) => return out.stuck(1, &Stuck::Io(error)),
+        Err(error) => return out.error(1, &CutError::Io(error)),
     };
     let mut input = Input::new(content);
     match documents(&mut input, out) {
         Ok(()) => Ok(()),
-        Err(Stop::ReceiverGone) => Err(ReceiverGone),
-        Err(Stop::Stuck(stuck)) => out.stuck(input.line(), &stuck),
+        Err(Stop::ReceiverDropped) => Err(ReceiverDropped),
+        Err(Stop::Cut(error)) => out.error(input.line(), &error),
     }
 }
 
-/// Why reading a file ends early.
+/// Early end of a file.
 enum Stop {
-    ReceiverGone,
-    Stuck(Stuck),
+    ReceiverDropped,
+    Cut(CutError),
 }
 
-impl From<ReceiverGone> for Stop {
-    fn from(_: ReceiverGone) -> Self {
-        Self::ReceiverGone
+impl From<ReceiverDropped> for Stop {
+    fn from(_: ReceiverDropped) -> Self {
+        Self::ReceiverDropped
     }
 }
 
-impl From<Stuck> for Stop {
-    fn from(stuck: Stuck) -> Self {
-        Self::Stuck(stuck)
+impl From<CutError> for Stop {
+    fn from(error: CutError) -> Self {
+        Self::Cut(error)
     }
 }
 
@@ -61,8 +62,8 @@ fn documents(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop
         }
     }
     if input.starts_with(UTF8_MARK)? {
-        // As the peer has it: JSON that begins with a mark is read as YAML, which it is too.
-        input.pass(UTF8_MARK.len());
+        // As opm: JSON after a UTF-8 byte order mark is read as YAML.
+        input.advance(UTF8_MARK.len());
         return yaml(input, out);
     }
     match input.peek()? {
@@ -71,8 +72,8 @@ fn documents(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop
     }
 }
 
-/// Objects, one after the other. Where the first or the second is none, the rest is YAML: a document of JSON before
-/// others of YAML, or YAML that only looks like JSON.
+/// Reads concatenated objects. When the first or second is not JSON, the rest is YAML: a JSON document before YAML
+/// ones, or YAML flow style. Source: operator-registry switches to YAML before its second object only.
 fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
     let mut count = 0;
     while let Some((ahead, first)) = input.peek()? {
@@ -80,10 +81,10 @@ fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
         count += 1;
         if first != b'{' && may_be_yaml {
             let line_end = input.rest()[..ahead].iter().position(|&it| it == b'\n');
-            input.pass(line_end.map_or(ahead, |at| at + 1));
+            input.advance(line_end.map_or(ahead, |at| at + 1));
             return yaml(input, out);
         }
-        input.pass(ahead);
+        input.advance(ahead);
         let line = input.line();
         if first != b'{' {
             let text = "an object of JSON was expected; what follows is not read";
@@ -101,15 +102,15 @@ fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
                 out.problem(line, Rule::Syntax, malformed.why)?;
             }
         }
-        input.pass(length);
+        input.advance(length);
     }
     Ok(())
 }
 
-/// Whether what JSON it is not is YAML at least.
-fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool, Stuck> {
+/// Whether the malformed JSON is valid YAML.
+fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool, CutError> {
     let length = match input.chunk() {
-        Err(Stuck::TooLarge) => return Ok(false),
+        Err(CutError::TooLarge) => return Ok(false),
         length => length?,
     };
     let Ok(text) = str::from_utf8(&input.rest()[..length]) else {
@@ -119,38 +120,38 @@ fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool
     Ok(matches!(read, Ok(Some(_))) && writer.is_object())
 }
 
-/// Documents of YAML. A separator ends one; a second one may begin the next.
+/// Reads YAML documents. A separator ends one; a second one may begin the next.
 fn yaml(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
     loop {
-        let begun_in = input.line();
-        let begun = separator(input, out)?;
+        let start_line = input.line();
+        let leading = separator(input, out)?;
         let line = input.line();
         let length = if input.starts_with(SEPARATOR)? {
             0
         } else {
             input.chunk()?
         };
-        match (begun, length) {
+        match (leading, length) {
             (None, 0) => return Ok(()),
             (Some(Separator::Good), 0) => {
                 let text = "nothing stands behind this line; remove it";
-                out.problem(begun_in, Rule::Document, text.to_owned())?;
+                out.problem(start_line, Rule::Document, text.to_owned())?;
             }
             (Some(Separator::Bad), _) => {}
             (None | Some(Separator::Good), _) => chunk(&input.rest()[..length], line, out)?,
         }
-        input.pass(length);
+        input.advance(length);
         separator(input, out)?;
     }
 }
 
 enum Separator {
     Good,
-    /// What follows has been passed too.
+    /// The document after it has been skipped.
     Bad,
 }
 
-/// Goes past a separator where one is.
+/// Consumes a separator, if any.
 fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<Separator>, Stop> {
     if !input.starts_with(SEPARATOR)? {
         return Ok(None);
@@ -159,18 +160,18 @@ fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<S
     let length = input.end_of_line()?;
     let after = input.rest()[SEPARATOR.len()..length].trim_ascii();
     if after.is_empty() || after.starts_with(b"#") {
-        input.pass(length);
+        input.advance(length);
         return Ok(Some(Separator::Good));
     }
     let text = "only a comment may follow `---` in its line; begin the document in the next one";
     out.problem(line, Rule::Syntax, text.to_owned())?;
     let length = input.chunk()?;
-    input.pass(length);
+    input.advance(length);
     Ok(Some(Separator::Bad))
 }
 
-/// What stands between two separators; it begins in `line`.
-fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverGone> {
+/// Reads the document between two separators, which starts at `line`.
+fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverDropped> {
     let text = match str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => {
@@ -191,17 +192,17 @@ fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverGone> 
     }
 }
 
-/// What becomes of a file.
+/// Output of a file.
 struct Out<'a> {
     file: &'a Arc<Path>,
-    /// The document that has been read last.
+    /// The latest document.
     writer: &'a mut JsonWriter,
     sink: &'a mut BatchSink,
 }
 
 impl Out<'_> {
-    /// Hands over what has been written.
-    fn document(&mut self, line: u64) -> Result<(), ReceiverGone> {
+    /// Emits the written document.
+    fn document(&mut self, line: u64) -> Result<(), ReceiverDropped> {
         match head(self.writer) {
             Ok(head) => self.sink.document(Document {
                 schema: head.schema,
@@ -219,7 +220,7 @@ impl Out<'_> {
         }
     }
 
-    fn problem(&mut self, line: u64, rule: Rule, text: String) -> Result<(), ReceiverGone> {
+    fn problem(&mut self, line: u64, rule: Rule, text: String) -> Result<(), ReceiverDropped> {
         self.sink.problem(CatalogProblem {
             origin: Some(self.origin(line)),
             package: String::new(),
@@ -228,10 +229,10 @@ impl Out<'_> {
         })
     }
 
-    fn stuck(&mut self, line: u64, stuck: &Stuck) -> Result<(), ReceiverGone> {
-        let text = match stuck {
-            Stuck::Io(error) => format!("it cannot be read: {error}"),
-            Stuck::TooLarge => format!(
+    fn error(&mut self, line: u64, error: &CutError) -> Result<(), ReceiverDropped> {
+        let text = match error {
+            CutError::Io(error) => format!("it cannot be read: {error}"),
+            CutError::TooLarge => format!(
                 "a document is larger than {} MiB; what follows is not read",
                 MAX_DOCUMENT_BYTES >> 20
             ),
@@ -247,7 +248,7 @@ impl Out<'_> {
     }
 }
 
-/// `text` with U+FFFD in the place of each byte that is not UTF-8.
+/// Replaces each invalid UTF-8 byte by U+FFFD, as Go does.
 pub(super) fn repaired(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(text) {
         return Cow::Borrowed(text);

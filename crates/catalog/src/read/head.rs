@@ -1,14 +1,14 @@
-//! What every document says of itself.
+//! Common members of documents: schema, package, name.
 
 use std::collections::BTreeMap;
 
 use super::shown;
 use crate::normal::{JsonWriter, unescaped};
 
-/// How much that is wrong with one document is told.
+/// Most problems reported per document.
 const MAX_WRONG: usize = 5;
 
-/// Schema, package and name; empty where there is none.
+/// Schema, package and name; empty when absent.
 #[derive(Debug, Default)]
 pub(super) struct DocumentHead {
     pub(super) schema: String,
@@ -16,10 +16,10 @@ pub(super) struct DocumentHead {
     pub(super) name: String,
 }
 
-/// Finds them in the document that has been written. The names of members count without regard to case, and none may
-/// come twice so.
+/// Reads them from the written document. Member names are case-insensitive, and duplicates under case folding are
+/// errors. Source: operator-registry, `alpha/declcfg/declcfg.go`, `Meta.UnmarshalJSON`.
 ///
-/// Errors: what is wrong with the document, and what could be found of its head.
+/// Errors: the problems of the document, with the members found.
 pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead, String)> {
     let mut head = DocumentHead::default();
     if !document.is_object() {
@@ -61,7 +61,7 @@ pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead,
     Err((head, wrong.join("; ")))
 }
 
-/// `text` without regard to case: equal where Unicode's full case folding makes it equal.
+/// Full Unicode case folding.
 fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -73,7 +73,7 @@ fn folded(text: &str) -> String {
             .flat_map(char::to_lowercase)
             .collect()
     };
-    // The dotless i is itself only, though its capital is another letter's too.
+    // The dotless i folds to itself only, though it shares its capital.
     let parts: Vec<_> = text.split('ı').map(fold).collect();
     parts.join("ı")
 }

@@ -1,7 +1,6 @@
-//! YAML 1.1, as the peer's library reads it, written in the normal form.
+//! YAML 1.1 as sigs.k8s.io/yaml reads it, converted to the normal form.
 //!
-//! What stands between the separators is one document. It becomes a flat list of nodes first, because a node with an
-//! anchor is written again wherever it is named.
+//! A document is parsed to a flat list of nodes first: anchored nodes are written again for each alias.
 
 mod expand;
 pub mod located;
@@ -14,18 +13,18 @@ use self::quoted::Deepened;
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{JsonWriter, Malformed, Style};
 
-/// The peer would read the first only, and say nothing.
+/// opm silently reads the first document only.
 const UNSEPARATED: &str =
     "another document begins here; put a line `---` before it, or only the first is read";
 
-/// What is wrong with a text.
+/// Syntax error with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YamlError {
     pub place: Position,
     pub why: String,
 }
 
-/// Where something stands in a text, both from 1.
+/// Position in a text, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
@@ -42,13 +41,12 @@ impl YamlError {
     }
 }
 
-/// Writes the one document that `text` consists of; returns the line in which it begins, nothing where there is none or
-/// it is null.
+/// Writes the single document of `text`; returns its first line, `None` for an empty or null document.
 pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {
     with_nodes(text, UNSEPARATED, |nodes| write(nodes, writer))
 }
 
-/// Does `work` with the nodes of the one document that `text` consists of; `beyond` is what to say of another.
+/// Calls `work` with the nodes of the single document of `text`; `beyond` is the error for a second one.
 fn with_nodes<T>(
     text: &str,
     beyond: &'static str,
@@ -75,10 +73,10 @@ fn write(nodes: &Nodes<'_>, writer: &mut JsonWriter) -> Result<Option<usize>, Ya
     Ok(nodes.first_line())
 }
 
-/// One document of YAML 1.1 as JSON, printed as Go does: one line, members sorted, whole numbers with all their digits,
-/// `<`, `>` and `&` escaped. `null` where there is none.
+/// Converts a YAML 1.1 document to JSON as Go prints it: one line, members sorted, integers with all digits, `<`, `>`
+/// and `&` escaped. `null` for an empty document.
 ///
-/// Errors: it is no YAML, or more than one document.
+/// Errors: not YAML, or more than one document.
 ///
 /// # Examples
 /// ```

@@ -1,19 +1,19 @@
-//! Why a database cannot be read.
+//! Errors of a database import.
 
 use std::fmt;
 
 use super::{NEWEST, OLDEST};
 
-/// What went wrong with an import.
+/// Failure of an import.
 #[derive(Debug)]
 pub enum ImportError<E> {
-    /// The file is no database, or lacks what a catalog has.
+    /// Not a database, or a table is missing.
     Database(rusqlite::Error),
-    /// Its tables are laid out in a way that is not known; nothing where it does not say.
+    /// Unsupported migration version; `None` when absent.
     Layout(Option<i64>),
-    /// A bundle's text is not what it should be.
+    /// Malformed content of a bundle.
     Bundle { name: String, reason: String },
-    /// Whoever was given the documents failed.
+    /// Error of the callback.
     Each(E),
 }
 

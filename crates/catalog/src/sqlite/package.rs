@@ -1,4 +1,4 @@
-//! One package of a database.
+//! Imports one package of a database. Source: operator-registry v1.73.0, `pkg/sqlite`, `pkg/api/api_to_model.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::normal::normalised;
 use crate::schema::{BUNDLE, CHANNEL, PACKAGE, kind};
 use crate::{Document, DocumentOrigin};
 
-/// Bundles with this property are not offered any more.
+/// Property of deprecated bundles.
 const DEPRECATED: &str = "olm.deprecated";
 
-/// Reads one package.
+/// Reader of one package.
 pub(super) struct PackageReader<'a> {
     pub(super) connection: &'a Connection,
     pub(super) layout: SchemaVersion,
@@ -29,13 +29,13 @@ pub(super) struct Read {
     pub(super) left_out: Vec<String>,
 }
 
-/// A bundle's row, and what its documents say.
+/// A bundle's row with its parsed manifests.
 struct BundleRow {
     name: String,
     image: String,
     version: String,
     skip_range: String,
-    /// JSON, one object after the other, as they were put in.
+    /// JSON objects in insertion order.
     objects: Vec<String>,
     csv: Option<CsvFields>,
     properties: Vec<(String, String)>,
@@ -92,7 +92,7 @@ impl PackageReader<'_> {
         )
     }
 
-    /// None of a bundle that is only mentioned by others.
+    /// `None` for a bundle that is only referenced by others.
     fn bundle<E>(&self, name: &str) -> Result<Option<BundleRow>, ImportError<E>> {
         let rows = self.rows(
             "select bundle, csv, bundlepath, version, skiprange
@@ -208,7 +208,7 @@ impl PackageReader<'_> {
         )?;
         let csv = bundles.get(&head).and_then(|bundle| bundle.csv.as_ref());
         let icon = csv.and_then(|csv| csv.spec.icon.first()).and_then(|icon| {
-            // Some have blanks in it.
+            // Some published icons contain blanks.
             let data = icon.base64data.replace(char::is_whitespace, "");
             let is_fine = !data.is_empty() && BASE64_STANDARD.decode(&data).is_ok();
             is_fine.then(|| json!({"base64data": data, "mediatype": icon.mediatype}))
@@ -241,8 +241,7 @@ impl PackageReader<'_> {
         Ok(channels)
     }
 
-    /// The entries of a channel and what they replace or skip; what lies nearest to the head comes first, which is what
-    /// is replaced.
+    /// Targets of each entry, nearest to the head first: the first is replaced, the others are skipped.
     fn edges(&self, channel: &str) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
         let rows = self.rows(
             "select entry.operatorbundle_name, target.operatorbundle_name
@@ -329,7 +328,7 @@ impl PackageReader<'_> {
         }))
     }
 
-    /// Those of the CSV, and others that the database has.
+    /// Related images of the CSV, then further ones of the database.
     fn related_images(&self, bundle: &BundleRow) -> rusqlite::Result<Vec<Value>> {
         let rows = self.rows(
             "select distinct image

@@ -1,10 +1,10 @@
-//! What rows hold.
+//! Values of rows.
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is taken from a bundle's ClusterServiceVersion.
+/// The fields read from a bundle's ClusterServiceVersion.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CsvFields {
@@ -34,7 +34,7 @@ pub(super) struct CsvImage {
     pub(super) image: String,
 }
 
-/// Text, also where it was put in as bytes; nothing is an empty one.
+/// Text or UTF-8 blob; null is the empty string.
 pub(super) struct SqlText(pub(super) String);
 
 impl FromSql for SqlText {
@@ -47,13 +47,13 @@ impl FromSql for SqlText {
     }
 }
 
-/// Two texts.
+/// Reads two text columns.
 pub(super) fn pair(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, String)> {
     let (SqlText(kind), SqlText(value)) = (row.get(0)?, row.get(1)?);
     Ok((kind, value))
 }
 
-/// Group, version and kind.
+/// Reads group, version and kind.
 pub(super) fn gvk(row: &rusqlite::Row<'_>) -> rusqlite::Result<Value> {
     let (SqlText(group), SqlText(version), SqlText(kind)) = (row.get(0)?, row.get(1)?, row.get(2)?);
     Ok(json!({"group": group, "kind": kind, "version": version}))

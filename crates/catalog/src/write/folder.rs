@@ -1,4 +1,4 @@
-//! The files.
+//! Catalog folders.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -9,10 +9,10 @@ use std::process;
 use super::{CatalogFormat, document, in_order};
 use crate::Document;
 
-/// Folders of killed processes that had the same number, as those in containers often have.
+/// Attempts at a free name: killed processes leave partial folders, and process ids repeat in containers.
 const MAX_LEFT: usize = 100;
 
-/// A folder that is being written. Nobody sees it before [`CatalogWriter::finish`].
+/// A folder in progress. It is invisible before [`CatalogWriter::finish`].
 #[derive(Debug)]
 pub struct CatalogWriter {
     folder: PathBuf,
@@ -22,9 +22,9 @@ pub struct CatalogWriter {
 }
 
 impl CatalogWriter {
-    /// Begins a catalog in a folder that does not exist yet, or is empty.
+    /// Starts a catalog in a missing or empty folder.
     ///
-    /// Errors: it has something in it, or cannot be made.
+    /// Errors: the folder is not empty, or cannot be created.
     pub fn create(folder: &Path, format: CatalogFormat) -> io::Result<Self> {
         let is_taken = match fs::read_dir(folder) {
             Ok(mut entries) => entries.next().is_some(),
@@ -53,9 +53,9 @@ impl CatalogWriter {
         })
     }
 
-    /// Writes the documents of one package; those of no package have the name "".
+    /// Writes the documents of one package; "" for those without one.
     ///
-    /// Errors: the name cannot be that of a folder, was written before, or the disk does not take it.
+    /// Errors: the name is no folder name or repeated, or writing fails.
     pub fn package(&mut self, name: &str, documents: &[Document]) -> io::Result<()> {
         let folder = if name.is_empty() {
             self.partial.clone()
@@ -75,28 +75,28 @@ impl CatalogWriter {
         out.into_inner()?.sync_all()
     }
 
-    /// Gives the folder its name.
+    /// Atomic replace: renames the partial folder to its final name.
     ///
-    /// Errors: there is something of that name now, or the disk does not take it.
+    /// Errors: the name is taken by now, or the rename fails.
     pub fn finish(mut self) -> io::Result<()> {
-        // A folder replaces an empty one.
+        // `rename` replaces an empty folder. Every file was synced before: a crash leaves the whole catalog or none.
         fs::rename(&self.partial, &self.folder)?;
         self.is_finished = true;
         durable::sync_parent(&self.folder)
     }
 }
 
-/// What was begun and not finished is of no use.
+/// Removes an unfinished folder.
 impl Drop for CatalogWriter {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Whatever stays has a name that says what it is.
+            // Best effort: leftovers end in `.partial`.
             let _ = fs::remove_dir_all(&self.partial);
         }
     }
 }
 
-/// Makes a folder beside `folder` that nobody has made before, nor left there when he was killed.
+/// Creates a new partial folder beside `folder`.
 fn partial(folder: &Path, name: &OsStr) -> io::Result<PathBuf> {
     let mut number = 0;
     loop {

@@ -1,10 +1,10 @@
-//! JSON with a member a line.
+//! Indented JSON. Source: `opm render` indents by four spaces.
 
 use std::io::{self, Write};
 
 const INDENT: &str = "    ";
 
-/// Writes a text of the normal form with line breaks and blanks.
+/// Indents JSON of the normal form.
 pub(super) fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
     let bytes = json.as_bytes();
     let mut depth = 0;
@@ -43,7 +43,7 @@ pub(super) fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Behind the closing quote of the string that begins there.
+/// Offset after the closing quote of the string at `start`.
 fn string_end(json: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &json[at..]) {

@@ -1,4 +1,4 @@
-//! YAML that every reader takes for the same: what could be something else than a text is quoted.
+//! Portable YAML: strings that a YAML 1.1 or 1.2 reader could resolve otherwise are quoted.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,22 +8,21 @@ use serde::Deserializer;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// How deep lists and objects are laid out; what lies deeper is written in one line.
+/// Depth of block style; deeper values are in flow style.
 const MAX_DEPTH: usize = 32;
-/// How long a name of a member may be to stand before its colon. Source: YAML 1.1, section 5.1.
-/// Units: bytes.
+/// Longest simple key. Units: bytes. Source: YAML 1.1, section 5.1.
 const MAX_KEY: usize = 500;
-/// Words that YAML 1.1 takes for something else than texts, in any case.
+/// Words that YAML 1.1 resolves to booleans or null, in any case.
 const WORDS: &[&str] = &["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
-/// Writes a text of the normal form as one document.
+/// Writes JSON of the normal form as a YAML document.
 pub(super) fn write(json: &str, out: &mut impl Write) -> io::Result<()> {
     let mut text = String::from("---\n");
     block(json, 0, 0, &mut text);
     out.write_all(text.as_bytes())
 }
 
-/// A value that is alone in its lines.
+/// Writes a value in block style.
 fn block(json: &str, indent: usize, depth: usize, out: &mut String) {
     match json.as_bytes() {
         [b'{', rest @ ..] if rest != b"}" && depth < MAX_DEPTH => {
@@ -61,7 +60,7 @@ fn member(key: &str, value: &str, indent: usize, depth: usize, out: &mut String)
     }
     out.push(':');
     if is_list || is_object {
-        // Items stand below the first letter of their name.
+        // List items are aligned with their key.
         let indent = if is_list { indent } else { indent + 2 };
         out.push('\n');
         pad(indent, out);
@@ -73,10 +72,10 @@ fn member(key: &str, value: &str, indent: usize, depth: usize, out: &mut String)
     }
 }
 
-/// Anything in one line, or the lines of a text.
+/// Writes a scalar or a flow-style value.
 fn scalar(json: &str, indent: usize, out: &mut String) {
     match json.as_bytes() {
-        // A whole number has no sign when it is zero.
+        // YAML integers have no negative zero.
         b"-0" => out.push_str("-0.0"),
         [b'"', ..] => {
             let text: Cow<'_, str> = serde_json::from_str::<YamlText<'_>>(json)
@@ -93,7 +92,7 @@ fn scalar(json: &str, indent: usize, out: &mut String) {
     }
 }
 
-/// A text as lines, each as it is.
+/// Writes a literal block scalar.
 fn literal(text: &str, indent: usize, out: &mut String) {
     out.push_str(if text.ends_with('\n') { "|" } else { "|-" });
     for line in text.lines() {
@@ -105,7 +104,7 @@ fn literal(text: &str, indent: usize, out: &mut String) {
     }
 }
 
-/// Whether a text can be written as lines.
+/// Whether a string can be a literal block scalar.
 fn is_literal(text: &str) -> bool {
     let begins = !text.starts_with([' ', '\t', '\n']);
     let ends = !text.ends_with("\n\n") && !text.ends_with([' ', '\t']);
@@ -125,7 +124,7 @@ fn plain_or_quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text without quotes is that text, and looks like one.
+/// Whether a string is safe without quotes.
 fn is_plain(text: &str) -> bool {
     let is_fine = |b: u8| b.is_ascii_alphanumeric() || b"_./,()@+=-: ".contains(&b);
     text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -141,7 +140,7 @@ fn quoted(text: &str) -> String {
     printable(&json).into_owned()
 }
 
-/// JSON with what YAML does not print escaped.
+/// Escapes characters that YAML does not print.
 fn printable(json: &str) -> Cow<'_, str> {
     if json.chars().all(is_printable) {
         return Cow::Borrowed(json);
@@ -174,7 +173,7 @@ fn items(json: &str) -> Vec<&RawValue> {
     serde_json::from_str(json).expect("the normal form is JSON")
 }
 
-/// In their order.
+/// Members in order.
 fn members(json: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
     struct Members;
 

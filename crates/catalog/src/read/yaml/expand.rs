@@ -1,4 +1,4 @@
-//! Writes nodes in the normal form, each alias as what it names.
+//! Writes nodes in the normal form, with aliases expanded.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use super::nodes::{NodeKind, Nodes};
 use super::scalar::Scalar;
 use crate::normal::{JsonWriter, MAX_DEPTH};
 
-/// Nodes of which nearly all may come from aliases. Source: go-yaml's `decode.go`.
+/// Node count up to which 99 % may come from aliases. Source: go-yaml, `decode.go`.
 const SMALL: f64 = 400_000.0;
-/// Nodes of which but a tenth may. Source: go-yaml's `decode.go`.
+/// Node count from which only 10 % may. Source: go-yaml, `decode.go`.
 const LARGE: f64 = 4_000_000.0;
 
-/// Writes the document, which may become so many bytes long.
+/// Writes the document, at most `limit` bytes.
 pub(super) fn write(
     nodes: &Nodes<'_>,
     writer: &mut JsonWriter,
@@ -30,7 +30,7 @@ pub(super) fn write(
     expansion.node(0, false)?;
     while let Some(open) = expansion.open.last_mut() {
         match open.advance(nodes) {
-            Some((key, value)) => expansion.go_on(key, value)?,
+            Some((key, value)) => expansion.member(key, value)?,
             None => expansion.close(),
         }
     }
@@ -41,24 +41,24 @@ struct Expansion<'a> {
     nodes: &'a Nodes<'a>,
     writer: &'a mut JsonWriter,
     limit: usize,
-    /// What is not finished, the innermost last.
+    /// Open collections, the innermost last.
     open: Vec<OpenCollection>,
-    /// Nodes that were written, those of aliases each time.
+    /// Written nodes, expanded aliases included.
     seen: u32,
-    /// Those of them within aliases.
+    /// Written nodes within aliases.
     seen_in_aliases: u32,
-    /// How many aliases are open.
+    /// Number of open aliases.
     aliases: u32,
 }
 
-/// A list or an object that is being written.
+/// A collection being written.
 #[derive(Debug, Clone, Copy)]
 struct OpenCollection {
     what: CollectionKind,
-    /// The next node in it.
+    /// Its next node.
     next: usize,
     end: usize,
-    /// Whether an alias named it.
+    /// Whether it is an expanded alias.
     is_alias: bool,
 }
 
@@ -66,12 +66,12 @@ struct OpenCollection {
 enum CollectionKind {
     List,
     Map,
-    /// Its members become those of the object around it.
+    /// A merge key: its members join the enclosing object.
     Merged,
 }
 
 impl OpenCollection {
-    /// The next value, and its key where it has one; nothing at the end.
+    /// The next key and value; `None` at the end.
     fn advance(&mut self, nodes: &Nodes<'_>) -> Option<(Option<usize>, usize)> {
         let at = (self.next < self.end).then_some(self.next)?;
         let (key, value) = match self.what {
@@ -84,7 +84,7 @@ impl OpenCollection {
 }
 
 impl Expansion<'_> {
-    fn go_on(&mut self, key: Option<usize>, value: usize) -> Result<(), YamlError> {
+    fn member(&mut self, key: Option<usize>, value: usize) -> Result<(), YamlError> {
         match key {
             Some(key) if matches!(self.nodes.get(key).kind, NodeKind::Merge) => self.merge(value),
             Some(key) => {
@@ -105,7 +105,7 @@ impl Expansion<'_> {
         self.aliases -= u32::from(open.is_alias);
     }
 
-    /// Writes a scalar, or begins what is none.
+    /// Writes a scalar or opens a collection.
     fn node(&mut self, at: usize, is_alias: bool) -> Result<(), YamlError> {
         self.count(at)?;
         let nodes = self.nodes;
@@ -148,7 +148,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Takes over the members of an object, or of several in a list: of the same name, those of the first.
+    /// Merges the members of an object, or of a list of objects, of which the first wins.
     fn merge(&mut self, at: usize) -> Result<(), YamlError> {
         if self.merge_one(at)? {
             return Ok(());
@@ -158,7 +158,7 @@ impl Expansion<'_> {
         };
         let mut from = at + 1;
         while from < end {
-            // What is begun last is written first.
+            // The collection opened last is written first.
             if !self.merge_one(from)? {
                 return Err(self.wrong(from, "`<<` takes over the members of objects only"));
             }
@@ -167,7 +167,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Whether it is an object.
+    /// Merges one object; false if it is not one.
     fn merge_one(&mut self, at: usize) -> Result<bool, YamlError> {
         let (of, is_alias) = match self.nodes.get(at).kind {
             NodeKind::Alias { of } => (of, true),
@@ -213,7 +213,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Stops where a few nodes would become very many.
+    /// Refuses excessive alias expansion ("billion laughs").
     fn count(&mut self, at: usize) -> Result<(), YamlError> {
         self.seen += 1;
         self.seen_in_aliases += u32::from(self.aliases > 0);
@@ -231,7 +231,7 @@ impl Expansion<'_> {
     }
 }
 
-/// What a key becomes that is no text. Source: `sigs.k8s.io/yaml`.
+/// String form of a key that is not a string. Source: `sigs.k8s.io/yaml`.
 pub(super) fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
     match scalar {
         Scalar::Text(text) => Some(Cow::Borrowed(text)),
@@ -244,7 +244,7 @@ pub(super) fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// A number as a 32-bit float with as few digits as tell it from others; an exponent where it is below -4 or above 5.
+/// Formats a 32-bit float with the fewest digits that identify it; exponent form below -4 or above 5.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "that is how the peer's library prints keys"

@@ -1,5 +1,4 @@
-//! One document of YAML or JSON with the place of everything in it: for files that people write, whose mistakes are
-//! shown to them where they are.
+//! A YAML or JSON document with positions, for files that people write: error messages name line and column.
 
 use std::collections::HashMap;
 
@@ -8,31 +7,31 @@ use super::nodes::{NodeKind, Nodes};
 use super::scalar::Scalar;
 pub use super::{Position, YamlError};
 
-/// How deep objects and lists may lie in each other: no file of a person is deeper, and each takes some stack.
+/// Deepest nesting; each level takes stack, and no hand-written file is deeper.
 const MAX_DEPTH: usize = 100;
-/// How many values there may be, those of aliases each time: some 30 MB.
+/// Most values, expanded aliases included: some 30 MB.
 const MAX_VALUES: usize = 250_000;
 const BEYOND: &str = "another document begins here, and only one is read";
 
-/// A value and where it begins.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
     pub place: Position,
     pub value: Value,
 }
 
-/// A value, with plain texts taken as YAML 1.1 has them.
+/// A YAML 1.1 value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),
-    /// From the smallest signed to the largest unsigned one of 64 bits.
+    /// Range: smallest signed to largest unsigned 64-bit integer.
     Integer(i128),
-    /// Also not finite.
+    /// Possibly infinite or NaN.
     Float(f64),
     Text(String),
     List(Vec<Located>),
-    /// In the order in which they stand, also those of the same name; what `<<` takes over stands in its place.
+    /// Members in file order with duplicates; merged ones at the place of their `<<`.
     Object(Vec<LocatedMember>),
 }
 
@@ -40,14 +39,14 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedMember {
     pub name: String,
-    /// Where the name stands.
+    /// Position of the name.
     pub place: Position,
     pub value: Located,
 }
 
-/// Reads the one document that `text` consists of.
+/// Reads the single document of `text`.
 ///
-/// Errors: it is no YAML, or more than one document, or larger than any file of a person.
+/// Errors: not YAML, more than one document, or beyond the limits of this module.
 ///
 /// # Examples
 /// ```
@@ -125,12 +124,8 @@ impl Builder<'_> {
         while key < end {
             let at = self.nodes.after(key);
             if let NodeKind::Merge = self.nodes.get(key).kind {
-                let taken_over = self.taken_over(at, depth)?;
-                members.extend(
-                    taken_over
-                        .into_iter()
-                        .map(|it| (it, MemberOrigin::TakenOver)),
-                );
+                let merged = self.merged(at, depth)?;
+                members.extend(merged.into_iter().map(|it| (it, MemberOrigin::Merged)));
             } else {
                 let member = LocatedMember {
                     name: self.name(key)?,
@@ -144,8 +139,8 @@ impl Builder<'_> {
         Ok(effective(members))
     }
 
-    /// The members of an object, or of several in a list: of the same name, those of the first.
-    fn taken_over(&mut self, at: usize, depth: usize) -> Result<Vec<LocatedMember>, YamlError> {
+    /// Members merged from an object, or from a list of objects, of which the first wins.
+    fn merged(&mut self, at: usize, depth: usize) -> Result<Vec<LocatedMember>, YamlError> {
         let objects = match self.value(at, depth)? {
             Value::List(list) => list.into_iter().map(|it| it.value).collect(),
             value => vec![value],
@@ -181,11 +176,10 @@ impl Builder<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberOrigin {
     Own,
-    TakenOver,
+    Merged,
 }
 
-/// Leaves out what is taken over and given again behind, and what stands before something of the same name that is taken
-/// over, as the peer's library does.
+/// Drops merged members that are repeated later, and members before a merged one of the same name. Source: go-yaml.
 fn effective(members: Vec<(LocatedMember, MemberOrigin)>) -> Vec<LocatedMember> {
     let mut behind: HashMap<String, MemberOrigin> = HashMap::new();
     let mut kept = Vec::new();
@@ -225,7 +219,7 @@ mod tests {
     use super::*;
     use crate::yaml_to_json;
 
-    /// `line:column` and the value, of each member below the whole.
+    /// `line:column` and value of each top-level member.
     fn members(text: &str) -> Vec<String> {
         let Value::Object(members) = read(text).unwrap().value else {
             panic!("{text} is no object");
@@ -244,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn values_have_positions() {
         let text = "a: 4.10\n\"b\":   ~\n1: &x 'ä'\nä: *x\na: on\n";
         assert_eq!(
             members(text),
@@ -259,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_over_stands_in_its_place() {
+    fn merged_members_are_at_the_place_of_the_merge_key() {
         let members = |text: &str| {
             let whole = format!("x: &x {{a: 1, b: 2}}\ny: {{{text}}}");
             let Value::Object(mut whole) = read(&whole).unwrap().value else {
@@ -293,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_place() {
+    fn syntax_errors_have_positions() {
         let (line, column, why) = refused("a: 1\n---\nb: 2\n");
         assert_eq!((line, column), (2, 1), "{why}");
         let (line, column, why) = refused("a: 1\nb: {<<: 5}\n");
@@ -303,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_end_is_refused() {
+    fn deep_and_large_documents_are_refused() {
         let deep = "[".repeat(MAX_DEPTH + 2) + &"]".repeat(MAX_DEPTH + 2);
         let (line, _, why) = refused(&deep);
         assert!(line == 1 && why.contains("deep"), "{why}");
@@ -317,7 +311,7 @@ mod tests {
         assert!(why.contains("more than"), "{why}");
     }
 
-    /// As JSON, with all numbers as floats; nothing where it has none for them.
+    /// As JSON with all numbers as floats; `None` for numbers that JSON lacks.
     fn as_json(located: &Located) -> Option<Json> {
         Some(match &located.value {
             Value::Null => Json::Null,

@@ -1,4 +1,4 @@
-//! The nodes of one document, in the order in which they stand.
+//! Nodes of one document, in file order.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ use crate::normal::MAX_DEPTH;
 /// The namespace of YAML's own tags.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
-/// The end of a list or an object as long as it is not known.
+/// End of a collection that is still open.
 const OPEN: usize = 0;
 
-/// One document.
+/// A parsed document.
 #[derive(Debug, Default)]
 pub(super) struct Nodes<'a> {
     nodes: Vec<YamlNode<'a>>,
-    /// Where quoted texts of several lines stand, in order.
+    /// Ranges of multi-line quoted scalars, sorted.
     quoted: Vec<Range<usize>>,
 }
 
@@ -33,17 +33,17 @@ pub(super) struct YamlNode<'a> {
 #[derive(Debug)]
 pub(super) enum NodeKind<'a> {
     Scalar(Scalar<'a>),
-    /// `<<` where it takes over the members of others.
+    /// A merge key `<<`.
     Merge,
-    /// Its values follow up to where it ends.
+    /// Its items follow, up to `end`.
     List {
         end: usize,
     },
-    /// Its keys and values follow, in turn, up to where it ends.
+    /// Its keys and values follow, alternating, up to `end`.
     Map {
         end: usize,
     },
-    /// The node that is meant.
+    /// The anchored node.
     Alias {
         of: usize,
     },
@@ -55,7 +55,7 @@ impl<'a> Nodes<'a> {
         matches!(root, None | Some(NodeKind::Scalar(Scalar::Null)))
     }
 
-    /// Where quoted texts of several lines stand, in order.
+    /// Ranges of multi-line quoted scalars, sorted.
     /// Units: bytes.
     pub(super) fn quoted(&self) -> &[Range<usize>] {
         &self.quoted
@@ -76,7 +76,7 @@ impl<'a> Nodes<'a> {
         )
     }
 
-    /// Where the node behind this one and all in it is.
+    /// Index of the next sibling.
     pub(super) fn after(&self, index: usize) -> usize {
         match self.nodes[index].kind {
             NodeKind::List { end } | NodeKind::Map { end } => end,
@@ -85,7 +85,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// Reads the one document in `text`; `beyond` is what to say of another.
+/// Parses the single document of `text`; `beyond` is the error for a second one.
 pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, YamlError> {
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -95,7 +95,7 @@ pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>,
         beyond,
         ..NodeReader::default()
     };
-    // Mostly a name and a value stand in each line.
+    // Most lines have a name and a value.
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     reader.nodes.nodes.reserve(2 * (lines + 1));
     for event in Parser::new_from_str_with_options(text, options) {
@@ -108,9 +108,9 @@ pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>,
 #[derive(Default)]
 struct NodeReader<'a> {
     nodes: Nodes<'a>,
-    /// Objects and lists that are not closed yet.
+    /// Open collections.
     open: Vec<usize>,
-    /// Anchors, by the parser's numbers.
+    /// Nodes by the parser's anchor number.
     anchors: HashMap<usize, usize>,
     is_over: bool,
     beyond: &'static str,
@@ -207,7 +207,7 @@ fn kind<'a>(
     }
     match own {
         Some(tag) => scalar::tagged(text, &tag).map(NodeKind::Scalar),
-        // Quoted, or with a tag of its author's own.
+        // Quoted, or with a custom tag.
         None => Ok(NodeKind::Scalar(Scalar::Text(text))),
     }
 }

@@ -1,19 +1,19 @@
-//! Quoted texts whose further lines stand no deeper than the name before them.
+//! Multi-line quoted scalars whose continuation lines are not indented deeper than their key.
 //!
-//! The peer's library, and many programs that write YAML, lay them out so; the parser here wants them deeper. Blanks at
-//! the begin of such a line mean nothing, so they can be added.
+//! go-yaml and many emitters write them so; the parser here requires deeper lines. Leading blanks of such a line are
+//! insignificant, so they can be added.
 
 use std::ops::Range;
 
-/// A text with more blanks.
+/// A text with added indentation.
 pub(super) struct Deepened {
     pub(super) text: String,
-    /// Where in it the blanks are.
+    /// Offsets of the added blanks.
     blanks: Vec<usize>,
 }
 
 impl Deepened {
-    /// Adds blanks where they seem to be missing. Nothing where they are missing nowhere.
+    /// Adds blanks where they seem to be missing; `None` if nowhere.
     pub(super) fn new(text: &str) -> Option<Self> {
         let mut lines = Lines::default();
         for line in text.split_inclusive('\n') {
@@ -23,7 +23,7 @@ impl Deepened {
         (!blanks.is_empty()).then_some(Self { text, blanks })
     }
 
-    /// Whether all the blanks are in texts of several lines that are quoted, so that they change nothing.
+    /// Whether all blanks are inside multi-line quoted scalars, where they are insignificant.
     pub(super) fn is_harmless(&self, quoted: &[Range<usize>]) -> bool {
         let is_inside = |at: &usize| {
             let behind = quoted.partition_point(|range| range.start <= *at);
@@ -40,14 +40,14 @@ struct Lines {
     inside: Inside,
 }
 
-/// What the next line goes on with.
+/// Scalar that the next line continues.
 #[derive(Clone, Copy, Default)]
 enum Inside {
     #[default]
     Nothing,
-    /// A text in such quotes, whose lines have to stand so deep.
+    /// A quoted scalar whose lines need this indentation.
     Quoted { quote: char, depth: usize },
-    /// Lines as they are, all deeper than that.
+    /// A block scalar, indented deeper than `parent`.
     Literal { parent: usize },
 }
 
@@ -73,7 +73,7 @@ impl Lines {
     }
 }
 
-/// What begins in a line and does not end there.
+/// The scalar that a line opens and does not close.
 fn begun(content: &str, indent: usize) -> Inside {
     let mut rest = content;
     let mut column = indent;
@@ -103,7 +103,7 @@ fn begun(content: &str, indent: usize) -> Inside {
     }
 }
 
-/// What stands behind the name of a member.
+/// The text after the key of a member.
 fn behind_key(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| ['\'', '"'].contains(c));
     if let Some(quote) = quote {
@@ -113,7 +113,7 @@ fn behind_key(text: &str) -> Option<&str> {
     text.split_once(": ").map(|(_, value)| value)
 }
 
-/// Behind the closing quote.
+/// Offset after the closing quote.
 fn end_of_quoted(text: &str, quote: char) -> Option<usize> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {

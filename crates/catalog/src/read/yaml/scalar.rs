@@ -1,4 +1,4 @@
-//! What plain texts of YAML 1.1 stand for, as the peer's library has it.
+//! Scalar resolution of YAML 1.1. Source: go-yaml, `resolve.go`; same result for all of `fixtures/yaml-scalars.tsv`.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use crate::read::file::repaired;
 use crate::read::shown;
 
-/// As Go reads it: bits that stand for nothing may be set.
+/// Go's base64: surplus bits may be set.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -30,7 +30,7 @@ const NOT_FINITE: [(&[&str], f64); 3] = [
     ),
     (&["-.inf", "-.Inf", "-.INF"], f64::NEG_INFINITY),
 ];
-/// What whole numbers begin with that are not decimal.
+/// Prefixes of integers that are not decimal.
 const BASES: [(&str, u32); 7] = [
     ("0x", 16),
     ("0X", 16),
@@ -41,19 +41,19 @@ const BASES: [(&str, u32); 7] = [
     ("0", 8),
 ];
 
-/// A value that is neither an object nor a list.
+/// A scalar value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,
     Bool(bool),
-    /// From the smallest signed to the largest unsigned one of 64 bits.
+    /// Range: smallest signed to largest unsigned 64-bit integer.
     Integer(i128),
-    /// Also not finite.
+    /// Possibly infinite or NaN.
     Float(f64),
     Text(Cow<'a, str>),
 }
 
-/// What a text without quotes and without a tag stands for.
+/// Resolves a plain scalar without a tag.
 pub(super) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
     let is = |list: &[&str]| list.contains(&&*text);
     if is(NULL) {
@@ -68,9 +68,9 @@ pub(super) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
     number(&text).unwrap_or(Scalar::Text(text))
 }
 
-/// What a text stands for that has one of YAML's own tags.
+/// Resolves a scalar with a YAML tag.
 ///
-/// Errors: it stands for something else.
+/// Errors: the scalar does not fit the tag.
 pub(super) fn tagged<'a>(text: Cow<'a, str>, tag: &str) -> Result<Scalar<'a>, String> {
     let wrong = |text: &str| format!("{} is no !!{tag}", shown(text));
     let fits: fn(&Scalar<'_>) -> bool = match tag {
@@ -105,7 +105,7 @@ fn number<'a>(text: &str) -> Option<Scalar<'a>> {
 }
 
 fn integer<'a>(text: &str) -> Option<Scalar<'a>> {
-    // The peer's library takes the sign of binary ones in either place.
+    // go-yaml accepts the sign of binary integers on either side of the prefix.
     let signed = text.strip_prefix("0b");
     if let Some(signed) = signed.filter(|it| it.starts_with(['+', '-'])) {
         let (sign, digits) = signed.split_at(1);
@@ -117,7 +117,7 @@ fn integer<'a>(text: &str) -> Option<Scalar<'a>> {
         (!digits.is_empty()).then_some((digits, base))
     });
     let (digits, base) = prefix.unwrap_or((unsigned, 10));
-    // The standard library would take a second sign.
+    // `from_str_radix` would accept a second sign.
     if !digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return None;
     }
@@ -134,13 +134,13 @@ fn integer<'a>(text: &str) -> Option<Scalar<'a>> {
         .then_some(Scalar::Integer(value))
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, where it is no more than a 64-bit float.
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, within 64-bit floats.
 fn decimal<'a>(text: &str) -> Option<Scalar<'a>> {
     let of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
     if !text.bytes().all(of_number) {
         return None;
     }
-    // What is left of the grammar is that of the standard library.
+    // The rest of the grammar is that of `f64::from_str`.
     let value: f64 = text.parse().ok()?;
     value.is_finite().then_some(Scalar::Float(value))
 }
