@@ -16,7 +16,8 @@ use crate::{Document, DocumentOrigin};
 pub use error::ImportError;
 
 /// Deprecation notice for users of such a database.
-pub const NOTICE: &str = "catalogs in databases are deprecated and no longer served by current tools; keep the files that were made of this one";
+pub const NOTICE: &str =
+    "SQLite catalogs are deprecated, and current tools do not serve them; keep the converted files";
 
 /// Oldest supported migration: the first with bundle versions.
 const OLDEST: i64 = 5;

@@ -77,7 +77,7 @@ impl Builder {
     /// Writes the replies of each package.
     ///
     /// Errors: in a strict build, `unread` and all validation errors. Packages in the folder of an unreadable file are
-    /// not validated, since it may hold what they lack.
+    /// not validated: the file may hold their missing documents.
     fn encode(
         &mut self,
         workers: NonZeroUsize,

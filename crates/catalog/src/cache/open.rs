@@ -29,13 +29,13 @@ pub struct CatalogCache {
 pub enum Refused {
     #[error("there is no cache yet")]
     Absent,
-    #[error("it is no cache of a catalog")]
+    #[error("it is not a catalog cache")]
     Foreign,
-    #[error("it is the cache of another version of this program")]
+    #[error("it was written by another version of this program")]
     Version,
     #[error("it is truncated or damaged")]
     Damaged,
-    #[error("it is of another catalog, or of an earlier state of this one")]
+    #[error("it is stale: built from another catalog, or an earlier state of this one")]
     Stale,
     #[error("it cannot be read: {0}")]
     Io(#[from] std::io::Error),

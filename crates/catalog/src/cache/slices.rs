@@ -9,7 +9,7 @@ use super::mmap::Damaged;
 use super::open::CatalogCache;
 use super::record::{ByteRange, Entry, Rows};
 
-/// Largest piece: what a connection buffers before it waits for its client. Units: bytes.
+/// Largest piece: the bytes that a connection buffers before it waits for its client. Units: bytes.
 const PIECE: u64 = 64 << 10;
 /// Shorter ranges are coalesced by copying: a piece costs the connection more than copying that much. Units: bytes.
 const SHORT: u64 = 32 << 10;

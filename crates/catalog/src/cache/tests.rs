@@ -538,7 +538,7 @@ fn unreadable_files_hide_no_other_errors() {
         .collect();
     assert_eq!(rules[0], (Rule::Syntax, ""));
     assert!(rules.contains(&(Rule::DefaultChannel, "b")), "{problems}");
-    // The unreadable file may hold what it lacks.
+    // The unreadable file may hold its missing documents.
     assert!(
         rules.iter().all(|(_, package)| *package != "a"),
         "{problems}"
@@ -546,7 +546,7 @@ fn unreadable_files_hide_no_other_errors() {
 }
 
 #[test]
-fn a_truncated_cache_is_built_anew() {
+fn a_truncated_cache_is_rebuilt() {
     let (scene, _) = served();
     let whole = fs::read(scene.path()).unwrap();
     for part in 0..16 {

@@ -84,7 +84,7 @@ fn a_package_is_assembled() {
 }
 
 #[test]
-fn documents_of_an_authors_own_need_no_package() {
+fn custom_documents_need_no_package() {
     let documents = documents(&[json!({"schema": "a", "package": "none"})]);
     assert!(PackageModel::assemble(&documents).unwrap().is_none());
     assert!(PackageModel::assemble(&[]).unwrap().is_none());
@@ -112,7 +112,7 @@ fn one_report_has_all_problems() {
 
 type Mutation = fn(&mut Vec<Value>);
 
-/// How the good catalog is spoilt for each rule, and what people will search for.
+/// A mutation of the valid catalog per rule, with the expected message fragment.
 const SPOILT: &[(Rule, &str, Mutation)] = &[
     (
         Rule::Members,
@@ -429,7 +429,7 @@ const SPOILT: &[(Rule, &str, Mutation)] = &[
 ];
 
 #[test]
-fn every_rule_is_kept() {
+fn every_rule_is_checked() {
     for (rule, fragment, spoil) in SPOILT {
         let mut values = good();
         spoil(&mut values);
@@ -450,7 +450,7 @@ fn every_rule_has_a_bad_case() {
     }
 }
 
-/// The contents of a bundle with these properties besides its own.
+/// Manifests of a bundle with these additional properties.
 fn contents(properties: &[Value]) -> Contents {
     let mut values = good();
     let all = values[3]["properties"].as_array_mut().unwrap();
@@ -503,7 +503,7 @@ fn yaml_that_begins_like_json_is_a_csv_too() {
 }
 
 #[test]
-fn nothing_to_install_is_nothing() {
+fn a_bundle_without_manifests_is_empty() {
     assert_eq!(contents(&[]), Contents::default());
 }
 

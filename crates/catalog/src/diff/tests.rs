@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing;
 
-/// 1.0.0 and what replaces it in `stable`, the latter in `fast` too; a schema of its author's own.
+/// 1.0.0 and its replacement in `stable`, the latter in `fast` too; a custom schema.
 fn catalog() -> Vec<Value> {
     let entries = [
         json!({"name": "v1.0.0"}),
@@ -102,7 +102,7 @@ fn a_new_head_comes_with_its_bundle() {
 }
 
 #[test]
-fn packages_and_documents_of_none_come_and_go() {
+fn packages_and_custom_documents_are_added_and_removed() {
     let catalog = catalog();
     assert_eq!(lines(&[], &catalog), ["+ package p"]);
     assert_eq!(lines(&catalog, &[]), ["- package p"]);
@@ -125,7 +125,7 @@ fn json_output_has_stable_members() {
 }
 
 #[test]
-fn what_cannot_be_served_is_not_compared() {
+fn invalid_catalogs_are_not_compared() {
     let mut new = catalog();
     new[0]["defaultChannel"] = json!("none");
     let [old, new] = [&catalog(), &new].map(testing::documents);

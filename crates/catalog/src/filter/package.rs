@@ -36,7 +36,7 @@ pub struct Filtered {
 
 /// Filters the documents of `package` by `selection`.
 ///
-/// Errors: what is wanted is not there.
+/// Errors: the selection matches nothing.
 pub fn filter(
     package: &PackageModel<'_>,
     documents: &[Document],
@@ -54,7 +54,7 @@ pub fn filter(
 
 /// Resolves a selection. Without version bounds it is each channel's head, or everything when `full`.
 ///
-/// Errors: what is wanted is not there.
+/// Errors: the selection matches nothing.
 pub fn choose(
     package: &PackageModel<'_>,
     selection: &PackageSelection,

@@ -97,7 +97,7 @@ impl fmt::Display for Unsatisfied {
                 let known = known.join(", ");
                 write!(
                     f,
-                    "no version of package {package:?}{channel} lies within the bounds; there are {known}"
+                    "no version of package {package:?}{channel} is within the bounds; there are {known}"
                 )
             }
             Self::DefaultChannel {

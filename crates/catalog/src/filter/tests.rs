@@ -86,7 +86,7 @@ fn summary(filtered: &Filtered) -> (Vec<String>, Vec<String>, usize) {
 }
 
 #[test]
-fn heads_are_kept_where_nothing_is_bounded() {
+fn heads_are_kept_without_bounds() {
     let filtered = selected(&PackageSelection::default(), false).unwrap();
     let (channels, bundles, deprecations) = summary(&filtered);
     assert_eq!(channels, ["edge: v1.3.0", "fast: v1.3.0", "stable: v1.3.0"]);
@@ -95,7 +95,7 @@ fn heads_are_kept_where_nothing_is_bounded() {
 }
 
 #[test]
-fn everything_stays_as_it_is_when_all_of_it_is_wanted() {
+fn a_full_selection_changes_nothing() {
     let filtered = selected(&PackageSelection::default(), true).unwrap();
     assert_eq!(filtered.documents, catalog());
 }
@@ -114,7 +114,7 @@ fn channels_have_bounds_of_their_own_or_those_of_the_package() {
 }
 
 #[test]
-fn channels_without_wanted_versions_are_dropped() {
+fn channels_without_selected_versions_are_dropped() {
     let selection = PackageSelection {
         bounds: bounds("", "1.1.0"),
         ..PackageSelection::default()
@@ -146,7 +146,7 @@ fn another_default_channel_is_found() {
 }
 
 #[test]
-fn what_cannot_be_had_is_named_with_what_there_is() {
+fn unsatisfied_selections_name_the_alternatives() {
     let unsatisfied =
         |selection: &PackageSelection| selected(selection, false).unwrap_err().to_string();
     let selection = PackageSelection {
@@ -163,7 +163,7 @@ fn what_cannot_be_had_is_named_with_what_there_is() {
     };
     assert_eq!(
         unsatisfied(&selection),
-        "no version of package \"p\" channel \"fast\" lies within the bounds; there are 1.2.0, 1.3.0"
+        "no version of package \"p\" channel \"fast\" is within the bounds; there are 1.2.0, 1.3.0"
     );
     let selection = PackageSelection {
         bounds: bounds("2.0.0", ""),
@@ -173,7 +173,7 @@ fn what_cannot_be_had_is_named_with_what_there_is() {
 }
 
 #[test]
-fn no_default_channel_is_chosen_without_a_reason() {
+fn an_ambiguous_default_channel_is_an_error() {
     let entry = json!({"name": "v1.0.0"});
     let entries = [entry];
     let documents = testing::package(&[("a", &entries), ("b", &entries), ("c", &entries)]);
@@ -191,7 +191,7 @@ fn no_default_channel_is_chosen_without_a_reason() {
 }
 
 #[test]
-fn a_selection_of_nothing_is_one_of_all_packages() {
+fn an_empty_selection_is_all_packages() {
     assert_eq!(CatalogSelection::default().of("p").unwrap().name, "p");
     let named = |name: &str, default: &str| PackageSelection {
         name: name.to_owned(),

@@ -62,7 +62,7 @@ fn the_shortest_path_has_the_fewest_upgrades() {
     });
 }
 
-/// What is kept of a channel, and what is left out.
+/// Kept and dropped entries of a channel.
 fn kept(entries: &[Value], min: &str, max: &str) -> (Vec<String>, Vec<String>) {
     let version = |text: &str| -> Option<BundleVersion> { text.parse().ok() };
     let bounds = VersionBounds {

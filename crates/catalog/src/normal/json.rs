@@ -71,7 +71,7 @@ impl JsonReader<'_> {
 
     fn enter(&mut self, writer: &JsonWriter) -> Result<(), Malformed> {
         if writer.depth() == MAX_DEPTH {
-            let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
+            let why = format!("objects and lists are nested more than {MAX_DEPTH} deep");
             return Err(Malformed::new(self.at, why));
         }
         self.at += 1;

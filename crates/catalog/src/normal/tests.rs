@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn the_normal_form_means_what_serde_json_reads(value in values()) {
+    fn the_normal_form_equals_serde_json(value in values()) {
         let json = serde_json::to_string(&value).unwrap();
         let normal = normalised(&json).unwrap();
         let mut read: Value = serde_json::from_str(&normal).unwrap();
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn it_reads_what_serde_json_reads_and_nothing_else(json in "[\\[\\]{}:,\"\\\\a0-9.eu+\\- tn]{0,12}") {
+    fn it_accepts_the_same_json_as_serde_json(json in "[\\[\\]{}:,\"\\\\a0-9.eu+\\- tn]{0,12}") {
         prop_assert_eq!(normalised(&json).is_ok(), serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
     }
 

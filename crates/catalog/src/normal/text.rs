@@ -21,7 +21,7 @@ pub(super) fn copy(source: &str, at: usize, out: &mut Vec<u8>) -> Result<usize, 
     loop {
         at = plain_end(bytes, at);
         match bytes.get(at) {
-            None => return Err(Malformed::new(at, "a text is not closed")),
+            None => return Err(Malformed::new(at, "a string is not closed")),
             Some(b'"') => {
                 out.extend_from_slice(&bytes[from..=at]);
                 return Ok(at + 1);
@@ -61,7 +61,7 @@ pub(super) fn copy(source: &str, at: usize, out: &mut Vec<u8>) -> Result<usize, 
             Some(_) => {
                 return Err(Malformed::new(
                     at,
-                    "a control character stands in a text without being escaped",
+                    "a string has an unescaped control character",
                 ));
             }
         }

@@ -134,7 +134,7 @@ fn yaml(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
         match (leading, length) {
             (None, 0) => return Ok(()),
             (Some(Separator::Good), 0) => {
-                let text = "nothing stands behind this line; remove it";
+                let text = "no document follows this separator; remove it";
                 out.problem(start_line, Rule::Document, text.to_owned())?;
             }
             (Some(Separator::Bad), _) => {}

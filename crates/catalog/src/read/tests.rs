@@ -29,7 +29,7 @@ fn read_memory(
     (documents, problems)
 }
 
-/// What one file gives, by line: documents, and the rules that do not hold.
+/// Documents and broken rules of one file, by line.
 fn file(content: impl AsRef<[u8]>) -> Vec<(u64, String)> {
     let content = content.as_ref().to_vec();
     let (documents, problems) = read_memory([("f".to_owned(), content)], 1);
@@ -44,7 +44,7 @@ fn file(content: impl AsRef<[u8]>) -> Vec<(u64, String)> {
     all
 }
 
-/// Compares with what a file gives; of problems, the beginning.
+/// Asserts documents and problem prefixes of a file.
 #[track_caller]
 fn gives(content: impl AsRef<[u8]>, expected: &[(u64, &str)]) {
     let content = content.as_ref();
@@ -67,7 +67,7 @@ fn gives(content: impl AsRef<[u8]>, expected: &[(u64, &str)]) {
 }
 
 #[test]
-fn nothing_is_an_empty_catalog() {
+fn an_empty_file_is_an_empty_catalog() {
     gives("", &[]);
 }
 
@@ -91,7 +91,7 @@ fn an_object_may_stand_before_documents_of_yaml() {
 }
 
 #[test]
-fn behind_two_objects_there_are_only_objects() {
+fn only_objects_may_follow_two_objects() {
     gives(
         format!("{A}{B}\n---\nschema: c\n"),
         &[(1, A), (1, B), (2, "syntax: an object of JSON")],
@@ -103,7 +103,7 @@ fn behind_two_objects_there_are_only_objects() {
 }
 
 #[test]
-fn what_only_looks_like_json_is_yaml() {
+fn yaml_flow_style_is_not_json() {
     gives(r#"{"schema":"a",}"#, &[(1, A)]);
     gives("{schema: a}\n---\n{schema: b}\n", &[(1, A), (3, B)]);
     gives(
@@ -116,7 +116,7 @@ fn what_only_looks_like_json_is_yaml() {
     );
 }
 
-/// The peer would read one of each, and say nothing.
+/// opm silently reads one of each.
 #[test]
 fn no_object_is_lost() {
     gives(
@@ -142,7 +142,7 @@ fn no_object_is_lost() {
 }
 
 #[test]
-fn what_is_wrong_in_json_is_named_by_its_line() {
+fn json_errors_have_lines() {
     gives(
         "{\n\"schema\": \"a\",\n\"b\" 1\n}",
         &[(3, "syntax: `:` was expected, not '1'")],
@@ -162,7 +162,7 @@ fn what_is_wrong_in_json_is_named_by_its_line() {
 }
 
 #[test]
-fn documents_of_yaml_are_parted_by_separators() {
+fn yaml_documents_are_split_at_separators() {
     gives("schema: a\n---\nschema: b\n", &[(1, A), (3, B)]);
     gives(
         "---\nschema: a\n--- # c\n\n# d\nschema: b\n---",
@@ -179,7 +179,7 @@ fn documents_of_yaml_are_parted_by_separators() {
 }
 
 #[test]
-fn where_a_document_should_be_there_is_one() {
+fn empty_yaml_documents_are_refused() {
     let none = "document: there is no document here";
     for text in ["\n", "# c\n", "null\n", "~", " \n \n"] {
         gives(text, &[(1, none)]);
@@ -189,7 +189,7 @@ fn where_a_document_should_be_there_is_one() {
         &[(1, A), (3, none), (5, B)],
     );
     gives(format!("{A}\n# c\n"), &[(1, A), (2, none)]);
-    let nothing = "document: nothing stands behind this line";
+    let nothing = "document: no document follows this separator";
     gives("---\n---\nschema: a\n", &[(1, nothing), (3, A)]);
     gives(
         "schema: a\n---\n---\n---\nschema: b\n",
@@ -210,7 +210,7 @@ fn only_a_comment_may_follow_a_separator() {
 }
 
 #[test]
-fn all_that_is_wrong_in_yaml_is_named_by_its_line() {
+fn yaml_errors_have_lines() {
     gives(
         "schema: a\nb: [\n---\nschema: b\n---\nc: 1\nd: *x\n---\nname: d\n",
         &[
@@ -228,7 +228,7 @@ fn all_that_is_wrong_in_yaml_is_named_by_its_line() {
 }
 
 #[test]
-fn schema_package_and_name_are_found_whatever_their_case() {
+fn schema_package_and_name_are_case_insensitive() {
     let text = r#"{"SCHEMA":"a\u003c","Package":"p\"","nAME":"n","ſ":1}"#;
     let (documents, problems) = read_memory([("f".to_owned(), text.into())], 1);
     assert_eq!(problems, CatalogProblems::default());
@@ -266,7 +266,7 @@ fn no_two_members_differ_in_case_only() {
 }
 
 #[test]
-fn schema_package_and_name_are_texts() {
+fn schema_package_and_name_are_strings() {
     for key in ["schema", "package", "name"] {
         for value in ["null", "1", "true", "{}", "[]"] {
             let text = format!("{{\"schema\":\"a\",\"{key}\":{value}}}");
@@ -303,14 +303,14 @@ fn every_document_has_a_schema() {
 }
 
 #[test]
-fn a_problem_says_whose_it_is_where_that_is_known() {
+fn problems_name_their_package_if_known() {
     let text = r#"{"schema":1,"package":"p"}"#;
     let (_, problems) = read_memory([("f".to_owned(), text.into())], 1);
     assert_eq!(problems.0[0].package, "p");
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced_in_json_and_refused_in_yaml() {
+fn invalid_utf_8_is_replaced_in_json_and_refused_in_yaml() {
     gives(
         b"{\"schema\":\"a\",\"b\":\"\xe2\x82c\xed\xa0\x80\xff\"}",
         &[(
@@ -329,7 +329,7 @@ fn bytes_that_are_no_text_are_replaced_in_json_and_refused_in_yaml() {
 }
 
 #[test]
-fn utf_16_is_refused_and_a_mark_of_utf_8_is_passed() {
+fn utf_16_is_refused_and_a_utf_8_mark_is_skipped() {
     for mark in [b"\xff\xfe", b"\xfe\xff"] {
         gives(
             [&mark[..], b"{\0}\0"].concat(),
@@ -342,7 +342,7 @@ fn utf_16_is_refused_and_a_mark_of_utf_8_is_passed() {
 }
 
 #[test]
-fn depth_ends_at_its_limit() {
+fn depth_is_limited() {
     let nested = |depth| {
         format!(
             "{{\"a\":{}{},\"schema\":\"a\"}}",
@@ -352,7 +352,7 @@ fn depth_ends_at_its_limit() {
     };
     let deepest = nested(MAX_DEPTH - 1);
     gives(&deepest, &[(1, &deepest)]);
-    let wrong = "syntax: objects and lists lie more than 10000 deep";
+    let wrong = "syntax: objects and lists are nested more than 10000 deep";
     gives(nested(MAX_DEPTH), &[(1, wrong)]);
     gives(format!("# yaml\n{deepest}"), &[(2, &deepest)]);
     gives(format!("# yaml\n{}", nested(MAX_DEPTH)), &[(2, "syntax: ")]);
@@ -393,7 +393,7 @@ fn a_hundred_thousand_documents_come_in_order() {
 }
 
 #[test]
-fn files_come_in_order_whoever_reads_them() {
+fn files_are_delivered_in_order_by_any_number_of_workers() {
     // Large and small ones, and some with nothing but problems.
     let files: Vec<_> = (0..200_usize)
         .map(|number| {
@@ -429,7 +429,7 @@ fn files_come_in_order_whoever_reads_them() {
 }
 
 #[test]
-fn whoever_wants_no_more_ends_it() {
+fn an_error_of_the_callback_stops_reading() {
     let mut taken = 0;
     let mut count = 0;
     let files = (0..).map(|number| {
@@ -449,7 +449,7 @@ fn whoever_wants_no_more_ends_it() {
 }
 
 #[test]
-fn so_many_problems_are_counted_only() {
+fn surplus_problems_are_only_counted() {
     let text = "{}".repeat(MAX_PROBLEMS + 5);
     let (_, problems) = read_memory([("f".to_owned(), text.into_bytes())], 2);
     assert_eq!(problems.0.len(), MAX_PROBLEMS + 1);
@@ -457,7 +457,7 @@ fn so_many_problems_are_counted_only() {
 }
 
 #[test]
-fn problems_stay_short() {
+fn problem_messages_are_bounded() {
     let long = "x".repeat(100_000);
     let text = format!(
         "{{\"schema\":\"a\",\"{long}\":1,\"{}\":2}}",
@@ -477,7 +477,7 @@ fn problems_stay_short() {
 }
 
 #[test]
-fn a_folder_gives_documents_and_problems_in_the_order_of_its_files() {
+fn documents_and_problems_are_in_walk_order() {
     let folder = TempDir::new().unwrap();
     for (name, text) in [
         ("b/x.yaml", "schema: b"),
@@ -515,7 +515,7 @@ fn a_folder_gives_documents_and_problems_in_the_order_of_its_files() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_unreadable_is_a_problem_and_the_others_are_read() {
+fn missing_and_unreadable_files_are_problems() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("b"), B).unwrap();
     let sources = ["a", "b", "."].map(|name| Source {
@@ -537,7 +537,7 @@ fn a_file_that_is_gone_or_unreadable_is_a_problem_and_the_others_are_read() {
 }
 
 #[test]
-fn no_folder_is_a_problem() {
+fn a_missing_folder_is_a_problem() {
     let Ok(problems) = read(Path::new("/nowhere/at/all"), cores(), |_| {
         Ok::<_, Infallible>(())
     });

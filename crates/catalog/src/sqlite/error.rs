@@ -20,11 +20,11 @@ pub enum ImportError<E> {
 impl<E: fmt::Display> fmt::Display for ImportError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Database(_) => f.write_str("this is no database of a catalog"),
-            Self::Layout(None) => f.write_str("the database does not say how it is laid out"),
+            Self::Database(_) => f.write_str("not a catalog database"),
+            Self::Layout(None) => f.write_str("the database has no migration version"),
             Self::Layout(Some(version)) => write!(
                 f,
-                "the database has layout {version}; {OLDEST} to {NEWEST} can be read, older ones by opm migrate of operator-registry 1.73"
+                "the database has migration version {version}; {OLDEST} to {NEWEST} are supported, older ones by opm migrate of operator-registry 1.73"
             ),
             Self::Bundle { name, reason } => write!(f, "bundle {name:?}: {reason}"),
             Self::Each(e) => e.fmt(f),

@@ -1,5 +1,5 @@
-//! `fixtures/index_db/index.db` was made by the loader of operator-registry 1.73.0 and then given what that does not
-//! put in: dependencies, a property and a deprecated bundle. `catalog.jsonl` is what `opm migrate` 1.73.0 makes of it.
+//! `fixtures/index_db/index.db` was made by the loader of operator-registry 1.73.0, plus dependencies, a property and a
+//! deprecated bundle. `catalog.jsonl` is the output of `opm migrate` 1.73.0 for it.
 
 use std::convert::Infallible;
 
@@ -26,7 +26,7 @@ fn imported(database: &Path) -> Result<(Import, Packages), String> {
 }
 
 #[test]
-fn documents_are_those_of_the_peer() {
+fn documents_equal_those_of_opm_migrate() {
     let (import, packages) = imported(&fixture()).unwrap();
     assert_eq!(import.packages, 1);
     assert_eq!(import.left_out, ["acme.v0.9.0"]);
@@ -40,7 +40,7 @@ fn documents_are_those_of_the_peer() {
     assert!(PackageModel::assemble(documents).unwrap().is_some());
 }
 
-/// A database of layout 5: no properties, dependencies or deprecations, and APIs of entries.
+/// A database of migration version 5: no properties, dependencies or deprecations, and APIs of entries.
 fn old(folder: &Path, version: i64) -> std::path::PathBuf {
     let file = folder.join(format!("{version}.db"));
     let connection = Connection::open(&file).unwrap();
@@ -77,7 +77,7 @@ fn old(folder: &Path, version: i64) -> std::path::PathBuf {
 }
 
 #[test]
-fn older_layouts_are_read() {
+fn older_migration_versions_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let (import, packages) = imported(&old(temp.path(), 5)).unwrap();
     assert_eq!(import.left_out, [""; 0]);
@@ -102,7 +102,7 @@ fn older_layouts_are_read() {
 }
 
 #[test]
-fn layouts_that_are_not_known_are_refused() {
+fn unknown_migration_versions_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     for version in [4, 14] {
         let wrong = imported(&old(temp.path(), version)).unwrap_err();
@@ -111,7 +111,7 @@ fn layouts_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_stays_as_it_is() {
+fn other_files_are_refused_and_unchanged() {
     let temp = tempfile::tempdir().unwrap();
     let file = temp.path().join("index.db");
     assert!(imported(&file).is_err());
@@ -119,13 +119,13 @@ fn what_is_no_database_is_refused_and_stays_as_it_is() {
     for content in [&b""[..], b"schema: olm.package"] {
         std::fs::write(&file, content).unwrap();
         let wrong = imported(&file).unwrap_err();
-        assert_eq!(wrong, "this is no database of a catalog");
+        assert_eq!(wrong, "not a catalog database");
         assert_eq!(std::fs::read(&file).unwrap(), content);
     }
 }
 
 #[test]
-fn nonsense_in_a_bundle_names_it() {
+fn malformed_bundles_are_named() {
     let temp = tempfile::tempdir().unwrap();
     let file = old(temp.path(), 5);
     let connection = Connection::open(&file).unwrap();
@@ -139,7 +139,7 @@ fn nonsense_in_a_bundle_names_it() {
 }
 
 #[test]
-fn who_is_given_the_documents_may_fail() {
+fn errors_of_the_callback_are_returned() {
     let failed = import(&fixture(), |_, _| Err("full")).unwrap_err();
     assert_eq!(failed.to_string(), "full");
 }

@@ -30,7 +30,7 @@ fn read_back(text: String) -> Vec<String> {
 }
 
 #[test]
-fn json_has_a_member_a_line() {
+fn json_has_one_member_per_line() {
     let json = r#"{"a":[],"b":{"c":[1,"x:{\",\"}"]},"d":{}}"#;
     let lines = r#"{
     "a": [],
@@ -47,7 +47,7 @@ fn json_has_a_member_a_line() {
 }
 
 #[test]
-fn yaml_is_laid_out_for_people() {
+fn yaml_is_in_block_style() {
     let json = json!({
         "schema": "olm.bundle", "name": "etcd.v1.0.0", "version": "1.0.0", "yes": "no", "empty": ["", [], {}],
         "text": "# One\n\nTwo: two", "ended": "a\n", "nested": [{"a": [1.5, null], "b": "x # y"}, [true]],
@@ -81,7 +81,7 @@ version: "1.0.0"
     assert_eq!(written(&json.to_string(), CatalogFormat::Yaml), lines);
 }
 
-/// Texts that are written in different ways, or look like something else.
+/// Strings that need different styles, or resolve to other types when unquoted.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -144,7 +144,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(values in prop::collection::vec(values(), 1..4)) {
+    fn written_documents_round_trip(values in prop::collection::vec(values(), 1..4)) {
         let jsons = values.into_iter().map(|value| json!({"schema": "mine", "value": value}));
         let documents = testing::documents(jsons);
         for format in [CatalogFormat::Json, CatalogFormat::Yaml] {
@@ -222,7 +222,7 @@ fn a_catalog_is_a_folder_of_packages() {
 }
 
 #[test]
-fn a_catalog_is_not_seen_before_it_is_finished() {
+fn a_catalog_is_invisible_before_it_is_finished() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("catalog");
     let mut writer = CatalogWriter::create(&folder, CatalogFormat::Json).unwrap();
@@ -233,7 +233,7 @@ fn a_catalog_is_not_seen_before_it_is_finished() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_in_nobodys_way() {
+fn leftovers_of_killed_processes_are_skipped() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("catalog");
     let killed = CatalogWriter::create(&folder, CatalogFormat::Json).unwrap();
@@ -248,7 +248,7 @@ fn what_a_killed_process_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn nothing_is_written_over_or_elsewhere() {
+fn existing_content_and_foreign_paths_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     std::fs::write(temp.path().join("x"), "").unwrap();
     let wrong = CatalogWriter::create(temp.path(), CatalogFormat::Json).unwrap_err();

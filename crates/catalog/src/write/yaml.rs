@@ -156,7 +156,7 @@ fn printable(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Source: YAML 1.1, section 4.1, but for what ends lines and marks the order of bytes.
+/// Source: YAML 1.1, section 4.1, without line breaks and the byte order mark.
 fn is_printable(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')

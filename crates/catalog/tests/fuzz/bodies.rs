@@ -1,4 +1,4 @@
-//! What must hold for every input, whatever it is.
+//! Invariants that hold for every input.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use catalog::range::Range;
 use catalog::schema::BUNDLE;
 use catalog::{CatalogProblems, Document, PACKAGE, graph};
 
-/// How a file begins that is marked as UTF-8.
+/// UTF-8 byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A file of a catalog.
@@ -52,7 +52,7 @@ pub(crate) fn read(data: &[u8]) {
     assert_eq!(documents, again);
 }
 
-/// The packages of a catalog: what can be served of them, compared and kept.
+/// The packages of a catalog: assembled, compared and filtered.
 pub(crate) fn package(data: &[u8]) {
     let mut groups: BTreeMap<String, Vec<Document>> = BTreeMap::new();
     for document in read_file(data.to_vec()).0 {
@@ -78,7 +78,7 @@ pub(crate) fn package(data: &[u8]) {
     }
 }
 
-/// What is left of sound bundles is sound as well.
+/// Bundles without their manifests are still valid.
 fn unpacked(documents: &[Document]) {
     let package = documents.iter().find(|it| it.schema == PACKAGE);
     let face = package.map(PackageMetadata::new).unwrap_or_default();
@@ -93,7 +93,7 @@ fn unpacked(documents: &[Document]) {
     assert!(matches!(PackageModel::assemble(&rest), Ok(Some(_))));
 }
 
-/// A text of JSON, or of YAML.
+/// A JSON or YAML text.
 pub(crate) fn normal(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -109,7 +109,7 @@ pub(crate) fn normal(data: &[u8]) {
     }
 }
 
-/// A range of versions.
+/// A version range.
 pub(crate) fn range(data: &[u8]) {
     if let Ok(text) = str::from_utf8(data) {
         let _ = text.parse::<Range>();

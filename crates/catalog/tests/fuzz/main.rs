@@ -1,4 +1,4 @@
-//! Broken copies of the corpus of the fuzz targets.
+//! Mutations of the corpus of the fuzz targets.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// What means something in these files.
+/// Tokens with a meaning in catalog files.
 const WORDS: &[&str] = &[
     "{",
     "}",
@@ -62,7 +62,7 @@ const WORDS: &[&str] = &[
     ">=",
     "1.x",
 ];
-/// Until nothing more is to be expected; some minutes.
+/// Mutations of the long run; some minutes.
 const LONG: u32 = 300_000;
 
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Runs `body` on the corpus and on so many broken copies of it.
+/// Runs `body` on the corpus and on `cases` mutations of it.
 fn run(target: &str, body: fn(&[u8]), cases: u32) {
     let corpus = corpus(target);
     for data in &corpus {

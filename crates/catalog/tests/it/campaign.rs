@@ -1,4 +1,4 @@
-//! The cache of a catalog while any one call to its file system fails.
+//! Fault campaign: the cache while any one call to its file system fails.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -8,9 +8,9 @@ use catalog::cache::{BuildError, CatalogCache, prepare};
 use faults::{Campaign, DONE, FOLDER};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-/// Units: seconds since 1970. Long after every file was written.
+/// Long after every file was written. Units: seconds since 1970.
 const LATER: i64 = 1 << 40;
-/// The cache is asked for again this often.
+/// Attempts to prepare the cache.
 const ATTEMPTS: usize = 5;
 
 const CATALOG: &str = r#"
@@ -20,12 +20,12 @@ const CATALOG: &str = r#"
   {"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}
 "#;
 
-/// In a folder that is made, too.
+/// Its folder is created, too.
 fn cache(folder: &Path) -> PathBuf {
     folder.join("caches/one/cache")
 }
 
-/// How many packages it has.
+/// Prepares the cache; returns its package count.
 fn prepared(configs: &Path, cache: &Path) -> u32 {
     for _ in 0..ATTEMPTS {
         match prepare(configs, cache, TWO, LATER) {
@@ -37,13 +37,13 @@ fn prepared(configs: &Path, cache: &Path) -> u32 {
     panic!("no recovery");
 }
 
-/// Runs in a process of its own; without a folder, as any test.
+/// Runs in a child process; passes at once without a folder.
 #[test]
 fn driver() {
     let given = std::env::var_os(FOLDER).map(PathBuf::from);
     let own = tempfile::tempdir().unwrap();
     let folder = given.clone().unwrap_or_else(|| own.path().join("data"));
-    // Beside it: what is read does not fail here.
+    // Outside the folder: reads do not fail here.
     let configs = folder.with_file_name("configs");
     fs::create_dir(&configs).unwrap();
     let write = |text: &str| fs::write(configs.join("catalog.json"), text).unwrap();
@@ -60,7 +60,7 @@ fn driver() {
     }
 }
 
-/// All documents of the cache, compared with their checksums as they are read.
+/// All documents, verified as they are read.
 fn state(folder: &Path) -> String {
     let cache = CatalogCache::open_any(&cache(folder)).unwrap();
     let json = cache.slice(cache.json()).unwrap();
@@ -77,13 +77,13 @@ fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn the_cache_is_whole_whatever_fails_once() {
+fn the_cache_is_whole_after_sampled_faults() {
     assert!(campaign(Some(3)).run().unwrap() > 0);
 }
 
 #[test]
 #[ignore = "every fault of the cache; the sample runs always"]
-fn the_cache_is_whole_whichever_call_fails_once() {
+fn the_cache_is_whole_after_any_single_fault() {
     let hits = campaign(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 20);

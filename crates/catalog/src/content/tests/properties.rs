@@ -1,4 +1,4 @@
-//! What properties may say.
+//! Validation of properties.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::Rule;
 use crate::content::PackageModel;
 use crate::testing::documents;
 
-/// The good catalog with one more property of the first bundle.
+/// The valid catalog with one more property of the first bundle.
 fn with(kind: &str, value: &Value) -> Vec<Value> {
     let mut values = good();
     let properties = values[3]["properties"].as_array_mut().unwrap();
@@ -16,7 +16,7 @@ fn with(kind: &str, value: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn each_type_has_values_that_fit_and_others() {
+fn known_types_have_valid_and_invalid_values() {
     for (kind, right, wrong) in [
         (
             "olm.package.required",
@@ -54,15 +54,15 @@ fn each_type_has_values_that_fit_and_others() {
         for wrong in [wrong, json!("text"), json!(1)] {
             let found = problems(&with(kind, &wrong));
             let place = format!("parse property[1] of type {kind:?}");
-            let is_told =
+            let is_reported =
                 |it: &crate::CatalogProblem| it.rule == Rule::Property && it.text.contains(&place);
-            assert!(found.0.iter().any(is_told), "{kind} {wrong}: {found}");
+            assert!(found.0.iter().any(is_reported), "{kind} {wrong}: {found}");
         }
     }
 }
 
 #[test]
-fn types_without_a_meaning_here_may_say_anything() {
+fn unknown_types_accept_any_value() {
     for kind in [
         "olm.constraint",
         "olm.maxOpenShiftVersion",
@@ -92,7 +92,7 @@ fn types_without_a_meaning_here_may_say_anything() {
 }
 
 #[test]
-fn what_is_needed_becomes_dependencies() {
+fn required_apis_and_packages_become_dependencies() {
     let mut values = good();
     values[3]["properties"] = json!([
         {"type": "olm.gvk.required", "value": {"version": "v1", "kind": "R", "group": "r", "extra": "<"}},

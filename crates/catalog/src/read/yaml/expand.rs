@@ -131,7 +131,7 @@ impl Expansion<'_> {
         is_alias: bool,
     ) -> Result<(), YamlError> {
         if what != CollectionKind::Merged && self.writer.depth() == MAX_DEPTH {
-            let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
+            let why = format!("objects and lists are nested more than {MAX_DEPTH} deep");
             return Err(self.wrong(at, why));
         }
         match what {
@@ -154,13 +154,13 @@ impl Expansion<'_> {
             return Ok(());
         }
         let NodeKind::List { end } = self.nodes.get(at).kind else {
-            return Err(self.wrong(at, "`<<` takes over the members of objects only"));
+            return Err(self.wrong(at, "`<<` merges objects only"));
         };
         let mut from = at + 1;
         while from < end {
             // The collection opened last is written first.
             if !self.merge_one(from)? {
-                return Err(self.wrong(from, "`<<` takes over the members of objects only"));
+                return Err(self.wrong(from, "`<<` merges objects only"));
             }
             from = self.nodes.after(from);
         }

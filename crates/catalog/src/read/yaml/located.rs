@@ -91,7 +91,7 @@ impl Builder<'_> {
             return Err(self.wrong(at, format!("there are more than {MAX_VALUES} values")));
         }
         if depth > MAX_DEPTH {
-            let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
+            let why = format!("objects and lists are nested more than {MAX_DEPTH} deep");
             return Err(self.wrong(at, why));
         }
         Ok(match &self.nodes.get(at).kind {
@@ -148,7 +148,7 @@ impl Builder<'_> {
         let mut members = Vec::new();
         for object in objects.into_iter().rev() {
             let Value::Object(object) = object else {
-                return Err(self.wrong(at, "`<<` takes over the members of objects only"));
+                return Err(self.wrong(at, "`<<` merges objects only"));
             };
             members.extend(object);
         }

@@ -144,7 +144,7 @@ impl<'a> NodeReader<'a> {
             Event::Alias(anchor) => {
                 let of = self.anchors.get(&anchor).copied();
                 let of = of.filter(|&of| self.nodes.is_closed(of));
-                let why = "an alias stands inside of what it names";
+                let why = "an alias is inside its own anchor";
                 let of = of.ok_or_else(|| YamlError::new(place, why))?;
                 self.push(place, 0, NodeKind::Alias { of });
             }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::normal::normalised;
 
-/// Made with the peer.
+/// Recorded with sigs.k8s.io/yaml.
 const SCALARS: &str = include_str!("../../../fixtures/yaml-scalars.tsv");
 
 fn json(text: &str) -> Result<String, YamlError> {
@@ -28,7 +28,7 @@ fn is_refused(text: &str, line: usize, why: &str) {
 }
 
 #[test]
-fn scalars_are_what_the_peer_takes_them_for() {
+fn scalars_resolve_as_in_go_yaml() {
     let mut seen = 0;
     for line in SCALARS.lines().filter(|line| !line.starts_with('#')) {
         let (text, expected) = line.split_once('\t').unwrap();
@@ -45,7 +45,7 @@ fn scalars_are_what_the_peer_takes_them_for() {
 }
 
 #[test]
-fn whole_numbers_have_one_sign_and_a_limit() {
+fn integers_have_one_sign_and_a_limit() {
     for (text, expected) in [
         ("-0x1F", "-31"),
         ("+0b1", "1"),
@@ -67,7 +67,7 @@ fn whole_numbers_have_one_sign_and_a_limit() {
 }
 
 #[test]
-fn names_become_texts() {
+fn keys_become_strings() {
     becomes(
         "1: a\nyes: b\n0x10: c\n1.5: d\n2024-01-01: e\n'no': f\n-0: g\n",
         r#"{"0":"g","1":"a","1.5":"d","16":"c","2024-01-01":"e","no":"f","true":"b"}"#,
@@ -88,13 +88,13 @@ fn names_become_texts() {
 }
 
 #[test]
-fn of_equal_names_the_last_stays() {
+fn the_last_duplicate_key_wins() {
     becomes("a: 1\na: 2\n", r#"{"a":2}"#);
     becomes("1: a\n'1': b\n0x1: c\n", r#"{"1":"c"}"#);
 }
 
 #[test]
-fn aliases_are_what_they_name() {
+fn aliases_are_expanded() {
     becomes(
         "a: &x [1, {b: c}]\nd: *x\ne: [*x]\n",
         r#"{"a":[1,{"b":"c"}],"d":[1,{"b":"c"}],"e":[[1,{"b":"c"}]]}"#,
@@ -105,12 +105,12 @@ fn aliases_are_what_they_name() {
 }
 
 #[test]
-fn merged_members_are_written_where_they_stand() {
+fn merged_members_are_written_in_place() {
     let base = "b: &b {p: 1, q: 2}\n";
     for (members, expected) in [
         ("<<: *b", r#"{"p":1,"q":2}"#),
         ("<<: *b\n  p: 3", r#"{"p":3,"q":2}"#),
-        // As the peer has it, though YAML would keep the member.
+        // As go-yaml, though the YAML specification keeps the member.
         ("p: 3\n  <<: *b", r#"{"p":1,"q":2}"#),
         ("<<: [*b, {p: 3, r: 4}]", r#"{"p":1,"q":2,"r":4}"#),
         ("<<: {<<: *b, q: 5}", r#"{"p":1,"q":5}"#),
@@ -121,16 +121,12 @@ fn merged_members_are_written_where_they_stand() {
         becomes(&text, &format!(r#"{{"b":{{"p":1,"q":2}},"m":{expected}}}"#));
     }
     for text in ["<<: 1", "<<: [1]", "<<: ", "a: &a [1]\n<<: *a"] {
-        is_refused(
-            text,
-            text.lines().count(),
-            "takes over the members of objects only",
-        );
+        is_refused(text, text.lines().count(), "merges objects only");
     }
 }
 
 #[test]
-fn tags_of_yaml_count_and_others_do_not() {
+fn yaml_tags_count_and_custom_ones_do_not() {
     becomes(
         "a: !!str 1\nb: !own 5\nc: ! 7\nd: !!map {e: !!set {f}}\ng: !!str\nh: !!timestamp 2001-01-01\n",
         r#"{"a":"1","b":"5","c":"7","d":{"e":{"f":null}},"g":"","h":"2001-01-01"}"#,
@@ -155,7 +151,7 @@ fn tags_of_yaml_count_and_others_do_not() {
 }
 
 #[test]
-fn texts_keep_their_lines_as_their_style_says() {
+fn block_scalars_keep_or_fold_lines() {
     becomes(
         "lit: |\n  a\n   b\n\n  c\nfold: >-\n  a\n  b\n\n  c\nkeep: |+\n  x\n\nplain: a\n  b\nq: 'it''s'\n",
         r#"{"fold":"a b\nc","keep":"x\n\n","lit":"a\n b\n\nc\n","plain":"a b","q":"it's"}"#,
@@ -180,7 +176,7 @@ fn a_second_document_is_never_lost() {
 }
 
 #[test]
-fn few_nodes_do_not_become_very_many() {
+fn excessive_aliasing_is_refused() {
     let mut bomb = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned()];
     for level in 1..9 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -193,7 +189,7 @@ fn few_nodes_do_not_become_very_many() {
 }
 
 #[test]
-fn a_long_text_is_not_repeated_for_ever() {
+fn repeated_long_scalars_are_refused() {
     let text = format!(
         "a: &a {}\nb: [{}]\n",
         "x".repeat(1000),
@@ -207,7 +203,7 @@ fn a_long_text_is_not_repeated_for_ever() {
 }
 
 #[test]
-fn depth_ends_at_its_limit() {
+fn depth_is_limited() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     becomes(&nested(10_000), &nested(10_000));
     assert!(json(&nested(10_001)).is_err());
@@ -217,7 +213,7 @@ fn depth_ends_at_its_limit() {
 }
 
 #[test]
-fn as_go_prints_it_numbers_are_whole_and_html_is_escaped() {
+fn go_style_keeps_integers_and_escapes_html() {
     let text =
         "k: 12345678901234567890\nm: -0x7fffffffffffffff\nf: 1.50\nt: '<a> & \u{2028}'\n'<': 1";
     let expected = r#"{"\u003c":1,"f":1.5,"k":12345678901234567890,"m":-9223372036854775807,"t":"\u003ca\u003e \u0026 \u2028"}"#;
@@ -228,14 +224,14 @@ fn as_go_prints_it_numbers_are_whole_and_html_is_escaped() {
 
 proptest! {
     #[test]
-    fn what_is_json_is_read_as_such(json in "\\[(\"[a-z<é\\\\]?\"|[1-9]{1,3}|true|null)(,(\"[a-z<é]{0,3}\"|-?[1-9]{1,3}|\\{\"a\": ?\"\"\\})){0,5}\\]") {
+    fn json_is_read_as_yaml(json in "\\[(\"[a-z<é\\\\]?\"|[1-9]{1,3}|true|null)(,(\"[a-z<é]{0,3}\"|-?[1-9]{1,3}|\\{\"a\": ?\"\"\\})){0,5}\\]") {
         if let Ok(normal) = normalised(&json) {
             prop_assert_eq!(super::tests::json(&json).ok(), Some(normal));
         }
     }
 
     #[test]
-    fn any_text_ends_well(text in "([a-c:\\-\\[\\]{},&*!|>#'\"%@`?~<. \\n\\t]|---\\n|<<: |&a |\\*a |!!int ){0,40}") {
+    fn any_text_is_read_or_refused(text in "([a-c:\\-\\[\\]{},&*!|>#'\"%@`?~<. \\n\\t]|---\\n|<<: |&a |\\*a |!!int ){0,40}") {
         if let Ok(json) = json(&text) {
             prop_assert_eq!(normalised(&json).unwrap(), json);
         }
@@ -243,7 +239,7 @@ proptest! {
 }
 
 #[test]
-fn quoted_texts_may_go_on_below_their_names() {
+fn quoted_scalars_may_continue_at_their_keys_indentation() {
     for (yaml, json) in [
         (
             "a:\n  b: 'x: y\n  z: ''q''\n\n  ''w'\n  c: 1",
@@ -262,8 +258,8 @@ fn quoted_texts_may_go_on_below_their_names() {
 }
 
 #[test]
-fn blanks_are_added_to_quoted_texts_only() {
-    // What goes on in the second line is no quoted text, though it looks like one.
+fn blanks_are_added_to_quoted_scalars_only() {
+    // The second line continues a plain scalar that resembles a quoted one.
     let yaml = "a: b\n  c: 'd\ne: f'\ng: 'h\ni'";
     assert!(to_json(yaml).is_err());
 }
