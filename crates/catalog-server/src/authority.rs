@@ -1,5 +1,5 @@
-//! Which of several catalogs on one port a request is for: the name that the client has dialled tells it. And whether it
-//! is a call at all.
+//! Virtual hosts: chooses among catalogs on one port by the authority that the client dialled, and separates gRPC from
+//! HTTP.
 
 use std::convert::Infallible;
 
@@ -10,11 +10,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
 
-/// How the types of what is sent in calls begin.
+/// Prefix of gRPC content types.
 const GRPC: &[u8] = b"application/grpc";
 
-/// Routes to one of `catalogs`, by name: `NAME.HOST:PORT` and `NAME:PORT` are for the catalog NAME, everything else for
-/// the first. Nothing when there are none.
+/// Routes by authority: `NAME.HOST:PORT` and `NAME:PORT` go to the catalog NAME, everything else to the first. `None`
+/// without catalogs.
 pub(crate) fn by_authority(mut catalogs: Vec<(String, Router)>) -> Option<Router> {
     if catalogs.len() < 2 {
         return catalogs.pop().map(|(_, router)| router);
@@ -22,11 +22,11 @@ pub(crate) fn by_authority(mut catalogs: Vec<(String, Router)>) -> Option<Router
     Some(Router::new().fallback(move |request: Request| {
         let names: Vec<_> = catalogs.iter().map(|(name, _)| name.as_str()).collect();
         let router = catalogs[chosen(&names, &host(&request))].1.clone();
-        answer(router, request)
+        respond(router, request)
     }))
 }
 
-/// Both on one port: what is no call of gRPC is for `http`.
+/// Serves both on one port: requests other than gRPC calls go to `http`.
 pub(crate) fn beside(http: Router, grpc: Router) -> Router {
     http.fallback(move |request: Request| {
         let kind = request.headers().get(header::CONTENT_TYPE);
@@ -34,7 +34,7 @@ pub(crate) fn beside(http: Router, grpc: Router) -> Router {
         let grpc = grpc.clone();
         async move {
             if is_call {
-                answer(grpc, request).await
+                respond(grpc, request).await
             } else {
                 StatusCode::NOT_FOUND.into_response()
             }
@@ -42,7 +42,7 @@ pub(crate) fn beside(http: Router, grpc: Router) -> Router {
     })
 }
 
-async fn answer(router: Router, request: Request) -> Response {
+async fn respond(router: Router, request: Request) -> Response {
     let answered: Result<Response, Infallible> = router.oneshot(request).await;
     answered.unwrap_or_else(|never| match never {})
 }
@@ -54,7 +54,7 @@ fn host(request: &Request) -> String {
     host.to_ascii_lowercase()
 }
 
-/// The place of the longest name that `host` is or begins with; the first without one.
+/// Index of the longest name that equals `host` or its first labels; 0 without one.
 fn chosen(names: &[&str], host: &str) -> usize {
     let is_meant = |name: &str| {
         let rest = host.strip_prefix(name);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_decides() {
+    fn the_longest_matching_name_wins() {
         let names = ["redhat", "community", "community.v4"];
         for (host, expected) in [
             ("redhat", 0),

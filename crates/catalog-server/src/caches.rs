@@ -1,4 +1,4 @@
-//! How the cache of a catalog is had: it is there, or it is made of what is at the source.
+//! Cache folders: opens the cache of a catalog, or rebuilds it from its source.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -13,58 +13,58 @@ use oci_client::Client;
 use crate::Settings;
 use crate::source::{CACHE_SUFFIX, CatalogSource, Revision, Staging};
 
-/// Held by the process whose temporary folders are beside it.
+/// Lock of the process that owns the temporary folders beside it.
 const LOCK: &str = ".lock";
 
-/// The folders of caches, and what these are made with.
+/// Cache folders and build options.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    /// The last one is written to.
+    /// Folders in lookup order; caches are written to the last.
     folders: Vec<PathBuf>,
-    /// One of them, that goes with the process.
+    /// Temporary folder among them, removed at exit.
     _own: Option<Staging>,
-    /// Tells others that temporary folders are in use.
+    /// Held while temporary folders are in use.
     _lock: Option<File>,
     workers: NonZeroUsize,
-    /// A cache that is missing or stale is an error.
+    /// Refuse missing and stale caches instead of rebuilding them. Source: `opm serve --cache-enforce-integrity`.
     is_enforced: bool,
 }
 
-/// Why what is at a source is not served.
+/// Failure to reload a catalog.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReloadError {
-    /// It could not be had.
+    /// The source is unavailable.
     #[error("{}", .0.chain())]
     Source(#[from] Error),
-    /// It is no catalog that can be served.
+    /// The catalog is invalid, or its cache cannot be written.
     #[error("{0}")]
     Build(#[from] BuildError),
-    #[error("its cache cannot be used, and none is to be made: {0}")]
+    #[error("its cache is unusable, and CATALOG_CACHE_ENFORCED forbids a rebuild: {0}")]
     Enforced(Refused),
-    #[error("it cannot be served, as was told before")]
+    #[error("unchanged since the last failure")]
     Known,
 }
 
 impl Caches {
-    /// Errors: there is no folder that can be used.
+    /// Errors: no usable folder.
     pub(crate) fn open(settings: &Settings) -> Result<Self, service::Error> {
         let mut folders = Vec::from_iter(settings.catalog_cache_dir.clone());
         let is_enforced = settings.catalog_cache_enforced;
         let lock = folders.first().and_then(|folder| tidy(folder, settings));
-        // The root of a pod may be read-only, and what is there another program's.
+        // A pod's root may be read-only, and its cache folder another program's.
         let is_open = |folder: &PathBuf| {
             let tried = Staging::new(folder);
-            let told = |error: &Error| {
+            let warn = |error: &Error| {
                 let error = error.chain();
-                tracing::warn!(error, "caches cannot be kept: they go with the process");
+                tracing::warn!(error, "cache folder not writable: caches are temporary");
             };
-            tried.inspect_err(told).is_ok()
+            tried.inspect_err(warn).is_ok()
         };
         let own = if is_enforced || folders.first().is_some_and(is_open) {
             None
         } else {
             let made = Staging::new(&settings.tmpdir);
-            Some(made.map_err(|e| service::Error::new("making a folder for caches", e))?)
+            Some(made.map_err(|e| service::Error::new("creating a folder for caches", e))?)
         };
         folders.extend(own.as_ref().map(|own| own.path().to_owned()));
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -77,10 +77,9 @@ impl Caches {
         })
     }
 
-    /// The cache of `revision`, which is what is at `source`, by the name of `file`. An image is pulled only when there
-    /// is none.
+    /// The cache `file` of `revision` at `source`. Images are pulled only when there is no such cache.
     ///
-    /// Errors: it can neither be had nor made.
+    /// Errors: the cache can be neither opened nor built.
     pub(crate) async fn of(
         self: &Arc<Self>,
         client: &Client,
@@ -103,16 +102,18 @@ impl Caches {
             Err(refused) if self.is_enforced => return Err(ReloadError::Enforced(refused)),
             Err(_) => {}
         }
-        let content = source.content(client, revision, self.written()).await?;
+        let content = source
+            .content(client, revision, self.write_folder())
+            .await?;
         let work = move || {
-            let path = caches.written().join(file);
+            let path = caches.write_folder().join(file);
             Ok(rebuild(content.folder(), &path, &key, caches.workers)?)
         };
         blocking(work).await
     }
 
-    /// What was made in an earlier life, of whatever was at the source then.
-    pub(crate) async fn left(self: &Arc<Self>, file: &str) -> Option<Arc<CatalogCache>> {
+    /// The cache of a previous run, at any revision.
+    pub(crate) async fn previous(self: &Arc<Self>, file: &str) -> Option<Arc<CatalogCache>> {
         let paths = self.paths(file);
         let open = move || {
             Ok(paths
@@ -123,7 +124,7 @@ impl Caches {
         opened.ok().flatten().map(Arc::new)
     }
 
-    /// Has a cache made anew the next time. Where it cannot be removed, it stays.
+    /// Deletes the cache, so that it is rebuilt; best effort.
     pub(crate) fn discard(&self, file: &str) {
         for path in self.paths(file) {
             fs::remove_file(path).ok();
@@ -131,7 +132,7 @@ impl Caches {
     }
 
     fn of_folder(&self, folder: &Path, file: &str) -> Result<Arc<CatalogCache>, ReloadError> {
-        let path = self.written().join(file);
+        let path = self.write_folder().join(file);
         let is_elsewhere = || self.paths(file).iter().any(|it| *it != path && it.exists());
         if self.is_enforced || is_elsewhere() {
             let reading = |e| Error::internal(format!("reading {}", folder.display()), e);
@@ -146,7 +147,7 @@ impl Caches {
         Ok(prepare(folder, &path, self.workers, now)?.cache)
     }
 
-    /// The cache that was built from what `key` is of.
+    /// Finds the cache with this key.
     fn find(&self, file: &str, key: &CacheKey) -> Result<Arc<CatalogCache>, Refused> {
         let mut refused = Refused::Absent;
         for path in self.paths(file) {
@@ -163,13 +164,13 @@ impl Caches {
         folders.map(|folder| folder.join(file)).collect()
     }
 
-    fn written(&self) -> &Path {
+    fn write_folder(&self) -> &Path {
         self.folders.last().map_or(Path::new(""), PathBuf::as_path)
     }
 }
 
-/// Removes what killed processes left, and what is of no use any more, unless another one works here. A folder that cannot
-/// be written may hold caches all the same.
+/// Removes leftovers of killed processes and caches of earlier sources, unless another process holds the lock. A folder
+/// that is not writable may still hold caches.
 fn tidy(folder: &Path, settings: &Settings) -> Option<File> {
     durable::create_folder(folder).ok()?;
     let options = File::options()
@@ -188,14 +189,14 @@ fn tidy(folder: &Path, settings: &Settings) -> Option<File> {
             .iter()
             .any(|it| name.starts_with(&it.source.cache_file(&it.name)));
         if !is_kept && catalogs.iter().any(|it| is_cache_of(&it.name, &name)) {
-            tracing::info!(file = &*name, "removing the cache of an earlier source");
+            tracing::info!(file = &*name, "cache of an earlier source removed");
             fs::remove_file(entry.path()).ok();
         }
     }
     Some(lock)
 }
 
-/// Whether `file`, or the one beside which it lies, is a cache of `catalog`, whatever its source.
+/// Whether `file` is a cache of `catalog` with any source, or a companion file of one.
 fn is_cache_of(catalog: &str, file: &str) -> bool {
     let rest = file.strip_prefix(catalog);
     let Some((source, _)) = rest.and_then(|rest| rest.split_once(CACHE_SUFFIX)) else {
@@ -220,7 +221,7 @@ mod tests {
     use faults::{Campaign, DONE, FOLDER};
 
     #[test]
-    fn caches_are_known_by_their_names() {
+    fn caches_are_recognised_by_name() {
         for (file, is_one) in [
             ("red.cache", true),
             ("red-0123456789abcdef.cache", true),
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// The process of the next test.
+    /// Child process of the next test.
     #[test]
     fn driver() {
         let Some(folder) = std::env::var_os(FOLDER) else {

@@ -1,4 +1,4 @@
-//! The command lines of programs that catalog images expect: `opm serve` and `grpc_health_probe`.
+//! Command lines that catalog images expect: `opm serve` and `grpc_health_probe`.
 
 mod probe;
 mod serve;
@@ -7,16 +7,16 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Which program is meant.
+/// Program selected by name and first argument.
 #[derive(Debug, PartialEq, Eq)]
 enum Called {
-    /// `opm serve …`, with what follows.
+    /// `opm serve` with its arguments.
     Serve(Vec<OsString>),
-    /// `grpc_health_probe …`, with what follows.
+    /// `grpc_health_probe` with its arguments.
     Probe(Vec<OsString>),
-    /// `opm`, with something else.
+    /// `opm` with another verb.
     Other,
-    /// This one, by its own command line.
+    /// The catalog server itself.
     Own,
 }
 
@@ -30,7 +30,7 @@ impl Called {
             return Self::Probe(rest);
         }
         match rest.split_first() {
-            // Without a folder it is the verb that every server has.
+            // Without a folder it is the verb of all servers.
             Some((verb, after)) if verb == "serve" && (name == "opm" || !after.is_empty()) => {
                 Self::Serve(after.to_vec())
             }
@@ -40,13 +40,13 @@ impl Called {
     }
 }
 
-/// Does what the process's arguments say; the value is its exit code.
+/// Runs the selected program; returns the exit code.
 pub fn main() -> ExitCode {
     match Called::of(std::env::args_os()) {
         Called::Probe(arguments) => probe::main(arguments),
         Called::Serve(arguments) => serve::main(arguments),
         Called::Other => {
-            say("opm: of this program's verbs, only serve is here; `atoll catalog` has the others")
+            say("opm: only serve is supported here; use `atoll catalog` for other verbs")
         }
         Called::Own => service::program::main("catalog-server", crate::run),
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_and_the_first_word_tell_which_program_is_meant() {
+    fn name_and_first_argument_select_the_program() {
         let called = |line: &str| Called::of(line.split(' ').map(OsString::from));
         let rest = |line: &str| line.split(' ').map(OsString::from).collect();
         assert_eq!(

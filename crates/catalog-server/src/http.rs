@@ -1,4 +1,4 @@
-//! What is answered to people and programs that do not speak gRPC: the query API, and the pages.
+//! HTTP: the query API and pages.
 
 mod api;
 mod page;
@@ -13,7 +13,7 @@ use service::health::Health;
 
 use crate::ServedCatalog;
 
-/// What the handlers share; clones are cheap.
+/// State shared by handlers; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpApp(Arc<HttpState>);
 
@@ -23,25 +23,25 @@ struct HttpState {
     health: Health,
 }
 
-/// A catalog and what it is called.
+/// A catalog with its name and source.
 #[derive(Debug)]
 pub(crate) struct ListedCatalog {
     pub(crate) name: String,
-    /// Where it comes from, for people.
+    /// Source for display.
     pub(crate) source: String,
     pub(crate) catalog: ServedCatalog,
 }
 
-/// Why there is no answer.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HttpError {
-    /// There is nothing of that kind.
+    /// No such object.
     NotFound(&'static str),
-    /// What was asked makes no sense.
+    /// Malformed request.
     BadRequest(String),
-    /// The catalog is there, but not yet read.
+    /// The catalog is not loaded yet.
     NotYet,
-    /// Our fault, or the disk's.
+    /// Internal error: damaged cache.
     Broken,
 }
 
@@ -50,16 +50,16 @@ impl HttpApp {
         Self(Arc::new(HttpState { catalogs, health }))
     }
 
-    /// Errors: there is no such catalog, or nothing of it yet.
+    /// Errors: an unknown catalog, or one not loaded yet.
     fn cache(&self, name: &str) -> Result<Arc<CatalogCache>, HttpError> {
-        let mut shelves = self.0.catalogs.iter();
-        let shelf = shelves.find(|shelf| shelf.name == name);
-        let shelf = shelf.ok_or(HttpError::NotFound("catalog"))?;
-        shelf.catalog.current().ok_or(HttpError::NotYet)
+        let mut catalogs = self.0.catalogs.iter();
+        let listed = catalogs.find(|it| it.name == name);
+        let listed = listed.ok_or(HttpError::NotFound("catalog"))?;
+        listed.catalog.current().ok_or(HttpError::NotYet)
     }
 }
 
-/// Every route.
+/// All routes.
 pub(crate) fn router(app: HttpApp) -> Router {
     api::routes().merge(page::routes()).with_state(app)
 }
@@ -74,7 +74,7 @@ impl HttpError {
         }
     }
 
-    /// When to ask again, where that may change the answer.
+    /// `Retry-After` for transient errors. Units: seconds.
     fn retry_after(&self) -> Option<[(HeaderName, &'static str); 1]> {
         (*self == Self::NotYet).then_some([(header::RETRY_AFTER, "2")])
     }
@@ -83,9 +83,9 @@ impl HttpError {
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound(kind) => write!(f, "There is no such {kind}."),
+            Self::NotFound(kind) => write!(f, "Unknown {kind}."),
             Self::BadRequest(reason) => f.write_str(reason),
-            Self::NotYet => f.write_str("The catalog is being read."),
+            Self::NotYet => f.write_str("The catalog is loading."),
             Self::Broken => f.write_str("The catalog cannot be read."),
         }
     }

@@ -1,7 +1,7 @@
-//! The catalog server: operator catalogs over gRPC, and over HTTP for whoever does not speak that.
+//! The catalog server: operator catalogs over gRPC and HTTP.
 //!
-//! What a catalog says is known to `catalog` alone. The one invariant: a reply is of one catalog, even when another
-//! takes its place while it is sent.
+//! Knowledge about catalogs is in the crate `catalog`. The one invariant: a reply is of one catalog, even when a reload
+//! happens while it is sent.
 
 mod authority;
 mod caches;
@@ -30,51 +30,51 @@ pub use settings::{CatalogConfig, CatalogList, Settings};
 pub use snapshot::ServedCatalog;
 pub use source::{CatalogFiles, CatalogSource, Revision, Staging};
 
-/// Binds and serves until `shutdown`; returns once listening. Catalogs are read meanwhile.
+/// Binds and serves until `shutdown`; returns once listening. Catalogs load in the background.
 ///
-/// Errors: an address in use, a folder or certificate that cannot be used.
+/// Errors: an address in use, an unusable folder or certificate.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
     let health = Health::new();
-    let keepers = keepers(&settings, &health)?;
-    serve(settings, health, keepers, shutdown).await
+    let reloaders = reloaders(&settings, &health)?;
+    serve(settings, health, reloaders, shutdown).await
 }
 
-/// [`start`], then until the server has ended.
+/// [`start`], then waits for the end of the server.
 ///
 /// Errors: as [`start`], or when the listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 
-/// [`run`], but nothing listens before every catalog is read, and one that cannot be is an error.
+/// [`run`], but listens only after every catalog is loaded; a failed one is an error. Source: `opm serve`.
 ///
-/// Errors: as [`run`]; a catalog that cannot be served.
+/// Errors: as [`run`]; an invalid or unavailable catalog.
 pub(crate) async fn run_strictly(
     settings: Settings,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let health = Health::new();
-    let keepers = keepers(&settings, &health)?;
-    let Some(keepers) = shutdown.run_until_cancelled(read(keepers)).await else {
+    let reloaders = reloaders(&settings, &health)?;
+    let Some(reloaders) = shutdown.run_until_cancelled(load_all(reloaders)).await else {
         return Ok(());
     };
-    let running = serve(settings, health, keepers?, shutdown).await?;
+    let running = serve(settings, health, reloaders?, shutdown).await?;
     running.wait().await
 }
 
-/// Makes every catalog's cache and ends.
+/// Builds the cache of every catalog.
 ///
-/// Errors: a folder that cannot be used, a catalog that cannot be served.
+/// Errors: an unusable folder, an invalid or unavailable catalog.
 pub async fn prepare(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
-    let read = read(keepers(&settings, &Health::new())?);
+    let read = load_all(reloaders(&settings, &Health::new())?);
     match shutdown.run_until_cancelled(read).await {
         Some(read) => read.map(drop),
         None => Err(Error::new("making caches", "stopped before the end")),
     }
 }
 
-/// One for each catalog.
-fn keepers(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader>, Error> {
+/// A reloader per catalog.
+fn reloaders(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader>, Error> {
     let client = source::client(settings)?;
     let shared = Arc::new(ReloadContext {
         settings: settings.clone(),
@@ -82,29 +82,29 @@ fn keepers(settings: &Settings, health: &Health) -> Result<Vec<CatalogReloader>,
         health: health.clone(),
     });
     let catalogs = settings.catalogs.0.iter();
-    let keeper = |config: &CatalogConfig| {
+    let reloader = |config: &CatalogConfig| {
         CatalogReloader::new(config.clone(), client.clone(), Arc::clone(&shared))
     };
-    Ok(catalogs.map(keeper).collect())
+    Ok(catalogs.map(reloader).collect())
 }
 
-async fn read(mut keepers: Vec<CatalogReloader>) -> Result<Vec<CatalogReloader>, Error> {
-    for keeper in &mut keepers {
-        let looked = keeper.look().await;
-        looked.map_err(|e| Error::new(format!("reading the catalog {}", keeper.name()), e))?;
+async fn load_all(mut reloaders: Vec<CatalogReloader>) -> Result<Vec<CatalogReloader>, Error> {
+    for reloader in &mut reloaders {
+        let polled = reloader.poll().await;
+        polled.map_err(|e| Error::new(format!("reading the catalog {}", reloader.name()), e))?;
     }
-    Ok(keepers)
+    Ok(reloaders)
 }
 
 async fn serve(
     settings: Settings,
     health: Health,
-    keepers: Vec<CatalogReloader>,
+    reloaders: Vec<CatalogReloader>,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
-    let shelves = keepers.iter().map(CatalogReloader::shelf).collect();
+    let listed = reloaders.iter().map(CatalogReloader::listed).collect();
     let http = Router::new()
-        .merge(http::router(HttpApp::new(shelves, health.clone())))
+        .merge(http::router(HttpApp::new(listed, health.clone())))
         .merge(health::routes(health, settings.http.metrics_on_public_port));
     let http = service::layers::apply(http, "catalog-server");
     let mut shared = Vec::new();
@@ -113,14 +113,14 @@ async fn serve(
         max_request: settings.grpc_max_message_size,
         shutdown: shutdown.clone(),
     };
-    for keeper in &keepers {
-        let router = grpc::router(keeper.catalog(), &options);
-        match keeper.port() {
+    for reloader in &reloaders {
+        let router = grpc::router(reloader.catalog(), &options);
+        match reloader.port() {
             Some(port) => own.push((port, router)),
-            None => shared.push((keeper.name().to_owned(), router)),
+            None => shared.push((reloader.name().to_owned(), router)),
         }
     }
-    // The first address is where health is asked for.
+    // Health is probed at the first address.
     let mut listens = Vec::new();
     let grpc = authority::by_authority(shared);
     match (settings.http(), grpc) {
@@ -141,11 +141,11 @@ async fn serve(
     let own = own.into_iter();
     listens.extend(own.map(|(port, router)| (settings.grpc(port), router)));
     let mut running = server::start_each(listens, shutdown.clone()).await?;
-    tracing::info!(addresses = ?running.addresses(), "the catalog server listens");
-    for keeper in keepers {
+    tracing::info!(addresses = ?running.addresses(), "catalog server listening");
+    for reloader in reloaders {
         let (shutdown, interval) = (shutdown.clone(), settings.catalog_poll_interval);
         running.also(async move {
-            shutdown.run_until_cancelled(keeper.keep(interval)).await;
+            shutdown.run_until_cancelled(reloader.run(interval)).await;
             Ok(())
         });
     }

@@ -1,4 +1,4 @@
-//! The catalog server as a program of its own.
+//! The catalog server as a standalone program.
 
 use std::process::ExitCode;
 

@@ -1,17 +1,17 @@
-//! What is counted about catalogs; their names are those of the settings, so that labels stay few.
+//! Metrics of catalogs. Label cardinality is bounded: names are those of the settings.
 
 use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
-/// Catalogs that took the place of another, and attempts at it.
+/// Reloads, by result.
 const LOADS: &str = "atoll_catalog_loads_total";
-/// 1 while what is at the source cannot be served.
+/// 1 while the source's revision cannot be served and a previous one is.
 const STALE: &str = "atoll_catalog_stale";
 /// 1 while the catalog is served.
 const SERVED: &str = "atoll_catalog_served";
-/// When the catalog that is served took its place. Units: seconds since 1970.
+/// Time of the last reload. Units: seconds since 1970.
 const SINCE: &str = "atoll_catalog_served_since_timestamp_seconds";
 
-/// Numbers of one catalog.
+/// Metrics of one catalog.
 pub(crate) struct CatalogMetrics {
     loaded: Counter,
     failed: Counter,
@@ -23,24 +23,24 @@ pub(crate) struct CatalogMetrics {
 impl CatalogMetrics {
     pub(crate) fn of(catalog: &str) -> Self {
         service::metrics::recorder();
-        describe_counter!(LOADS, "Times that a catalog was read, by what came of it");
+        describe_counter!(LOADS, "Loads of the catalog, by result");
         describe_gauge!(
             STALE,
-            "1 while what is at the source cannot be served, and an older state is"
+            "1 while the catalog's source cannot be loaded and a previous state is served"
         );
         describe_gauge!(SERVED, "1 while the catalog is served");
-        describe_gauge!(SINCE, "When what is served took its place");
+        describe_gauge!(SINCE, "Time of the last successful load");
         let name = catalog.to_owned();
-        let numbers = Self {
+        let metrics = Self {
             loaded: counter!(LOADS, "catalog" => name.clone(), "result" => "served"),
             failed: counter!(LOADS, "catalog" => name.clone(), "result" => "failed"),
             stale: gauge!(STALE, "catalog" => name.clone()),
             served: gauge!(SERVED, "catalog" => name.clone()),
             since: gauge!(SINCE, "catalog" => name),
         };
-        numbers.stale.set(0.0);
-        numbers.served.set(0.0);
-        numbers
+        metrics.stale.set(0.0);
+        metrics.served.set(0.0);
+        metrics
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds of our age fit")]

@@ -1,5 +1,5 @@
-//! Keeps one catalog up to date: looks at its source from time to time, makes a cache of what is new there, and lets it
-//! take the place of the old one. What cannot be served leaves the old one where it is.
+//! Hot reload of one catalog: polls its source, builds a cache of each new revision, and swaps it in. A revision that
+//! cannot be served leaves the previous one in service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,33 +16,33 @@ use crate::settings::CatalogConfig;
 use crate::source::{self, CatalogSource, Revision};
 use crate::{ServedCatalog, Settings};
 
-/// How soon a source is looked at again while nothing of it is served.
+/// Retry interval while nothing is served.
 const RETRY: Duration = Duration::from_secs(2);
-/// How often that doubles when what is there was fetched in vain: images can be large.
+/// Exponential backoff: doublings of the interval after failed downloads, as images can be large.
 const DOUBLINGS: u32 = 3;
-/// How often it is asked whether readers have found damage.
+/// Interval of checks for checksum mismatches.
 const DAMAGE_CHECK: Duration = Duration::from_secs(2);
-/// Problems of a catalog that are told one by one; `atoll catalog validate` tells all.
-const TOLD_LIMIT: usize = 20;
+/// Validation errors logged individually; `atoll catalog validate` prints all.
+const LOGGED_PROBLEMS: usize = 20;
 
-/// Whoever keeps a catalog.
+/// Reloader of one catalog.
 pub(crate) struct CatalogReloader {
     config: CatalogConfig,
     catalog: ServedCatalog,
     shared: Arc<ReloadContext>,
     client: Client,
-    numbers: CatalogMetrics,
-    /// What is served.
+    metrics: CatalogMetrics,
+    /// The served revision.
     served: Option<Revision>,
-    /// What was there last and cannot be served.
+    /// The latest revision that failed validation.
     refused: Option<Revision>,
-    /// How often in a row what was there was fetched in vain.
+    /// Consecutive failed downloads.
     failures: u32,
-    /// Why the last look has failed.
-    told: Option<String>,
+    /// The last reported failure.
+    reported: Option<String>,
 }
 
-/// What all keepers use.
+/// State shared by all reloaders.
 #[derive(Debug)]
 pub(crate) struct ReloadContext {
     pub(crate) settings: Settings,
@@ -52,9 +52,9 @@ pub(crate) struct ReloadContext {
 
 impl CatalogReloader {
     pub(crate) fn new(config: CatalogConfig, client: Client, shared: Arc<ReloadContext>) -> Self {
-        shared.health.unready(&*config.name, "not read yet");
+        shared.health.unready(&*config.name, "not loaded yet");
         Self {
-            numbers: CatalogMetrics::of(&config.name),
+            metrics: CatalogMetrics::of(&config.name),
             config,
             catalog: ServedCatalog::new(),
             shared,
@@ -62,7 +62,7 @@ impl CatalogReloader {
             served: None,
             refused: None,
             failures: 0,
-            told: None,
+            reported: None,
         }
     }
 
@@ -78,8 +78,8 @@ impl CatalogReloader {
         &self.catalog
     }
 
-    /// The catalog as pages show it.
-    pub(crate) fn shelf(&self) -> ListedCatalog {
+    /// The catalog for pages.
+    pub(crate) fn listed(&self) -> ListedCatalog {
         ListedCatalog {
             name: self.config.name.clone(),
             source: self.config.source.to_string(),
@@ -87,27 +87,23 @@ impl CatalogReloader {
         }
     }
 
-    /// Keeps the catalog, looking every `interval`, or only when the cache turns out to be damaged if that is zero.
-    pub(crate) async fn keep(mut self, interval: Duration) {
+    /// Reloads the catalog every `interval`; zero: only after a checksum mismatch.
+    pub(crate) async fn run(mut self, interval: Duration) {
         loop {
-            self.look().await.ok();
-            self.rest(interval).await;
+            self.poll().await.ok();
+            self.wait(interval).await;
         }
     }
 
-    /// Until it is time for the next look.
-    async fn rest(&self, interval: Duration) {
+    /// Waits for the next poll.
+    async fn wait(&self, interval: Duration) {
         let is_known = self.served.as_ref().is_some_and(Revision::is_known);
         if !is_known {
             let pause = RETRY * 2_u32.pow(self.failures.min(DOUBLINGS));
             return tokio::time::sleep(pause).await;
         }
-        let is_looked_at = !interval.is_zero() && !self.config.source.is_fixed();
-        let pause = if is_looked_at {
-            interval
-        } else {
-            Duration::MAX
-        };
+        let is_polled = !interval.is_zero() && !self.config.source.is_fixed();
+        let pause = if is_polled { interval } else { Duration::MAX };
         let damage = async {
             while !self.is_damaged() {
                 tokio::time::sleep(DAMAGE_CHECK).await;
@@ -116,27 +112,27 @@ impl CatalogReloader {
         tokio::time::timeout(pause, damage).await.ok();
     }
 
-    /// Looks once, and serves what is new.
+    /// Polls once and serves a new revision.
     ///
-    /// Errors: what is there cannot be served; what was served still is.
-    pub(crate) async fn look(&mut self) -> Result<(), ReloadError> {
-        let looked = self.news().await;
-        match looked {
-            Ok(None) => self.well(),
+    /// Errors: the revision cannot be served; the previous one stays in service.
+    pub(crate) async fn poll(&mut self) -> Result<(), ReloadError> {
+        let polled = self.fetch().await;
+        match polled {
+            Ok(None) => self.succeeded(),
             Ok(Some((revision, cache))) => {
                 let (catalog, source) = (&self.config.name, &self.config.source);
-                tracing::info!(catalog, %source, %revision, packages = cache.package_count(), "serving the catalog");
+                tracing::info!(catalog, %source, %revision, packages = cache.package_count(), "catalog loaded");
                 self.catalog.replace(cache);
                 self.served = Some(revision);
-                self.numbers.served();
-                self.well();
+                self.metrics.served();
+                self.succeeded();
             }
             Err(failure) => {
                 if matches!(failure, ReloadError::Source(Error::Unavailable { .. })) {
-                    self.remember().await;
+                    self.serve_previous().await;
                 }
                 if !matches!(failure, ReloadError::Known) {
-                    self.tell(&failure);
+                    self.report(&failure);
                 }
                 return Err(failure);
             }
@@ -144,31 +140,30 @@ impl CatalogReloader {
         Ok(())
     }
 
-    /// Serves what was made of the source in an earlier life: its registry may be the one that this catalog is needed
-    /// to repair.
-    async fn remember(&mut self) {
+    /// Serves the cache of a previous run: the unreachable registry may be one that this catalog is needed to repair.
+    async fn serve_previous(&mut self) {
         if self.served.is_some() {
             return;
         }
-        if let Some(cache) = self.shared.caches.left(&self.file()).await {
+        if let Some(cache) = self.shared.caches.previous(&self.file()).await {
             let catalog = &self.config.name;
             tracing::warn!(
                 catalog,
-                "serving what was there when the source was last reached"
+                "source unavailable: serving the cache of the previous run"
             );
             self.catalog.replace(cache);
             self.served = Some(Revision::unknown());
-            self.numbers.served();
+            self.metrics.served();
             self.shared.health.ready(catalog);
         }
     }
 
-    /// What is at the source, when that is not served.
-    async fn news(&mut self) -> Result<Option<(Revision, Arc<CatalogCache>)>, ReloadError> {
-        self.part_with_damaged();
+    /// Fetches the current revision unless it is served already.
+    async fn fetch(&mut self) -> Result<Option<(Revision, Arc<CatalogCache>)>, ReloadError> {
+        self.discard_damaged();
         let source = &self.config.source;
-        if self.told.is_some() && matches!(source, CatalogSource::Registry(_)) {
-            // Somebody may have logged in, or a login was renewed.
+        if self.reported.is_some() && matches!(source, CatalogSource::Registry(_)) {
+            // Credentials may have been added or renewed.
             let client = source::client(&self.shared.settings);
             self.client = client.map_err(|e| Error::internal("asking the registry", e))?;
         }
@@ -191,7 +186,7 @@ impl CatalogReloader {
                 if matches!(failure, ReloadError::Build(BuildError::Invalid(_))) {
                     self.refused = Some(revision);
                 } else {
-                    // What could not be had may be there the next time.
+                    // A transient failure: retried with backoff.
                     self.failures = self.failures.saturating_add(1);
                 }
                 Err(failure)
@@ -199,12 +194,11 @@ impl CatalogReloader {
         }
     }
 
-    /// Lets a cache be made anew whose bytes were found to be others than were written. Until then what is whole of it is
-    /// served.
-    fn part_with_damaged(&mut self) {
+    /// Schedules the rebuild of a damaged cache; its intact blocks are served meanwhile.
+    fn discard_damaged(&mut self) {
         if self.served.is_some() && self.is_damaged() {
             let catalog = &self.config.name;
-            tracing::error!(catalog, "the cache is damaged: it is made anew");
+            tracing::error!(catalog, "cache damaged: rebuilding");
             self.shared.caches.discard(&self.file());
             self.served = None;
         }
@@ -220,45 +214,46 @@ impl CatalogReloader {
         source.cache_file(name)
     }
 
-    fn well(&mut self) {
+    fn succeeded(&mut self) {
         self.failures = 0;
-        self.told = None;
-        self.numbers.stale(false);
+        self.reported = None;
+        self.metrics.stale(false);
         self.shared.health.ready(&self.config.name);
         self.shared.health.ails(&*self.config.name, None);
     }
 
-    /// Tells what has failed, in the log once for as long as it stays the same.
-    fn tell(&mut self, failure: &ReloadError) {
+    /// Reports a failure; logs it only when it changes.
+    fn report(&mut self, failure: &ReloadError) {
         let (catalog, source) = (&self.config.name, &self.config.source);
         let why = summary(failure);
-        let is_news = self.told.as_ref() != Some(&why);
+        let is_new = self.reported.as_ref() != Some(&why);
         if let ReloadError::Build(BuildError::Invalid(problems)) = failure
-            && is_news
+            && is_new
         {
-            for problem in problems.0.iter().take(TOLD_LIMIT) {
-                tracing::warn!(catalog, %problem, "a problem of the catalog");
+            for problem in problems.0.iter().take(LOGGED_PROBLEMS) {
+                tracing::warn!(catalog, %problem, "validation error");
             }
         }
-        self.numbers.failed();
+        self.metrics.failed();
         if self.served.is_some() {
-            if is_news {
-                tracing::error!(catalog, %source, why, "what is there now cannot be served, the old catalog stays");
+            if is_new {
+                tracing::error!(catalog, %source, why, "reload failed: the previous catalog stays in service");
             }
-            self.numbers.stale(true);
-            let ailing = format!("an older state is served, since {source} cannot be: {why}");
+            self.metrics.stale(true);
+            let ailing =
+                format!("the previous catalog is served, since {source} cannot be loaded: {why}");
             self.shared.health.ails(&**catalog, Some(ailing));
         } else {
-            if is_news {
-                tracing::error!(catalog, %source, why, "the catalog cannot be served");
+            if is_new {
+                tracing::error!(catalog, %source, why, "loading the catalog failed");
             }
             self.shared.health.unready(&**catalog, &*why);
         }
-        self.told = Some(why);
+        self.reported = Some(why);
     }
 }
 
-/// In a few words, also of thousands of problems.
+/// A one-line summary of a failure.
 fn summary(failure: &ReloadError) -> String {
     let ReloadError::Build(BuildError::Invalid(problems)) = failure else {
         return failure.to_string();

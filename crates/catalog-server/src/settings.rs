@@ -1,4 +1,4 @@
-//! What the catalog server reads.
+//! Settings of the catalog server.
 
 mod catalogs;
 
@@ -17,28 +17,28 @@ pub(crate) use catalogs::{UNNAMED, check_name};
 service::settings! {
     /// Settings of the catalog server.
     pub struct Settings {
-        /// What is served: `NAME=SOURCE`, several separated by commas. A source is a folder, an image as in
-        /// registry.example.org/catalogs/community:v4.20, or `oci:FOLDER` and `oci:FOLDER:TAG` for one in OCI's image layout. `NAME:PORT=SOURCE`
-        /// gives a catalog a port of its own. A single one may stand without its name.
+        /// Catalogs to serve: `NAME=SOURCE`, separated by commas. A source is a folder, an image such as
+        /// registry.example.org/catalogs/community:v4.20, or `oci:FOLDER[:TAG]` for an OCI image layout.
+        /// `NAME:PORT=SOURCE` gives a catalog a port of its own. A single catalog needs no name.
         catalogs: CatalogList = "",
         /// Address to listen on.
         listen_address: IpAddr = "0.0.0.0",
         /// Port of gRPC. Several catalogs share it: `NAME.HOST:PORT` is the catalog NAME, everything else the first.
         catalog_port: u16 = "50051",
-        /// Port of the query API, the page and health; when empty, all of it is on CATALOG_PORT, too.
+        /// Port of the query API, the pages and health. Default: CATALOG_PORT.
         catalog_http_port: Option<u16> = "",
-        /// Folder for what is made of each catalog, so that the next start takes milliseconds; when empty, a folder below
-        /// TMPDIR that goes with the process.
+        /// Folder of the caches, with which the next start takes milliseconds. Default: a temporary folder below
+        /// TMPDIR, removed at exit.
         catalog_cache_dir: Option<PathBuf> = "",
-        /// Refuse a catalog whose cache is missing or stale, instead of making it.
+        /// Refuse missing and stale caches instead of rebuilding them.
         catalog_cache_enforced: bool = "false",
-        /// Folder for what is temporary.
+        /// Folder of temporary files.
         tmpdir: PathBuf = "/tmp",
-        /// How often folders, layouts and tags are looked at; 0 for never.
+        /// Poll interval of folders, layouts and tags; 0 disables polling.
         catalog_poll_interval: Duration = "15s",
-        /// Files that are read at the same time; 0 for as many as there are processors.
+        /// Concurrently read files; 0 for one per processor.
         catalog_workers: usize = "0",
-        /// Certificate chain (PEM) of gRPC; without one it is plain, as OLM expects it.
+        /// Certificate chain (PEM) of gRPC. Default: plaintext, as OLM expects.
         grpc_cert_file: Option<PathBuf> = "",
         /// Key (PEM) of gRPC.
         grpc_key_file: Option<PathBuf> = "",
@@ -46,36 +46,36 @@ service::settings! {
         https_cert_file: Option<PathBuf> = "",
         /// Key (PEM) of CATALOG_HTTP_PORT.
         https_key_file: Option<PathBuf> = "",
-        /// Bytes of the largest request.
+        /// Largest request, in bytes.
         grpc_max_message_size: usize = "4194304",
-        /// Calls that one connection may have open.
+        /// Concurrent calls per connection.
         grpc_max_concurrent_streams: u32 = "1000",
-        /// How often a silent connection is asked whether it is still there; 0 for never.
+        /// Interval of keep-alive pings on idle connections; 0 disables them.
         grpc_keepalive_interval: Duration = "30s",
-        /// How long the answer to that may take.
+        /// Timeout of keep-alive pings.
         grpc_keepalive_timeout: Duration = "20s",
-        /// Certificates (PEM) that are trusted while images are pulled, besides the system's.
+        /// Additional CA certificates (PEM) for image pulls.
         catalog_ca_file: Option<PathBuf> = "",
-        /// Accept any certificate while images are pulled, and registries without TLS.
+        /// Skip TLS verification and allow plain HTTP for image pulls.
         catalog_insecure: bool = "false",
-        /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker.
+        /// Credentials for registries, in the format of a pull secret. Default: the auth files of podman and docker.
         registry_auth_file: Option<PathBuf> = "",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
+        /// Client limits, trusted proxies and the metrics address.
         http: HttpSettings,
     }
 }
 
 impl Settings {
     fn grpc_tls(&self) -> Option<tls::TlsConfig> {
-        files(self.grpc_cert_file.as_ref(), self.grpc_key_file.as_ref())
+        tls_files(self.grpc_cert_file.as_ref(), self.grpc_key_file.as_ref())
     }
 
     fn https_tls(&self) -> Option<tls::TlsConfig> {
-        files(self.https_cert_file.as_ref(), self.https_key_file.as_ref())
+        tls_files(self.https_cert_file.as_ref(), self.https_key_file.as_ref())
     }
 
-    /// Where gRPC is spoken on `port`.
+    /// The gRPC listener on `port`.
     pub(crate) fn grpc(&self, port: u16) -> Listen {
         let address = SocketAddr::new(self.listen_address, port);
         let mut listen = Listen::new(address, self.grpc_tls()).with(&self.http);
@@ -88,20 +88,20 @@ impl Settings {
         listen
     }
 
-    /// Where people and programs without gRPC ask, when that is not where gRPC is spoken.
+    /// The HTTP listener, unless it shares the port of gRPC.
     pub(crate) fn http(&self) -> Option<Listen> {
         let address = SocketAddr::new(self.listen_address, self.catalog_http_port?);
         Some(Listen::new(address, self.https_tls()).with(&self.http))
     }
 }
 
-fn files(cert: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<tls::TlsConfig> {
+fn tls_files(cert: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<tls::TlsConfig> {
     let (cert, key) = (cert?.clone(), key?.clone());
     Some(tls::CertificateFiles { cert, key }.into())
 }
 
 impl ServerSettings for Settings {
-    /// First where health is told.
+    /// Listeners; the first serves health.
     fn listen(&self) -> Vec<Listen> {
         let grpc = self.grpc(self.catalog_port);
         self.http().into_iter().chain([grpc]).collect()
@@ -110,7 +110,7 @@ impl ServerSettings for Settings {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.catalogs.0.is_empty() {
-            let reason = "nothing is served: name a folder or an image, as in CATALOGS=/configs";
+            let reason = "no catalog: set a folder or an image, such as CATALOGS=/configs";
             problems.push(Problem::new("CATALOGS", reason));
         }
         let mut ports = vec![self.catalog_port];
@@ -156,24 +156,24 @@ mod tests {
     fn problems(pairs: &[(&str, &str)]) -> String {
         let settings =
             Settings::from_values(&Values::from_pairs(pairs.iter().copied())).expect("it parses");
-        let told: Vec<_> = settings
+        let found: Vec<_> = settings
             .problems()
             .iter()
             .map(ToString::to_string)
             .collect();
-        told.join("\n")
+        found.join("\n")
     }
 
     #[test]
-    fn what_does_not_fit_together_is_told() {
+    fn conflicting_settings_are_refused() {
         assert_eq!(problems(&[("catalogs", "/configs")]), "");
         assert!(problems(&[]).starts_with("CATALOGS:"));
-        let told = problems(&[("catalogs", "a:50051=/a,b=/b")]);
-        assert!(told.contains("50051 is used twice"), "{told}");
-        let told = problems(&[("catalogs", "/a"), ("grpc_cert_file", "/c")]);
-        assert!(told.starts_with("GRPC_KEY_FILE:"), "{told}");
+        let found = problems(&[("catalogs", "a:50051=/a,b=/b")]);
+        assert!(found.contains("50051 is used twice"), "{found}");
+        let found = problems(&[("catalogs", "/a"), ("grpc_cert_file", "/c")]);
+        assert!(found.starts_with("GRPC_KEY_FILE:"), "{found}");
         let tls = [("https_cert_file", "/c"), ("https_key_file", "/k")];
-        let told = problems(&[("catalogs", "/a"), tls[0], tls[1]]);
-        assert!(told.starts_with("CATALOG_HTTP_PORT:"), "{told}");
+        let found = problems(&[("catalogs", "/a"), tls[0], tls[1]]);
+        assert!(found.starts_with("CATALOG_HTTP_PORT:"), "{found}");
     }
 }

@@ -1,36 +1,36 @@
-//! The catalog that is served at this moment.
+//! Snapshot of the served catalog, swapped atomically by reloads.
 
 use std::sync::Arc;
 
 use catalog::cache::CatalogCache;
 use tokio::sync::watch;
 
-/// What requests are answered from. Another catalog can take its place at any time: replies that have begun end with
-/// the one that they began with.
+/// Handle to the current cache. A reload replaces it at any time; a reply in progress keeps the cache that it started
+/// with.
 #[derive(Debug, Clone)]
 pub struct ServedCatalog {
     current: Arc<watch::Sender<Option<Arc<CatalogCache>>>>,
 }
 
 impl ServedCatalog {
-    /// A place without a catalog yet.
+    /// A handle without a cache.
     pub fn new() -> Self {
         Self {
             current: Arc::new(watch::Sender::new(None)),
         }
     }
 
-    /// The catalog; none before the first is there.
+    /// The current cache; `None` before the first load.
     pub fn current(&self) -> Option<Arc<CatalogCache>> {
         self.current.borrow().clone()
     }
 
-    /// Serves `cache` from now on.
+    /// Swaps in `cache`.
     pub fn replace(&self, cache: Arc<CatalogCache>) {
         self.current.send_replace(Some(cache));
     }
 
-    /// Tells whenever another catalog has taken the place.
+    /// Watches for reloads.
     pub fn changes(&self) -> watch::Receiver<Option<Arc<CatalogCache>>> {
         self.current.subscribe()
     }

@@ -1,7 +1,7 @@
-//! Where catalogs come from: folders, images in registries, images in folders.
+//! Sources of catalogs: folders, registry images, image layouts.
 //!
-//! A source is asked what is there now, and then for that very content: what a tag is moved to meanwhile, or what is
-//! written into a folder while it is read, never gets half into a catalog.
+//! A source yields its current revision, then the content of that very revision: a tag that moves meanwhile, or a
+//! folder that is written while it is read, never results in a mixed catalog.
 
 mod image;
 mod staging;
@@ -22,32 +22,32 @@ use crate::Settings;
 
 pub use staging::Staging;
 
-/// Before the folder of an image layout.
+/// Prefix of image layouts.
 const LAYOUT: &str = "oci:";
-/// Before an image, as some tools write it.
+/// Optional prefix of registry images. Source: skopeo.
 const REGISTRY: &str = "docker://";
 
-/// How names of caches end.
+/// Suffix of cache files.
 pub(crate) const CACHE_SUFFIX: &str = ".cache";
-/// Units: characters. As many of a digest as tell a few images from each other.
+/// Digits of the source's digest in cache names: enough to distinguish a few images. Units: characters.
 const NAME_LENGTH: usize = 16;
 
-/// Where a catalog comes from.
+/// Source of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogSource {
-    /// A folder with its files.
+    /// A folder of a file-based catalog.
     Folder(PathBuf),
-    /// An image with them.
+    /// An image in a registry.
     Registry(Reference),
-    /// An image that lies in a folder.
+    /// An image in an image layout.
     Layout(Layout),
 }
 
-/// What was at a source at one moment: changes with its content.
+/// Revision of a source: changes with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(String);
 
-/// The files of a catalog. Those that were taken out of an image go with this.
+/// The files of a catalog. Those extracted from an image are removed on drop.
 #[derive(Debug)]
 pub struct CatalogFiles {
     folder: PathBuf,
@@ -55,21 +55,20 @@ pub struct CatalogFiles {
 }
 
 impl CatalogSource {
-    /// What is there now.
+    /// The current revision.
     ///
-    /// Errors: NotFound – nothing; Unavailable, Unauthenticated, Forbidden – the registry's; Internal – a folder that
-    /// cannot be read.
+    /// Errors: NotFound – no such source; Unavailable, Unauthenticated, Forbidden – the registry's; Internal – an
+    /// unreadable folder.
     pub async fn revision(&self, client: &Client) -> Result<Revision, Error> {
         match self.place(client) {
             Some(place) => Ok(Revision(place.digest().await?.to_string())),
-            None => look(self.folder().to_owned()).await,
+            None => folder_revision(self.folder().to_owned()).await,
         }
     }
 
-    /// The files of `revision`; those of an image are put below `scratch`.
+    /// The files of `revision`; those of an image are extracted below `scratch`.
     ///
-    /// Errors: as [`Self::revision`]; Invalid – an image without a catalog, or with files that lead out of it;
-    /// TooLarge.
+    /// Errors: as [`Self::revision`]; Invalid – an image without a catalog, or with files that escape it; TooLarge.
     pub async fn content(
         &self,
         client: &Client,
@@ -89,8 +88,8 @@ impl CatalogSource {
         })
     }
 
-    /// Name of the file for the cache of the catalog `name` from here. That of a folder is found again when the folder was
-    /// moved; that of an image tells by its name alone which image it is of.
+    /// File name of the cache of the catalog `name`. That of a folder does not depend on its path, so the cache
+    /// survives a move; that of an image identifies the image.
     pub fn cache_file(&self, name: &str) -> String {
         if matches!(self, Self::Folder(_)) {
             return format!("{name}{CACHE_SUFFIX}");
@@ -99,7 +98,7 @@ impl CatalogSource {
         format!("{name}-{}{CACHE_SUFFIX}", &digest.hex()[..NAME_LENGTH])
     }
 
-    /// Whether what is there can ever be something else.
+    /// Whether the source is pinned by digest and can never change.
     pub fn is_fixed(&self) -> bool {
         matches!(self, Self::Registry(reference) if reference.digest.is_some())
     }
@@ -123,9 +122,9 @@ impl CatalogSource {
     }
 }
 
-/// Asks registries, with the logins and the trust that the files of this moment give.
+/// A registry client with the current credentials and CA files.
 ///
-/// Errors: a file that cannot be used.
+/// Errors: an unusable file.
 pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
     let reading = |e| service::Error::new("reading CATALOG_CA_FILE", e);
     let ca_file = settings.catalog_ca_file.as_ref();
@@ -141,26 +140,27 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
     made.map_err(|e| service::Error::new("preparing the client for registries", e))
 }
 
-/// Whoever looks every few seconds reads no file: what the file system says of them is enough.
-async fn look(folder: PathBuf) -> Result<Revision, Error> {
-    let look = move || {
-        // A folder that is not there yet is no catalog with problems.
-        let looked = fs::read_dir(&folder).and_then(|_| FolderStat::at(&folder));
+/// Revision of a folder from file metadata: polling every few seconds reads no file.
+async fn folder_revision(folder: PathBuf) -> Result<Revision, Error> {
+    let stat = move || {
+        // A missing folder is not found, rather than an invalid catalog.
+        let found = fs::read_dir(&folder).and_then(|_| FolderStat::of_folder(&folder));
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::NotFound => Error::not_found("file or folder", folder.display()),
-            _ => Error::internal(format!("looking at {}", folder.display()), error),
+            _ => Error::internal(
+                format!("reading the metadata of {}", folder.display()),
+                error,
+            ),
         };
-        looked
-            .map(|look| Revision(look.to_string()))
-            .map_err(failed)
+        found.map(|stat| Revision(stat.to_string())).map_err(failed)
     };
-    tokio::task::spawn_blocking(look)
+    tokio::task::spawn_blocking(stat)
         .await
-        .unwrap_or_else(|error| Err(Error::internal("looking at a folder", error)))
+        .unwrap_or_else(|error| Err(Error::internal("reading the metadata of a folder", error)))
 }
 
 impl Revision {
-    /// Of what nobody knows any more what it was.
+    /// Revision of a cache of a previous run.
     pub(crate) fn unknown() -> Self {
         Self(String::new())
     }
@@ -171,7 +171,7 @@ impl Revision {
 }
 
 impl CatalogFiles {
-    /// Those in a folder that stays.
+    /// The files of a permanent folder.
     pub fn of_folder(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -188,7 +188,7 @@ impl CatalogFiles {
 impl FromStr for CatalogSource {
     type Err = String;
 
-    /// Images are told from folders by the host that their names begin with.
+    /// Registry images start with a host; everything else is a folder.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is neither a folder nor an image");
         if let Some(layout) = text.strip_prefix(LAYOUT) {
@@ -211,7 +211,7 @@ impl FromStr for CatalogSource {
         }
         match text.parse() {
             Ok(reference) => Ok(Self::Registry(reference)),
-            // A name with a tag or digest cannot be meant as a folder.
+            // Names with a tag or digest are not folders.
             Err(error) if text.contains([':', '@']) => Err(Error::to_string(&error)),
             Err(_) => Ok(Self::Folder(text.into())),
         }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_change_of_a_folder_shows() {
+    async fn every_change_of_a_folder_changes_its_revision() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let source = CatalogSource::Folder(folder.path().to_owned());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_told_apart() {
+    fn sources_are_parsed() {
         for (text, is_right) in [
             (
                 "/configs",

@@ -1,4 +1,4 @@
-//! `grpc_health_probe`: asks a server whether it serves, as probes of pods do.
+//! `grpc_health_probe`: a client of the gRPC health service for probes of pods.
 //!
 //! Source: grpc-ecosystem/grpc-health-probe, its flags and exit codes.
 
@@ -17,10 +17,10 @@ const EXIT_ARGUMENTS: u8 = 1;
 const EXIT_CONNECTION: u8 = 2;
 const EXIT_CALL: u8 = 3;
 const EXIT_UNHEALTHY: u8 = 4;
-/// Units: bytes. Before each message: whether it is compressed, and its length.
+/// gRPC frame header: compression flag and length. Units: bytes.
 const PREFIX_BYTES: usize = 5;
 
-/// What is asked, and how.
+/// Parsed flags.
 #[derive(Debug, PartialEq, Eq)]
 struct ProbeFlags {
     address: String,
@@ -47,7 +47,7 @@ impl Default for ProbeFlags {
 }
 
 impl ProbeFlags {
-    /// Reads flags as Go's programs take them: one dash or two, values behind `=` or in the next argument.
+    /// Parses flags in Go's syntax: one or two dashes, values after `=` or in the next argument.
     fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut flags = Self::default();
         let mut arguments = arguments.into_iter();
@@ -87,16 +87,16 @@ impl ProbeFlags {
             "tls" => self.is_tls = bool::parse(value)?,
             "tls-no-verify" => self.is_insecure = bool::parse(value)?,
             "tls-ca-cert" => self.ca = Some(value.into()),
-            // Taken, without effect.
+            // Accepted, without effect.
             "v" | "gzip" | "user-agent" => {}
-            _ => return Err("not known here".to_owned()),
+            _ => return Err("unknown flag".to_owned()),
         }
         Ok(())
     }
 
     fn url(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        // As Go has it: no host means this machine.
+        // As in Go, an empty host is localhost.
         let host = if self.address.starts_with(':') {
             "localhost"
         } else {
@@ -107,7 +107,7 @@ impl ProbeFlags {
     }
 }
 
-/// Why there is no good answer.
+/// A failed probe: exit code and message.
 #[derive(Debug)]
 struct ProbeError {
     code: u8,
@@ -119,21 +119,21 @@ fn failure(code: u8, text: impl Into<String>) -> ProbeError {
     ProbeError { code, text }
 }
 
-/// Asks once; the value is the process's exit code.
+/// Runs one check; returns the exit code.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let arguments = arguments
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned());
-    let asked = ProbeFlags::parse(arguments)
+    let checked = ProbeFlags::parse(arguments)
         .map_err(|reason| failure(EXIT_ARGUMENTS, format!("error: {reason}")))
         .and_then(|flags| {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .map_err(|e| failure(EXIT_CONNECTION, e.to_string()))?;
-            runtime.block_on(ask(&flags))
+            runtime.block_on(check(&flags))
         });
-    match asked {
+    match checked {
         Ok(()) => {
             super::say("status: SERVING");
             ExitCode::SUCCESS
@@ -145,7 +145,7 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-async fn ask(flags: &ProbeFlags) -> Result<(), ProbeError> {
+async fn check(flags: &ProbeFlags) -> Result<(), ProbeError> {
     let client = client(flags).map_err(|text| failure(EXIT_ARGUMENTS, text))?;
     let message = HealthCheckRequest {
         service: flags.service.clone(),
@@ -164,10 +164,10 @@ async fn ask(flags: &ProbeFlags) -> Result<(), ProbeError> {
         let error = error.without_url();
         failure(code, format!("failed to ask {}: {error}", flags.address))
     })?;
-    if let Some(refusal) = refusal(response.headers()) {
+    if let Some(grpc_error) = grpc_error(response.headers()) {
         return Err(failure(
             EXIT_CALL,
-            format!("error: health rpc failed: {refusal}"),
+            format!("error: health rpc failed: {grpc_error}"),
         ));
     }
     let body = response.bytes().await;
@@ -201,8 +201,8 @@ fn client(flags: &ProbeFlags) -> Result<reqwest::Client, String> {
         .map_err(|e| e.to_string())
 }
 
-/// What a server says that has no answer.
-fn refusal(headers: &HeaderMap) -> Option<String> {
+/// The gRPC error in the response headers.
+fn grpc_error(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let status = text("grpc-status").filter(|status| *status != "0")?;
     let message = text("grpc-message").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `opm serve`: its flags as settings of ours.
+//! `opm serve`: maps its flags to settings.
 //!
 //! Source: operator-registry, cmd/opm/serve.
 
@@ -12,7 +12,7 @@ use service::settings::Setting as _;
 
 use crate::settings::UNNAMED;
 
-/// What separates catalogs in the setting.
+/// Separator of catalogs in CATALOGS.
 const SEPARATOR: char = ',';
 
 /// Serves the file-based catalog in a folder.
@@ -24,23 +24,23 @@ struct ServeFlags {
     /// Port of gRPC
     #[arg(short, long, default_value_t = 50051)]
     port: u16,
-    /// Folder for the cache; without one, a folder that goes with the process
+    /// Folder of the cache. Default: a temporary folder, removed at exit
     #[arg(long, default_value = "")]
     cache_dir: String,
-    /// Make the cache and end
+    /// Build the cache and exit
     #[arg(long, value_parser = flag, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     cache_only: bool,
-    /// Refuse to start when the cache is missing or that of another catalog
+    /// Exit with an error if the cache is missing or stale
     #[arg(long, value_parser = flag, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     cache_enforce_integrity: Option<bool>,
-    /// Log more
+    /// Enable debug logging
     #[arg(long, value_parser = flag, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     debug: bool,
     #[command(flatten)]
     ignored: Ignored,
 }
 
-/// Taken, without effect.
+/// Accepted, without effect.
 #[derive(Debug, clap::Args)]
 struct Ignored {
     #[arg(long, hide = true)]
@@ -60,7 +60,7 @@ fn flag(text: &str) -> Result<bool, String> {
 }
 
 impl ServeFlags {
-    /// Errors: flags that contradict each other, a folder that cannot be named.
+    /// Errors: conflicting flags; a folder with a comma or that is not UTF-8.
     fn overrides(&self) -> Result<Vec<(String, String)>, String> {
         if self.cache_dir.is_empty() && self.cache_enforce_integrity == Some(true) {
             return Err("--cache-dir must be specified with --cache-enforce-integrity".to_owned());
@@ -71,12 +71,13 @@ impl ServeFlags {
             .filter(|folder| !folder.contains(SEPARATOR))
             .ok_or_else(|| {
                 let folder = folder.display();
-                format!("{folder} is no folder for a catalog: it has a comma, or is no text")
+                format!("{folder} cannot be served: its path has a comma or is not UTF-8")
             })?;
-        // What the peer makes is none of ours, so that a missing cache is no reason to refuse unless somebody says so.
+        // opm defaults to true with --cache-dir. Its caches are unusable here, so a missing one is refused only on
+        // request.
         let is_enforced = self.cache_enforce_integrity.unwrap_or(false) && !self.cache_only;
         let mut overrides = vec![
-            // With its name, since that of the folder may look like one.
+            // Named: the folder's path may parse as NAME=SOURCE.
             ("catalogs", format!("{UNNAMED}={folder}")),
             ("catalog_port", self.port.to_string()),
             ("catalog_cache_dir", self.cache_dir.clone()),
@@ -90,7 +91,7 @@ impl ServeFlags {
     }
 }
 
-/// Does what the arguments behind `serve` say; the value is the process's exit code.
+/// Runs `opm serve`; returns the exit code.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let flags = match ServeFlags::try_parse_from(arguments) {
         Ok(flags) => flags,
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_is_no_image() {
+    fn a_relative_folder_is_not_an_image() {
         let relative = overrides("a.b/c").unwrap();
         let folder = value(&relative, "catalogs").unwrap();
         assert!(
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused() {
+    fn invalid_flags_and_folders_are_refused() {
         for (line, reason) in [
             (
                 "/c --cache-enforce-integrity",

@@ -1,4 +1,4 @@
-//! `api.ExperimentalRegistry`: documents with schemas of their author's own.
+//! `api.ExperimentalRegistry`: custom documents. Source: operator-registry, `pkg/server`.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use tonic::Status;
 use super::quote::quote;
 use super::wire::GrpcCall;
 
-/// Who asks has to say `true` here: the call may change or go without notice.
+/// Header in which clients acknowledge with `true` that the method is experimental.
 const ACKNOWLEDGE: &str = "x-acknowledge-experimental";
-/// How schemas and packages are written that can be asked for.
+/// Pattern of schemas and packages in queries.
 const PATTERN: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]*$";
 
 pub(super) fn list_package_custom_schemas(
     cache: &Arc<CatalogCache>,
     call: &GrpcCall<ExperimentalListPackageCustomSchemasRequest>,
 ) -> Result<Slices, Status> {
-    // Nothing at all is said to those who have not.
+    // Source: without the header, opm sends an empty stream before any validation.
     let is_acknowledged = call
         .metadata
         .get(ACKNOWLEDGE)

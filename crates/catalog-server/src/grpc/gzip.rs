@@ -1,4 +1,4 @@
-//! Replies for clients that compress.
+//! Compressed replies, for clients that send compressed requests.
 
 use std::io::{self, Write as _};
 
@@ -10,7 +10,7 @@ use futures_util::{Stream, stream};
 
 use super::wire::FRAME;
 
-/// Each message of `slices`, compressed where it does not hold up others: nothing is kept but one message.
+/// Compresses each message of `slices` on the blocking pool; buffers one message.
 pub(super) fn compress(slices: Slices) -> impl Stream<Item = Result<Bytes, Damaged>> + Unpin {
     let messages = Messages {
         slices,
@@ -29,15 +29,15 @@ pub(super) fn compress(slices: Slices) -> impl Stream<Item = Result<Bytes, Damag
     }))
 }
 
-/// Single messages out of pieces with several or with parts of them.
+/// Reassembles single messages from pieces.
 struct Messages {
     slices: Slices,
     read: BytesMut,
 }
 
 impl Messages {
-    /// Whether so many bytes are read.
-    fn has(&mut self, length: usize) -> Result<bool, Damaged> {
+    /// Buffers `length` bytes; false at the end.
+    fn fill(&mut self, length: usize) -> Result<bool, Damaged> {
         while self.read.len() < length {
             match self.slices.next() {
                 Some(piece) => self.read.extend_from_slice(&piece?),
@@ -48,13 +48,13 @@ impl Messages {
     }
 
     fn message(&mut self) -> Result<Option<BytesMut>, Damaged> {
-        if !self.has(FRAME)? {
+        if !self.fill(FRAME)? {
             return Ok(None);
         }
         let mut frame = self.read.split_to(FRAME);
         frame.advance(1);
         let length = frame.get_u32() as usize;
-        if !self.has(length)? {
+        if !self.fill(length)? {
             return Err(Damaged);
         }
         Ok(Some(self.read.split_to(length)))
@@ -72,7 +72,7 @@ impl Iterator for Messages {
 fn framed(message: &[u8]) -> Bytes {
     match deflate(message) {
         Ok(framed) => framed,
-        // Memory does not fail; a message may come as it is, whatever was announced.
+        // Writing to memory does not fail; uncompressed messages are valid in a compressed stream.
         Err(_) => [&frame(0, message.len())[..], message].concat().into(),
     }
 }

@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health`: whether a catalog is served.
+//! `grpc.health.v1.Health`: serving while a catalog is loaded.
 
 use std::pin::Pin;
 
@@ -12,7 +12,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::ServedCatalog;
 
-/// Answers the same for every name, known or not: probes ask for names of their own.
+/// Same status for every service name. Source: `opm serve` answers unknown names, too, which probes use.
 #[derive(Debug)]
 pub(super) struct Health {
     catalog: ServedCatalog,
@@ -47,15 +47,15 @@ impl health_server::Health for Health {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    /// The state now, and each time that it changes; at the end that nothing is served any more.
+    /// Streams the status and its changes; NOT_SERVING at shutdown.
     async fn watch(
         &self,
         _: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let mut told = None;
+        let mut sent = None;
         let states = WatchStream::new(self.catalog.changes()).map(|served| served.is_some());
         let news = states.filter_map(move |is_served| {
-            let is_news = told.replace(is_served) != Some(is_served);
+            let is_news = sent.replace(is_served) != Some(is_served);
             future::ready(is_news.then(|| Ok(status(is_served))))
         });
         let end = self.shutdown.clone().cancelled_owned();

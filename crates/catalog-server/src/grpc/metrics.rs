@@ -1,4 +1,4 @@
-//! How many calls there are and how long they take.
+//! Metrics of calls: count, duration, in flight.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,14 +7,14 @@ use std::time::Instant;
 use metrics::{Gauge, Histogram, Unit};
 use tonic::Code;
 
-/// Seconds that a call took, up to the last byte of its answer, by method and code.
+/// Duration of a call up to the last byte of its reply, by method and code. Units: seconds.
 const DURATION: &str = "atoll_grpc_request_duration_seconds";
-/// Calls that are being answered, by method.
+/// Calls in flight, by method.
 const IN_FLIGHT: &str = "atoll_grpc_requests_in_flight";
-/// How many codes there are.
+/// Number of gRPC codes.
 const CODES: usize = 17;
 
-/// Of one method. Labels are looked up at the first call that needs them.
+/// Metrics of one method; histograms are registered on first use.
 #[derive(Debug)]
 pub(super) struct Meter {
     method: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Meter {
     durations: [OnceLock<Histogram>; CODES],
 }
 
-/// A call that is being answered. When it is dropped before it has ended, its client has gone.
+/// A call in flight. Dropped before its end, it counts as cancelled by the client.
 #[derive(Debug)]
 pub(super) struct Measured {
     meter: Arc<Meter>,
@@ -35,9 +35,9 @@ impl Meter {
         static DESCRIBED: AtomicBool = AtomicBool::new(false);
         if !DESCRIBED.swap(true, Ordering::Relaxed) {
             service::metrics::recorder();
-            let text = "Time to answer a call up to its last byte";
+            let text = "Duration of calls up to the last byte of the reply";
             metrics::describe_histogram!(DURATION, Unit::Seconds, text);
-            metrics::describe_gauge!(IN_FLIGHT, "Calls being answered");
+            metrics::describe_gauge!(IN_FLIGHT, "Calls in flight");
         }
         Arc::new(Self {
             method,
@@ -56,7 +56,7 @@ impl Meter {
     }
 
     fn duration(&self, code: Code) -> &Histogram {
-        // Codes count from 0.
+        // Codes start at 0.
         let place = usize::try_from(i32::from(code)).unwrap_or_default();
         self.durations[place.min(CODES - 1)].get_or_init(|| {
             let code = format!("{code:?}");

@@ -1,8 +1,8 @@
-//! Names in error texts, quoted as Go quotes them: clients have seen them so.
+//! Quotes names in error messages as Go's `%q`.
 
 use std::fmt::Write as _;
 
-/// `text` between double quotes, with escapes for what cannot be seen.
+/// Source: Go's `strconv.Quote`.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -33,7 +33,7 @@ fn escape(letter: char, to: &mut String) {
     written.expect("a string grows");
 }
 
-/// Behind another letter, as a mark that combines would be escaped alone.
+/// Tested after a letter: `escape_debug` escapes a leading combining mark.
 fn is_printable(letter: char) -> bool {
     let mut pair = ['a'; 2];
     pair[1] = letter;

@@ -1,5 +1,5 @@
-//! `api.Registry`: what each call is answered with. Texts of errors are the protocol's, and so is their code: clients
-//! tell them apart by nothing else.
+//! Methods of `api.Registry`. Messages of errors and the code UNKNOWN are the protocol's: clients distinguish errors by
+//! nothing else. Source: operator-registry, `pkg/server/server.go`, `pkg/cache/cache.go`.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(super) fn get_bundle_that_replaces(
         pkg_name,
         channel_name,
     } = &call.message;
-    // Only here the name stands without quotes.
+    // Source: opm quotes the name in all methods but this one.
     let package = cache.package(pkg_name);
     let package =
         package.ok_or_else(|| Status::unknown(format!("package {pkg_name} not found")))?;

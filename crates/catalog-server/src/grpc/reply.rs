@@ -1,4 +1,4 @@
-//! Answers: what lies framed in the cache, and how it ended.
+//! Responses: framed messages from the cache, then trailers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use super::gzip;
 use super::metrics::Measured;
 
 const OK: HeaderValue = HeaderValue::from_static("0");
-/// Clients of the time before this header was optional look for it.
+/// Older clients require this header. Source: `opm serve` sends it empty.
 const NO_MESSAGE: HeaderValue = HeaderValue::from_static("");
 
-/// The answer that `slices` are, compressed if asked for.
+/// A response of `slices`, optionally compressed.
 pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) -> Response<Body> {
     let mut response = if is_compressed {
         let pieces = gzip::compress(slices);
@@ -43,16 +43,16 @@ pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) ->
     response
 }
 
-/// The answer where there is none.
+/// An error response without messages.
 pub(super) fn refuse(status: &Status, measured: Measured) -> Response<Body> {
     measured.end(status.code());
     status.clone().into_http()
 }
 
-/// Pieces, then trailers. A piece is made when the connection has room for it.
+/// Body of pieces, then trailers. Pieces are produced on demand: the connection's flow control is the back-pressure.
 struct ReplyBody<S> {
     pieces: S,
-    /// Nothing when the trailers are sent.
+    /// `None` after the trailers.
     measured: Option<Measured>,
 }
 
@@ -77,11 +77,11 @@ impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for Reply
                 Frame::trailers(HeaderMap::from_iter(ok))
             }
             Some(Err(damaged)) => {
-                tracing::error!("{damaged}: a reply broke off");
+                tracing::error!("{damaged}: reply aborted");
                 self.end(Code::DataLoss);
                 let mut trailers = HeaderMap::new();
                 let status = Status::data_loss(damaged.to_string());
-                // Nothing in it can be no header.
+                // The message is a valid header value.
                 status.add_header(&mut trailers).ok();
                 Frame::trailers(trailers)
             }

@@ -1,4 +1,4 @@
-//! Messages of requests, as gRPC frames them.
+//! Requests in gRPC framing.
 
 use std::io::Read as _;
 
@@ -10,24 +10,24 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use prost::Message;
 use tonic::Status;
 
-/// Units: bytes. What stands before each message: whether it is compressed, and its length.
+/// gRPC frame header: compression flag and length. Units: bytes.
 pub(super) const FRAME: usize = 5;
-/// How a message is compressed.
+/// Header with the compression of messages.
 const ENCODING: &str = "grpc-encoding";
 
-/// One request.
+/// A unary request.
 #[derive(Debug)]
 pub(super) struct GrpcCall<M> {
     pub(super) message: M,
     pub(super) metadata: HeaderMap,
-    /// Whether it came compressed: then the answer may be, too.
+    /// Whether the request was compressed; only then is the reply. Source: `opm serve`.
     pub(super) is_compressed: bool,
 }
 
 impl<M: Message + Default> GrpcCall<M> {
-    /// Reads the one message of `request`.
+    /// Reads the single message of `request`.
     ///
-    /// Errors: there is none, or several; it is longer than `limit`; it is not what it should be.
+    /// Errors: not exactly one message; a message beyond `limit`; malformed protobuf.
     pub(super) async fn read(request: Request<Body>, limit: usize) -> Result<Self, Status> {
         let (head, body) = request.into_parts();
         let encoding = head.headers.get(ENCODING).map(HeaderValue::as_bytes);
@@ -36,7 +36,7 @@ impl<M: Message + Default> GrpcCall<M> {
             Some(b"gzip") => true,
             Some(other) => return Err(unknown_encoding(other)),
         };
-        // A longer one is only read as far as its length.
+        // Longer bodies are read up to the limit only.
         let body = Limited::new(body, limit.saturating_add(FRAME))
             .collect()
             .await;
@@ -44,7 +44,7 @@ impl<M: Message + Default> GrpcCall<M> {
             if error.downcast_ref::<LengthLimitError>().is_some() {
                 too_long(limit)
             } else {
-                Status::cancelled("the request broke off")
+                Status::cancelled("the request was aborted")
             }
         })?;
         let message = message(body.to_bytes(), is_compressed, limit)?;
@@ -58,7 +58,7 @@ impl<M: Message + Default> GrpcCall<M> {
     }
 }
 
-/// Whether `headers` are those of a call.
+/// Whether the content type is gRPC's.
 pub(super) fn is_call(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
@@ -75,13 +75,15 @@ fn message(mut body: Bytes, may_be_compressed: bool, limit: usize) -> Result<Byt
         return Err(too_long(limit));
     }
     if length != body.len() {
-        return Err(Status::internal("the request has not one message"));
+        return Err(Status::internal(
+            "the request must have exactly one message",
+        ));
     }
     match (flag, may_be_compressed) {
         (0, _) => Ok(body),
         (1, true) => inflate(&body, limit),
         _ => Err(Status::internal(
-            "the message's flag is none that was announced",
+            "the compression flag contradicts grpc-encoding",
         )),
     }
 }
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_what_its_frame_says() {
+    fn messages_have_the_length_of_their_frame() {
         assert_eq!(&*message(framed(0, 2, b"ab"), false, LIMIT).unwrap(), b"ab");
         for (bad, what) in [
             (framed(0, 3, b"ab"), "shorter"),
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn little_that_becomes_much_is_refused() {
+    fn decompression_bombs_are_refused() {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         std::io::Write::write_all(&mut gzip, &[0; LIMIT + 1]).unwrap();
         let small = gzip.finish().unwrap();

@@ -1,4 +1,4 @@
-//! The query API: documents of a catalog, one a line.
+//! The query API of catalogd: documents of a catalog as JSON lines.
 //!
 //! Source: operator-controller, internal/catalogd/server.
 
@@ -22,11 +22,11 @@ use super::{HttpApp, HttpError};
 use crate::settings::check_name;
 
 const JSON_LINES: &str = "application/jsonl";
-/// Units: bytes. What is gathered of short documents before it is sent.
+/// Write size: short documents are coalesced up to it. Units: bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
 pub(super) fn routes() -> Router<HttpApp> {
-    // Only what is answered here: compressed replies of gRPC are gRPC's own matter.
+    // Compresses these routes only: gRPC has its own compression.
     Router::new()
         .route("/catalogs/{catalog}/api/v1/all", get(all))
         .route("/catalogs/{catalog}/api/v1/metas", get(metas))
@@ -34,8 +34,7 @@ pub(super) fn routes() -> Router<HttpApp> {
         .layer(middleware::from_fn(conditional))
 }
 
-/// Sends nothing that the client has already. It looks at the answer as it would be sent: compressed, it is the same
-/// documents in other bytes.
+/// Conditional requests, evaluated on the final response: a compressed one has a weak entity tag.
 async fn conditional(request: Request, next: Next) -> Response {
     let conditions = request.headers().clone();
     let mut response = next.run(request).await;
@@ -69,10 +68,10 @@ async fn metas(
     Path(catalog): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let asked = MetasQuery::parse(query.as_deref().unwrap_or_default());
-    let answered = asked.and_then(|asked| Ok((asked, found(&app, &catalog)?)));
+    let query = MetasQuery::parse(query.as_deref().unwrap_or_default());
+    let answered = query.and_then(|query| Ok((query, found(&app, &catalog)?)));
     match answered {
-        Ok((asked, cache)) => fitting(&cache, &asked),
+        Ok((query, cache)) => fitting(&cache, &query),
         Err(refusal) => refuse(&refusal),
     }
 }
@@ -82,7 +81,7 @@ fn found(app: &HttpApp, catalog: &str) -> Result<Arc<CatalogCache>, HttpError> {
     app.cache(catalog)
 }
 
-/// Which documents are asked for.
+/// Query parameters of `metas`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct MetasQuery {
     schema: Option<String>,
@@ -91,29 +90,30 @@ struct MetasQuery {
 }
 
 impl MetasQuery {
-    /// Errors: what is asked for by anything else.
-    fn parse(query: &str) -> Result<Self, HttpError> {
-        let mut asked = Self::default();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+    /// Errors: an unknown parameter.
+    fn parse(text: &str) -> Result<Self, HttpError> {
+        let mut query = Self::default();
+        for (name, value) in url::form_urlencoded::parse(text.as_bytes()) {
             let place = match &*name {
-                "schema" => &mut asked.schema,
-                "package" => &mut asked.package,
-                "name" => &mut asked.name,
+                "schema" => &mut query.schema,
+                "package" => &mut query.package,
+                "name" => &mut query.name,
                 _ => {
-                    let reason =
-                        format!("unknown parameter {name:?}: there are schema, package and name");
+                    let reason = format!(
+                        "unknown parameter {name:?}: supported are schema, package and name"
+                    );
                     return Err(HttpError::BadRequest(reason));
                 }
             };
-            // As the peer has it: of several the first counts, and an empty one is none.
+            // Source: catalogd takes the first of repeated parameters and ignores empty ones.
             if place.is_none() {
                 *place = Some(value.into_owned());
             }
         }
-        for place in [&mut asked.schema, &mut asked.package, &mut asked.name] {
+        for place in [&mut query.schema, &mut query.package, &mut query.name] {
             place.take_if(|value| value.is_empty());
         }
-        Ok(asked)
+        Ok(query)
     }
 
     fn fits(&self, line: &catalog::cache::CachedDocument<'_>) -> bool {
@@ -123,20 +123,20 @@ impl MetasQuery {
             (&self.name, line.name),
         ]
         .iter()
-        .all(|(asked, is)| asked.as_ref().is_none_or(|asked| asked == is))
+        .all(|(wanted, is)| wanted.as_ref().is_none_or(|wanted| wanted == is))
     }
 }
 
-/// The whole catalog, or a part of it.
+/// The whole catalog, or a range of it.
 fn whole(cache: &Arc<CatalogCache>, request: &Request) -> Response {
     let json = cache.json();
     let size = json.length();
     let is_wanted =
         request.method() == Method::GET && version(cache).is_range_wanted(request.headers());
-    let asked = request.headers().get(header::RANGE);
-    let asked = asked.filter(|_| is_wanted);
-    let asked = asked.and_then(|value| value.to_str().ok());
-    let (status, first, length) = match RangeRequest::parse(asked, size) {
+    let range = request.headers().get(header::RANGE);
+    let range = range.filter(|_| is_wanted);
+    let range = range.and_then(|value| value.to_str().ok());
+    let (status, first, length) = match RangeRequest::parse(range, size) {
         RangeRequest::Full => (StatusCode::OK, 0, size),
         RangeRequest::Partial(first, last) => {
             (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
@@ -159,9 +159,9 @@ fn whole(cache: &Arc<CatalogCache>, request: &Request) -> Response {
     response
 }
 
-/// The documents that were asked for.
-fn fitting(cache: &Arc<CatalogCache>, asked: &MetasQuery) -> Response {
-    let lines = cache.lines().filter(|line| asked.fits(line));
+/// Documents that match the query.
+fn fitting(cache: &Arc<CatalogCache>, query: &MetasQuery) -> Response {
+    let lines = cache.lines().filter(|line| query.fits(line));
     let spans: Vec<ByteRange> = lines.map(|line| line.json).collect();
     let from = Arc::clone(cache);
     let lines = spans.into_iter().flat_map(move |span| {
@@ -171,7 +171,7 @@ fn fitting(cache: &Arc<CatalogCache>, asked: &MetasQuery) -> Response {
     answer(cache, pieces(JoinedPieces(lines)))
 }
 
-/// Short pieces, put together: each costs the connection a write.
+/// Coalesces short pieces: each costs the connection a write.
 struct JoinedPieces<I>(I);
 
 impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for JoinedPieces<I> {
@@ -202,12 +202,12 @@ fn pieces(pieces: impl Iterator<Item = Result<Bytes, Damaged>> + Send + 'static)
     Body::from_stream(stream::iter(pieces))
 }
 
-/// Changes with every catalog that takes the place of another.
+/// Entity tag and modification time; change with each reload.
 fn version(cache: &CatalogCache) -> Validator {
     Validator::new(&cache.key().to_string(), cache.modified())
 }
 
-/// Text, as the peer's errors are.
+/// Plain-text error. Source: catalogd.
 fn refuse(refusal: &HttpError) -> Response {
     let status = refusal.status();
     let text = format!("{status}\n{refusal}\n");
@@ -219,14 +219,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_known_or_refused() {
-        let asked = MetasQuery::parse("schema=olm.package&name=a%2Bb&package=").unwrap();
+    fn unknown_parameters_are_refused() {
+        let query = MetasQuery::parse("schema=olm.package&name=a%2Bb&package=").unwrap();
         let expected = MetasQuery {
             schema: Some("olm.package".to_owned()),
             package: None,
             name: Some("a+b".to_owned()),
         };
-        assert_eq!(asked, expected);
+        assert_eq!(query, expected);
         assert_eq!(MetasQuery::parse("").unwrap(), MetasQuery::default());
         assert_eq!(
             MetasQuery::parse("name=a&name=b").unwrap().name.unwrap(),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_put_together_and_errors_are_passed_on() {
+    fn pieces_are_coalesced_and_errors_returned() {
         let long = Bytes::from(vec![b'x'; PIECE_BYTES]);
         let short = || Ok(Bytes::from_static(b"ab"));
         let pieces = vec![

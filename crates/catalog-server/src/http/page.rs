@@ -1,8 +1,6 @@
-//! Pages to look at, for people with a browser: catalogs, packages, channels with the ways through them, bundles with
-//! what they need.
+//! HTML pages: catalogs, packages, channels with their upgrade graphs, bundles with their images and dependencies.
 //!
-//! Whoever wrote a catalog may be anybody: what it says is text, escaped by the templates and bounded by
-//! [`page::Shown`].
+//! Catalogs are untrusted input: the templates escape their strings, and [`page::Shown`] bounds them.
 
 mod bundle;
 mod channel;
@@ -24,16 +22,16 @@ use service::page::{self, Shown, Site};
 use super::{HttpApp, HttpError};
 use route::PageRoute;
 
-/// What every page belongs to.
+/// Site of all pages.
 const SITE: Site = Site {
     name: "Catalogs",
     root: "/ui/",
 };
 
-/// A page, or why there is none.
+/// A page or an error response.
 type PageResult = Result<Markup, HttpError>;
 
-/// What is looked for in a list.
+/// Query of a search.
 #[derive(Debug, Default, Deserialize)]
 struct SearchQuery {
     #[serde(default)]
@@ -77,7 +75,7 @@ async fn package(
     headers: HeaderMap,
 ) -> Response {
     let page = |catalog: &str, package: &PackageModel<'_>| Ok(package::page(catalog, package));
-    let shown = of_package(app, catalog, name, page).await;
+    let shown = package_page(app, catalog, name, page).await;
     answer(&headers, shown)
 }
 
@@ -91,7 +89,7 @@ async fn channel(
         let channel = channel.ok_or(HttpError::NotFound("channel"))?;
         Ok(channel::page(catalog, package, channel))
     };
-    let shown = of_package(app, catalog, name, page).await;
+    let shown = package_page(app, catalog, name, page).await;
     answer(&headers, shown)
 }
 
@@ -105,12 +103,12 @@ async fn bundle(
         let bundle = bundle.ok_or(HttpError::NotFound("bundle"))?;
         Ok(bundle::page(catalog, package, bundle))
     };
-    let shown = of_package(app, catalog, name, page).await;
+    let shown = package_page(app, catalog, name, page).await;
     answer(&headers, shown)
 }
 
-/// A page of a package, which is put together from its documents.
-async fn of_package(
+/// Renders a page of a package, assembled from its documents.
+async fn package_page(
     app: HttpApp,
     catalog: String,
     name: String,
@@ -121,14 +119,14 @@ async fn of_package(
         let documents = cache.documents(&name)?;
         match PackageModel::assemble(&documents) {
             Ok(Some(package)) => page(&catalog, &package),
-            // A catalog with problems is not served; its package may be none of ours, though.
+            // Served catalogs are valid, but the name may be one of custom documents only.
             Ok(None) | Err(_) => Err(HttpError::NotFound("package")),
         }
     })
     .await
 }
 
-/// Reading a large package takes milliseconds.
+/// Runs `work` on the blocking pool: reading a large package takes milliseconds.
 async fn blocking(work: impl FnOnce() -> PageResult + Send + 'static) -> PageResult {
     let worked = tokio::task::spawn_blocking(work).await;
     worked.unwrap_or(Err(HttpError::Broken))
@@ -156,8 +154,8 @@ fn answer(request: &HeaderMap, shown: PageResult) -> Response {
     response
 }
 
-/// A page of `main` below the way to it.
-fn document(title: &str, way: &[PageRoute<'_>], main: &Markup) -> Markup {
+/// A page of `main` below its breadcrumb.
+fn document(title: &str, breadcrumb: &[PageRoute<'_>], main: &Markup) -> Markup {
     let top = html! {
         header.top {
             a.brand href=(PageRoute::Catalogs.path()) {
@@ -167,10 +165,10 @@ fn document(title: &str, way: &[PageRoute<'_>], main: &Markup) -> Markup {
         }
     };
     let body = html! {
-        @if !way.is_empty() {
+        @if !breadcrumb.is_empty() {
             nav aria-label="Breadcrumb" {
                 ol.way {
-                    @for view in way { li { a href=(view.path()) { (Shown(&view.step())) } } }
+                    @for view in breadcrumb { li { a href=(view.path()) { (Shown(&view.label())) } } }
                 }
             }
         }
@@ -180,7 +178,7 @@ fn document(title: &str, way: &[PageRoute<'_>], main: &Markup) -> Markup {
     page::framed(&SITE, title, &top, &body)
 }
 
-/// Why something is deprecated.
+/// A deprecation message.
 fn deprecated(why: Option<&str>) -> Markup {
     html! { @if let Some(why) = why { strong { "Deprecated" } ": " (Shown(why)) } }
 }

@@ -1,4 +1,4 @@
-//! Which catalogs are served, as one variable names them.
+//! The setting CATALOGS.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use service::settings::Setting;
 
 use crate::source::CatalogSource;
 
-/// Catalogs of one process; each has memory, a thread of its own from time to time, and perhaps a port.
+/// Most catalogs of one process; each takes memory, at times a thread, and possibly a port.
 const CATALOGS_LIMIT: usize = 64;
-/// Characters of a name. Source: RFC 1123.
+/// Longest name. Units: characters. Source: RFC 1123.
 const NAME_LIMIT: usize = 253;
-/// Characters between the dots of a name.
+/// Longest label of a name. Units: characters.
 const LABEL_LIMIT: usize = 63;
-/// What a catalog is called that has no name.
+/// Name of an unnamed catalog.
 pub(crate) const UNNAMED: &str = "catalog";
 
 /// One catalog.
@@ -20,13 +20,13 @@ pub(crate) const UNNAMED: &str = "catalog";
 pub struct CatalogConfig {
     /// A DNS subdomain.
     pub name: String,
-    /// A port that serves nothing else.
+    /// A dedicated port.
     pub port: Option<u16>,
-    /// Where it comes from.
+    /// Its source.
     pub source: CatalogSource,
 }
 
-/// All of them; names are unique.
+/// Catalogs with unique names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogList(pub Vec<CatalogConfig>);
 
@@ -78,7 +78,7 @@ fn one(item: &str, is_single: bool) -> Result<CatalogConfig, String> {
     })
 }
 
-/// Errors: what keeps `name` from being a DNS subdomain.
+/// Errors: `name` is not a DNS-1123 subdomain.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_label = |label: &str| {
         let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -91,7 +91,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{name:?} is no name of a catalog: lower-case letters, digits, - and . with a letter or digit at both ends"
+        "{name:?} is not a catalog name: use lower-case letters, digits, - and . with a letter or digit at both ends"
     ))
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_catalogs() {
+    fn malformed_lists_are_refused() {
         for (text, reason) in [
             ("/a,/b", "has no name"),
             ("a=/a,a=/b", "used twice"),

@@ -1,4 +1,4 @@
-//! Images: the files of their catalog, taken out of the layers.
+//! Extraction of the catalog from an image's layers.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use oci_client::image::{FolderLimits, ImageLocation};
 
 use super::Staging;
 
-/// Where the files go inside the staging folder, and where they lie before they have their names.
+/// Subfolders of the staging folder: final files, and files whose path is not known yet.
 pub(super) const CATALOG: &str = "catalog";
 const UNNAMED: &str = "unnamed";
 
-/// The catalog of the image `digest` as a folder below `scratch`.
+/// Extracts the catalog of the image `digest` into a folder below `scratch`.
 ///
 /// Errors: as [`super::CatalogSource::content`].
 pub(super) async fn extract(
@@ -24,9 +24,8 @@ pub(super) async fn extract(
     let found = place.image(digest).await?;
     let labels = found.labels().await?;
     let folder = image::folder(&labels).ok_or_else(|| {
-        let reason = format!(
-            "{place} holds a database, not files: `atoll catalog render` turns it into files"
-        );
+        let reason =
+            format!("{place} has an SQLite catalog: convert it with `atoll catalog render`");
         Error::invalid("image", reason)
     })?;
     let staging = Staging::new(scratch)?;

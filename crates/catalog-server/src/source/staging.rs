@@ -1,40 +1,40 @@
-//! Folders for what is on its way. They are gone when nobody needs them any more, at the latest with the next start.
+//! Temporary folders, removed on drop, at the latest by the next start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::Error;
 
-/// How their names begin.
+/// Prefix of their names.
 const PREFIX: &str = ".staging-";
 
-/// Such a folder.
+/// A temporary folder.
 #[derive(Debug)]
 pub struct Staging(PathBuf);
 
 impl Staging {
-    /// A new one below `scratch`.
+    /// Creates a folder below `scratch`.
     ///
-    /// Blocking. Errors: Internal – it cannot be made.
+    /// Blocking. Errors: Internal – it cannot be created.
     pub fn new(scratch: &Path) -> Result<Self, Error> {
         let path = scratch.join(format!("{PREFIX}{}", uuid::Uuid::new_v4()));
         make(&path)?;
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A folder inside.
+    /// Creates a subfolder.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.0.join(name);
         make(&path)?;
         Ok(path)
     }
 
-    /// Removes what processes left below `scratch` that were killed: nobody else may use it now.
+    /// Removes leftovers of killed processes below `scratch`; the caller holds its lock.
     pub(crate) fn clear(scratch: &Path) {
         let Ok(entries) = fs::read_dir(scratch) else {
             return;
@@ -50,7 +50,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, path = %self.0.display(), "a temporary folder stays behind");
+            tracing::warn!(%error, path = %self.0.display(), "temporary folder not removed");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every call, good and bad.
+//! All methods, with valid and invalid requests.
 
 use catalog::api::{
     Bundle, ChannelEntry, Deprecation, ExperimentalListPackageCustomSchemasRequest,
@@ -66,14 +66,14 @@ fn places(entries: &[ChannelEntry]) -> Vec<[&str; 4]> {
         .collect()
 }
 
-/// That the call failed so, and that clients see it as an error of no special kind.
+/// Asserts the message and the code UNKNOWN.
 fn is_unknown<A: std::fmt::Debug>(answer: Result<A, Status>, text: &str) {
     let status = answer.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::Unknown, text));
 }
 
 #[tokio::test]
-async fn packages_are_listed_and_told() {
+async fn packages_are_listed_and_returned() {
     let server = Server::start().await;
     let client = server.client().await;
     let names: Vec<PackageName> = client
@@ -103,7 +103,7 @@ async fn packages_are_listed_and_told() {
 }
 
 #[tokio::test]
-async fn a_bundle_is_told_whole() {
+async fn get_bundle_returns_all_fields() {
     let server = Server::start().await;
     let client = server.client().await;
     let get = async |of: [&str; 3]| -> Result<Bundle, Status> {
@@ -148,7 +148,7 @@ async fn a_bundle_is_told_whole() {
 }
 
 #[tokio::test]
-async fn the_head_of_a_channel_is_told() {
+async fn get_bundle_for_channel_returns_the_head() {
     let server = Server::start().await;
     let client = server.client().await;
     let get = async |of: [&str; 2]| -> Result<Bundle, Status> {
@@ -187,13 +187,13 @@ async fn bundles_are_listed_by_channel_package_and_name() {
         (&*all[3].replaces, &*all[3].skips),
         ("b.v1", &["b.v0".to_owned()][..])
     );
-    // Clients get what it installs from its image, where it has one.
+    // Clients get the manifests from the bundle image, if there is one.
     assert_eq!((&*all[6].csv_json, all[6].object.len()), ("", 0));
     assert!(!all[3].csv_json.is_empty());
 }
 
 #[tokio::test]
-async fn what_replaces_a_bundle_is_told() {
+async fn replacing_bundles_and_entries_are_returned() {
     let server = Server::start().await;
     let client = server.client().await;
     let all = async |name: &str| -> Result<Vec<ChannelEntry>, Status> {
@@ -225,7 +225,7 @@ async fn what_replaces_a_bundle_is_told() {
 }
 
 #[tokio::test]
-async fn what_provides_an_api_is_told() {
+async fn providers_of_an_api_are_returned() {
     let server = Server::start().await;
     let client = server.client().await;
     let all = async |kind: &str| -> Result<Vec<ChannelEntry>, Status> {
@@ -258,7 +258,7 @@ async fn what_provides_an_api_is_told() {
 }
 
 #[tokio::test]
-async fn the_default_provider_is_told() {
+async fn the_default_provider_is_returned() {
     let server = Server::start().await;
     let client = server.client().await;
     let default = async |[group, kind]: [&str; 2]| -> Result<Bundle, Status> {
@@ -295,7 +295,7 @@ async fn customs(
 }
 
 #[tokio::test]
-async fn documents_of_other_schemas_are_told_to_those_who_know_that_it_may_end() {
+async fn custom_documents_require_the_acknowledge_header() {
     let server = Server::start().await;
     let client = server.client().await;
     let names = async |package: &str| -> Vec<Kind> {
@@ -337,7 +337,7 @@ async fn documents_of_other_schemas_are_told_to_those_who_know_that_it_may_end()
 }
 
 #[tokio::test]
-async fn replies_are_compressed_for_those_who_compress() {
+async fn replies_to_compressed_requests_are_compressed() {
     let server = Server::start().await;
     let plain: Vec<Bundle> = server
         .client()
@@ -358,7 +358,7 @@ async fn replies_are_compressed_for_those_who_compress() {
 }
 
 #[tokio::test]
-async fn what_nobody_serves_is_unimplemented() {
+async fn unknown_services_and_methods_are_unimplemented() {
     let server = Server::start().await;
     let client = server.client().await;
     for (service, method, text) in [
@@ -382,7 +382,7 @@ async fn what_nobody_serves_is_unimplemented() {
 }
 
 #[tokio::test]
-async fn before_the_first_catalog_calls_are_to_be_tried_again() {
+async fn calls_before_the_first_load_are_unavailable() {
     let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
     let answer: Result<Vec<PackageName>, _> =

@@ -1,4 +1,4 @@
-//! A client that knows only messages and names of calls.
+//! A gRPC client by method name.
 
 use std::net::SocketAddr;
 
@@ -10,9 +10,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-/// Units: bytes. More than any message here.
+/// Above any message here. Units: bytes.
 const MAX_MESSAGE: usize = 64 << 20;
-/// Units: bytes. Less than most replies.
+/// Below most replies. Units: bytes.
 const NARROW: u32 = 1 << 10;
 
 #[derive(Debug, Clone)]
@@ -25,13 +25,13 @@ impl Client {
         Self::connect(Endpoint::from_shared(address.to_owned()).unwrap()).await
     }
 
-    /// Takes little at once.
+    /// With small flow-control windows.
     pub(crate) async fn narrow(address: &str) -> Self {
         let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
         Self::connect(endpoint.initial_stream_window_size(NARROW)).await
     }
 
-    /// As if `name` had been dialled, which leads to `address`.
+    /// Connects to `address` with the authority `name`.
     pub(crate) async fn dialled(name: &str, address: SocketAddr) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let origin = format!("http://{name}").parse().unwrap();
@@ -44,20 +44,20 @@ impl Client {
         Self { grpc }
     }
 
-    /// Compresses requests, and takes compressed replies.
+    /// Compresses requests and accepts compressed replies.
     pub(crate) fn gzipped(self) -> Self {
         let grpc = self.grpc.send_compressed(CompressionEncoding::Gzip);
         let grpc = grpc.accept_compressed(CompressionEncoding::Gzip);
         Self { grpc }
     }
 
-    /// Takes compressed replies, and does not compress requests.
+    /// Accepts compressed replies without compressing requests.
     pub(crate) fn accepting_gzip(self) -> Self {
         let grpc = self.grpc.accept_compressed(CompressionEncoding::Gzip);
         Self { grpc }
     }
 
-    /// The first message of an answer that has one.
+    /// The first message of a reply.
     pub(crate) async fn one<Q, A>(&self, method: &str, request: Q) -> Result<A, Status>
     where
         Q: Message + Default + 'static,
@@ -66,7 +66,7 @@ impl Client {
         Ok(self.all(method, request).await?.remove(0))
     }
 
-    /// Every message of an answer.
+    /// All messages of a reply.
     pub(crate) async fn all<Q, A>(&self, method: &str, request: Q) -> Result<Vec<A>, Status>
     where
         Q: Message + Default + 'static,
@@ -76,7 +76,7 @@ impl Client {
             .await
     }
 
-    /// The same, of any service, with metadata.
+    /// As [`Self::all`], of any service, with metadata.
     pub(crate) async fn sent<Q, A>(
         &self,
         service: &str,
@@ -95,7 +95,7 @@ impl Client {
         Ok(messages)
     }
 
-    /// Begins a call.
+    /// Starts a call.
     pub(crate) async fn begin<Q, A>(
         &self,
         service: &str,
@@ -110,7 +110,7 @@ impl Client {
         Ok(response.into_inner())
     }
 
-    /// The head of an answer, and what follows.
+    /// The response with its message stream.
     pub(crate) async fn response<Q, A>(
         &self,
         service: &str,

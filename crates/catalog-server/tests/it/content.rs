@@ -1,4 +1,4 @@
-//! Small catalogs, and a registry that can be made to fail.
+//! Small catalogs, and a registry with fault injection.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 
-/// A catalog of one package with one channel; its head has `version`.
+/// A catalog of one package with one channel, whose head has `version`.
 pub(crate) fn package(name: &str, version: &str) -> String {
     let bundle = format!("{name}.v{version}");
     [
@@ -32,7 +32,7 @@ pub(crate) fn package(name: &str, version: &str) -> String {
     .concat()
 }
 
-/// As [`package`], with so many documents besides that take about 1 KiB each.
+/// As [`package`], with `documents` more of about 1 KiB each.
 pub(crate) fn large(name: &str, version: &str, documents: usize) -> String {
     let filling = "x".repeat(1000);
     let document = |number: usize| {
@@ -43,7 +43,7 @@ pub(crate) fn large(name: &str, version: &str, documents: usize) -> String {
     package(name, version) + &documents.join("\n")
 }
 
-/// Writes a file by another name first, as whoever does not want half of it to be read.
+/// Replaces the file atomically.
 pub(crate) fn write(folder: &Path, text: &str) {
     fs::create_dir_all(folder).unwrap();
     let part = folder.with_extension("part");
@@ -54,7 +54,7 @@ pub(crate) fn write(folder: &Path, text: &str) {
 /// Entries of a layer: kind, path, link, content.
 pub(crate) type Entry<'a> = (EntryType, &'a str, &'a str, &'a [u8]);
 
-/// A layer; paths and links stay as an attacker would write them.
+/// A layer with unchecked paths and links, as an attacker writes them.
 pub(crate) fn layer(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (kind, path, link, content) in entries {
@@ -76,17 +76,17 @@ pub(crate) fn configs(text: &str) -> Vec<u8> {
     layer(&[(EntryType::Regular, file, "", text.as_bytes())])
 }
 
-/// What a registry does with requests.
+/// Injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
-    Well,
-    /// Every answer is this.
+pub(crate) enum Fault {
+    None,
+    /// Every response has this status.
     Refuses(StatusCode),
-    /// Blobs end in the middle, so many times; then it is well.
+    /// Truncates this many blobs.
     BreaksOff(u32),
-    /// Blobs have other bytes.
+    /// Corrupts blobs.
     Lies,
-    /// Who does not say this as `Authorization` is refused.
+    /// Requires this `Authorization`.
     Demands(&'static str),
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Registry {
 }
 
 struct Inner {
-    mood: Mood,
+    fault: Fault,
     manifest: Vec<u8>,
     blobs: HashMap<String, Vec<u8>>,
 }
@@ -108,7 +108,7 @@ impl Registry {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let inner = Inner {
-            mood: Mood::Well,
+            fault: Fault::None,
             manifest: Vec::new(),
             blobs: HashMap::new(),
         };
@@ -126,8 +126,8 @@ impl Registry {
         format!("{}/test/catalog:v1", self.address)
     }
 
-    pub(crate) fn feel(&self, mood: Mood) {
-        self.inner.lock().unwrap().mood = mood;
+    pub(crate) fn inject(&self, fault: Fault) {
+        self.inner.lock().unwrap().fault = fault;
     }
 
     /// Puts an image of `layers` under the tag.
@@ -160,9 +160,9 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
     let path = request.uri().path().to_owned();
     let mut inner = registry.inner.lock().unwrap();
     let login = request.headers().get(header::AUTHORIZATION);
-    let refused = match inner.mood {
-        Mood::Refuses(status) => Some(status),
-        Mood::Demands(wanted) if login.is_none_or(|login| login != wanted) => {
+    let refused = match inner.fault {
+        Fault::Refuses(status) => Some(status),
+        Fault::Demands(wanted) if login.is_none_or(|login| login != wanted) => {
             Some(StatusCode::UNAUTHORIZED)
         }
         _ => None,
@@ -185,18 +185,18 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
     let Some(blob) = inner.blobs.get(digest).cloned() else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    match inner.mood {
-        Mood::BreaksOff(times) => {
-            inner.mood = match times {
-                1 => Mood::Well,
-                times => Mood::BreaksOff(times - 1),
+    match inner.fault {
+        Fault::BreaksOff(times) => {
+            inner.fault = match times {
+                1 => Fault::None,
+                times => Fault::BreaksOff(times - 1),
             };
             let half = bytes::Bytes::from(blob[..blob.len() / 2].to_vec());
             let broken = Err(std::io::Error::other("gone"));
             let pieces = futures_util::stream::iter([Ok(half), broken]);
             Body::from_stream(pieces).into_response()
         }
-        Mood::Lies => vec![b'x'; blob.len()].into_response(),
+        Fault::Lies => vec![b'x'; blob.len()].into_response(),
         _ => blob.into_response(),
     }
 }

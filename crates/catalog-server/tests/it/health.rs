@@ -1,4 +1,4 @@
-//! Health and reflection, as probes and tools ask for them.
+//! Health and reflection.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn check(client: &Client, service: &str) -> ServingStatus {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_for_is_served_when_a_catalog_is_there() {
+async fn every_service_name_is_serving_once_a_catalog_is_loaded() {
     let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
     assert_eq!(check(&client, "").await, ServingStatus::NotServing);
@@ -41,18 +41,18 @@ async fn whatever_is_asked_for_is_served_when_a_catalog_is_there() {
 }
 
 #[tokio::test]
-async fn those_who_watch_are_told_of_changes_and_of_the_end() {
+async fn watches_stream_changes_and_the_shutdown() {
     let server = Server::empty(catalog_server::grpc::GrpcOptions::default()).await;
     let client = server.client().await;
-    let mut told = client
+    let mut statuses = client
         .begin::<_, HealthCheckResponse>(HEALTH, "Watch", about("api.Registry"))
         .await
         .unwrap();
-    let mut next = async || told.message().await.unwrap().map(|one| one.status());
+    let mut next = async || statuses.message().await.unwrap().map(|one| one.status());
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     server.serve(CATALOG);
     assert_eq!(next().await, Some(ServingStatus::Serving));
-    // Another catalog in its place is no news.
+    // A reload changes no status.
     server
         .catalog
         .replace(Arc::clone(&server.catalog.current().unwrap()));
@@ -76,7 +76,7 @@ async fn reflect(client: &Client, ask: MessageRequest) -> MessageResponse {
 }
 
 #[tokio::test]
-async fn reflection_tells_of_five_services_and_their_files() {
+async fn reflection_lists_five_services_and_their_files() {
     let server = Server::start().await;
     let client = server.client().await;
     let MessageResponse::ListServicesResponse(list) =

@@ -1,4 +1,4 @@
-//! Long requests, odd requests and many requests.
+//! Large, malformed and many requests.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tonic::{Code, Request};
 use crate::client::Client;
 use crate::server::{CATALOG, Server};
 
-/// Whatever the machine's speed.
+/// Generous deadline for slow machines.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 fn named(length: usize) -> GetPackageRequest {
@@ -20,7 +20,7 @@ fn named(length: usize) -> GetPackageRequest {
 }
 
 #[tokio::test]
-async fn a_request_has_a_longest_message() {
+async fn request_messages_are_bounded() {
     let options = GrpcOptions {
         max_request: 1000,
         ..GrpcOptions::default()
@@ -35,13 +35,13 @@ async fn a_request_has_a_longest_message() {
     assert_eq!(code(900).await, Code::Unknown);
     assert_eq!(code(1001).await, Code::ResourceExhausted);
     assert_eq!(code(1 << 20).await, Code::ResourceExhausted);
-    // Inflated, it is as long.
+    // Decompressed, it is as large.
     let small = server.client().await.gzipped();
     let answer = small.one::<_, Package>("GetPackage", named(100_000)).await;
     assert_eq!(answer.unwrap_err().code(), Code::ResourceExhausted);
 }
 
-/// What the server says of `body`: its HTTP status, and of gRPC's that in the head.
+/// Posts `body`; returns the HTTP status and the `grpc-status` header.
 async fn posted(server: &Server, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, Option<String>) {
     let client = service::http_client(None, false).unwrap();
     let mut request = client
@@ -57,7 +57,7 @@ async fn posted(server: &Server, headers: &[(&str, &str)], body: Vec<u8>) -> (u1
 }
 
 #[tokio::test]
-async fn what_is_no_call_is_refused() {
+async fn malformed_calls_are_refused() {
     let server = Server::start().await;
     let kind = ("content-type", "application/grpc");
     let message = named(1).encode_to_vec();
@@ -107,7 +107,7 @@ async fn what_is_no_call_is_refused() {
 }
 
 #[tokio::test]
-async fn only_compressed_requests_have_compressed_answers() {
+async fn only_compressed_requests_get_compressed_replies() {
     let server = Server::start().await;
     let encoding = async |client: crate::client::Client| {
         let request = Request::new(ListBundlesRequest {});
@@ -123,7 +123,7 @@ async fn only_compressed_requests_have_compressed_answers() {
 }
 
 #[tokio::test]
-async fn ten_thousand_streams_are_answered() {
+async fn ten_thousand_concurrent_streams_are_served() {
     const CONNECTIONS: usize = 10;
     const STREAMS: usize = 1000;
     let server = Server::for_requests(CONNECTIONS * STREAMS).await;
@@ -148,7 +148,7 @@ async fn ten_thousand_streams_are_answered() {
     tokio::time::timeout(DEADLINE, all).await.unwrap();
 }
 
-/// A catalog whose list takes some megabytes.
+/// A catalog whose list has some megabytes.
 fn long() -> String {
     let filling = "x".repeat(10_000);
     let entry = |number: usize| match number {
@@ -174,7 +174,7 @@ fn long() -> String {
 }
 
 #[tokio::test]
-async fn streams_that_nobody_reads_hold_up_nobody() {
+async fn stalled_streams_block_no_others() {
     const STREAMS: usize = 100;
     let server = Server::empty(GrpcOptions::default()).await;
     server.serve(&long());
@@ -194,7 +194,7 @@ async fn streams_that_nobody_reads_hold_up_nobody() {
         .await
         .unwrap();
     assert_eq!(all.len(), 400);
-    // The catalog that they are of may go meanwhile.
+    // Their catalog may be replaced meanwhile.
     server.serve(CATALOG);
     let mut one = begun.pop().unwrap();
     drop(begun);
@@ -208,17 +208,17 @@ async fn streams_that_nobody_reads_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn ten_thousand_streams_that_are_given_up_hold_up_nobody() {
+async fn ten_thousand_cancelled_streams_block_no_others() {
     const STREAMS: usize = 10_000;
     let server = Server::empty(GrpcOptions::default()).await;
     server.serve(&long());
     let mut rude = Client::narrow(&server.address()).await;
     for _ in 0..STREAMS {
         let request = Request::new(ListBundlesRequest {});
-        // There is far more to come than is on its way.
+        // Far more data is pending than is in flight.
         let begun = rude.begin::<_, Bundle>("api.Registry", "ListBundles", request);
         if begun.await.is_err() {
-            // What comes for streams that are gone becomes too much for its own end of the connection.
+            // The client closes the connection when data for reset streams exceeds its limit.
             rude = Client::narrow(&server.address()).await;
         }
     }

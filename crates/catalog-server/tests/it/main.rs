@@ -1,4 +1,4 @@
-//! The catalog server as its clients see it: real gRPC over a real connection.
+//! The catalog server over real gRPC connections.
 
 #![expect(
     clippy::unwrap_used,

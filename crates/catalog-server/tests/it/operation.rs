@@ -1,4 +1,4 @@
-//! Catalogs that change, and what is told of them over HTTP.
+//! Reloads, and the HTTP interface.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 use crate::content::{large, package, write};
 
-/// Long enough for every machine.
+/// Generous deadline for slow machines.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
-/// A whole server, as settings describe it.
+/// A complete server by settings.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     running: Running,
@@ -28,7 +28,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Serves `catalogs`; `FOLDER` in it stands for a temporary folder.
+    /// Serves `catalogs`, in which `FOLDER` is replaced by a temporary folder.
     pub(crate) async fn start(catalogs: &str) -> Self {
         Self::start_in(TempDir::new().unwrap(), catalogs).await
     }
@@ -37,7 +37,7 @@ impl World {
         Self::start_with(folder, catalogs, &[]).await
     }
 
-    /// The same with other settings, in which `FOLDER` stands for the folder, too.
+    /// With other settings, in which `FOLDER` is replaced, too.
     pub(crate) async fn start_with(
         folder: TempDir,
         catalogs: &str,
@@ -47,12 +47,12 @@ impl World {
         let within = |text: &str| text.replace("FOLDER", &path);
         let catalogs = within(catalogs);
         let cache = format!("{path}/cache");
-        // Not those of whoever runs the tests.
+        // Isolates the test from the user's settings.
         let logins = format!("{path}/auth.json");
         std::fs::write(&logins, "{}").unwrap();
         let mut values = Values::from_pairs([
             ("metrics_on_public_port", "true"),
-            // Clients choose a catalog by names that stand for no loopback address.
+            // Clients use names other than localhost, which have to be allowed.
             ("allowed_hosts", "*"),
             ("catalogs", catalogs.as_str()),
             ("catalog_cache_dir", &cache),
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Ends in order; its folder stays.
+    /// Shuts down gracefully; keeps the folder.
     pub(crate) async fn stop(self) -> TempDir {
         drop(self.client);
         self.shutdown.cancel();
@@ -115,7 +115,7 @@ impl World {
         (response.status(), response.text().await.unwrap())
     }
 
-    /// Waits until the answer at `path` is as wanted.
+    /// Waits until the text at `path` satisfies `wanted`.
     pub(crate) async fn until(&self, path: &str, wanted: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -150,7 +150,7 @@ pub(crate) fn folder_with(text: &str) -> TempDir {
 }
 
 #[tokio::test]
-async fn what_is_new_is_served_only_when_it_is_valid() {
+async fn only_valid_revisions_are_served() {
     let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
     let configs = world.path("configs");
@@ -158,7 +158,7 @@ async fn what_is_new_is_served_only_when_it_is_valid() {
     world.until_head("catalog", "a.v2.0.0").await;
     assert!(!world.readiness().await.1.contains("ailing"));
 
-    // The channel names a bundle that is not there.
+    // The channel has an entry without a bundle.
     write(
         &configs,
         &package("a", "3.0.0").replace("a.v3.0.0\"}]", "a.v4.0.0\"}]"),
@@ -185,7 +185,7 @@ async fn what_is_new_is_served_only_when_it_is_valid() {
 }
 
 #[tokio::test]
-async fn a_download_that_has_begun_ends_with_the_catalog_that_it_began_with() {
+async fn downloads_in_progress_keep_their_catalog() {
     const DOCUMENTS: usize = 20_000;
     let old = large("a", "1.0.0", DOCUMENTS);
     let world = World::start_in(folder_with(&old), "FOLDER/configs").await;
@@ -230,7 +230,7 @@ async fn readiness_waits_for_every_catalog() {
 }
 
 #[tokio::test]
-async fn documents_are_asked_for_by_schema_package_and_name() {
+async fn metas_filters_by_schema_package_and_name() {
     let text = package("a", "1.0.0") + &package("b", "1.0.0");
     let world = World::start_in(folder_with(&text), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
@@ -266,7 +266,7 @@ async fn documents_are_asked_for_by_schema_package_and_name() {
 }
 
 #[tokio::test]
-async fn all_documents_come_whole_in_part_or_not_again() {
+async fn all_supports_ranges_and_conditional_requests() {
     let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
     let path = "/catalogs/catalog/api/v1/all";
@@ -321,7 +321,7 @@ async fn all_documents_come_whole_in_part_or_not_again() {
 }
 
 #[tokio::test]
-async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
+async fn compressed_responses_have_weak_entity_tags() {
     let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
     for path in [
@@ -340,7 +340,7 @@ async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
         let tag = |of: &Response| of.headers()[header::ETAG].to_str().unwrap().to_owned();
         let (strong, weak) = (tag(&plain), tag(&packed));
         assert_eq!(weak, format!("W/{strong}"));
-        // Both ways to ask are told of both tags.
+        // Both requests know both entity tags.
         for held in [&strong, &weak] {
             for (pairs, sent) in [(&[][..], &strong), (&gzip, &weak)] {
                 let held = [pairs, &[(header::IF_NONE_MATCH, held)]].concat();
@@ -360,7 +360,7 @@ async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
 }
 
 #[tokio::test]
-async fn parts_are_of_what_is_not_compressed() {
+async fn ranges_apply_to_uncompressed_content() {
     let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
     let ask = async |pairs: &[(header::HeaderName, &str)]| {
@@ -382,7 +382,7 @@ async fn parts_are_of_what_is_not_compressed() {
     assert_eq!(part.bytes().await.unwrap().len(), 5);
     let same = ask(&[(header::IF_RANGE, &strong)]).await;
     assert_eq!(same.status(), StatusCode::PARTIAL_CONTENT);
-    // Whoever holds a part of what was compressed gets all of it again.
+    // A partial copy of the compressed form is replaced by the whole.
     let other = ask(&[(header::IF_RANGE, &format!("W/{strong}"))]).await;
     assert_eq!(other.status(), StatusCode::OK);
     assert_eq!(other.headers()[header::CONTENT_ENCODING], "gzip");
@@ -398,7 +398,7 @@ async fn unpacked(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn pages_show_what_a_catalog_has_and_nothing_runs_in_them() {
+async fn pages_show_the_catalog_and_escape_its_strings() {
     let hostile = package("a", "1.0.0").replace("stable", "<script>alert(1)</script>/../x");
     let world = World::start_in(folder_with(&hostile), "FOLDER/configs").await;
     world
@@ -428,7 +428,7 @@ async fn pages_show_what_a_catalog_has_and_nothing_runs_in_them() {
         package.contains("&lt;script&gt;") && !package.contains("<script"),
         "{package}"
     );
-    // Each page leads on.
+    // Each page links to the next.
     for (page, marker, shown) in [
         (
             "/ui/catalog/package/a",
@@ -458,7 +458,7 @@ async fn pages_show_what_a_catalog_has_and_nothing_runs_in_them() {
     assert_eq!(world.get("/ui/style.css").await.status(), StatusCode::OK);
 }
 
-/// Whether nothing below `folder` but caches and what keeps them is there.
+/// Whether `folder` has only caches and lock files.
 pub(crate) fn is_tidy(folder: &Path) -> bool {
     let names = std::fs::read_dir(folder)
         .unwrap()

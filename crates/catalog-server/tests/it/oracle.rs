@@ -1,4 +1,4 @@
-//! Every answer compared with that of another server of the same catalog.
+//! Differential test: every reply is compared with that of `opm serve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -21,12 +21,12 @@ use tonic::{Request, Status};
 
 use crate::client::Client;
 
-/// The other server needs minutes where machines are busy.
+/// The peer needs minutes on busy machines.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Of the APIs, every so manieth: the other server reads all bundles for each.
+/// Sampling of APIs: the peer decodes all bundles for each.
 const STEP: usize = 25;
 
-/// A process that ends with the test.
+/// The peer's process, killed on drop.
 struct Peer {
     process: Child,
     address: String,
@@ -69,7 +69,7 @@ impl Drop for Peer {
     }
 }
 
-/// Ours and the other one.
+/// Our client and the peer's.
 struct Both {
     ours: Client,
     theirs: Client,
@@ -83,7 +83,7 @@ fn plain<A: Message>(answer: Result<Vec<A>, Status>) -> Answer<A> {
 }
 
 impl Both {
-    /// Asks both; answers to random orders are compared when `order` has sorted them.
+    /// Calls both; `order` sorts replies whose order is random.
     async fn ask<Q, A>(&mut self, method: &str, request: Q, order: fn(&mut [A])) -> Answer<A>
     where
         Q: Message + Default + Clone + Debug + 'static,
@@ -130,7 +130,7 @@ fn by_name(packages: &mut [PackageName]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs another catalog server and a catalog: ATOLL_ORACLE_OPM=program ATOLL_ORACLE_CATALOG=folder, and for another build of ours ATOLL_ORACLE_OURS=program"]
-async fn every_answer_is_that_of_the_peer() {
+async fn every_reply_equals_the_peers() {
     #[expect(
         clippy::disallowed_methods,
         reason = "what is tested is named by whoever runs it"
@@ -201,7 +201,7 @@ async fn packages_and_bundles(both: &mut Both) -> Vec<Bundle> {
 
 async fn replacements(both: &mut Both, bundles: &[Bundle]) {
     let mut names: BTreeSet<&str> = BTreeSet::from(["", "zz"]);
-    // By package, channel and name that goes: what comes.
+    // Replacements by package, channel and replaced name.
     let mut next: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
     for one in bundles {
         for gone in one.skips.iter().chain([&one.replaces]) {
@@ -233,7 +233,7 @@ async fn replacements(both: &mut Both, bundles: &[Bundle]) {
             both.ask::<_, Bundle>(method, request, as_it_is).await.ok();
             continue;
         }
-        // The other one takes any: ours is the first, whole.
+        // The peer returns a random one; ours is the first.
         let ours: Bundle = both.ours.one(method, request).await.unwrap();
         assert_eq!(Some(&&*ours.csv_name), candidates.first());
         both.compared += 1;

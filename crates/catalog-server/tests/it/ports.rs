@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::content::{package, write};
 use crate::operation::World;
 
-/// What is listed to whoever has dialled `name`.
+/// Packages listed under the authority `name`.
 async fn packages(name: &str, address: SocketAddr) -> Vec<String> {
     let client = Client::dialled(name, address).await;
     let listed = client.all::<_, PackageName>("ListPackages", ListPackageRequest {});
@@ -18,7 +18,7 @@ async fn packages(name: &str, address: SocketAddr) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_name_that_was_dialled_chooses_among_catalogs_on_one_port() {
+async fn the_authority_selects_the_catalog_on_a_shared_port() {
     let folder = TempDir::new().unwrap();
     for name in ["first", "second", "apart"] {
         write(&folder.path().join(name), &package(name, "1.0.0"));
@@ -38,7 +38,7 @@ async fn the_name_that_was_dialled_chooses_among_catalogs_on_one_port() {
         ("second.catalogs.svc:50051", "second"),
         ("secondary:50051", "first"),
         ("catalogs.example.org", "first"),
-        // It is on its own port alone.
+        // It is served on its own port only.
         ("apart", "first"),
     ] {
         assert_eq!(packages(name, shared).await, [listed], "{name}");

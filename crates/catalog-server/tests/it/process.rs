@@ -1,4 +1,4 @@
-//! The program, under the names and with the flags that catalog images call it by.
+//! The program under the names and flags that catalog images use.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::content::{large, package, write};
 
-/// Long enough for every machine.
+/// Generous deadline for slow machines.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 /// The program called `name`.
@@ -43,11 +43,11 @@ fn folder(text: &str) -> (TempDir, PathBuf) {
     (folder, cache)
 }
 
-fn told(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The file in which `making` has begun to make a cache.
+/// Waits until `making` builds a cache; returns its file.
 fn begun(cache: &Path, making: &mut Child) -> PathBuf {
     let building = cache.join("catalog.cache.building");
     let deadline = Instant::now() + DEADLINE;
@@ -62,7 +62,7 @@ fn begun(cache: &Path, making: &mut Child) -> PathBuf {
     building
 }
 
-/// A server; ends with the test.
+/// A server process, killed on drop.
 struct Served {
     child: Child,
     port: String,
@@ -75,7 +75,7 @@ impl Served {
         let log = BufReader::new(child.stderr.take().unwrap());
         for line in log.lines() {
             let line = line.unwrap();
-            if line.contains("the catalog server listens") {
+            if line.contains("catalog server listening") {
                 let port = line.split("addresses\":\"[").nth(1).unwrap();
                 let port = port.split(']').next().unwrap().rsplit(':').next().unwrap();
                 let port = port.to_owned();
@@ -94,9 +94,9 @@ impl Drop for Served {
 }
 
 #[test]
-fn it_serves_as_opm_and_answers_its_own_probe() {
+fn it_serves_as_opm_and_passes_its_own_probe() {
     let (folder, cache) = folder(&package("a", "1.0.0"));
-    // Another program's cache.
+    // A cache of opm.
     fs::create_dir_all(cache.join("pogreb.v1/db")).unwrap();
     fs::write(cache.join("pogreb.v1/digest"), "00").unwrap();
     let flag = format!("--cache-dir={}", cache.display());
@@ -109,15 +109,15 @@ fn it_serves_as_opm_and_answers_its_own_probe() {
         probe.output().unwrap()
     };
     let well = probe(&format!(":{}", served.port));
-    assert!(well.status.success(), "{}", told(&well));
-    assert!(told(&well).contains("SERVING"));
+    assert!(well.status.success(), "{}", stderr(&well));
+    assert!(stderr(&well).contains("SERVING"));
     drop(served);
     assert_eq!(probe("127.0.0.1:1").status.code(), Some(2));
     assert_eq!(probe("").status.code(), Some(1));
 }
 
 #[test]
-fn its_probe_asks_over_tls() {
+fn the_probe_supports_tls() {
     let (folder, _) = folder(&package("a", "1.0.0"));
     let pem = service::tls::self_signed(&["localhost".to_owned()]).unwrap();
     let [cert, key] = ["cert", "key"].map(|name| folder.path().join(name));
@@ -138,55 +138,55 @@ fn its_probe_asks_over_tls() {
         let mut probe = called(folder.path(), "grpc_health_probe");
         probe.arg(format!("-addr=localhost:{}", served.port));
         probe.args(["-connect-timeout=30s", "-rpc-timeout=30s"]);
-        let asked = probe.args(&flags).output().unwrap();
-        assert_eq!(asked.status.code(), code, "{flags:?}: {}", told(&asked));
+        let probed = probe.args(&flags).output().unwrap();
+        assert_eq!(probed.status.code(), code, "{flags:?}: {}", stderr(&probed));
     }
 }
 
 #[test]
-fn a_cache_is_made_beforehand_and_enforced_when_asked_to() {
+fn caches_are_prebuilt_and_enforced() {
     let (folder, cache) = folder(&package("a", "1.0.0"));
     let flag = format!("--cache-dir={}", cache.display());
     let enforced = [flag.as_str(), "--cache-enforce-integrity", "-p", "0"];
     let refused = opm(&folder, &enforced).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        told(&refused).contains("there is no cache yet"),
+        stderr(&refused).contains("there is no cache yet"),
         "{}",
-        told(&refused)
+        stderr(&refused)
     );
     let made = opm(&folder, &[&flag, "--cache-only"]).output().unwrap();
-    assert!(made.status.success(), "{}", told(&made));
+    assert!(made.status.success(), "{}", stderr(&made));
     drop(Served::start(opm(&folder, &enforced)));
     write(&folder.path().join("configs"), &package("a", "2.0.0"));
     let refused = opm(&folder, &enforced).output().unwrap();
     assert!(
-        told(&refused).contains("earlier state"),
+        stderr(&refused).contains("earlier state"),
         "{}",
-        told(&refused)
+        stderr(&refused)
     );
     drop(Served::start(opm(&folder, &[&flag, "-p", "0"])));
 }
 
 #[test]
-fn a_catalog_with_problems_ends_it_with_all_of_them() {
+fn an_invalid_catalog_exits_with_all_problems() {
     let text = package("a", "1.0.0").replace("olm.package\",\"value", "x\",\"value");
     let (folder, _) =
         folder(&(text + "{\"schema\":\"olm.channel\",\"package\":\"b\",\"name\":\"c\"}"));
     let refused = opm(&folder, &["-p", "0"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    let told = told(&refused);
+    let stderr = stderr(&refused);
     assert!(
-        told.contains("catalog.json:3") && told.contains("catalog.json:4"),
-        "{told}"
+        stderr.contains("catalog.json:3") && stderr.contains("catalog.json:4"),
+        "{stderr}"
     );
     let left = fs::read_dir(folder.path()).unwrap().count();
-    // The catalog and the program: nothing temporary.
+    // The catalog and the program: no temporary files.
     assert_eq!(left, 2);
 }
 
 #[test]
-fn killed_while_it_makes_the_cache_it_starts_again() {
+fn it_restarts_after_a_kill_during_the_build() {
     let (folder, cache) = folder(&large("a", "1.0.0", 60_000));
     let flag = format!("--cache-dir={}", cache.display());
     let mut making = opm(&folder, &[&flag, "--cache-only"])
@@ -202,7 +202,7 @@ fn killed_while_it_makes_the_cache_it_starts_again() {
 }
 
 #[test]
-fn stopped_while_it_makes_the_cache_it_ends_before_it_listens() {
+fn a_stop_during_the_build_exits_before_listening() {
     let (folder, cache) = folder(&large("a", "1.0.0", 60_000));
     let flag = format!("--cache-dir={}", cache.display());
     let mut making = opm(&folder, &[&flag, "-p", "0"])
@@ -219,5 +219,5 @@ fn stopped_while_it_makes_the_cache_it_ends_before_it_listens() {
     );
     let ended = making.wait_with_output().unwrap();
     assert!(ended.status.success(), "{}", ended.status);
-    assert!(!told(&ended).contains("listens"), "{}", told(&ended));
+    assert!(!stderr(&ended).contains("listening"), "{}", stderr(&ended));
 }

@@ -1,4 +1,4 @@
-//! Catalogs that change, and caches that are damaged, while they are served.
+//! Reloads and damaged caches under load.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -13,14 +13,14 @@ use crate::content::large;
 use crate::operation::{DEADLINE, LOOK, World, folder_with};
 use crate::server::{CATALOG, Server};
 
-/// Writes other bytes in place, which nothing of ours does.
+/// Overwrites a byte in place, which the server never does.
 fn damage(cache: &Path, offset: u64) {
     let file = File::options().write(true).open(cache).unwrap();
     file.write_all_at(&[0xff; 64], offset).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_is_of_one_catalog() {
+async fn every_reply_is_of_one_catalog() {
     const ROUNDS: usize = 20;
     let server = Server::start().await;
     let renamed = CATALOG.replace(r#""name":"a""#, r#""name":"z""#);
@@ -55,10 +55,10 @@ async fn every_answer_is_of_one_catalog() {
 }
 
 #[tokio::test]
-async fn damaged_bytes_are_sent_to_nobody() {
+async fn damaged_blocks_are_never_sent() {
     let server = Server::start().await;
     let cache = server.catalog.current().unwrap();
-    // The first bytes behind the header.
+    // The first byte after the header.
     damage(&server.cache(), 4096);
     let client = server.client().await;
     let answer = client
@@ -69,7 +69,7 @@ async fn damaged_bytes_are_sent_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_damaged_cache_is_made_anew_also_where_the_source_is_looked_at_but_once() {
+async fn damaged_caches_are_rebuilt_without_polling() {
     const DOCUMENTS: usize = 1000;
     let folder = folder_with(&large("a", "1.0.0", DOCUMENTS));
     let never = [("catalog_poll_interval", "0")];

@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use crate::client::Client;
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
-/// Units: seconds since 1970. Long after every file was written.
+/// Long after every file was written. Units: seconds since 1970.
 const LATER: i64 = 1 << 40;
 
-/// Three packages: `a`, and `b` of which one bundle is in two channels; `c` provides the API in a channel that is not
-/// its default one.
+/// Three packages: `a`; `b`, with one bundle in two channels; `c`, which provides the API in a channel other than its
+/// default.
 pub(crate) const CATALOG: &str = r#"
 {"schema":"olm.package","name":"a","defaultChannel":"stable"}
 {"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"}]}
@@ -57,7 +57,7 @@ pub(crate) const CATALOG: &str = r#"
 {"schema":"example","package":"b","name":"two","n":3}
 "#;
 
-/// A server, and the catalog behind it.
+/// A server and its catalog.
 pub(crate) struct Server {
     folder: TempDir,
     pub(crate) catalog: ServedCatalog,
@@ -73,7 +73,7 @@ impl Server {
         server
     }
 
-    /// Serves [`CATALOG`] to clients that may have this many requests in flight, each.
+    /// Serves [`CATALOG`] with a limit of requests in flight per client.
     pub(crate) async fn for_requests(per_client: usize) -> Self {
         let mut listen = loopback();
         listen.http.max_requests_per_client = per_client;
@@ -82,7 +82,7 @@ impl Server {
         server
     }
 
-    /// Serves nothing yet.
+    /// Serves no catalog yet.
     pub(crate) async fn empty(options: grpc::GrpcOptions) -> Self {
         Self::on(loopback(), options).await
     }
@@ -100,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Serves `text` from now on.
+    /// Swaps in the catalog `text`.
     pub(crate) fn serve(&self, text: &str) {
         let configs = self.folder.path().join("configs");
         fs::create_dir_all(&configs).unwrap();
@@ -108,7 +108,7 @@ impl Server {
         self.catalog.replace(open(&configs, &self.cache()));
     }
 
-    /// Where the cache is.
+    /// Path of the cache.
     pub(crate) fn cache(&self) -> std::path::PathBuf {
         self.folder.path().join("cache")
     }
@@ -121,7 +121,7 @@ impl Server {
         Client::new(&self.address()).await
     }
 
-    /// Until it has ended.
+    /// Waits for its end.
     pub(crate) async fn wait(self) {
         self.running.wait().await.unwrap();
     }

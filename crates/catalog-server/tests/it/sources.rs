@@ -1,4 +1,4 @@
-//! Catalogs out of images, and what can be wrong with those.
+//! Catalogs from images, valid and malicious.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use tar::EntryType;
 use tempfile::TempDir;
 use testkit::redirecting::Redirecting;
 
-use crate::content::{Mood, Registry, configs, layer, package, write};
+use crate::content::{Fault, Registry, configs, layer, package, write};
 use crate::operation::{World, folder_with, is_tidy};
 
 #[tokio::test]
-async fn a_tag_is_followed() {
+async fn a_moved_tag_is_reloaded() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let world = World::start(&registry.image()).await;
@@ -33,46 +33,46 @@ async fn a_tag_is_followed() {
 }
 
 #[tokio::test]
-async fn a_registry_that_disappears_during_the_pull_is_asked_again() {
+async fn interrupted_pulls_are_retried() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
-    registry.feel(Mood::BreaksOff(3));
+    registry.inject(Fault::BreaksOff(3));
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
 }
 
 #[tokio::test]
-async fn a_registry_that_disappears_during_a_later_pull_takes_nothing_away() {
+async fn interrupted_reloads_keep_the_previous_catalog() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
-    registry.feel(Mood::BreaksOff(u32::MAX));
+    registry.inject(Fault::BreaksOff(u32::MAX));
     registry.push(&[configs(&package("a", "2.0.0"))]);
     world.until("/readyz", |text| text.contains("ailing")).await;
     world.until_head("catalog", "a.v1.0.0").await;
-    registry.feel(Mood::Well);
+    registry.inject(Fault::None);
     world.until_head("catalog", "a.v2.0.0").await;
     assert!(is_tidy(&world.path("cache")));
 }
 
 #[tokio::test]
-async fn why_there_is_no_catalog_is_told_until_there_is_one() {
+async fn readiness_has_the_reason_until_a_catalog_is_loaded() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
-    for (mood, reason) in [
+    for (fault, reason) in [
         (
-            Mood::Refuses(StatusCode::UNAUTHORIZED),
+            Fault::Refuses(StatusCode::UNAUTHORIZED),
             "requires authentication",
         ),
-        (Mood::Refuses(StatusCode::NOT_FOUND), "was not found"),
-        (Mood::Lies, "another digest"),
+        (Fault::Refuses(StatusCode::NOT_FOUND), "was not found"),
+        (Fault::Lies, "another digest"),
     ] {
-        registry.feel(mood);
+        registry.inject(fault);
         let world = World::start(&registry.image()).await;
         world.until("/readyz", |text| text.contains(reason)).await;
         assert_eq!(world.readiness().await.0, StatusCode::SERVICE_UNAVAILABLE);
-        registry.feel(Mood::Well);
+        registry.inject(Fault::None);
         world
             .until("/readyz", |text| text.contains("\"ready\":true"))
             .await;
@@ -80,7 +80,7 @@ async fn why_there_is_no_catalog_is_told_until_there_is_one() {
 }
 
 #[tokio::test]
-async fn the_cache_of_an_earlier_source_goes() {
+async fn caches_of_earlier_sources_are_removed() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let caches = |world: &World| {
@@ -93,7 +93,7 @@ async fn the_cache_of_an_earlier_source_goes() {
     world.until_head("a", "a.v1.0.0").await;
     let [first] = caches(&world).try_into().unwrap();
     let folder = world.stop().await;
-    // Of others, whoever they are.
+    // Files of other programs.
     fs::write(folder.path().join("cache/b.cache"), "").unwrap();
     let other = registry.image().replace("v1", "v2");
     let world = World::start_in(folder, &format!("a={other}")).await;
@@ -103,11 +103,11 @@ async fn the_cache_of_an_earlier_source_goes() {
 }
 
 #[tokio::test]
-async fn a_login_that_comes_later_is_taken() {
+async fn credentials_added_later_are_used() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
-    // Of u with the password p.
-    registry.feel(Mood::Demands("Basic dTpw"));
+    // User u, password p.
+    registry.inject(Fault::Demands("Basic dTpw"));
     let world = World::start(&registry.image()).await;
     world
         .until("/readyz", |text| text.contains("requires authentication"))
@@ -124,13 +124,13 @@ async fn a_catalog_behind_a_redirect_gets_no_login() {
     fs::write(folder.path().join("logins.json"), redirecting.logins()).unwrap();
     let logins = [("registry_auth_file", "FOLDER/logins.json")];
     let world = World::start_with(folder, &redirecting.image(), &logins).await;
-    let told = |text: &str| text.contains("redirects to");
-    world.until("/readyz", told).await;
+    let is_reported = |text: &str| text.contains("redirects to");
+    world.until("/readyz", is_reported).await;
     redirecting.check(&world.text("/readyz").await).unwrap();
 }
 
 #[tokio::test]
-async fn images_that_lead_out_are_refused_and_write_nothing() {
+async fn images_that_escape_their_folder_are_refused() {
     let registry = Registry::start().await;
     let good = package("a", "1.0.0");
     let good: (EntryType, &str, &str, &[u8]) =
@@ -177,7 +177,7 @@ async fn images_that_lead_out_are_refused_and_write_nothing() {
 }
 
 #[tokio::test]
-async fn a_path_out_of_the_image_is_passed_over() {
+async fn paths_outside_the_image_are_skipped() {
     let registry = Registry::start().await;
     let good = package("a", "1.0.0");
     registry.push(&[layer(&[
@@ -189,17 +189,17 @@ async fn a_path_out_of_the_image_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_was_pulled_is_served_while_the_registry_is_away() {
+async fn the_cache_is_served_while_the_registry_is_unavailable() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
     let folder = world.stop().await;
-    registry.feel(Mood::Refuses(StatusCode::SERVICE_UNAVAILABLE));
+    registry.inject(Fault::Refuses(StatusCode::SERVICE_UNAVAILABLE));
     let world = World::start_in(folder, &registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
     registry.push(&[configs(&package("a", "2.0.0"))]);
-    registry.feel(Mood::Well);
+    registry.inject(Fault::None);
     world.until_head("catalog", "a.v2.0.0").await;
 }
 
@@ -225,11 +225,11 @@ async fn an_image_in_a_folder_is_served() {
 }
 
 #[tokio::test]
-async fn where_caches_cannot_be_kept_catalogs_are_served_all_the_same() {
+async fn catalogs_are_served_without_a_writable_cache_folder() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("b", "1.0.0"))]);
     let catalogs = format!("folder=FOLDER/configs,image={}", registry.image());
-    // Nobody makes folders there, root included.
+    // Not even root can create folders there.
     let nowhere = [("catalog_cache_dir", "/sys/caches"), ("tmpdir", "FOLDER")];
     let folder = folder_with(&package("a", "1.0.0"));
     let world = World::start_with(folder, &catalogs, &nowhere).await;

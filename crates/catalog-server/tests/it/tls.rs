@@ -20,9 +20,9 @@ fn certificate(folder: &Path) -> Pem {
     pem
 }
 
-/// What `ListPackages` is answered with; nothing where the certificate is not `pem`.
+/// Reply of `ListPackages`; `None` when the certificate is not `pem`.
 async fn listed(address: SocketAddr, pem: &Pem) -> Option<Vec<u8>> {
-    // Without connections of before, which keep the certificate that they began with.
+    // A new connection: established ones keep their certificate.
     let client: Client = service::http_client(Some(pem.cert.as_bytes()), false).unwrap();
     let request = client
         .post(format!("https://{address}/api.Registry/ListPackages"))
@@ -34,7 +34,7 @@ async fn listed(address: SocketAddr, pem: &Pem) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn calls_and_pages_are_answered_with_the_certificate_of_the_moment() {
+async fn calls_and_pages_use_the_current_certificate() {
     let folder = folder_with(&package("a", "1.0.0"));
     let old = certificate(folder.path());
     let files = [
@@ -58,7 +58,7 @@ async fn calls_and_pages_are_answered_with_the_certificate_of_the_moment() {
         assert!(Instant::now() < deadline, "it is not ready");
         tokio::time::sleep(LOOK).await;
     }
-    // One message: a name of one letter.
+    // One message with a name of one letter.
     let package = b"\0\0\0\0\x03\x0a\x01a";
     assert_eq!(listed(calls, &old).await.unwrap(), package);
     let new = certificate(world.folder.path());

@@ -1,4 +1,4 @@
-//! A bundle: what it provides, and what it needs.
+//! Page of a bundle: images, provided and required APIs, dependencies.
 
 use catalog::content::{Bundle, PackageModel};
 use catalog::schema::Gvk;
@@ -27,12 +27,12 @@ pub(super) fn page(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_
         (apis("Required APIs", &bundle.required_apis))
         (dependencies(bundle))
     };
-    let way = [
+    let breadcrumb = [
         PageRoute::Catalogs,
         PageRoute::Catalog(catalog),
         PageRoute::Package(catalog, package.name),
     ];
-    document(bundle.name, &way, &main)
+    document(bundle.name, &breadcrumb, &main)
 }
 
 fn channels(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_>) -> Markup {
@@ -45,7 +45,7 @@ fn channels(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_>) -> M
     }
 }
 
-/// What a mirror has to have, so that the bundle can be installed.
+/// Related images, which a mirror must have for an installation.
 fn images(bundle: &Bundle<'_>) -> Markup {
     let all = &bundle.related_images;
     let rows: Vec<_> = all
@@ -94,7 +94,7 @@ fn dependencies(bundle: &Bundle<'_>) -> Markup {
     listed("Dependencies", &["Type", "Value"], &rows, left_out)
 }
 
-/// Nothing for no rows.
+/// A table section; nothing without rows.
 fn listed(title: &str, heads: &[&str], rows: &[Markup], left_out: usize) -> Markup {
     html! { @if !rows.is_empty() { (section(title, &table(title, heads, rows, left_out))) } }
 }

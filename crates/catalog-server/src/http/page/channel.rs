@@ -1,4 +1,4 @@
-//! A channel: the ways through it, from the head down.
+//! Page of a channel: upgrade graph and entries, from the head down.
 
 use catalog::content::{ChannelModel, PackageModel};
 use catalog::graph;
@@ -26,24 +26,25 @@ pub(super) fn page(
         (section("Upgrade graph", &drawing::graph(package, &entries)))
         (list(catalog, package, &entries))
     };
-    let way = [
+    let breadcrumb = [
         PageRoute::Catalogs,
         PageRoute::Catalog(catalog),
         PageRoute::Package(catalog, package.name),
     ];
-    document(channel.name, &way, &main)
+    document(channel.name, &breadcrumb, &main)
 }
 
-/// Along the way of replacements; then, the newest first, what is skipped.
+/// Entries of the replaces chain, then skipped ones, newest first.
 fn ordered<'a>(channel: &'a ChannelModel<'_>) -> Vec<&'a ChannelEntry<'a>> {
-    let way = graph::chain(&channel.entries).unwrap_or_default();
-    let mut is_on_it = vec![false; channel.entries.len()];
-    for index in &way {
-        is_on_it[*index] = true;
+    let chain = graph::chain(&channel.entries).unwrap_or_default();
+    let mut is_in_chain = vec![false; channel.entries.len()];
+    for index in &chain {
+        is_in_chain[*index] = true;
     }
     let skipped = (0..channel.entries.len()).rev();
-    let skipped = skipped.filter(|index| !is_on_it[*index]);
-    way.iter()
+    let skipped = skipped.filter(|index| !is_in_chain[*index]);
+    chain
+        .iter()
         .copied()
         .chain(skipped)
         .map(|index| &channel.entries[index])
@@ -62,7 +63,7 @@ fn list(catalog: &str, package: &PackageModel<'_>, entries: &[&ChannelEntry<'_>]
         }
     };
     let rows: Vec<_> = entries.iter().take(ROWS_LIMIT).map(row).collect();
-    let heads = ["Version", "Bundle", "Replaces", "Skips", "Skips the range"];
+    let heads = ["Version", "Bundle", "Replaces", "Skips", "Skip range"];
     let left_out = entries.len() - rows.len();
     section("Entries", &table("Entries", &heads, &rows, left_out))
 }

@@ -1,5 +1,4 @@
-//! The ways through a channel, drawn: one line for each entry, the head on top; lines for what is replaced, dashed ones
-//! for what is skipped.
+//! SVG of an upgrade graph: one row per entry, the head on top; solid arcs for replaces, dashed ones for skips.
 
 use std::collections::HashMap;
 
@@ -8,14 +7,14 @@ use catalog::schema::ChannelEntry;
 use maud::{Markup, html};
 use service::page::Shown;
 
-/// Entries that are drawn; more would be no drawing any more.
+/// Most entries drawn; more would be unreadable.
 const LIMIT: usize = 100;
 /// Units: pixels.
 const ROW: usize = 28;
 const MARGIN: usize = 20;
-/// Units: pixels. Where names begin; arcs lie to the left.
+/// Left edge of names; arcs are left of it. Units: pixels.
 const NAMES: usize = 140;
-/// Units: pixels. How far an arc goes to the left for each row that it passes, and at most.
+/// Bend of an arc per row that it passes, and its maximum. Units: pixels.
 const BEND: usize = 8;
 const BEND_LIMIT: usize = 110;
 

@@ -1,4 +1,4 @@
-//! Lists: of catalogs, and of the packages in one.
+//! Pages of all catalogs and of one catalog's packages.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,24 @@ use super::route::PageRoute;
 use super::{PageResult, document};
 use crate::http::{HttpApp, ListedCatalog};
 
-/// Packages that are listed at once; large catalogs have some hundreds.
+/// Most packages listed; large catalogs have some hundreds.
 const LIMIT: usize = 2000;
-/// Characters of what is looked for.
+/// Longest search text. Units: characters.
 const SEARCH_LIMIT: usize = 255;
 
 pub(super) fn catalogs(app: &HttpApp) -> Markup {
     let (waiting, ailing) = (app.0.health.waiting(), app.0.health.ailing());
-    let row = |shelf: &ListedCatalog| {
-        let cache = shelf.catalog.current();
-        let why = waiting.get(&shelf.name).or_else(|| ailing.get(&shelf.name));
+    let row = |listed: &ListedCatalog| {
+        let cache = listed.catalog.current();
+        let why = waiting
+            .get(&listed.name)
+            .or_else(|| ailing.get(&listed.name));
         html! {
             th.name scope="row" {
-                @if cache.is_some() { a href=(PageRoute::Catalog(&shelf.name).path()) { (shelf.name) } }
-                @else { (shelf.name) }
+                @if cache.is_some() { a href=(PageRoute::Catalog(&listed.name).path()) { (listed.name) } }
+                @else { (listed.name) }
             }
-            td.text { (Shown(&shelf.source)) }
+            td.text { (Shown(&listed.source)) }
             @match cache {
                 Some(cache) => {
                     td.number { (cache.package_count()) }
@@ -43,7 +45,7 @@ pub(super) fn catalogs(app: &HttpApp) -> Markup {
     document("Catalogs", &[], &main)
 }
 
-/// What is counted of a package.
+/// Counts of a package.
 #[derive(Default)]
 struct Counts {
     channels: usize,
@@ -75,7 +77,7 @@ pub(super) fn packages(app: &HttpApp, catalog: &str, wanted: &str) -> PageResult
     let main = html! {
         (search(catalog, wanted))
         @if rows.is_empty() {
-            p.panel { @if wanted.is_empty() { "The catalog is empty." } @else { "No package has that in its name." } }
+            p.panel { @if wanted.is_empty() { "The catalog is empty." } @else { "No package name matches." } }
         } @else {
             div.panel { (table("Packages", &heads, &rows, left_out)) }
         }

@@ -1,4 +1,4 @@
-//! A package: what it says of itself, its channels and its versions.
+//! Page of a package: description, channels and versions.
 
 use catalog::content::{Bundle, PackageModel};
 use maud::{Markup, html};
@@ -13,8 +13,8 @@ pub(super) fn page(catalog: &str, package: &PackageModel<'_>) -> Markup {
         (channels(catalog, package))
         (versions(catalog, package))
     };
-    let way = [PageRoute::Catalogs, PageRoute::Catalog(catalog)];
-    document(package.name, &way, &main)
+    let breadcrumb = [PageRoute::Catalogs, PageRoute::Catalog(catalog)];
+    document(package.name, &breadcrumb, &main)
 }
 
 fn about(package: &PackageModel<'_>) -> Vec<(&'static str, Markup)> {
@@ -51,7 +51,7 @@ fn channels(catalog: &str, package: &PackageModel<'_>) -> Markup {
     section("Channels", &table("Channels", &heads, &rows, left_out))
 }
 
-/// The newest first.
+/// Versions, newest first.
 fn versions(catalog: &str, package: &PackageModel<'_>) -> Markup {
     let mut all: Vec<&Bundle<'_>> = package.bundles.iter().collect();
     all.sort_by(|a, b| b.version.cmp(&a.version));
@@ -69,7 +69,7 @@ fn versions(catalog: &str, package: &PackageModel<'_>) -> Markup {
     section("Versions", &table("Versions", &heads, &rows, left_out))
 }
 
-/// The name of a bundle, that leads to it when it is there.
+/// Name of a bundle, linked if it exists.
 pub(super) fn bundle(catalog: &str, package: &PackageModel<'_>, name: &str) -> Markup {
     html! {
         @if package.bundle(name).is_some() {

@@ -1,11 +1,11 @@
-//! Addresses of pages. Names are of whoever wrote the catalog: any text, escaped.
+//! Paths of pages. Names come from catalogs, which are untrusted: percent-encoded.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Stays as it is between slashes. A name of dots alone would be taken for a step up the path.
+/// Characters to encode in a path segment. Dots, too: a segment of dots alone would leave its folder.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// What an address shows.
+/// A page by its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageRoute<'a> {
     Catalogs,
@@ -16,7 +16,7 @@ pub(super) enum PageRoute<'a> {
 }
 
 impl PageRoute<'_> {
-    /// The address.
+    /// The path.
     pub(super) fn path(self) -> String {
         let parts: &[&str] = match &self {
             Self::Catalogs => return "/ui/".to_owned(),
@@ -33,8 +33,8 @@ impl PageRoute<'_> {
         path
     }
 
-    /// What it is called on the way to what is below.
-    pub(super) fn step(self) -> String {
+    /// Its label in a breadcrumb.
+    pub(super) fn label(self) -> String {
         match self {
             Self::Catalogs => "Catalogs".to_owned(),
             Self::Catalog(name)
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_their_place() {
+    fn names_cannot_escape_their_path_segment() {
         let path = PageRoute::Channel("c", "../a", "x/y?z#\"<>").path();
         assert_eq!(path, "/ui/c/channel/%2E%2E%2Fa/x%2Fy%3Fz%23%22%3C%3E");
         assert_eq!(
