@@ -165,7 +165,7 @@ impl CatalogReloader {
         if self.reported.is_some() && matches!(source, CatalogSource::Registry(_)) {
             // Credentials may have been added or renewed.
             let client = source::client(&self.shared.settings);
-            self.client = client.map_err(|e| Error::internal("asking the registry", e))?;
+            self.client = client.map_err(|e| Error::internal("contacting the registry", e))?;
         }
         let revision = source.revision(&self.client).await?;
         if self.served.as_ref() == Some(&revision) {

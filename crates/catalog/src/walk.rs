@@ -77,10 +77,10 @@ impl Walker<'_> {
             let text = format!("a catalog has at most {MAX_FILES} files; this one is too many");
             self.problem(path, text);
         } else if kind.is_dir() {
-            let text = "it is a link to a folder; only links to files are followed".to_owned();
+            let text = "symlink to a folder; only symlinks to files are followed".to_owned();
             self.problem(path, text);
         } else {
-            self.problem(path, "it is neither a file nor a folder".to_owned());
+            self.problem(path, "neither a file nor a folder".to_owned());
         }
         Ok(())
     }

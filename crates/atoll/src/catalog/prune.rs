@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ::catalog::filter::{Filtered, filter};
+use ::catalog::filter::{FilteredPackage, filter};
 use ::catalog::write::CatalogWriter;
 use clap::Args;
 use service::Error;
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
         .map_err(|e| Error::new(format!("writing {}", to.display()), e))
 }
 
-fn report(package: &str, filtered: &Filtered) {
+fn report(package: &str, filtered: &FilteredPackage) {
     let count = filtered.documents.len();
     terminal::print(&format!("{package}: {count} documents"));
     for (channel, bundles) in &filtered.left_out {

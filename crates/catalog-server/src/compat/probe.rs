@@ -55,7 +55,7 @@ impl ProbeFlags {
             let flag = argument
                 .strip_prefix("--")
                 .or_else(|| argument.strip_prefix('-'))
-                .ok_or_else(|| format!("{argument:?} is no flag"))?;
+                .ok_or_else(|| format!("{argument:?} is not a flag"))?;
             let (name, value) = match flag.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (flag, None),
@@ -247,7 +247,7 @@ mod tests {
         for (line, reason) in [
             ("", "-addr"),
             ("-addr", "-addr"),
-            ("addr", "is no flag"),
+            ("addr", "is not a flag"),
             ("-addr=x -rpc-timeout=soon", "-rpc-timeout"),
             ("-addr=x -spiffe", "-spiffe"),
         ] {

@@ -65,7 +65,7 @@ fn one(item: &str, is_single: bool) -> Result<CatalogConfig, String> {
         Some((name, port)) => {
             let port = port
                 .parse()
-                .map_err(|_| format!("{port:?} is no port of {name}"))?;
+                .map_err(|_| format!("{port:?} is not a port of {name}"))?;
             (name, Some(port))
         }
         None => (named, None),
@@ -127,7 +127,7 @@ mod tests {
             ("-a=/a", "is no name"),
             ("a..b=/a", "is no name"),
             ("=/a", "is no name"),
-            ("a:x=/a", "is no port"),
+            ("a:x=/a", "is not a port"),
             ("a=", "neither"),
             ("a=oci:", "expected a folder"),
         ] {

@@ -57,5 +57,5 @@ impl Drop for Staging {
 
 fn make(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(path)
-        .map_err(|e| Error::internal(format!("making the folder {}", path.display()), e))
+        .map_err(|e| Error::internal(format!("creating the folder {}", path.display()), e))
 }

@@ -81,13 +81,13 @@ pub(crate) fn configs(text: &str) -> Vec<u8> {
 pub(crate) enum Fault {
     None,
     /// Every response has this status.
-    Refuses(StatusCode),
+    Status(StatusCode),
     /// Truncates this many blobs.
-    BreaksOff(u32),
+    Truncate(u32),
     /// Corrupts blobs.
-    Lies,
+    Corrupt,
     /// Requires this `Authorization`.
-    Demands(&'static str),
+    RequireLogin(&'static str),
 }
 
 /// A registry with one image under one tag.
@@ -161,8 +161,8 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
     let mut inner = registry.inner.lock().unwrap();
     let login = request.headers().get(header::AUTHORIZATION);
     let refused = match inner.fault {
-        Fault::Refuses(status) => Some(status),
-        Fault::Demands(wanted) if login.is_none_or(|login| login != wanted) => {
+        Fault::Status(status) => Some(status),
+        Fault::RequireLogin(wanted) if login.is_none_or(|login| login != wanted) => {
             Some(StatusCode::UNAUTHORIZED)
         }
         _ => None,
@@ -186,17 +186,17 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
         return StatusCode::NOT_FOUND.into_response();
     };
     match inner.fault {
-        Fault::BreaksOff(times) => {
+        Fault::Truncate(times) => {
             inner.fault = match times {
                 1 => Fault::None,
-                times => Fault::BreaksOff(times - 1),
+                times => Fault::Truncate(times - 1),
             };
             let half = bytes::Bytes::from(blob[..blob.len() / 2].to_vec());
             let broken = Err(std::io::Error::other("gone"));
             let pieces = futures_util::stream::iter([Ok(half), broken]);
             Body::from_stream(pieces).into_response()
         }
-        Fault::Lies => vec![b'x'; blob.len()].into_response(),
+        Fault::Corrupt => vec![b'x'; blob.len()].into_response(),
         _ => blob.into_response(),
     }
 }

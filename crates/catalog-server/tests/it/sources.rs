@@ -36,7 +36,7 @@ async fn a_moved_tag_is_reloaded() {
 async fn interrupted_pulls_are_retried() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
-    registry.inject(Fault::BreaksOff(3));
+    registry.inject(Fault::Truncate(3));
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
 }
@@ -47,7 +47,7 @@ async fn interrupted_reloads_keep_the_previous_catalog() {
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
-    registry.inject(Fault::BreaksOff(u32::MAX));
+    registry.inject(Fault::Truncate(u32::MAX));
     registry.push(&[configs(&package("a", "2.0.0"))]);
     world.until("/readyz", |text| text.contains("ailing")).await;
     world.until_head("catalog", "a.v1.0.0").await;
@@ -62,11 +62,11 @@ async fn readiness_has_the_reason_until_a_catalog_is_loaded() {
     registry.push(&[configs(&package("a", "1.0.0"))]);
     for (fault, reason) in [
         (
-            Fault::Refuses(StatusCode::UNAUTHORIZED),
+            Fault::Status(StatusCode::UNAUTHORIZED),
             "requires authentication",
         ),
-        (Fault::Refuses(StatusCode::NOT_FOUND), "was not found"),
-        (Fault::Lies, "another digest"),
+        (Fault::Status(StatusCode::NOT_FOUND), "was not found"),
+        (Fault::Corrupt, "another digest"),
     ] {
         registry.inject(fault);
         let world = World::start(&registry.image()).await;
@@ -107,7 +107,7 @@ async fn credentials_added_later_are_used() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     // User u, password p.
-    registry.inject(Fault::Demands("Basic dTpw"));
+    registry.inject(Fault::RequireLogin("Basic dTpw"));
     let world = World::start(&registry.image()).await;
     world
         .until("/readyz", |text| text.contains("requires authentication"))
@@ -195,7 +195,7 @@ async fn the_cache_is_served_while_the_registry_is_unavailable() {
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
     let folder = world.stop().await;
-    registry.inject(Fault::Refuses(StatusCode::SERVICE_UNAVAILABLE));
+    registry.inject(Fault::Status(StatusCode::SERVICE_UNAVAILABLE));
     let world = World::start_in(folder, &registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
     registry.push(&[configs(&package("a", "2.0.0"))]);

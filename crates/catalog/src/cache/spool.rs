@@ -91,7 +91,7 @@ impl Spool {
             origin: Some(DocumentOrigin::new(self.texts.get(line.file), line.number)),
             package: String::new(),
             rule: Rule::Readable,
-            text: "it is not in the cache as it was written".to_owned(),
+            text: "the cache was modified by another process while it was built".to_owned(),
         };
         BuildError::Invalid(problem.into())
     }

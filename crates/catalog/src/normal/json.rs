@@ -99,7 +99,7 @@ impl JsonReader<'_> {
             }
             Some(b'-' | b'0'..=b'9') => {
                 let length = number::length(rest.as_bytes())
-                    .ok_or_else(|| Malformed::new(self.at, "not a number of JSON"))?;
+                    .ok_or_else(|| Malformed::new(self.at, "not a JSON number"))?;
                 writer.number_from(&rest[..length]).ok_or_else(|| {
                     Malformed::new(self.at, "a number is larger than a 64-bit float")
                 })?;

@@ -87,7 +87,7 @@ fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
         input.advance(ahead);
         let line = input.line();
         if first != b'{' {
-            let text = "an object of JSON was expected; what follows is not read";
+            let text = "expected a JSON object; what follows is not read";
             return Ok(out.problem(line, Rule::Syntax, text.to_owned())?);
         }
         let length = input.object()?;

@@ -41,7 +41,7 @@ pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead,
         if let Some(member) = member {
             match value.strip_prefix('"').and_then(|it| it.strip_suffix('"')) {
                 Some(value) => *member = unescaped(value).into_owned(),
-                None => wrong.push(format!("the value of {} has to be a text", shown(&key))),
+                None => wrong.push(format!("the value of {} must be a string", shown(&key))),
             }
         }
         if let Some(other) = seen.insert(folded, key.clone()) {
@@ -52,7 +52,7 @@ pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead,
         }
     }
     if head.schema.is_empty() && wrong.is_empty() {
-        wrong.push("the document has no \"schema\", which says what it is".to_owned());
+        wrong.push("the document has no \"schema\"".to_owned());
     }
     if wrong.is_empty() {
         return Ok(head);

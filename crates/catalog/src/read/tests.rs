@@ -94,7 +94,7 @@ fn an_object_may_stand_before_documents_of_yaml() {
 fn only_objects_may_follow_two_objects() {
     gives(
         format!("{A}{B}\n---\nschema: c\n"),
-        &[(1, A), (1, B), (2, "syntax: an object of JSON")],
+        &[(1, A), (1, B), (2, "syntax: expected a JSON object")],
     );
     gives(
         format!("{A}{B}{{\"schema\":\"c\",}}{A}"),
@@ -157,7 +157,7 @@ fn json_errors_have_lines() {
     );
     gives(
         format!("{A}{B}null"),
-        &[(1, A), (1, B), (1, "syntax: an object of JSON")],
+        &[(1, A), (1, B), (1, "syntax: expected a JSON object")],
     );
 }
 
@@ -274,7 +274,7 @@ fn schema_package_and_name_are_strings() {
                 text,
                 &[(
                     1,
-                    &format!("document: the value of \"{key}\" has to be a text"),
+                    &format!("document: the value of \"{key}\" must be a string"),
                 )],
             );
         }

@@ -112,7 +112,7 @@ impl PackageReader<'_> {
         }
         let wrong = |e: serde_json::Error| ImportError::Bundle {
             name: name.to_owned(),
-            reason: format!("its objects are no JSON: {e}"),
+            reason: format!("its objects are not JSON: {e}"),
         };
         let objects = serde_json::Deserializer::from_str(&objects)
             .into_iter::<&serde_json::value::RawValue>()
@@ -375,7 +375,7 @@ fn entry_of(bundle: &BundleRow, targets: &[String]) -> Value {
 }
 
 fn parsed(kind: &str, value: &str) -> Result<Value, String> {
-    serde_json::from_str(value).map_err(|e| format!("its property {kind:?} is no JSON: {e}"))
+    serde_json::from_str(value).map_err(|e| format!("its property {kind:?} is not JSON: {e}"))
 }
 
 fn without_plural(value: &Value) -> Value {

@@ -133,7 +133,7 @@ fn malformed_bundles_are_named() {
     connection.execute(sql, []).unwrap();
     let wrong = imported(&file).unwrap_err();
     assert!(
-        wrong.starts_with("bundle \"p.v1\": its objects are no JSON"),
+        wrong.starts_with("bundle \"p.v1\": its objects are not JSON"),
         "{wrong}"
     );
 }

@@ -35,14 +35,11 @@ impl CatalogWriter {
         if is_taken {
             return Err(wrong(
                 io::ErrorKind::AlreadyExists,
-                "the folder has something in it; name a new one",
+                "the folder is not empty; name a new one",
             ));
         }
         let Some(name) = folder.file_name() else {
-            return Err(wrong(
-                io::ErrorKind::InvalidInput,
-                "this is no name of a folder",
-            ));
+            return Err(wrong(io::ErrorKind::InvalidInput, "not a folder name"));
         };
         durable::create_parent(folder)?;
         Ok(Self {

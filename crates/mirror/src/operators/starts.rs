@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use catalog::content::{Bundle, ChannelModel, PackageModel};
-use catalog::filter::{ChannelSelection, Chosen, PackageSelection};
+use catalog::filter::{ChannelSelection, PackageSelection, SelectedBundles};
 use catalog::graph::{VersionBounds, keep_from};
 use catalog::version::BundleVersion;
 
@@ -71,7 +71,7 @@ pub(super) fn take(
 }
 
 /// Chooses what the starts are about.
-pub(super) fn follow(package: &PackageModel<'_>, starts: &Starts, chosen: &mut Chosen) {
+pub(super) fn follow(package: &PackageModel<'_>, starts: &Starts, chosen: &mut SelectedBundles) {
     for (name, bundles) in starts {
         let Some(channel) = package.channel(name) else {
             continue;

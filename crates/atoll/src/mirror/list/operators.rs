@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ::catalog::Document;
 use ::catalog::cache::CatalogCache;
-use ::catalog::content::{ChannelModel, CsvLocation, PackageMetadata, PackageModel, Unpacked};
+use ::catalog::content::{
+    ChannelModel, CsvLocation, PackageMetadata, PackageModel, UnpackedBundle,
+};
 use clap::Args;
 use serde::Deserialize;
 use service::Error;
@@ -206,7 +208,7 @@ fn display_name(package: &PackageModel<'_>, documents: &[Document]) -> Option<St
     let head = &package.channel(&package.default_channel)?.head().name;
     let mut documents = documents.iter();
     let document = documents.find(|it| it.schema == "olm.bundle" && it.name == **head)?;
-    let contents = Unpacked::new(document, &PackageMetadata::default())?.contents;
+    let contents = UnpackedBundle::new(document, &PackageMetadata::default())?.contents;
     let csv = match &contents.csv {
         CsvLocation::Nowhere => return None,
         CsvLocation::Object(index) => contents.objects.get(*index)?,

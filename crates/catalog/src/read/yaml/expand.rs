@@ -194,7 +194,7 @@ impl Expansion<'_> {
             NodeKind::Merge => Some(Cow::Borrowed("<<")),
             _ => None,
         };
-        let why = "a name is a text, a number or a truth value";
+        let why = "a key must be a string, a number or a boolean";
         let key = key.ok_or_else(|| self.wrong(at, why))?;
         self.writer.key(&key);
         Ok(())
@@ -221,7 +221,7 @@ impl Expansion<'_> {
         let share = 0.99 - 0.89 * ((seen - SMALL) / (LARGE - SMALL)).clamp(0.0, 1.0);
         let is_excessive = in_aliases > 100.0 && seen > 1000.0 && in_aliases / seen > share;
         if is_excessive || self.writer.text_length() > self.limit {
-            return Err(self.wrong(at, "aliases make the document far too large"));
+            return Err(self.wrong(at, "excessive aliasing makes the document too large"));
         }
         Ok(())
     }

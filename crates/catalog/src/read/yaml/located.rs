@@ -164,7 +164,7 @@ impl Builder<'_> {
             NodeKind::Scalar(scalar) => name(scalar),
             _ => None,
         };
-        let why = "a name is a text, a number or a truth value";
+        let why = "a key must be a string, a number or a boolean";
         name.map(Into::into).ok_or_else(|| self.wrong(at, why))
     }
 

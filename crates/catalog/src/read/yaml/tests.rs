@@ -183,7 +183,7 @@ fn excessive_aliasing_is_refused() {
         bomb.push(format!("a{level}: &a{level} [{aliases}]\n"));
     }
     let wrong = json(&bomb.concat()).unwrap_err();
-    assert!(wrong.why.contains("far too large"), "{}", wrong.why);
+    assert!(wrong.why.contains("too large"), "{}", wrong.why);
     let useful = format!("a: &a {{b: c}}\nd: [{}]\n", vec!["*a"; 300].join(", "));
     assert!(json(&useful).is_ok());
 }
@@ -199,7 +199,7 @@ fn repeated_long_scalars_are_refused() {
     let mut writer = JsonWriter::default();
     assert!(expand::write(&nodes, &mut writer, 100_000).is_ok());
     let wrong = expand::write(&nodes, &mut JsonWriter::default(), 10_000).unwrap_err();
-    assert!(wrong.why.contains("far too large"), "{}", wrong.why);
+    assert!(wrong.why.contains("too large"), "{}", wrong.why);
 }
 
 #[test]
