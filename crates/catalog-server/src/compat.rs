@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 /// Program selected by name and first argument.
 #[derive(Debug, PartialEq, Eq)]
-enum Called {
+enum Invocation {
     /// `opm serve` with its arguments.
     Serve(Vec<OsString>),
     /// `grpc_health_probe` with its arguments.
@@ -20,7 +20,7 @@ enum Called {
     Own,
 }
 
-impl Called {
+impl Invocation {
     fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut arguments = arguments.into_iter();
         let program = arguments.next().unwrap_or_default();
@@ -42,13 +42,13 @@ impl Called {
 
 /// Runs the selected program; returns the exit code.
 pub fn main() -> ExitCode {
-    match Called::of(std::env::args_os()) {
-        Called::Probe(arguments) => probe::main(arguments),
-        Called::Serve(arguments) => serve::main(arguments),
-        Called::Other => {
+    match Invocation::of(std::env::args_os()) {
+        Invocation::Probe(arguments) => probe::main(arguments),
+        Invocation::Serve(arguments) => serve::main(arguments),
+        Invocation::Other => {
             say("opm: only serve is supported here; use `atoll catalog` for other verbs")
         }
-        Called::Own => service::program::main("catalog-server", crate::run),
+        Invocation::Own => service::program::main("catalog-server", crate::run),
     }
 }
 
@@ -64,23 +64,23 @@ mod tests {
 
     #[test]
     fn name_and_first_argument_select_the_program() {
-        let called = |line: &str| Called::of(line.split(' ').map(OsString::from));
+        let called = |line: &str| Invocation::of(line.split(' ').map(OsString::from));
         let rest = |line: &str| line.split(' ').map(OsString::from).collect();
         assert_eq!(
             called("/bin/opm serve /configs"),
-            Called::Serve(rest("/configs"))
+            Invocation::Serve(rest("/configs"))
         );
         assert_eq!(
             called("/catalog-server serve /configs -p 1"),
-            Called::Serve(rest("/configs -p 1"))
+            Invocation::Serve(rest("/configs -p 1"))
         );
         assert_eq!(
             called("/bin/grpc_health_probe -addr=:50051"),
-            Called::Probe(rest("-addr=:50051"))
+            Invocation::Probe(rest("-addr=:50051"))
         );
-        assert_eq!(called("opm render"), Called::Other);
+        assert_eq!(called("opm render"), Invocation::Other);
         for own in ["catalog-server", "catalog-server serve", "./x health"] {
-            assert_eq!(called(own), Called::Own, "{own}");
+            assert_eq!(called(own), Invocation::Own, "{own}");
         }
     }
 }

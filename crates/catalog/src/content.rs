@@ -15,7 +15,7 @@ use crate::schema::{ChannelEntry, Icon, Property};
 
 pub use crate::csv::PackageMetadata;
 pub use bundle::{Bundle, BundleDependency};
-pub use contents::{Contents, CsvLocation, Unpacked};
+pub use contents::{Contents, CsvLocation, UnpackedBundle};
 
 /// A valid package. It borrows from its documents.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ pub(super) struct Meter {
 
 /// A call in flight. Dropped before its end, it counts as cancelled by the client.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct CallInFlight {
     meter: Arc<Meter>,
     started: Instant,
     code: Code,
@@ -46,9 +46,9 @@ impl Meter {
         })
     }
 
-    pub(super) fn start(self: &Arc<Self>) -> Measured {
+    pub(super) fn start(self: &Arc<Self>) -> CallInFlight {
         self.in_flight.increment(1.0);
-        Measured {
+        CallInFlight {
             meter: Arc::clone(self),
             started: Instant::now(),
             code: Code::Cancelled,
@@ -65,13 +65,13 @@ impl Meter {
     }
 }
 
-impl Measured {
+impl CallInFlight {
     pub(super) fn end(mut self, code: Code) {
         self.code = code;
     }
 }
 
-impl Drop for Measured {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.meter.in_flight.decrement(1.0);
         let duration = self.started.elapsed().as_secs_f64();

@@ -13,14 +13,18 @@ use http_body::Frame;
 use tonic::{Code, Status};
 
 use super::gzip;
-use super::metrics::Measured;
+use super::metrics::CallInFlight;
 
 const OK: HeaderValue = HeaderValue::from_static("0");
 /// Older clients require this header. Source: `opm serve` sends it empty.
 const NO_MESSAGE: HeaderValue = HeaderValue::from_static("");
 
 /// A response of `slices`, optionally compressed.
-pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) -> Response<Body> {
+pub(super) fn answer(
+    slices: Slices,
+    is_compressed: bool,
+    measured: CallInFlight,
+) -> Response<Body> {
     let mut response = if is_compressed {
         let pieces = gzip::compress(slices);
         Response::new(Body::new(ReplyBody {
@@ -44,7 +48,7 @@ pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) ->
 }
 
 /// An error response without messages.
-pub(super) fn refuse(status: &Status, measured: Measured) -> Response<Body> {
+pub(super) fn refuse(status: &Status, measured: CallInFlight) -> Response<Body> {
     measured.end(status.code());
     status.clone().into_http()
 }
@@ -53,7 +57,7 @@ pub(super) fn refuse(status: &Status, measured: Measured) -> Response<Body> {
 struct ReplyBody<S> {
     pieces: S,
     /// `None` after the trailers.
-    measured: Option<Measured>,
+    measured: Option<CallInFlight>,
 }
 
 impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for ReplyBody<S> {

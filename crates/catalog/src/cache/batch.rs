@@ -4,11 +4,11 @@ use std::fs::File;
 
 use super::BuildError;
 use super::custom_schema;
-use super::encode::{Common, EncodeBuffer};
+use super::encode::{CommonRanges, EncodeBuffer};
 use super::record::{ByteRange, Line};
 use super::spool::Spool;
 use crate::Document;
-use crate::content::Unpacked;
+use crate::content::UnpackedBundle;
 use crate::csv::PackageMetadata;
 use crate::schema::{BUNDLE, PACKAGE, is_core};
 
@@ -32,7 +32,7 @@ pub(super) struct EncodedBatch {
     /// Documents reduced to the input of package validation.
     pub(super) documents: Vec<Document>,
     /// Valid bundles by name.
-    pub(super) bundles: Vec<(String, Common)>,
+    pub(super) bundles: Vec<(String, CommonRanges)>,
     /// Custom messages, grouped by schema.
     pub(super) customs: Vec<(String, ByteRange)>,
 }
@@ -89,11 +89,11 @@ impl EncodedBatch {
             document.json = String::new();
             self.customs.push((document.schema.clone(), range));
         } else if document.schema == BUNDLE
-            && let Some(Unpacked {
+            && let Some(UnpackedBundle {
                 bundle,
                 contents,
                 rest,
-            }) = Unpacked::new(&document, metadata)
+            }) = UnpackedBundle::new(&document, metadata)
         {
             let common = self.output.common(&bundle, &contents);
             self.bundles.push((document.name.clone(), common));

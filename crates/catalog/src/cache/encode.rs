@@ -58,7 +58,7 @@ pub(super) struct EncodedEntry {
 
 /// Ranges of the channel-independent parts of a bundle.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Common {
+pub(super) struct CommonRanges {
     /// Full bundle. The CSV is sent twice and stored once: the second range is inside the first.
     whole: [ByteRange; 2],
     /// Bundle for lists: without its manifests when clients can pull them. Source: operator-registry,
@@ -66,7 +66,7 @@ pub(super) struct Common {
     listed: [ByteRange; 2],
 }
 
-impl Common {
+impl CommonRanges {
     pub(super) fn behind(self, base: u64) -> Self {
         Self {
             whole: self.whole.map(|span| span.behind(base)),
@@ -86,7 +86,7 @@ impl EncodeBuffer {
     pub(super) fn package(
         &mut self,
         package: &PackageModel<'_>,
-        commons: &HashMap<String, Common>,
+        commons: &HashMap<String, CommonRanges>,
     ) -> EncodedPackage {
         let reply = self.framed(&reply(package).encode_to_vec());
         let mut channels = Vec::with_capacity(package.channels.len());
@@ -115,7 +115,7 @@ impl EncodeBuffer {
     }
 
     /// Appends the channel-independent parts of a bundle: the listed fields, then its manifests.
-    pub(super) fn common(&mut self, bundle: &Bundle<'_>, contents: &Contents) -> Common {
+    pub(super) fn common(&mut self, bundle: &Bundle<'_>, contents: &Contents) -> CommonRanges {
         let texts = contents.objects.iter().map(String::len).sum::<usize>();
         self.bytes.reserve(texts);
         let described = self.add(&described(bundle));
@@ -139,7 +139,7 @@ impl EncodeBuffer {
         } else {
             [described, ByteRange::default()]
         };
-        Common { whole, listed }
+        CommonRanges { whole, listed }
     }
 
     fn entry(
@@ -147,7 +147,7 @@ impl EncodeBuffer {
         package: &PackageModel<'_>,
         channel: &ChannelModel<'_>,
         entry: &ChannelEntry<'_>,
-        common: Common,
+        common: CommonRanges,
     ) -> EncodedEntry {
         let bundle = package
             .bundles

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::batch::EncodedBatch;
-use super::encode::{Common, EncodeBuffer};
+use super::encode::{CommonRanges, EncodeBuffer};
 use super::record::ByteRange;
 use super::spool::WRITING;
 use super::string_table::StringTable;
@@ -18,7 +18,7 @@ use crate::{CatalogProblems, Document};
 pub(super) struct Group {
     /// Documents reduced to the input of package validation.
     documents: Vec<Document>,
-    bundles: HashMap<String, Common>,
+    bundles: HashMap<String, CommonRanges>,
     customs: Vec<(String, ByteRange)>,
 }
 

@@ -12,7 +12,7 @@ use super::{BuildError, too_large};
 
 /// A bundle of `ListBundles`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Listed {
+pub(super) struct ListedBundle {
     channel: TextRef,
     package: TextRef,
     bundle: TextRef,
@@ -27,7 +27,7 @@ pub(super) struct Tables {
     replaced: HashMap<TextRef, Vec<u32>>,
     provided: HashMap<[TextRef; 3], Providers>,
     customs: Vec<Custom>,
-    pub(super) listed: Vec<Listed>,
+    pub(super) listed: Vec<ListedBundle>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Tables {
                     providers.latest.push(own);
                 }
             }
-            self.listed.push(Listed {
+            self.listed.push(ListedBundle {
                 channel: name,
                 package: package_name,
                 bundle,

@@ -43,7 +43,7 @@ pub enum CsvLocation {
 
 /// A bundle split from its manifests.
 #[derive(Debug)]
-pub struct Unpacked<'a> {
+pub struct UnpackedBundle<'a> {
     /// The bundle.
     pub bundle: Bundle<'a>,
     /// Its manifests.
@@ -52,7 +52,7 @@ pub struct Unpacked<'a> {
     pub rest: Document,
 }
 
-impl<'a> Unpacked<'a> {
+impl<'a> UnpackedBundle<'a> {
     /// Reads a bundle's document. `None` when it is invalid, which assembling the package reports.
     pub fn new(document: &'a Document, package: &PackageMetadata) -> Option<Self> {
         let mut report = ProblemReport::new(&document.package);

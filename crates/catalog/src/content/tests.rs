@@ -458,7 +458,9 @@ fn contents(properties: &[Value]) -> Contents {
     let documents = documents(&values);
     assert!(PackageModel::assemble(&documents).is_ok());
     let metadata = PackageMetadata::new(&documents[0]);
-    Unpacked::new(&documents[3], &metadata).unwrap().contents
+    UnpackedBundle::new(&documents[3], &metadata)
+        .unwrap()
+        .contents
 }
 
 fn object(text: &str) -> Value {

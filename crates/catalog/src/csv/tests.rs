@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::PackageMetadata;
-use crate::content::{CsvLocation, Unpacked};
+use crate::content::{CsvLocation, UnpackedBundle};
 use crate::schema::{BUNDLE, PACKAGE};
 use crate::testing::documents;
 
@@ -21,7 +21,9 @@ fn built_csvs_equal_those_of_opm_byte_for_byte() {
         let bundle = documents
             .iter()
             .find(|one| one.schema == BUNDLE && one.name == name);
-        let contents = Unpacked::new(bundle.unwrap(), &metadata).unwrap().contents;
+        let contents = UnpackedBundle::new(bundle.unwrap(), &metadata)
+            .unwrap()
+            .contents;
         assert_eq!(contents.objects, [served]);
         assert_eq!(contents.csv, CsvLocation::Object(0));
     }

@@ -18,7 +18,7 @@ pub type Channels = BTreeMap<String, BTreeSet<String>>;
 
 /// Selected part of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SelectedBundles {
     /// Selected bundles. No channel is empty.
     pub channels: Channels,
     /// Bundles that were wanted, but have no way to the others of their channel.
@@ -27,7 +27,7 @@ pub struct Chosen {
 
 /// Filtered documents of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filtered {
+pub struct FilteredPackage {
     /// In input order.
     pub documents: Vec<Document>,
     /// Bundles that were wanted, but have no way to the others of their channel.
@@ -42,11 +42,11 @@ pub fn filter(
     documents: &[Document],
     selection: &PackageSelection,
     full: bool,
-) -> Result<Filtered, Unsatisfied> {
-    let Chosen { channels, left_out } = choose(package, selection, full)?;
+) -> Result<FilteredPackage, Unsatisfied> {
+    let SelectedBundles { channels, left_out } = choose(package, selection, full)?;
     let default = selection.default_channel.as_deref();
     let documents = cut(package, documents, &channels, default)?;
-    Ok(Filtered {
+    Ok(FilteredPackage {
         documents,
         left_out,
     })
@@ -59,8 +59,8 @@ pub fn choose(
     package: &PackageModel<'_>,
     selection: &PackageSelection,
     full: bool,
-) -> Result<Chosen, Unsatisfied> {
-    let mut chosen = Chosen::default();
+) -> Result<SelectedBundles, Unsatisfied> {
+    let mut chosen = SelectedBundles::default();
     for (channel, bounds) in wanted(package, selection)? {
         let kept = part(package, channel, &bounds, full);
         let is_named = selection.channels.iter().any(|it| it.name == channel.name);

@@ -39,7 +39,7 @@ fn catalog() -> Vec<Document> {
     testing::documents(&values)
 }
 
-fn selected(selection: &PackageSelection, full: bool) -> Result<Filtered, Unsatisfied> {
+fn selected(selection: &PackageSelection, full: bool) -> Result<FilteredPackage, Unsatisfied> {
     let documents = catalog();
     let package = PackageModel::assemble(&documents).unwrap().unwrap();
     let filtered = filter(&package, &documents, selection, full)?;
@@ -64,7 +64,7 @@ fn bounds(min: &str, max: &str) -> VersionBounds {
 }
 
 /// `channel: entries`, then the bundles, then how many deprecations there are.
-fn summary(filtered: &Filtered) -> (Vec<String>, Vec<String>, usize) {
+fn summary(filtered: &FilteredPackage) -> (Vec<String>, Vec<String>, usize) {
     let package = PackageModel::assemble(&filtered.documents)
         .unwrap()
         .unwrap();

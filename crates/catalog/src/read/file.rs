@@ -23,7 +23,7 @@ pub(super) fn read(
     writer: &mut JsonWriter,
     sink: &mut BatchSink,
 ) -> Result<(), ReceiverDropped> {
-    let out = &mut Out { file, writer, sink };
+    let out = &mut FileOutput { file, writer, sink };
     let content = match source.open() {
         Ok(content) => content,
         Err(error) => return out.error(1, &CutError::Io(error)),
@@ -54,7 +54,7 @@ impl From<CutError> for Stop {
     }
 }
 
-fn documents(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
+fn documents(input: &mut Input<impl Read>, out: &mut FileOutput<'_>) -> Result<(), Stop> {
     for mark in UTF16_MARKS {
         if input.starts_with(mark)? {
             let text = "the file is UTF-16; catalogs are read as UTF-8: convert it";
@@ -74,7 +74,7 @@ fn documents(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop
 
 /// Reads concatenated objects. When the first or second is not JSON, the rest is YAML: a JSON document before YAML
 /// ones, or YAML flow style. Source: operator-registry switches to YAML before its second object only.
-fn json(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
+fn json(input: &mut Input<impl Read>, out: &mut FileOutput<'_>) -> Result<(), Stop> {
     let mut count = 0;
     while let Some((ahead, first)) = input.peek()? {
         let may_be_yaml = count < 2;
@@ -121,7 +121,7 @@ fn is_yaml(input: &mut Input<impl Read>, writer: &mut JsonWriter) -> Result<bool
 }
 
 /// Reads YAML documents. A separator ends one; a second one may begin the next.
-fn yaml(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
+fn yaml(input: &mut Input<impl Read>, out: &mut FileOutput<'_>) -> Result<(), Stop> {
     loop {
         let start_line = input.line();
         let leading = separator(input, out)?;
@@ -152,7 +152,10 @@ enum Separator {
 }
 
 /// Consumes a separator, if any.
-fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<Separator>, Stop> {
+fn separator(
+    input: &mut Input<impl Read>,
+    out: &mut FileOutput<'_>,
+) -> Result<Option<Separator>, Stop> {
     if !input.starts_with(SEPARATOR)? {
         return Ok(None);
     }
@@ -171,7 +174,7 @@ fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<S
 }
 
 /// Reads the document between two separators, which starts at `line`.
-fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverDropped> {
+fn chunk(text: &[u8], line: u64, out: &mut FileOutput<'_>) -> Result<(), ReceiverDropped> {
     let text = match str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => {
@@ -193,14 +196,14 @@ fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), ReceiverDroppe
 }
 
 /// Output of a file.
-struct Out<'a> {
+struct FileOutput<'a> {
     file: &'a Arc<Path>,
     /// The latest document.
     writer: &'a mut JsonWriter,
     sink: &'a mut BatchSink,
 }
 
-impl Out<'_> {
+impl FileOutput<'_> {
     /// Emits the written document.
     fn document(&mut self, line: u64) -> Result<(), ReceiverDropped> {
         match head(self.writer) {

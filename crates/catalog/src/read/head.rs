@@ -23,8 +23,7 @@ pub(super) struct DocumentHead {
 pub(super) fn head(document: &JsonWriter) -> Result<DocumentHead, (DocumentHead, String)> {
     let mut head = DocumentHead::default();
     if !document.is_object() {
-        let text = "a document is an object with a \"schema\", and this is another value; \
-                    name in .indexignore what is no document";
+        let text = "a document is an object with a \"schema\"; list other files in .indexignore";
         return Err((head, text.to_owned()));
     }
     let mut wrong = Vec::new();

@@ -9,7 +9,7 @@ mod quoted;
 mod scalar;
 
 use self::nodes::Nodes;
-use self::quoted::Deepened;
+use self::quoted::Reindented;
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{JsonWriter, Malformed, Style};
 
@@ -54,7 +54,7 @@ fn with_nodes<T>(
 ) -> Result<T, YamlError> {
     match nodes::read(text, beyond) {
         Ok(nodes) => work(&nodes),
-        Err(wrong) => match Deepened::new(text) {
+        Err(wrong) => match Reindented::new(text) {
             Some(deepened) => match nodes::read(&deepened.text, beyond) {
                 Ok(nodes) if deepened.is_harmless(nodes.quoted()) => work(&nodes),
                 _ => Err(wrong),

@@ -24,7 +24,7 @@ pub(super) struct PackageReader<'a> {
 }
 
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct ImportedPackage {
     pub(super) documents: Vec<Document>,
     pub(super) left_out: Vec<String>,
 }
@@ -43,9 +43,12 @@ struct BundleRow {
 
 impl PackageReader<'_> {
     /// The documents: package, channels, bundles.
-    pub(super) fn read<E>(&self, origin: &DocumentOrigin) -> Result<Read, ImportError<E>> {
+    pub(super) fn read<E>(
+        &self,
+        origin: &DocumentOrigin,
+    ) -> Result<ImportedPackage, ImportError<E>> {
         let mut bundles = BTreeMap::new();
-        let mut read = Read::default();
+        let mut read = ImportedPackage::default();
         for name in self.bundle_names()? {
             let Some(bundle) = self.bundle(&name)? else {
                 continue;

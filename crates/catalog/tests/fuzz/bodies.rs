@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str;
 
-use catalog::content::{PackageMetadata, PackageModel, Unpacked};
+use catalog::content::{PackageMetadata, PackageModel, UnpackedBundle};
 use catalog::diff::diff;
 use catalog::filter::{PackageSelection, filter};
 use catalog::normal::normalised;
@@ -86,7 +86,7 @@ fn unpacked(documents: &[Document]) {
         if document.schema != BUNDLE {
             return document.clone();
         }
-        let unpacked = Unpacked::new(document, &face);
+        let unpacked = UnpackedBundle::new(document, &face);
         unpacked.expect("its package was assembled").rest
     });
     let rest: Vec<_> = rest.collect();

@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 /// A text with added indentation.
-pub(super) struct Deepened {
+pub(super) struct Reindented {
     pub(super) text: String,
     /// Offsets of the added blanks.
     blanks: Vec<usize>,
 }
 
-impl Deepened {
+impl Reindented {
     /// Adds blanks where they seem to be missing; `None` if nowhere.
     pub(super) fn new(text: &str) -> Option<Self> {
         let mut lines = Lines::default();

@@ -83,7 +83,7 @@ fn keys_become_strings() {
         "? {a: b}\n: 1",
         "18446744073709551615: 1",
     ] {
-        is_refused(text, 1, "a name is a text");
+        is_refused(text, 1, "a key must be a string");
     }
 }
 
