@@ -421,7 +421,7 @@ async fn pages_show_the_catalog_and_escape_its_strings() {
         world
             .text("/ui/catalog/?q=zzz")
             .await
-            .contains("No package has that")
+            .contains("No package name matches")
     );
     let package = world.text("/ui/catalog/package/a").await;
     assert!(

@@ -35,8 +35,7 @@ pub(super) struct Map {
 pub(super) fn map(file: &File) -> io::Result<Bytes> {
     #[expect(
         unsafe_code,
-        reason = "Caches are never written to in place: they get their name when they are whole, and lose it to \
-                  another file."
+        reason = "Caches are replaced atomically and never written in place."
     )]
     let map = unsafe { Mmap::map(file)? };
     Ok(Bytes::from_owner(map))

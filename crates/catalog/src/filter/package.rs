@@ -21,7 +21,7 @@ pub type Channels = BTreeMap<String, BTreeSet<String>>;
 pub struct SelectedBundles {
     /// Selected bundles. No channel is empty.
     pub channels: Channels,
-    /// Bundles that were wanted, but have no way to the others of their channel.
+    /// Selected bundles without an upgrade path to the others of their channel.
     pub left_out: Channels,
 }
 
@@ -30,7 +30,7 @@ pub struct SelectedBundles {
 pub struct FilteredPackage {
     /// In input order.
     pub documents: Vec<Document>,
-    /// Bundles that were wanted, but have no way to the others of their channel.
+    /// Selected bundles without an upgrade path to the others of their channel.
     pub left_out: Channels,
 }
 

@@ -76,7 +76,8 @@ impl CatalogWriter {
     ///
     /// Errors: the name is taken by now, or the rename fails.
     pub fn finish(mut self) -> io::Result<()> {
-        // `rename` replaces an empty folder. Every file was synced before: a crash leaves the whole catalog or none.
+        // Renamed after every file's content is synced: the final name never leads to truncated files. Replaces an
+        // empty folder.
         fs::rename(&self.partial, &self.folder)?;
         self.is_finished = true;
         durable::sync_parent(&self.folder)
