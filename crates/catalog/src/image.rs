@@ -1,4 +1,4 @@
-//! Labels and size limits of catalog images. Source: operator-registry, `pkg/containertools/labels.go`.
+//! Labels and size limits of catalog images. Source: operator-registry, file-based catalogs.
 
 use std::collections::BTreeMap;
 

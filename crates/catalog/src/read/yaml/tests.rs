@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::normal::normalised;
 
-/// Recorded with sigs.k8s.io/yaml.
+/// Recorded with opm.
 const SCALARS: &str = include_str!("../../../fixtures/yaml-scalars.tsv");
 
 fn json(text: &str) -> Result<String, YamlError> {
