@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use tempfile::TempDir;
 
-use super::batch::PART;
+use super::batch::BATCH_BYTES;
 use super::encode::FRAME;
 use super::{BuildError, CacheKey, CatalogCache, Refused, Slices, prepare, rebuild};
 use crate::normal::MAX_DEPTH;
@@ -317,7 +317,7 @@ fn deep_documents_are_served_up_to_the_limit() {
 
 #[test]
 fn a_package_may_span_several_batches() {
-    let filling = "x".repeat(usize::try_from(PART).unwrap());
+    let filling = "x".repeat(usize::try_from(BATCH_BYTES).unwrap());
     let own = r#"{"type":"olm.package","value":{"packageName":"b""#;
     let property = format!(r#"{{"type":"long","value":"{filling}"}},{own}"#);
     let text = format!(r#","text":"{filling}"}}"#);

@@ -518,9 +518,9 @@ fn documents_and_problems_are_in_walk_order() {
 fn missing_and_unreadable_files_are_problems() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("b"), B).unwrap();
-    let sources = ["a", "b", "."].map(|name| Source {
+    let sources = ["a", "b", "."].map(|name| FileSource {
         name: PathBuf::from(name),
-        content: Content::File(folder.path().join(name)),
+        content: FileContent::File(folder.path().join(name)),
     });
     let mut documents = Vec::new();
     let Ok(problems) = read_sources(sources.into_iter(), workers(2), |document| {
