@@ -101,7 +101,7 @@ fn aliases_are_expanded() {
     );
     becomes("a: &x 1\nb: &x 2\nc: *x\n", r#"{"a":1,"b":2,"c":2}"#);
     is_refused("a: 1\nb: *x\n", 2, "unknown anchor");
-    is_refused("a: &x\n  b: [*x]\n", 2, "inside of what it names");
+    is_refused("a: &x\n  b: [*x]\n", 2, "inside its own anchor");
 }
 
 #[test]
