@@ -106,7 +106,10 @@ fn unknown_migration_versions_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     for version in [4, 14] {
         let wrong = imported(&old(temp.path(), version)).unwrap_err();
-        assert!(wrong.contains(&format!("migration version {version}")), "{wrong}");
+        assert!(
+            wrong.contains(&format!("migration version {version}")),
+            "{wrong}"
+        );
     }
 }
 
