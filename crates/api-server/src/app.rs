@@ -6,9 +6,9 @@ mod check_ins;
 pub(crate) mod clusters;
 pub(crate) mod events;
 pub(crate) mod files;
-mod hearing;
+mod grace_period;
 pub(crate) mod hosts;
-pub(crate) mod ignored;
+pub(crate) mod ignored_validations;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
@@ -24,8 +24,8 @@ pub(crate) mod request;
 mod requirements;
 mod save;
 mod steps;
+pub(crate) mod transaction;
 pub(crate) mod versions;
-pub(crate) mod work;
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use cache::Stored;
 pub(crate) use preparation::Attempt;
-pub(crate) use work::{Scope, Work};
+pub(crate) use transaction::{Scope, Work};
 
 use crate::db::{Database, EventLimits};
 use crate::files::Store;
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     /// How many events are kept.
     pub(crate) event_limits: EventLimits,
     /// Since when hosts can be heard.
-    pub(crate) hearing: hearing::Hearing,
+    pub(crate) hearing: grace_period::Hearing,
     /// Requests that are being answered: the database stays open for them.
     pub(crate) requests: TaskTracker,
     /// Wakes the preparation task.
@@ -114,7 +114,7 @@ impl App {
             discovery,
             install,
             check_ins: check_ins::CheckIns::default(),
-            hearing: hearing::Hearing::default(),
+            hearing: grace_period::Hearing::default(),
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::Cache::default(),

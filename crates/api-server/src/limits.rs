@@ -3,7 +3,7 @@
 use rules::bounds;
 use service::limits::{Bound, Limit};
 
-use crate::app::{agent, clusters, events, manifests, work};
+use crate::app::{agent, clusters, events, manifests, transaction};
 use crate::http::events::MOST;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;
@@ -38,7 +38,7 @@ fn of_bodies() -> Vec<Limit> {
         ),
         Limit::fixed(
             "changes waiting for a cluster",
-            Bound::Count(work::WAITING as u64, "requests"),
+            Bound::Count(transaction::WAITING as u64, "requests"),
             "cluster",
             "503 with Retry-After",
         ),

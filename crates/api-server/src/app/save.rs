@@ -10,7 +10,7 @@ use model::time::Timestamp;
 use rules::{HostState, Hosts, Snapshot};
 use sqlx::PgConnection;
 
-use super::work::{Place, Refresh, Work};
+use super::transaction::{Place, Refresh, Work};
 use super::{App, Stored, events};
 use crate::db;
 use crate::db::{clusters, events as event_rows, hosts, infra_envs};
@@ -21,7 +21,7 @@ impl App {
         &self,
         connection: &mut PgConnection,
         place: Place,
-        before: &super::work::Before,
+        before: &super::transaction::Before,
         mut work: Work,
     ) -> Result<Arc<Stored>, db::Error> {
         let now = work.now;

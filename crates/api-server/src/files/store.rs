@@ -13,9 +13,9 @@ use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use uuid::Uuid;
 
-use super::left_behind::is_left_behind;
 use super::name::Name;
 use super::quota::{Limits, Quota, Reservation};
+use super::stale::is_left_behind;
 
 /// What every temporary file starts with; no object's name may start with a dot.
 const TEMPORARY: &str = ".new-";

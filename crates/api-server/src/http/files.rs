@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 
-use super::answer::Download;
+use super::download::Download;
 use super::error::Refusal;
 use super::extract::{InCluster, OfHost};
 use super::query::Query;

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use model::ids::ClusterId;
 use model::infra_env::{ImageType, InfraEnv, PresignedUrl};
 
-use super::answer::Download;
+use super::download::Download;
 use super::error::Refusal;
 use super::extract::{Body, InInfraEnv};
 use super::query::Query;

@@ -8,8 +8,8 @@ use model::logs::{LogsProgressParams, LogsType};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::StreamReader;
 
-use super::answer::Download;
 use super::archive::archive;
+use super::download::Download;
 use super::error::Refusal;
 use super::extract::{Body, InCluster, OfHost};
 use super::query::Query;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use model::manifests::{CreateManifestParams, Manifest, ManifestFolder};
 use serde::Deserialize;
 
-use super::answer::Download;
+use super::download::Download;
 use super::error::Refusal;
 use super::extract::{Body, InCluster};
 use super::query::Query;

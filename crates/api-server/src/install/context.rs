@@ -11,11 +11,11 @@ use secrecy::SecretString;
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
-use super::admission::{Admission, Admitted};
-use super::confined::Confinement;
+use super::confinement::Confinement;
 use super::mirrors::Mirrors;
+use super::registry_limit::{Admission, Admitted};
 use super::release::ReleaseInfo;
-use super::signed::Signers;
+use super::signers::Signers;
 use super::work_folder::Claim;
 use crate::files::Store;
 use concurrency::KeyedMutex;

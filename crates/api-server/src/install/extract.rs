@@ -8,13 +8,13 @@ use rules::versions::at_least;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::cache::{self, Kept};
-use super::confined::Confinement;
+use super::confinement::Confinement;
 use super::context::{Context, Failure};
 use super::elf::Program;
+use super::installer_cache::{self, Kept};
+use super::libraries;
 use super::registry::{Images, Scratch, Taken};
 use super::release::ReleaseInfo;
-use super::userland;
 
 /// The program for bare metal, and the plain one; newer images for bare metal hold it under the plain name.
 const BARE_METAL: &str = "usr/bin/openshift-baremetal-install";
@@ -69,7 +69,7 @@ async fn extract(
         [BARE_METAL, PLAIN]
     };
     let scratch = Scratch::make(folder.parent().unwrap_or(folder)).await?;
-    let program = scratch.0.join(cache::KEPT_NAME);
+    let program = scratch.0.join(installer_cache::KEPT_NAME);
     let taken = images
         .take(candidates, &paths, &program, None)
         .await
@@ -77,7 +77,7 @@ async fn extract(
     let path = paths[taken.index];
     let header = examine(program.clone(), path, &taken).await?;
     if let Some(interpreter) = &header.interpreter {
-        userland::take(
+        libraries::take(
             confinement,
             images,
             &taken.image,
@@ -91,8 +91,10 @@ async fn extract(
     tracing::info!(image = %taken.image, path, interpreter, "installer extracted");
     let folder = folder.to_owned();
     let now = service::clock::now().into();
-    super::blocking(move || cache::keep(&scratch, &folder, now).map_err(|error| unusable(&error)))
-        .await
+    super::blocking(move || {
+        installer_cache::keep(&scratch, &folder, now).map_err(|error| unusable(&error))
+    })
+    .await
 }
 
 /// Reads the header of the program at `path` of an image, now at `program`; one that cannot run here is refused.
@@ -121,7 +123,7 @@ async fn shrink(ctx: &Context) -> Result<(), Failure> {
     let now = service::clock::now().into();
     super::blocking(move || {
         // A cache that is too large is no reason to fail a preparation.
-        if let Err(error) = cache::shrink(&cache, capacity_bytes, now) {
+        if let Err(error) = installer_cache::shrink(&cache, capacity_bytes, now) {
             tracing::warn!(%error, folder = %cache.display(), "the installer cache does not shrink");
         }
         Ok(())
@@ -132,7 +134,8 @@ async fn shrink(ctx: &Context) -> Result<(), Failure> {
 async fn take(folder: &Path) -> Result<Option<Kept>, Failure> {
     let folder = folder.to_owned();
     let now = service::clock::now().into();
-    super::blocking(move || cache::take(&folder, now).map_err(|error| unusable(&error))).await
+    super::blocking(move || installer_cache::take(&folder, now).map_err(|error| unusable(&error)))
+        .await
 }
 
 /// Which image holds the right installer: the plain one when it can do the job, else the one for bare metal.

@@ -9,14 +9,14 @@ use rules::manifests::Manifest;
 use rules::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
-use super::cache::Kept;
 use super::context::{Context, Failure, Input, Outcome};
-use super::masks::Masks;
+use super::installer::Installer;
+use super::installer_cache::Kept;
 use super::outputs::{self, Outputs};
-use super::program::Installer;
+use super::redaction::Masks;
 use super::release::ReleaseInfo;
 use super::work_folder::WorkFolder;
-use super::{config_text, dummy, extract, manifests, release};
+use super::{dummy, extract, install_config, manifests, release};
 use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 
 /// Prepares the installation of a cluster: when this succeeds, everything its hosts boot into is in the store.
@@ -47,7 +47,7 @@ async fn make(
     input: &Input,
     deadline: Instant,
 ) -> Result<(Outputs, ReleaseInfo), Failure> {
-    let install_config = config_text::build(ctx, input)?;
+    let install_config = install_config::build(ctx, input)?;
     if ctx.options().dummy_ignition {
         let outputs = dummy::outputs(&input.snapshot, &install_config)?;
         return Ok((outputs, ReleaseInfo::made_up(&input.snapshot.cluster)));

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use model::ids::ClusterId;
 use uuid::Uuid;
 
-use super::program::temporary;
+use super::installer::temporary;
 use crate::files::{is_left_behind, is_same, make_folder};
 
 /// What a claim's file ends in.

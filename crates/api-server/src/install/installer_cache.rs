@@ -272,5 +272,5 @@ fn give_way(cache: &Path, folder: &Path) -> io::Result<bool> {
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
+#[path = "installer_cache_tests.rs"]
 mod tests;

@@ -11,9 +11,9 @@ use oci::Reference;
 use oci_client::image::{FileSelection, FileTree};
 use sandbox::ProgramOutcome;
 
-use super::cache;
-use super::confined::{self, Confinement};
+use super::confinement::{self, Confinement};
 use super::context::Failure;
+use super::installer_cache;
 use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
 use super::registry::{Images, Scratch};
 use crate::files::make_folder;
@@ -72,7 +72,7 @@ pub(super) async fn take(
     }
     let readable = folder.clone();
     super::blocking(move || {
-        cache::make_readable(&readable).map_err(|error| {
+        installer_cache::make_readable(&readable).map_err(|error| {
             Failure::new(format!("{} cannot be written: {error}", readable.display()))
         })
     })
@@ -208,7 +208,7 @@ async fn check(
     for folder in [&work, &scratch] {
         make_folder(folder).map_err(|error| format!("its loader has no folder: {error}"))?;
     }
-    let program = confined::Program {
+    let program = confinement::Program {
         command,
         launch: &launch,
         environment: Vec::new(),
@@ -258,7 +258,7 @@ fn not_opened(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::program::tail;
+    use crate::install::installer::tail;
 
     #[test]
     fn libraries_are_chosen_by_folder_and_name() {

@@ -1,9 +1,9 @@
 //! Handlers by noun: extract, call, answer.
 
 pub(crate) mod agent;
-pub(crate) mod answer;
 mod archive;
 pub(crate) mod clusters;
+pub(crate) mod download;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;

@@ -7,10 +7,10 @@ use sandbox::ProgramOutcome;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::time::Instant;
 
-use super::confined::{Confinement, Program};
+use super::confinement::{Confinement, Program};
 use super::context::Failure;
 use super::launch::Launch;
-use super::masks::Masks;
+use super::redaction::Masks;
 
 /// Lines of output kept for the failure's text and the log.
 pub(super) const KEPT_LINES: usize = 200;

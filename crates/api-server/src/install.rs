@@ -5,41 +5,41 @@
 //! deciding whether a cluster may be installed (`rules`), rows and transitions (`app`). The one invariant: files of a
 //! preparation are stored only when all of it succeeded.
 
-mod admission;
 mod bootstrap;
-mod cache;
-mod config_text;
-mod confined;
+mod confinement;
 mod context;
 mod dummy;
 mod elf;
 mod extract;
+mod install_config;
+mod installer;
+mod installer_cache;
 pub mod kubeconfig;
 mod launch;
+mod libraries;
 mod manifests;
-mod masks;
 mod mirrors;
 mod nodes;
 mod outputs;
 mod patch;
 mod prepare;
-mod program;
+mod redaction;
 mod registry;
+mod registry_limit;
 mod release;
-mod signed;
-mod userland;
+mod signers;
 mod work_folder;
 
 pub(crate) use manifests::check_patch;
-pub(crate) use signed::keyring;
+pub(crate) use signers::keyring;
 
-pub use confined::Confinement;
+pub use confinement::Confinement;
 pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
 pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
 pub use nodes::file_name;
 pub use prepare::prepare;
 pub use release::ReleaseInfo;
-pub use signed::Signers;
+pub use signers::Signers;
 
 /// Runs file work on the blocking pool.
 async fn blocking<T: Send + 'static>(

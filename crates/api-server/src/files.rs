@@ -4,16 +4,16 @@
 //! live here: rows, decisions, HTTP. The one invariant: an object is either absent or whole; whoever kills the
 //! process at any instant leaves at most a temporary file, which the next start sweeps away.
 
-mod left_behind;
 mod name;
 mod quota;
+mod stale;
 mod store;
 
-#[cfg(test)]
-pub(crate) use left_behind::LEFT_BEHIND_AFTER;
-pub(crate) use left_behind::{is_left_behind, is_same};
 pub use name::Name;
 pub use quota::Limits;
+#[cfg(test)]
+pub(crate) use stale::LEFT_BEHIND_AFTER;
+pub(crate) use stale::{is_left_behind, is_same};
 pub use store::{Object, Store};
 pub(crate) use store::{make_folder, put_file};
 

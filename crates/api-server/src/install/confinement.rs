@@ -10,8 +10,8 @@ use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::context::Failure;
+use super::installer::{KEPT_LINES, tail};
 use super::launch::Launch;
-use super::program::{KEPT_LINES, tail};
 
 /// For the guard of a program to kill it.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
