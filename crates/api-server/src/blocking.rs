@@ -1,11 +1,11 @@
-//! Work that takes longer than other clients' polls should wait.
+//! CPU-bound work that would delay other requests of the runtime.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Units: bytes of JSON above which parsing leaves the runtime: about a millisecond of it.
+/// Size of JSON above which parsing leaves the runtime, at about a millisecond. Units: bytes.
 pub(crate) const LARGE_TEXT: usize = 64 * 1024;
 
-/// Runs `work` here, with the other tasks of this thread moved to another one when it is `long`.
+/// Runs `work` on this thread; if it is `long`, the thread's other tasks move to another one (`block_in_place`).
 pub(crate) fn unless_short<T>(long: bool, work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {

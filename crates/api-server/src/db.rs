@@ -1,5 +1,5 @@
-//! Every SQL statement, by noun. Nothing here decides: functions take a connection, so that they compose into
-//! one transaction, and give back what they found.
+//! Every SQL statement, by noun. No decisions: functions take a connection, so that they compose into one transaction,
+//! and return rows.
 
 pub(crate) mod check_ins;
 pub(crate) mod clusters;

@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before there are threads: what runs out of images is started by this program itself.
+    // Before threads start: this program is also the launcher of sandboxed programs.
     if let Some(code) = sandbox::entry() {
         return code;
     }
-    // Read by the coverage report; needs neither settings nor a database.
+    // For the coverage report; needs neither settings nor a database.
     if std::env::args().nth(1).as_deref() == Some("--operations") {
         let text = api_server::operations::coverage();
         return match std::io::stdout().write_all(text.as_bytes()) {

@@ -1,10 +1,10 @@
-//! Every operation of the installer API, as data: the routes and the coverage report are made from this list.
+//! Table of the installer API's operations: source of the routes and the coverage report.
 //!
-//! Source: the installer API description. One path is ours: `/v2/platform-versions`, the specification's spelling.
+//! Source: the installer API description. `/v2/platform-versions` is an addition, the specification's spelling.
 
 use std::fmt::Write as _;
 
-/// Path under which every operation lives.
+/// Base path of the operations.
 pub const BASE: &str = rules::urls::API_BASE;
 
 /// An operation of the API description.
@@ -16,12 +16,12 @@ pub struct Operation {
     pub method: &'static str,
     /// Path below [`BASE`], with its parameters in braces.
     pub path: &'static str,
-    /// Answers with bytes, not with JSON.
+    /// Responds with bytes instead of JSON.
     pub is_file: bool,
 }
 
 impl Operation {
-    /// Whether this server does it; else it answers 501.
+    /// Whether this server implements it; else 501.
     pub fn is_implemented(&self) -> bool {
         crate::routes::handler(self.id).is_some()
     }
@@ -132,7 +132,7 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings"),
 ];
 
-/// A table of the operations: done or 501.
+/// Coverage report: each operation, done or 501.
 pub fn coverage() -> String {
     let mut text = String::new();
     let mut done = 0;
@@ -157,7 +157,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn method_and_path_name_one_operation() {
+    fn operations_are_unique() {
         let unique: BTreeSet<_> = OPERATIONS
             .iter()
             .map(|one| (one.method, one.path))
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_and_installers_call_is_there() {
+    fn operations_of_agents_and_installers_are_implemented() {
         for id in [
             "v2RegisterHost",
             "v2GetNextSteps",

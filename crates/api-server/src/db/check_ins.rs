@@ -1,4 +1,4 @@
-//! Statements about check-ins of hosts.
+//! Statements about heartbeats of hosts.
 
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
@@ -7,20 +7,20 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// When a host was last heard of.
+/// The last heartbeat of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CheckIn {
     /// The infra-env of the host.
     pub(crate) infra_env_id: InfraEnvId,
     /// The host.
     pub(crate) host_id: HostId,
-    /// By our clock.
+    /// By the server's clock.
     pub(crate) checked_in_at: Timestamp,
-    /// The host's clock minus ours, as of its last poll. Units: seconds.
+    /// The host's clock minus the server's, as of its last poll. Units: seconds.
     pub(crate) clock_offset_s: Option<i64>,
 }
 
-/// Writes a batch; hosts that are gone meanwhile are left out.
+/// Writes a batch; deleted hosts are skipped.
 pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> Result<(), Error> {
     let infra_envs: Vec<Uuid> = batch
         .iter()
@@ -57,7 +57,7 @@ pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> R
     Ok(())
 }
 
-/// What was flushed about the hosts of a cluster, by any replica.
+/// The flushed heartbeats of a cluster's hosts, of any replica.
 pub(crate) async fn of_cluster(
     connection: &mut PgConnection,
     cluster: ClusterId,

@@ -1,4 +1,4 @@
-//! The pool, where it leads, the start of the schema, and named transactions.
+//! Connection pool, failover, migrations, and named transactions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,35 +13,35 @@ use super::location::Location;
 use super::{DatabaseUnavailable, Error, schema};
 use crate::settings::{Settings, SslMode};
 
-/// How long a request waits for a connection before it is told to come again.
+/// Longest wait of a request for a connection; then 503.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one address has to accept and to let us in.
+/// Timeout of connecting and authenticating, for each address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Name servers of container networks answer in milliseconds.
+/// DNS timeout: name servers of container networks answer in milliseconds.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
-/// A connection that was used a moment ago is used again without asking whether it still works.
+/// Idle time up to which a connection is reused without a ping.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
-/// A database that was frozen, not stopped, answers nothing at all: agents are told to come again by then.
+/// A frozen database sends no errors: requests fail with 503 after this time, and agents retry.
 const TX_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often a transaction is run again when the database asks for it.
+/// Attempts of a transaction after serialization failures and deadlocks.
 const ATTEMPTS: u32 = 5;
-/// On which replicas tell each other of ordered installations.
+/// Channel (LISTEN/NOTIFY) of due preparations.
 const PREPARATION_CHANNEL: &str = "atoll_preparation";
-/// Histogram: how long a transaction took, by name.
+/// Histogram: duration of transactions, by name.
 const TX_DURATION: &str = "atoll_api_transaction_duration_seconds";
 
-/// The pool, and whether its schema is the one this program was written for.
+/// The pool, and whether its schema is migrated.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
     pool: PgPool,
     location: Arc<Location>,
     usable: Arc<AtomicBool>,
-    /// When the pool was sent elsewhere: connections of before lead to a database that is gone.
+    /// Time of the last failover: older connections lead to the previous database.
     moved: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Database {
-    /// A pool that connects when it is first asked.
+    /// A pool that connects lazily.
     pub(crate) fn new(settings: &Settings, resolver: Resolver) -> Self {
         let options = connect_options(settings);
         let moved = Arc::new(Mutex::new(None));
@@ -53,10 +53,10 @@ impl Database {
             .before_acquire({
                 let moved = Arc::clone(&moved);
                 move |connection, used| {
-                    let is_left_behind = since(&moved).is_some_and(|since| used.age > since);
+                    let is_stale = since(&moved).is_some_and(|since| used.age > since);
                     Box::pin(async move {
                         let is_fresh = used.idle_for < TRUSTED_FOR;
-                        Ok(!is_left_behind && (is_fresh || connection.ping().await.is_ok()))
+                        Ok(!is_stale && (is_fresh || connection.ping().await.is_ok()))
                     })
                 }
             })
@@ -69,9 +69,9 @@ impl Database {
         }
     }
 
-    /// The pool, once the schema stands.
+    /// The pool.
     ///
-    /// Errors: Unavailable until then, and while the database refuses this program.
+    /// Errors: Unavailable – the schema is not migrated, or the database refuses this program.
     pub(crate) fn pool(&self) -> Result<&PgPool, Domain> {
         if self.usable.load(Ordering::Acquire) {
             return Ok(&self.pool);
@@ -82,54 +82,54 @@ impl Database {
         })
     }
 
-    /// A connection beside the pool, to watch the database by: a busy pool says nothing about the database. Each
-    /// address is tried, and the pool goes where it succeeded.
+    /// A connection beside the pool for health checks: a busy pool does not mean a failed database. Each address is
+    /// tried in order; the pool fails over to the first that accepts.
     pub(crate) async fn connect(&self) -> Result<PgConnection, DatabaseUnavailable> {
         let current = self.pool.connect_options().get_host().to_owned();
         let mut failure = None;
-        for place in self.location.places(&current).await? {
-            let connecting = PgConnection::connect_with(&place);
-            let away = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+        for candidate in self.location.candidates(&current).await? {
+            let connecting = PgConnection::connect_with(&candidate);
+            let unavailable = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                 Ok(Ok(connection)) => {
-                    self.follow(&current, place);
+                    self.fail_over(&current, candidate);
                     return Ok(connection);
                 }
                 Ok(Err(error)) => DatabaseUnavailable::from(error),
                 Err(_) => DatabaseUnavailable::Silent(CONNECT_TIMEOUT.as_secs()),
             };
-            // Nobody at the other addresses is less of a reason than a refusal at this one.
+            // A refusal by one address explains more than silence of the others.
             if !failure
                 .as_ref()
                 .is_some_and(DatabaseUnavailable::is_refusal)
             {
-                failure = Some(away);
+                failure = Some(unavailable);
             }
         }
         Err(failure.unwrap_or(DatabaseUnavailable::Silent(0)))
     }
 
-    fn follow(&self, current: &str, place: PgConnectOptions) {
-        let found = place.get_host();
+    fn fail_over(&self, current: &str, target: PgConnectOptions) {
+        let found = target.get_host();
         if found == current {
             return;
         }
-        tracing::info!(address = found, "the database is found");
-        self.pool.set_connect_options(place);
+        tracing::info!(address = found, "database address changed");
+        self.pool.set_connect_options(target);
         let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         *moved = Some(Instant::now());
     }
 
-    /// Whether the database's name leads elsewhere now. A name server that is slow or away changes nothing.
+    /// Whether the database's name resolves to another address. False if DNS is slow or fails.
     pub(crate) async fn has_moved(&self) -> bool {
         let options = self.pool.connect_options();
-        let left = self.location.has_left(options.get_host());
+        let left = self.location.has_moved_from(options.get_host());
         tokio::time::timeout(LOOKUP_TIMEOUT, left)
             .await
             .unwrap_or(false)
     }
 
-    /// Brings the schema up to date; replicas that start together wait for each other. After an error the connection
-    /// is to be dropped: it may hold the lock that the others wait for.
+    /// Migrates the schema; replicas that start together wait for each other. After an error, drop the connection: it
+    /// may hold the lock that the others wait for.
     pub(crate) async fn migrate(
         &self,
         connection: &mut PgConnection,
@@ -139,8 +139,7 @@ impl Database {
         Ok(())
     }
 
-    /// The same for a database that was away: it may have come back empty, or newer than this program, which still
-    /// serves then.
+    /// Migrates after an outage: the database may be empty, or newer than this program, which still serves then.
     pub(crate) async fn migrate_again(
         &self,
         mut connection: PgConnection,
@@ -152,23 +151,23 @@ impl Database {
                 self.usable.store(true, Ordering::Release);
                 self.connect().await
             }
-            Err(away) => Err(away),
+            Err(unavailable) => Err(unavailable),
         }
     }
 
-    /// Requests are refused from now on: each would only be refused by the database.
+    /// Refuses requests (503) until the next migration.
     pub(crate) fn suspend(&self) {
         self.usable.store(false, Ordering::Release);
     }
 
-    /// Hears of preparations that other replicas have ordered.
+    /// Listens for preparations of other replicas.
     pub(crate) async fn listen_for_preparations(&self) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.listen(PREPARATION_CHANNEL).await?;
         Ok(listener)
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(crate) async fn close(&self) {
         self.pool.close().await;
     }
@@ -193,7 +192,7 @@ fn connect_options(settings: &Settings) -> PgConnectOptions {
     };
     let options = options.ssl_mode(mode);
     match &settings.db_ca_file {
-        // Read again for each connection: a new authority needs no restart.
+        // Read for each connection: a new certificate authority needs no restart.
         Some(path) => options.ssl_root_cert(path),
         None => options,
     }
@@ -204,7 +203,7 @@ fn since(moved: &Mutex<Option<Instant>>) -> Option<Duration> {
     moved.map(|moved| moved.elapsed())
 }
 
-/// Runs `attempt` under a name, again when the database asks for it, and tells its errors to the caller.
+/// Runs a transaction: retried after serialization failures, its duration recorded under `name`.
 pub(crate) async fn tx<T, F>(
     name: &'static str,
     mut attempt: impl FnMut() -> F,
@@ -218,7 +217,7 @@ where
         loop {
             match attempt().await {
                 Err(error) if error.is_retryable() && tries < ATTEMPTS => {
-                    tracing::debug!(name, tries, %error, "running the transaction again");
+                    tracing::debug!(name, tries, %error, "transaction retried");
                     tries += 1;
                 }
                 result => break result,

@@ -11,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// How long a condition may take to come true.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of each condition.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The hosts file that the resolver reads.
-struct Hosts(TempDir);
+/// The hosts file of the resolver.
+struct HostsFile(TempDir);
 
-impl Hosts {
+impl HostsFile {
     fn new(text: &str) -> Self {
         let hosts = Self(tempfile::tempdir().unwrap());
         hosts.write(text);
@@ -32,7 +32,7 @@ impl Hosts {
         self.0.path().join("hosts")
     }
 
-    /// `db` on that port.
+    /// A pool for the host `db` on that port.
     fn database(&self, database: &TestDatabase, port: u16) -> Database {
         let settings = Settings {
             db_host: "db".to_owned(),
@@ -51,7 +51,7 @@ impl Hosts {
     }
 }
 
-/// An address at which a database answers, until it is frozen: then nothing is heard from there any more.
+/// A TCP relay to a database; when frozen it holds connections open and forwards nothing.
 struct Relay {
     address: SocketAddr,
     frozen: CancellationToken,
@@ -80,31 +80,28 @@ impl Relay {
     }
 }
 
-async fn answer(database: &Database) -> i32 {
+async fn query_answer(database: &Database) -> i32 {
     let pool = database.pool().unwrap();
-    let asked = sqlx::query_scalar("select 41 + 1").fetch_one(pool);
-    tokio::time::timeout(PATIENCE, asked)
-        .await
-        .unwrap()
-        .unwrap()
+    let query = sqlx::query_scalar("select 41 + 1").fetch_one(pool);
+    tokio::time::timeout(TIMEOUT, query).await.unwrap().unwrap()
 }
 
 #[tokio::test]
-async fn a_pool_follows_a_database_that_moved() {
+async fn the_pool_fails_over_when_the_address_changes() {
     let real = testkit::postgres::database().await.unwrap();
     let old = Relay::start(("127.0.0.2", 0), &real).await;
     let port = old.address.port();
     let _new = Relay::start(("127.0.0.3", port), &real).await;
-    let hosts = Hosts::new("127.0.0.2 db");
+    let hosts = HostsFile::new("127.0.0.2 db");
     let database = hosts.database(&real, port);
     let mut connection = database.connect().await.unwrap();
     database.migrate(&mut connection).await.unwrap();
-    assert_eq!(answer(&database).await, 42);
+    assert_eq!(query_answer(&database).await, 42);
     assert!(!database.has_moved().await);
     hosts.write("");
     assert!(
         !database.has_moved().await,
-        "a name that is lost has not moved"
+        "an unresolvable name is no move"
     );
     hosts.write("127.0.0.3 db");
     assert!(database.has_moved().await);
@@ -114,41 +111,47 @@ async fn a_pool_follows_a_database_that_moved() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, put_back).await.unwrap();
+    tokio::time::timeout(TIMEOUT, put_back).await.unwrap();
     old.frozen.cancel();
     database.connect().await.unwrap();
     assert!(!database.has_moved().await);
     assert_eq!(
-        answer(&database).await,
+        query_answer(&database).await,
         42,
         "on a connection to the new address"
     );
 }
 
 #[tokio::test]
-async fn each_address_is_tried_and_the_good_one_kept() {
+async fn each_address_is_tried_and_the_working_one_kept() {
     let real = testkit::postgres::database().await.unwrap();
     let relay = Relay::start(("127.0.0.3", 0), &real).await;
-    let hosts = Hosts::new("127.0.0.2 db\n127.0.0.3 db\n127.0.0.4 db");
+    let hosts = HostsFile::new("127.0.0.2 db\n127.0.0.3 db\n127.0.0.4 db");
     let database = hosts.database(&real, relay.address.port());
     database.connect().await.unwrap();
     assert_eq!(database.pool.connect_options().get_host(), "127.0.0.3");
-    let places = database.location.places("127.0.0.3").await.unwrap();
-    let places: Vec<_> = places.iter().map(PgConnectOptions::get_host).collect();
-    assert_eq!(places, ["127.0.0.3", "127.0.0.2", "127.0.0.4"]);
+    let candidates = database.location.candidates("127.0.0.3").await.unwrap();
+    let candidates: Vec<_> = candidates.iter().map(PgConnectOptions::get_host).collect();
+    assert_eq!(candidates, ["127.0.0.3", "127.0.0.2", "127.0.0.4"]);
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_known_is_the_reason() {
+async fn an_unresolvable_name_is_reported() {
     let real = testkit::postgres::database().await.unwrap();
-    let away = Hosts::new("").database(&real, real.port).connect().await;
-    let away = away.unwrap_err();
+    let unavailable = HostsFile::new("")
+        .database(&real, real.port)
+        .connect()
+        .await;
+    let unavailable = unavailable.unwrap_err();
     assert_eq!(
-        away.reason(),
+        unavailable.reason(),
         "not found: the name db cannot be looked up: no name server is set (DB_HOST)"
     );
-    assert!(away.to_string().contains("/nowhere/resolv.conf"), "{away}");
-    assert!(!away.is_refusal());
+    assert!(
+        unavailable.to_string().contains("/nowhere/resolv.conf"),
+        "{unavailable}"
+    );
+    assert!(!unavailable.is_refusal());
 }
 
 /// A server that refuses each login with `code`.
@@ -157,12 +160,12 @@ async fn refusing(at: &str, code: &'static str) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            // The wish for TLS is declined, then comes the greeting.
+            // SSLRequest is declined; the startup message follows.
             stream.read_exact(&mut [0; 8]).await.unwrap();
             stream.write_all(b"N").await.unwrap();
             let length = stream.read_u32().await.unwrap();
-            let mut greeting = vec![0; usize::try_from(length).unwrap() - 4];
-            stream.read_exact(&mut greeting).await.unwrap();
+            let mut startup = vec![0; usize::try_from(length).unwrap() - 4];
+            stream.read_exact(&mut startup).await.unwrap();
             let fields = format!("SFATAL\0VFATAL\0C{code}\0Mno entry for you\0\0");
             let mut answer = vec![b'E'];
             answer.extend(u32::try_from(fields.len() + 4).unwrap().to_be_bytes());
@@ -174,8 +177,8 @@ async fn refusing(at: &str, code: &'static str) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_without_the_password() {
-    let nobody = TestDatabase {
+async fn refusals_are_reported_without_the_password() {
+    let unreachable = TestDatabase {
         host: String::new(),
         port: 0,
         user: "admin".to_owned(),
@@ -191,27 +194,27 @@ async fn a_refusal_is_told_without_the_password() {
         ("XX000", "refuses connections, see the log", false),
     ] {
         let address = refusing("127.0.0.2", code).await;
-        // Behind the one that refuses nobody listens: that is not what is told.
-        let hosts = Hosts::new("127.0.0.2 db\n127.0.0.3 db");
-        let database = hosts.database(&nobody, address.port());
-        let away = database.connect().await.unwrap_err();
+        // Nothing listens at the second address: a refusal takes precedence in the report.
+        let hosts = HostsFile::new("127.0.0.2 db\n127.0.0.3 db");
+        let database = hosts.database(&unreachable, address.port());
+        let unavailable = database.connect().await.unwrap_err();
         if is_refusal {
-            assert_eq!(away.reason(), reason);
+            assert_eq!(unavailable.reason(), reason);
         } else {
             assert_eq!(
-                away.reason(),
+                unavailable.reason(),
                 "does not accept connections (DB_HOST, DB_PORT)"
             );
             hosts.write("127.0.0.2 db");
             assert_eq!(database.connect().await.unwrap_err().reason(), reason);
         }
-        assert_eq!(away.is_refusal(), is_refusal);
-        assert!(!format!("{away} {away:?}").contains("very-secret"));
+        assert_eq!(unavailable.is_refusal(), is_refusal);
+        assert!(!format!("{unavailable} {unavailable:?}").contains("very-secret"));
     }
 }
 
 #[tokio::test]
-async fn without_a_name_nothing_is_looked_up() {
+async fn fixed_addresses_need_no_dns() {
     let base = PgConnectOptions::new_without_pgpass();
     let resolver = || {
         Resolver::new(ResolverOptions {
@@ -224,16 +227,16 @@ async fn without_a_name_nothing_is_looked_up() {
         base.clone().host("/run/postgresql"),
         base.clone().host("192.0.2.1"),
         base.clone().host("fd00::1"),
-        // The certificate is checked against the name.
+        // The certificate is verified against the name.
         base.clone().host("db").ssl_mode(PgSslMode::VerifyFull),
     ] {
         let host = options.get_host().to_owned();
         let location = Location::new(options, resolver());
-        let places = location.places(&host).await.unwrap();
-        assert_eq!(places.len(), 1);
-        assert_eq!(places[0].get_host(), host);
-        assert!(!location.has_left(&host).await);
+        let candidates = location.candidates(&host).await.unwrap();
+        assert_eq!(candidates.len(), 1);
+        assert_eq!(candidates[0].get_host(), host);
+        assert!(!location.has_moved_from(&host).await);
     }
     let named = Location::new(base.host("db"), resolver());
-    named.places("db").await.unwrap_err();
+    named.candidates("db").await.unwrap_err();
 }

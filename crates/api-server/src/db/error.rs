@@ -1,26 +1,26 @@
-//! What can go wrong at the database, and what it means to the caller.
+//! Database errors, and their mapping to domain errors.
 
 use model::Error as Domain;
 
-/// A failure inside a transaction: of the database, or a decision that refuses.
+/// A failure inside a transaction: of the database, or a refusal by a decision.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The database's answer.
+    /// An error of the database or its driver.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    /// Refused by a decision.
+    /// A refusal by a decision.
     #[error(transparent)]
     Domain(#[from] Domain),
-    /// A stored record does not fit its type.
+    /// A stored record does not parse.
     #[error("reading the stored {what}")]
     Record {
         /// Noun and id.
         what: String,
-        /// What does not fit.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// Somebody else moved what was looked up before the lock was held: do it again.
-    #[error("the record moved meanwhile")]
+    /// The host was bound or unbound between lookup and lock: retry.
+    #[error("concurrent change of the host's cluster")]
     Moved,
 }
 
@@ -28,11 +28,11 @@ pub(crate) enum Error {
 const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 /// NUL inside a text or a JSON document.
 const NUL_IN_TEXT: [&str; 2] = ["22021", "22P05"];
-/// The server starts, stops, or has no connection left.
-const AWAY: [&str; 5] = ["57P01", "57P02", "57P03", "53300", "25006"];
+/// The server starts, stops, has no connection left, or is read-only.
+const UNAVAILABLE: [&str; 5] = ["57P01", "57P02", "57P03", "53300", "25006"];
 
 impl Error {
-    /// Whether the same transaction may succeed when it is run again.
+    /// Whether a retry of the transaction may succeed.
     pub(crate) fn is_retryable(&self) -> bool {
         match self {
             Self::Moved => true,
@@ -50,7 +50,7 @@ impl Error {
             Self::Database(error) => from_sqlx(error, doing),
             error @ Self::Record { .. } => Domain::internal(doing, error),
             Self::Moved => {
-                Domain::conflict("the host or cluster is being changed by somebody else, try again")
+                Domain::conflict("another request is changing the host or cluster, retry")
             }
         }
     }
@@ -66,7 +66,7 @@ fn from_sqlx(error: sqlx::Error, doing: &str) -> Domain {
         | sqlx::Error::WorkerCrashed => Domain::unavailable("the database", error),
         sqlx::Error::Database(answer) => {
             let code = answer.code().unwrap_or_default().into_owned();
-            if AWAY.contains(&code.as_str()) || code.starts_with("08") {
+            if UNAVAILABLE.contains(&code.as_str()) || code.starts_with("08") {
                 return Domain::unavailable("the database", error);
             }
             if NUL_IN_TEXT.contains(&code.as_str()) {
@@ -83,7 +83,7 @@ fn from_sqlx(error: sqlx::Error, doing: &str) -> Domain {
     }
 }
 
-/// What a violated constraint tells the caller.
+/// Maps a violated constraint, by name.
 fn from_constraint(name: &str) -> Option<Domain> {
     let error = match name {
         "infra_envs_cluster_id_fkey" | "hosts_cluster_id_fkey" | "events_cluster_id_fkey" => {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_connection_is_unavailable() {
+    fn lost_connections_are_unavailable() {
         for error in [
             sqlx::Error::PoolTimedOut,
             sqlx::Error::PoolClosed,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_for_the_caller_names_no_address() {
+    fn error_text_contains_no_address() {
         let cause = std::io::Error::other("10.0.0.7:5432 refused user atoll");
         let error = Error::from(sqlx::Error::Io(cause)).into_domain("reading");
         assert_eq!(
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_tried_again() {
+    fn concurrent_moves_are_retried() {
         assert!(Error::Moved.is_retryable());
         assert!(!Error::from(Domain::conflict("no")).is_retryable());
     }

@@ -8,20 +8,19 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// Events are trimmed with about each so many that are added: exceeding a limit by a few costs less than counting
-/// with each.
+/// Events are trimmed once per so many insertions: exceeding a limit by a few costs less than counting each time.
 const TRIM_EVERY: i64 = 64;
 
-/// How many events are kept.
+/// Bounds of the stored events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventLimits {
-    /// Of one cluster, or of one infra-env without cluster.
+    /// Events of one cluster, or of one infra-env without cluster.
     pub(crate) per_cluster: i64,
-    /// In all.
+    /// All events.
     pub(crate) total: i64,
 }
 
-/// Adds events, in their order; the oldest beyond the limits go.
+/// Inserts events in order; the oldest beyond the limits are deleted.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     events: &[Event],
@@ -42,7 +41,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Deletes the oldest events beyond the limits, among those that belong with `event`.
+/// Deletes the oldest events beyond the limits, among those of the cluster or infra-env of `event`.
 async fn trim(
     connection: &mut PgConnection,
     event: &Event,
@@ -84,7 +83,7 @@ async fn trim(
         .execute(&mut *connection)
         .await?;
     }
-    // Ids are given in order, so the oldest are found without counting.
+    // Ids ascend, so the oldest are found without counting.
     sqlx::query!(
         "delete from events where id <= (select max(id) from events) - $1::bigint",
         limits.total
@@ -151,39 +150,39 @@ async fn add(
     .await?)
 }
 
-/// Which events a listing is about.
+/// Filter of a listing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFilter {
-    /// Of this cluster.
+    /// Cluster.
     pub(crate) cluster_id: Option<Uuid>,
-    /// Of these hosts.
+    /// Hosts.
     pub(crate) host_ids: Vec<Uuid>,
-    /// Of this infra-env.
+    /// Infra-env.
     pub(crate) infra_env_id: Option<Uuid>,
-    /// Of these categories.
+    /// Categories.
     pub(crate) categories: Vec<EventCategory>,
-    /// Of these severities.
+    /// Severities; empty: all.
     pub(crate) severities: Vec<EventSeverity>,
-    /// Whose message holds this text.
+    /// Substring of the message, case-insensitive.
     pub(crate) message: Option<String>,
-    /// Also those of hosts that are gone.
+    /// Include events of deleted hosts.
     pub(crate) deleted_hosts: bool,
-    /// Also those of no host.
+    /// Include events without a host.
     pub(crate) cluster_level: bool,
     /// Newest first.
     pub(crate) descending: bool,
-    /// At most so many.
+    /// Page size.
     pub(crate) limit: Option<i64>,
-    /// After so many.
+    /// Events skipped before the page.
     pub(crate) offset: i64,
 }
 
-/// How many events there are, by severity before the severities are chosen, and after.
+/// Counts of matching events: by severity without the severity filter, and with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EventCounts {
     /// In the order of [`EventSeverity::ALL`].
     pub(crate) by_severity: [i64; 4],
-    /// Of the chosen severities.
+    /// With the severity filter.
     pub(crate) chosen: i64,
 }
 
@@ -260,7 +259,7 @@ fn push_filter(query: &mut QueryBuilder<Postgres>, filter: &EventFilter) {
             .push_bind(text.clone())
             .push(") in lower(message)) > 0");
     }
-    // The three choices about hosts add up: these hosts, gone hosts, no host at all.
+    // The three filters about hosts are a union: these hosts, deleted hosts, no host.
     if !filter.host_ids.is_empty() || filter.deleted_hosts || filter.cluster_level {
         query
             .push(" and (host_id = any(")

@@ -13,7 +13,7 @@ use super::Error;
 pub(crate) struct InfraEnvRow {
     /// The wire record.
     pub(crate) record: InfraEnv,
-    /// What its hosts pull images with.
+    /// Pull secret of its hosts.
     pub(crate) pull_secret: String,
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn find(
     .transpose()
 }
 
-/// One infra-env, kept from others until the transaction ends.
+/// One infra-env, with its row locked until the transaction ends.
 pub(crate) async fn find_for_update(
     connection: &mut PgConnection,
     id: InfraEnvId,
@@ -71,7 +71,7 @@ pub(crate) async fn find_for_update(
     .transpose()
 }
 
-/// Infra-envs by age, all or those of one cluster.
+/// Infra-envs, oldest first: all or those of one cluster.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     cluster: Option<ClusterId>,
@@ -90,7 +90,7 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// How many infra-envs there are.
+/// Number of infra-envs.
 pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(r#"select count(*) as "count!" from infra_envs"#);
     Ok(count.fetch_one(connection).await?)
@@ -141,7 +141,7 @@ pub(crate) async fn save(
     Ok(())
 }
 
-/// Removes an infra-env without hosts; whether there was one.
+/// Removes an infra-env without hosts; false for an unknown one.
 pub(crate) async fn delete(connection: &mut PgConnection, id: InfraEnvId) -> Result<bool, Error> {
     let done = sqlx::query!("delete from infra_envs where id = $1", id.0)
         .execute(connection)
@@ -162,7 +162,7 @@ pub(crate) async fn has_hosts(
     .await?)
 }
 
-/// Takes the infra-envs of a cluster out of it.
+/// Unbinds the infra-envs of a cluster.
 pub(crate) async fn leave_cluster(
     connection: &mut PgConnection,
     cluster: ClusterId,

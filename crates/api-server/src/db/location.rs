@@ -1,23 +1,24 @@
-//! Where the database is: a fixed place, or a name whose addresses change while the program runs.
+//! Addresses of the database: fixed, or resolved from a name each time.
 
 use std::net::IpAddr;
 
 use net::resolve::{Error, Resolver};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+/// Host of the database.
 #[derive(Debug)]
 pub(super) struct Location {
-    /// With the host as it was set.
+    /// Options with the configured host.
     options: PgConnectOptions,
-    /// Knows the addresses; none when the place is fixed.
+    /// Resolver; none for a fixed address.
     resolver: Option<Resolver>,
 }
 
 impl Location {
     pub(super) fn new(options: PgConnectOptions, resolver: Resolver) -> Self {
         let host = options.get_host();
-        // The certificate names the host, and it is checked against what the connection is told: a name that is to be
-        // verified is left to the system to look up.
+        // With verify-full the driver compares the certificate with the host it connects to: the name stays in the
+        // options, and the system resolves it.
         let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
         let is_name = !host.starts_with('/') && host.parse::<IpAddr>().is_err();
         Self {
@@ -26,21 +27,21 @@ impl Location {
         }
     }
 
-    /// Where to try, the address `current` first: it worked before.
-    pub(super) async fn places(&self, current: &str) -> Result<Vec<PgConnectOptions>, Error> {
+    /// Connect options for each address; `current`, which worked before, is first.
+    pub(super) async fn candidates(&self, current: &str) -> Result<Vec<PgConnectOptions>, Error> {
         let Some(resolver) = &self.resolver else {
             return Ok(vec![self.options.clone()]);
         };
         let mut addresses = resolver.lookup(self.options.get_host()).await?;
         addresses.sort_by_key(|address| address.to_string() != current);
-        let places = addresses
+        let candidates = addresses
             .iter()
             .map(|address| self.options.clone().host(&address.to_string()));
-        Ok(places.collect())
+        Ok(candidates.collect())
     }
 
-    /// Whether the name is known to lead elsewhere than to `current` now.
-    pub(super) async fn has_left(&self, current: &str) -> bool {
+    /// Whether the name resolves, and no longer to `current`.
+    pub(super) async fn has_moved_from(&self, current: &str) -> bool {
         let Some(resolver) = &self.resolver else {
             return false;
         };

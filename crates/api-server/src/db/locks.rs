@@ -1,12 +1,12 @@
-//! Advisory locks: whoever changes a cluster, or a host of the pool, holds its lock.
+//! Advisory locks of PostgreSQL: a change of a cluster or pool host holds its lock.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// Set apart from the locks of other programs in the same database.
+/// Separates preparation locks from cluster locks of the same id.
 const PREPARATION_SALT: u64 = 0x7072_6570_6172_6521;
 
-/// Waits for the lock on `id`; the end of the transaction frees it.
+/// Waits for the lock on `id`; the end of the transaction releases it.
 pub(crate) async fn lock(connection: &mut PgConnection, id: Uuid) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!("select pg_advisory_xact_lock($1)", key(id))
         .fetch_one(connection)
@@ -14,7 +14,7 @@ pub(crate) async fn lock(connection: &mut PgConnection, id: Uuid) -> Result<(), 
         .map(drop)
 }
 
-/// Takes the lock on `id` if nobody holds it; the end of the transaction frees it.
+/// Takes the lock on `id` if it is free; the end of the transaction releases it.
 pub(crate) async fn try_lock(connection: &mut PgConnection, id: Uuid) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"select pg_try_advisory_xact_lock($1) as "held!""#,
@@ -24,7 +24,7 @@ pub(crate) async fn try_lock(connection: &mut PgConnection, id: Uuid) -> Result<
     .await
 }
 
-/// Takes the right to prepare the installation of cluster `id`; the end of the connection frees it, however it ends.
+/// Takes the preparation lock of cluster `id` if it is free; the end of the session releases it, also after a crash.
 pub(crate) async fn try_lock_preparation(
     connection: &mut PgConnection,
     id: Uuid,
@@ -37,7 +37,7 @@ pub(crate) async fn try_lock_preparation(
     .await
 }
 
-/// Two ids that fall on one key wait for each other, no more.
+/// Key of an id. Ids that collide share one lock, which only costs waiting.
 fn key(id: Uuid) -> i64 {
     let (high, low) = id.as_u64_pair();
     (high ^ low).cast_signed()

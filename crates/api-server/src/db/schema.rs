@@ -1,4 +1,4 @@
-//! Whether the schema that is there is this program's: older, current, newer, or foreign.
+//! Migrations, and the check of the schema: older, current, newer, or foreign.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use sqlx::migrate::{AppliedMigration, Migrate as _, Migrator};
 use super::DatabaseUnavailable;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
-/// Where the driver records which migrations were applied.
+/// The driver's table of applied migrations.
 const APPLIED: &str = "_sqlx_migrations";
 
-/// Brings the schema up to date; replicas that start together wait for each other. After an error the connection is to
-/// be dropped: it may hold the lock that the others wait for.
+/// Migrates the schema; replicas that start together wait for each other. After an error, drop the connection: it may
+/// hold the lock that the others wait for.
 ///
-/// Errors: Newer, Foreign – nothing was changed then. Schema – a migration failed, and left nothing behind.
+/// Errors: Newer, Foreign – nothing changed. Schema – a migration failed and was rolled back.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable> {
-    // "relation … already exists, skipping" comes with each attempt otherwise, and the driver logs it.
+    // Suppresses "relation … already exists, skipping", which the driver would log at each start.
     sqlx::query!("set client_min_messages = warning")
         .execute(&mut *connection)
         .await?;
-    // First: the migrator would add its table to a database of another program.
+    // Checked first: the migrator would add its table to a database of another program.
     check(connection).await?;
-    // `run` does the same; the compiler cannot tell of it that it may move to another thread.
+    // `run` does the same, but its future is not provably `Send`.
     MIGRATIONS.run_direct(None, connection, false).await?;
     Ok(())
 }
@@ -45,7 +45,7 @@ async fn check(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable>
     match (found.has_record, found.has_tables) {
         (false, false) => Ok(()),
         (false, true) => Err(DatabaseUnavailable::Foreign(
-            "has tables and no record of migrations".into(),
+            "has tables, but no applied migrations".into(),
         )),
         (true, _) => compare(&connection.list_applied_migrations(APPLIED).await?),
     }
@@ -61,13 +61,13 @@ fn compare(applied: &[AppliedMigration]) -> Result<(), DatabaseUnavailable> {
         known.is_some_and(|checksum| **checksum != *migration.checksum)
     });
     if let Some(changed) = changed {
-        let text = format!("its migration {} is another one", changed.version);
+        let text = format!("its migration {} has another checksum", changed.version);
         return Err(DatabaseUnavailable::Foreign(text));
     }
     let newest = own.keys().next_back().copied().unwrap_or_default();
     let beyond = applied.iter().map(|migration| migration.version).max();
     match beyond.filter(|version| *version > newest) {
-        // A newer version of this program has all migrations that this one has.
+        // A newer version of this program has all migrations of this one.
         Some(found)
             if own
                 .keys()
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn newer_schemas_are_told_from_foreign_ones() {
+    fn newer_and_foreign_schemas_are_distinguished() {
         let mut newer = own();
         newer.push(later());
-        let away = compare(&newer).unwrap_err();
+        let unavailable = compare(&newer).unwrap_err();
         assert!(
-            matches!(away, DatabaseUnavailable::Newer { found: 9999, .. }),
-            "{away}"
+            matches!(unavailable, DatabaseUnavailable::Newer { found: 9999, .. }),
+            "{unavailable}"
         );
         let mut changed = own();
         changed[0].checksum = vec![2].into();

@@ -1,17 +1,17 @@
-//! Why the database cannot be used, with a remedy for the operator.
+//! Reasons why the database is unavailable, with remedies for the operator.
 
 use sqlx::migrate::MigrateError;
 
-/// Why the database cannot be used. The text is for the log; secrets are not in it.
+/// Reason why the database is unavailable. The text is for the log, and contains no secrets.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseUnavailable {
-    /// Its host name is not found.
+    /// Its host name does not resolve.
     #[error(transparent)]
     Unknown(#[from] net::resolve::Error),
-    /// It refuses connections, or the connection broke.
+    /// Connection refused or lost.
     #[error(transparent)]
     Connection(#[from] sqlx::Error),
-    /// It does not answer in time.
+    /// Timeout. Units: seconds.
     #[error("no answer within {0} s")]
     Silent(u64),
     /// A newer version of this program has migrated it.
@@ -22,35 +22,35 @@ pub(crate) enum DatabaseUnavailable {
         /// Newest migration of this program.
         newest: i64,
     },
-    /// Its schema is of another program.
-    #[error("its schema is not of this program: {0}")]
+    /// Its schema belongs to another program.
+    #[error("its schema belongs to another program: {0}")]
     Foreign(String),
-    /// It cannot be brought to the schema of this program.
+    /// A migration failed.
     #[error(transparent)]
     Schema(#[from] MigrateError),
 }
 
 /// Wrong user or password.
 const PASSWORD: &str = "28P01";
-/// The user is not known, or may not come from here.
+/// Unknown user, or not permitted from this address.
 const USER: &str = "28000";
 /// No such database.
 const NAME: &str = "3D000";
-/// The user may not use the database.
+/// Insufficient privilege.
 const PERMISSION: &str = "42501";
-/// All connections are taken.
+/// Too many connections.
 const FULL: &str = "53300";
-/// It starts or stops.
+/// The server starts or stops.
 const CHANGING: [&str; 3] = ["57P01", "57P02", "57P03"];
-/// An older program cannot take back what a newer one has changed.
-const NEWER: &str = "its schema is newer than this program: start the newer version, or restore a backup of before the upgrade";
-const FOREIGN: &str = "its schema is of another program, or of a version that was never released: name another database (DB_NAME), or restore a backup";
-/// What is said of a schema when nothing else explains it.
+/// Remedy for a newer schema: migrations are not reversible.
+const NEWER: &str = "its schema is newer than this program: start the newer version, or restore the backup from before the upgrade";
+const FOREIGN: &str = "its schema belongs to another program, or to an unreleased version: set another database (DB_NAME), or restore a backup";
+/// Reason for a failed migration without a known code.
 const OUTDATED: &str =
-    "its schema cannot be migrated: see the log, and restore a backup if the cause stays";
+    "its schema cannot be migrated: see the log, and restore a backup if the cause persists";
 
 impl DatabaseUnavailable {
-    /// For `/ready`: what to look at, without addresses.
+    /// Reason and remedy for `/ready`, without addresses.
     pub(crate) fn reason(&self) -> String {
         let fixed = match self {
             Self::Unknown(error) => return format!("not found: {} (DB_HOST)", error.brief()),
@@ -76,7 +76,7 @@ impl DatabaseUnavailable {
         fixed.to_owned()
     }
 
-    /// Whether it was reached and said no: that lasts until somebody changes something.
+    /// Whether the database refused: permanent until the configuration changes.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Newer { .. } | Self::Foreign(_) => return true,
@@ -99,7 +99,7 @@ impl DatabaseUnavailable {
     }
 }
 
-/// No answer of the database itself.
+/// Reason for a transport error.
 fn connection(error: &sqlx::Error) -> &'static str {
     if let Some(text) = tls(error) {
         return text;
@@ -109,19 +109,19 @@ fn connection(error: &sqlx::Error) -> &'static str {
             "does not accept connections (DB_HOST, DB_PORT)"
         }
         sqlx::Error::Io(_) => "not reached (DB_HOST, DB_PORT)",
-        sqlx::Error::Protocol(_) => "does not speak as a database does (DB_HOST, DB_PORT)",
+        sqlx::Error::Protocol(_) => "does not speak the PostgreSQL protocol (DB_HOST, DB_PORT)",
         _ => "not reached, see the log",
     }
 }
 
-/// What is wrong with its TLS, if that is what is wrong.
+/// Reason for a TLS error; none for other errors.
 fn tls(error: &sqlx::Error) -> Option<&'static str> {
     use rustls::{CertificateError, Error as Tls};
     let error = match error {
         sqlx::Error::Tls(error) if error.is::<Tls>() => error.downcast_ref::<Tls>()?,
-        // What the driver says when the database declines: TLS itself has not begun then.
+        // The driver's text when the server declines TLS: no handshake took place.
         sqlx::Error::Tls(error) if error.to_string().contains("does not support TLS") => {
-            return Some("does not offer TLS, which is demanded (DB_SSLMODE)");
+            return Some("does not offer TLS, which is required (DB_SSLMODE)");
         }
         sqlx::Error::Tls(_) => return Some("its TLS cannot be used, see the log (DB_CA_FILE)"),
         sqlx::Error::Io(error) => error.get_ref()?.downcast_ref::<Tls>()?,
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// What a database answers with.
+    /// An error response with this SQLSTATE.
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
     struct Code(&'static str);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_a_migration_is_told() {
+    fn reasons_of_failed_migrations_are_reported() {
         let answers = [
             ("57P01", "is starting or stopping", false),
             ("53300", "has no connection left", false),
@@ -199,9 +199,9 @@ mod tests {
                 MigrateError::Execute(error()),
                 MigrateError::ExecuteMigration(error(), 1),
             ] {
-                let away = DatabaseUnavailable::from(schema);
+                let unavailable = DatabaseUnavailable::from(schema);
                 assert_eq!(
-                    (away.reason().as_str(), away.is_refusal()),
+                    (unavailable.reason().as_str(), unavailable.is_refusal()),
                     (reason, is_refusal)
                 );
             }

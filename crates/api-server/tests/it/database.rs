@@ -1,4 +1,4 @@
-//! A database that is not there: told, waited for, and found again.
+//! Database outages: 503, readiness, recovery; TLS.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use testkit::postgres::{self, TestDatabase};
 use crate::harness::{Server, cluster_params};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_database_clients_are_told_to_come_again() {
+async fn requests_fail_with_503_without_a_database() {
     let nowhere = TestDatabase {
         host: "127.0.0.1".to_owned(),
         port: 1,
-        user: "somebody".to_owned(),
+        user: "secret-user".to_owned(),
         password: "hidden".to_owned(),
         name: "installer".to_owned(),
     };
@@ -35,12 +35,12 @@ async fn without_a_database_clients_are_told_to_come_again() {
         let body = answer.expect(503);
         assert_eq!((body["code"].as_str(), body["kind"].as_str()), (Some("503"), Some("Error")));
         let reason = body["reason"].as_str().unwrap();
-        assert!(!reason.contains("somebody") && !reason.contains("127.0.0.1"), "{reason}");
+        assert!(!reason.contains("secret-user") && !reason.contains("127.0.0.1"), "{reason}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_database_is_waited_for() {
+async fn service_recovers_after_a_database_restart() {
     let mut database = postgres::Server::start().await.unwrap();
     let server = Server::on(database.database().await.unwrap(), |_| {}).await;
     server.wait_ready().await;
@@ -63,21 +63,18 @@ async fn a_stopped_database_is_waited_for() {
             }
         })
         .await;
-    assert_eq!(
-        cluster["name"], "demo",
-        "what was acknowledged is still there"
-    );
+    assert_eq!(cluster["name"], "demo", "acknowledged changes are durable");
     wait_status(&server, 200).await;
 }
 
-/// Short, and longer than a start or the return of a database takes.
+/// Heartbeat timeout: short, but longer than the start or recovery of a database.
 const LIMIT: Duration = Duration::from_secs(2);
 
-fn impatient(settings: &mut api_server::Settings) {
+fn short_heartbeat_timeout(settings: &mut api_server::Settings) {
     settings.host_max_disconnection_time = LIMIT;
 }
 
-/// Waits until the host is disconnected; when that was.
+/// Waits until the host is disconnected; returns the time of the transition.
 async fn disconnected_at(server: &Server, host: &str) -> DateTime<FixedOffset> {
     server
         .until("the host is disconnected", async || {
@@ -93,11 +90,11 @@ async fn disconnected_at(server: &Server, host: &str) -> DateTime<FixedOffset> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_are_not_silent_because_the_server_was_down() {
+async fn grace_period_follows_a_server_outage() {
     let mut first = Server::start().await;
     let infra_env = first.infra_env(None).await;
     let host = first.host(&infra_env, 1).await;
-    first.end().await;
+    first.stop().await;
     let mut connection = first.database.options().connect().await.unwrap();
     for statement in [
         "update host_check_ins set checked_in_at = checked_in_at - interval '1 hour'",
@@ -109,16 +106,16 @@ async fn hosts_are_not_silent_because_the_server_was_down() {
             .unwrap();
     }
     let started = service::clock::now();
-    let second = Server::on(first.database.clone(), impatient).await;
+    let second = Server::on(first.database.clone(), short_heartbeat_timeout).await;
     second.wait_ready().await;
     let lost = disconnected_at(&second, &host).await;
     assert!(lost > started + LIMIT, "{started} {lost}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_are_not_silent_because_the_database_was_away() {
+async fn grace_period_follows_a_database_outage() {
     let mut database = postgres::Server::start().await.unwrap();
-    // Longer, since on a busy machine the end of the database takes its time.
+    // Longer, since stopping the database is slow on a busy machine.
     let limit = Duration::from_secs(5);
     let server = Server::on(database.database().await.unwrap(), |settings| {
         settings.host_max_disconnection_time = limit;
@@ -135,12 +132,12 @@ async fn hosts_are_not_silent_because_the_database_was_away() {
     let stopped = service::clock::now();
     wait_status(&server, 503).await;
     server
-        .until("the host would be silent", async || {
-            let away = service::clock::now() - stopped;
-            if away.to_std().unwrap() > limit {
+        .until("the heartbeat would time out", async || {
+            let outage = service::clock::now() - stopped;
+            if outage.to_std().unwrap() > limit {
                 Ok(())
             } else {
-                Err(away)
+                Err(outage)
             }
         })
         .await;
@@ -150,15 +147,15 @@ async fn hosts_are_not_silent_because_the_database_was_away() {
     assert!(lost > returned + limit, "{returned} {lost}");
 }
 
-/// Waits until `/ready` says that about the database.
-async fn wait_reason(server: &Server, wanted: &str) {
+/// Waits until `/ready` reports that reason for the database.
+async fn wait_reason(server: &Server, expected: &str) {
     let client = service::http_client(None, false).unwrap();
     server
-        .until("/ready tells why", async || {
+        .until("/ready reports the reason", async || {
             let answer = client.get(format!("{}/ready", server.url)).send().await;
             let body: Value = answer.unwrap().json().await.unwrap();
             let reason = body["waiting"]["database"].as_str().unwrap_or_default();
-            if reason == wanted {
+            if reason == expected {
                 Ok(())
             } else {
                 Err(body.to_string())
@@ -168,7 +165,7 @@ async fn wait_reason(server: &Server, wanted: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_the_settings_is_told() {
+async fn readiness_reports_wrong_settings() {
     let right = postgres::database().await.unwrap();
     for (wrong, reason) in [
         (
@@ -201,7 +198,7 @@ async fn what_is_wrong_with_the_settings_is_told() {
         ),
         (
             TestDatabase {
-                user: "nobody_here".to_owned(),
+                user: "unknown_user".to_owned(),
                 ..right.clone()
             },
             "refuses the user (DB_USER)",
@@ -219,7 +216,7 @@ async fn what_is_wrong_with_the_settings_is_told() {
     Server::on(by_name, |_| {}).await.wait_ready().await;
 }
 
-/// Ends the connections of everybody else.
+/// Terminates all other connections.
 async fn cut(connection: &mut PgConnection) {
     sqlx::query(
         "select pg_terminate_backend(pid) from pg_stat_activity
@@ -230,7 +227,7 @@ async fn cut(connection: &mut PgConnection) {
     .unwrap();
 }
 
-/// Lets others in, or keeps them out, which can be said from outside only.
+/// Allows or refuses new connections, set from another database.
 async fn open_to_others(database: &TestDatabase, is_open: bool) {
     let outside = database.options().database("postgres");
     let mut connection = outside.connect().await.unwrap();
@@ -243,7 +240,7 @@ async fn open_to_others(database: &TestDatabase, is_open: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_came_back_empty_is_used() {
+async fn empty_databases_are_migrated_after_an_outage() {
     let server = Server::start().await;
     let lost = server.cluster(json!({})).await;
     let mut connection = server.database.options().connect().await.unwrap();
@@ -269,7 +266,7 @@ async fn a_database_that_came_back_empty_is_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_schema_is_served_on_and_locks_nobody_out() {
+async fn running_servers_accept_a_newer_schema() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let mut connection = server.database.options().connect().await.unwrap();
@@ -291,10 +288,10 @@ async fn a_newer_schema_is_served_on_and_locks_nobody_out() {
     refuses_agents(&older).await;
 }
 
-const NEWER: &str = "its schema is newer than this program: start the newer version, or restore a backup of before the upgrade";
-const FOREIGN: &str = "its schema is of another program, or of a version that was never released: name another database (DB_NAME), or restore a backup";
+const NEWER: &str = "its schema is newer than this program: start the newer version, or restore the backup from before the upgrade";
+const FOREIGN: &str = "its schema belongs to another program, or to an unreleased version: set another database (DB_NAME), or restore a backup";
 
-/// Agents come again: another answer than 503 would end them.
+/// Asserts 503 for agents, which stop polling after other errors.
 async fn refuses_agents(server: &Server) {
     let path = "/v2/infra-envs/00000000-0000-4000-8000-000000000000/hosts/00000000-0000-4000-8000-000000000001/instructions";
     let answer = server.get(path).await;
@@ -303,9 +300,9 @@ async fn refuses_agents(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_schema_is_left_alone() {
+async fn foreign_schemas_are_not_changed() {
     for statements in [
-        // A migration that was edited, as versions before the first release had.
+        // An edited migration, as in versions before the first release.
         vec!["update _sqlx_migrations set checksum = 'other' where version = 1"],
         // Another program's tables.
         vec![
@@ -354,15 +351,15 @@ async fn two_servers_share_one_database() {
     assert_eq!(
         first.get(&path).await.expect(200)["name"],
         "renamed",
-        "no stale memory"
+        "the cache is not stale"
     );
 }
 
-async fn wait_status(server: &Server, wanted: u16) {
+async fn wait_status(server: &Server, expected: u16) {
     server
-        .until("/ready tells", async || {
+        .until("/ready has the expected status", async || {
             let status = server.plain("/ready").await;
-            if status == wanted {
+            if status == expected {
                 Ok(())
             } else {
                 Err(status)
@@ -371,7 +368,7 @@ async fn wait_status(server: &Server, wanted: u16) {
         .await;
 }
 
-/// A server with a database of `right` and the connection settings of one line of a table.
+/// A server on the database `right`, with these TLS settings.
 async fn with_tls(
     right: &TestDatabase,
     host: &str,
@@ -389,7 +386,7 @@ async fn with_tls(
     .await
 }
 
-/// How many connections of API servers are encrypted, and how many are not.
+/// Numbers of encrypted and plain connections of API servers.
 async fn encryption(database: &TestDatabase) -> (i64, i64) {
     let mut connection = database.options().connect().await.unwrap();
     sqlx::query_as(
@@ -403,7 +400,7 @@ async fn encryption(database: &TestDatabase) -> (i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_is_used_and_verified_as_demanded() {
+async fn tls_is_verified_as_configured() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -450,7 +447,7 @@ async fn tls_is_used_and_verified_as_demanded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_that_is_demanded_is_never_replaced_by_plain_text() {
+async fn required_tls_never_falls_back_to_plain_text() {
     let database = postgres::Server::start().await.unwrap();
     let own = database.database().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -460,7 +457,7 @@ async fn tls_that_is_demanded_is_never_replaced_by_plain_text() {
         let server = with_tls(&own, "localhost", mode, Some(&ca)).await;
         wait_reason(
             &server,
-            "does not offer TLS, which is demanded (DB_SSLMODE)",
+            "does not offer TLS, which is required (DB_SSLMODE)",
         )
         .await;
         server.get("/v2/clusters").await.expect(503);

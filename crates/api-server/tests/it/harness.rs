@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Orders the end; the future is done when the server has ended.
-    pub(crate) fn end(&mut self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn stop(&mut self) -> impl Future<Output = ()> + use<> {
         self.shutdown.cancel();
         let running = self.running.take();
         async { running.unwrap().wait().await.unwrap() }
@@ -136,7 +136,7 @@ impl Server {
 
     /// Ends this server and starts another on its database and files, with the plain settings.
     pub(crate) async fn restart(mut self) -> Self {
-        self.end().await;
+        self.stop().await;
         let settings = settings(&self.database, self.work_dir.path());
         self.shutdown = CancellationToken::new();
         let running = api_server::start(settings, self.shutdown.clone())

@@ -501,7 +501,7 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
             }
         })
         .await;
-    let ended = server.end();
+    let ended = server.stop();
     parts.send(Ok("TES\r\n--b--\r\n")).await.unwrap();
     drop(parts);
     upload.await.unwrap().expect(204);
