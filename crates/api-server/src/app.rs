@@ -42,7 +42,7 @@ pub(crate) use preparation::Attempt;
 pub(crate) use transaction::{Scope, Work};
 
 use crate::db::{Database, EventLimits};
-use crate::files::Store;
+use crate::files::FileStore;
 use crate::settings::Settings;
 use crate::{discovery, install};
 use concurrency::KeyedMutex;
@@ -65,11 +65,11 @@ pub(crate) struct Shared {
     /// Rows.
     pub(crate) db: Database,
     /// Files of clusters.
-    pub(crate) store: Store,
+    pub(crate) store: FileStore,
     /// What discovery ignitions are made with.
-    pub(crate) discovery: discovery::Context,
+    pub(crate) discovery: discovery::DiscoveryOptions,
     /// What installation files are made with.
-    pub(crate) install: install::Context,
+    pub(crate) install: install::InstallContext,
     /// Times of polls that are not written yet.
     pub(crate) check_ins: check_ins::CheckIns,
     /// How many events are kept.
@@ -93,10 +93,10 @@ impl App {
     /// Puts the parts together.
     pub(crate) fn new(
         settings: Settings,
-        store: Store,
-        discovery: discovery::Context,
-        install: install::Context,
-        mirrors: Option<&install::Mirrors>,
+        store: FileStore,
+        discovery: discovery::DiscoveryOptions,
+        install: install::InstallContext,
+        mirrors: Option<&install::RegistryMirrors>,
     ) -> Self {
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);

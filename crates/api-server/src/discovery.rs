@@ -1,7 +1,7 @@
-//! The ignition of a discovery image: everything a host needs to call back.
+//! The discovery ignition: starts the agent, with its trust, proxy, mirrors and networks.
 //!
-//! Pure: what goes in is given. Embedding it in an image is the image service's part. The one invariant: the result
-//! is small enough for the embed area of a live image, or the error says by how much it is not.
+//! Pure; the image service embeds it in an image. Invariant: the result fits the embed area of a live image, or the
+//! error states its size.
 
 mod agent;
 mod build;
@@ -11,5 +11,5 @@ mod ntp;
 mod proxy;
 
 pub use build::{LIMIT_BYTES, ignition};
-pub use context::{Context, Secrets};
+pub use context::{DiscoveryOptions, DiscoverySecrets};
 pub(crate) use network::archive as static_networks;

@@ -1,9 +1,8 @@
-//! Preparing an installation: from a ready cluster to the files its hosts boot into.
+//! Preparation of an installation: the installer of the release image makes the files that hosts boot into.
 //!
-//! The release image is read from the mirror's registry, the installer is taken out of it, run on the
-//! install-config and the manifests, and its ignition files are completed for each host. What does not live here:
-//! deciding whether a cluster may be installed (`rules`), rows and transitions (`app`). The one invariant: files of a
-//! preparation are stored only when all of it succeeded.
+//! Reads the release image from its registry or mirrors, extracts the installer, runs it on install-config and
+//! manifests, and completes its ignition configs for each host. Not here: whether a cluster may be installed
+//! (`rules`), rows and transitions (`app`). Invariant: files are stored only after the whole preparation succeeded.
 
 mod bootstrap;
 mod confinement;
@@ -34,8 +33,11 @@ pub(crate) use manifests::check_patch;
 pub(crate) use signers::keyring;
 
 pub use confinement::Confinement;
-pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
-pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
+pub use context::{
+    InstallContext, InstallOptions, PreparationFailure, PreparationInput, PreparationOutcome,
+    RegistryAccess,
+};
+pub use mirrors::{CA_BUNDLES, MirrorSource, REGISTRIES_CONF, RegistryMirrors};
 pub use nodes::file_name;
 pub use prepare::prepare;
 pub use release::ReleaseInfo;
@@ -43,11 +45,15 @@ pub use signers::Signers;
 
 /// Runs file work on the blocking pool.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, PreparationFailure> + Send + 'static,
+) -> Result<T, PreparationFailure> {
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|error| Err(Failure::new(format!("file work was interrupted: {error}"))))
+        .unwrap_or_else(|error| {
+            Err(PreparationFailure::new(format!(
+                "file operation interrupted: {error}"
+            )))
+        })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use service::server::Running;
 use service::{CancellationToken, Error};
 
 use app::App;
-use install::{Confinement, Mirrors, RegistryAccess, Signers};
+use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
 pub use settings::Settings;
 
 /// Listens and answers; the database may come later.
@@ -48,11 +48,11 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
 }
 
 async fn build(settings: Settings) -> Result<App, Error> {
-    let quotas = files::Limits {
+    let quotas = files::FileQuotas {
         cluster_bytes: settings.max_cluster_files_bytes,
         total_bytes: settings.max_files_bytes,
     };
-    let store = files::Store::open_within(&settings.work_dir, quotas)
+    let store = files::FileStore::open_within(&settings.work_dir, quotas)
         .await
         .map_err(|error| Error::new("opening WORK_DIR", error))?;
     let service_ca = settings
@@ -69,9 +69,9 @@ async fn build(settings: Settings) -> Result<App, Error> {
         settings.mirror_ca_path.as_path(),
         Path::new(install::CA_BUNDLES[1]),
     ];
-    let mirrors = Mirrors::load(&settings.registries_conf_path, &bundles)
+    let mirrors = RegistryMirrors::load(&settings.registries_conf_path, &bundles)
         .map_err(|error| Error::new("reading REGISTRIES_CONF_PATH", error))?;
-    let discovery = discovery::Context {
+    let discovery = discovery::DiscoveryOptions {
         service_base_url: settings.callback_url(),
         agent_image: settings.agent_docker_image.clone(),
         insecure: settings.skip_cert_verification,
@@ -91,7 +91,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
     let signers = signers
         .transpose()
         .map_err(|error| Error::new("reading RELEASE_KEYRING", error))?;
-    let install = install::Context::new(install::Options {
+    let install = install::InstallContext::new(install::InstallOptions {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
         invoker: settings.install_invoker.clone(),
@@ -143,7 +143,7 @@ async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), E
         Some(missing) if confinement.strict => {
             let (name, remedy) = (missing.mechanism.name(), missing.mechanism.remedy());
             let reason = format!("{name} is missing and INSTALLER_SANDBOX is strict: {remedy}");
-            Err(Error::new(doing, install::Failure::new(reason)))
+            Err(Error::new(doing, install::PreparationFailure::new(reason)))
         }
         _ => Ok(()),
     }

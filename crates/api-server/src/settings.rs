@@ -473,7 +473,7 @@ impl Settings {
     }
 
     /// What can be created here; locations that are mirrored need no credentials of the user.
-    pub(crate) fn offer(&self, mirrors: Option<&crate::install::Mirrors>) -> rules::Offer {
+    pub(crate) fn offer(&self, mirrors: Option<&crate::install::RegistryMirrors>) -> rules::Offer {
         let mut platform_versions = self.openshift_versions.0.clone();
         platform_versions.extend(self.platform_versions.0.clone());
         let mut public_registries = self.public_container_registries.0.clone();

@@ -166,7 +166,7 @@ impl App {
     /// The ignition that a discovered host boots with.
     pub(crate) async fn discovery_ignition(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
         let row = self.infra_env_row(id).await?;
-        let secrets = discovery::Secrets {
+        let secrets = discovery::DiscoverySecrets {
             pull_secret: row.pull_secret.into(),
             agent_token: None,
         };

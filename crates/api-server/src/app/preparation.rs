@@ -97,7 +97,7 @@ impl App {
         if !locked.map_err(told)? {
             return Ok(Attempt::Deferred);
         }
-        let result = match self.install.claim(id).await {
+        let result = match self.install.try_lock(id).await {
             // Another replica lost its connection, and the lock with it, but is still at it.
             Ok(None) => Ok(Attempt::Deferred),
             Ok(Some(_claim)) => self.prepare_alone(id).await.map(|()| Attempt::Finished),
@@ -120,7 +120,7 @@ impl App {
         let started = stored.snapshot.cluster.install_started_at;
         tracing::info!(cluster.id = %id, "preparing the installation");
         let image = &stored.snapshot.cluster.ocp_release_image;
-        let input = install::Input {
+        let input = install::PreparationInput {
             snapshot: stored.snapshot.clone(),
             pull_secret: self.pull_secret(id).await?,
             is_listed: self.offer.lists(image),
@@ -177,7 +177,7 @@ impl App {
         &self,
         id: ClusterId,
         started: DateTime,
-        outcome: &Result<install::Outcome, install::Failure>,
+        outcome: &Result<install::PreparationOutcome, install::PreparationFailure>,
     ) -> Result<(), Error> {
         let decide = |work: &mut Work| {
             let cluster = &mut work.snapshot.cluster;

@@ -1,4 +1,4 @@
-//! The unit that starts the agent.
+//! The systemd unit of the agent.
 //!
 //! Source: openshift/assisted-installer-agent, the arguments of its `agent` program.
 
@@ -6,18 +6,18 @@ use model::ids::InfraEnvId;
 use model::network::Proxy;
 use secrecy::ExposeSecret;
 
-use super::context::{Context, Secrets};
+use super::context::{DiscoveryOptions, DiscoverySecrets};
 use super::proxy;
 
-/// Where the service's own certificate authority lies on a host.
+/// Path of the service's certificate authority on a host.
 pub(super) const SERVICE_CA_PATH: &str = "/etc/assisted-service/service-ca-cert.crt";
 
 /// Text of agent.service.
 pub(super) fn unit(
     id: InfraEnvId,
     proxy: Option<&Proxy>,
-    secrets: &Secrets,
-    ctx: &Context,
+    secrets: &DiscoverySecrets,
+    ctx: &DiscoveryOptions,
 ) -> String {
     let image = &ctx.agent_image;
     let url = &ctx.service_base_url;

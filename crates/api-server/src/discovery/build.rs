@@ -1,4 +1,6 @@
-//! Putting the discovery ignition together.
+//! Assembly of the discovery ignition.
+//!
+//! Source: openshift/assisted-service, `internal/ignition/discovery.go` and `internal/ignition/templates`.
 
 use ignition::{Config, File, Unit, User, Version, archive};
 use model::Error;
@@ -6,10 +8,10 @@ use model::infra_env::InfraEnv;
 use secrecy::ExposeSecret;
 
 use super::agent::SERVICE_CA_PATH;
-use super::context::{Context, Secrets};
+use super::context::{DiscoveryOptions, DiscoverySecrets};
 use super::{agent, network, ntp, proxy};
 
-/// Room for the compressed archive in a live image. Units: bytes.
+/// Embed area of a live image, for the compressed archive. Units: bytes.
 pub const LIMIT_BYTES: usize = archive::EMBED_AREA;
 
 const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors";
@@ -17,10 +19,14 @@ const PROGRAM: u32 = 0o755;
 const READABLE: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
-/// The ignition that a host of `infra_env` boots with; the user's override is merged over it and wins.
+/// The discovery ignition of `infra_env`, with the user's override merged over it.
 ///
-/// Errors: `Invalid` – the override does not parse or cannot be merged, or the whole does not fit a live image.
-pub fn ignition(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Result<Config, Error> {
+/// Errors: `Invalid` – the override does not parse or merge, or the result exceeds [`LIMIT_BYTES`].
+pub fn ignition(
+    infra_env: &InfraEnv,
+    secrets: &DiscoverySecrets,
+    ctx: &DiscoveryOptions,
+) -> Result<Config, Error> {
     let own = network::add(base(infra_env, secrets, ctx), infra_env)?;
     let text = infra_env.ignition_config_override.trim();
     if text.is_empty() {
@@ -45,13 +51,13 @@ fn check_size(config: &Config, field: &str) -> Result<(), Error> {
     Err(Error::invalid(
         field,
         format!(
-            "the discovery ignition takes {size} bytes compressed, a live image has room for {LIMIT_BYTES}; make \
-             the ignition override or the trust bundle smaller"
+            "the compressed discovery ignition has {size} bytes, the limit of a live image is {LIMIT_BYTES}; shorten \
+            the ignition override or the trust bundle"
         ),
     ))
 }
 
-fn base(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Config {
+fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions) -> Config {
     let proxy = infra_env
         .proxy
         .as_ref()
@@ -80,7 +86,7 @@ fn base(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Config {
             READABLE,
             include_str!("host_files/assisted.te"),
         ))
-        // Only root pulls images there.
+        // Private: only root pulls images.
         .file(File::text(
             "/root/.docker/config.json",
             PRIVATE,
@@ -119,7 +125,7 @@ fn base(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Config {
     trust(config, infra_env, ctx)
 }
 
-/// OKD's live system brings neither daemon.
+/// OKD's live image has neither multipathd nor iscsid.
 fn is_okd(infra_env: &InfraEnv) -> bool {
     ["okd", "scos"]
         .iter()
@@ -145,8 +151,8 @@ fn storage(config: Config) -> Config {
         ))
 }
 
-/// Certificates, mirrors, policy.
-fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &Context) -> Config {
+/// Adds certificates, mirrors and the signature policy.
+fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &DiscoveryOptions) -> Config {
     if let Some(pem) = &ctx.service_ca {
         config = config.file(File::text(SERVICE_CA_PATH, READABLE, pem));
     }

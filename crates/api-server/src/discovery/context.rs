@@ -1,24 +1,24 @@
-//! What a discovery ignition is made from beside its infra-env.
+//! Inputs of a discovery ignition beside its infra-env.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::install::Mirrors;
+use crate::install::RegistryMirrors;
 
-/// What only the service and the hosts may know.
+/// Secrets in a discovery ignition.
 #[derive(Debug, Clone)]
-pub struct Secrets {
-    /// The infra-env's pull secret, as the user gave it.
+pub struct DiscoverySecrets {
+    /// The infra-env's pull secret, unchanged.
     pub pull_secret: SecretString,
-    /// Token by which agents authenticate; none with `AUTH_TYPE=none`.
+    /// Bearer token of agents; none with `AUTH_TYPE=none`.
     pub agent_token: Option<SecretString>,
 }
 
-/// Settings of the service that end up in a discovery image.
+/// Settings of the service in a discovery ignition.
 #[derive(Debug, Clone)]
-pub struct Context {
-    /// `SERVICE_BASE_URL`, with the name that agents call back.
+pub struct DiscoveryOptions {
+    /// `SERVICE_BASE_URL`: address of the API for agents.
     pub service_base_url: String,
     /// `AGENT_DOCKER_IMAGE`.
     pub agent_image: String,
@@ -26,15 +26,15 @@ pub struct Context {
     pub insecure: bool,
     /// Content of `SERVICE_CA_CERT_PATH`.
     pub service_ca: Option<String>,
-    /// Mirror configuration, when there is one.
-    pub mirrors: Option<Mirrors>,
+    /// Registry mirrors, if configured.
+    pub mirrors: Option<RegistryMirrors>,
     /// `AGENT_TIMEOUT_START`.
     pub agent_start_timeout: Duration,
     /// `FORCE_INSECURE_POLICY_JSON`.
     pub insecure_policy: bool,
 }
 
-impl Default for Context {
+impl Default for DiscoveryOptions {
     fn default() -> Self {
         Self {
             service_base_url: "http://127.0.0.1:8090".to_owned(),

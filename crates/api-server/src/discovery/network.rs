@@ -1,4 +1,4 @@
-//! Static networks: one prepared configuration per host, chosen on the host by its hardware addresses.
+//! Static networks: one nmstate configuration per host, selected on the host by MAC addresses.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
 use rules::versions::at_least;
 
 const FOLDER: &str = "/etc/assisted/network";
-/// The first version whose live image applies nmstate files by itself.
+/// The first version whose live image applies nmstate files itself.
 const FIRST_VERSION: (u64, u64) = (4, 18);
 
-/// A file of a host's network, below [`FOLDER`].
+/// A network file of a host, below [`FOLDER`].
 struct HostFile {
     path: String,
     content: String,
 }
 
-/// Adds the static networks of `infra_env`. Minimal images get them earlier, by their initrd.
+/// Adds the static networks of `infra_env`. Minimal images have them in their initrd.
 ///
-/// Errors: `Invalid` – the stored text does not parse, or the live image is too old for it.
+/// Errors: `Invalid` – the stored text does not parse, or the live image is older than [`FIRST_VERSION`].
 pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error> {
     if infra_env.r#type == ImageType::MinimalIso {
         return Ok(config);
@@ -44,7 +44,7 @@ pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error>
     }))
 }
 
-/// The same files as a tar archive; nothing when no network is static.
+/// The same files as a tar archive; empty without static networks.
 ///
 /// Errors: as [`add`].
 pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {

@@ -1,10 +1,10 @@
-//! The script that tells chronyd its time sources.
+//! The script that configures the time sources of chronyd.
 
 use model::infra_env::InfraEnv;
 
-/// Text of add-ntp-sources.sh; none when the infra-env names no source.
+/// Text of add-ntp-sources.sh; none without sources.
 ///
-/// `ntp_sources` replaces what the operating system has, `additional_ntp_sources` adds to it.
+/// `ntp_sources` replaces the operating system's sources, `additional_ntp_sources` adds to them.
 pub(super) fn script(infra_env: &InfraEnv) -> Option<String> {
     let replacing = servers(&infra_env.ntp_sources);
     if !replacing.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn script(infra_env: &InfraEnv) -> Option<String> {
     }
     let adding = servers(&infra_env.additional_ntp_sources);
     (!adding.is_empty()).then(|| {
-        // The clock of a new machine may be far off: it steps whenever needed, not in the first updates alone.
+        // The clock of a new machine may be far off: step at any update, not only at the first ones.
         format!(
             "#!/bin/bash\n\
              set -euo pipefail\n\

@@ -1,8 +1,8 @@
-//! A proxy in the three forms that a host reads.
+//! Proxy settings of a host: Ignition, systemd units, login shells.
 
 use model::network::Proxy;
 
-/// Whether anything is set.
+/// Whether any proxy is set.
 pub(super) fn is_set(proxy: &Proxy) -> bool {
     variables(proxy).next().is_some()
 }
@@ -33,7 +33,7 @@ pub(super) fn unit_lines(proxy: &Proxy) -> String {
     lines.concat()
 }
 
-/// What a login shell reads.
+/// Lines for `/etc/profile.d`.
 pub(super) fn profile(proxy: &Proxy) -> String {
     let lines: Vec<String> = variables(proxy)
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
@@ -41,7 +41,7 @@ pub(super) fn profile(proxy: &Proxy) -> String {
     lines.concat()
 }
 
-/// Upper and lower case: programs differ in which they read.
+/// Variables in upper and lower case: programs read either.
 fn variables(proxy: &Proxy) -> impl Iterator<Item = (&'static str, &str)> {
     [
         ("HTTP_PROXY", &proxy.http_proxy),

@@ -5,22 +5,22 @@ use secrecy::SecretString;
 use uuid::Uuid;
 
 use super::*;
-use crate::install::Mirrors;
+use crate::install::RegistryMirrors;
 
 const PULL_SECRET: &str = r#"{"auths":{"registry.lab:5000":{"auth":"dXNlcjpwYXNz"}}}"#;
 
-fn secrets() -> Secrets {
-    Secrets {
+fn secrets() -> DiscoverySecrets {
+    DiscoverySecrets {
         pull_secret: SecretString::from(PULL_SECRET),
         agent_token: None,
     }
 }
 
-fn context() -> Context {
-    Context {
+fn context() -> DiscoveryOptions {
+    DiscoveryOptions {
         service_base_url: "http://installer.lab:8090".to_owned(),
         agent_image: "registry.lab:5000/atoll/agent@sha256:0".to_owned(),
-        ..Context::default()
+        ..DiscoveryOptions::default()
     }
 }
 
@@ -47,7 +47,7 @@ fn unit(config: &Config, name: &str) -> String {
 }
 
 #[test]
-fn the_agent_is_started_as_it_expects() {
+fn agent_unit_has_the_agents_arguments() {
     let config = ignition(&infra_env(), &secrets(), &context()).unwrap();
     let agent = unit(&config, "agent.service");
     let line = "ExecStart=/usr/local/bin/agent --url http://installer.lab:8090 --infra-env-id \
@@ -69,11 +69,11 @@ fn the_agent_is_started_as_it_expects() {
 
 #[test]
 fn token_and_certificate_reach_the_agent() {
-    let secrets = Secrets {
+    let secrets = DiscoverySecrets {
         agent_token: Some(SecretString::from("to%ken")),
         ..secrets()
     };
-    let ctx = Context {
+    let ctx = DiscoveryOptions {
         insecure: true,
         service_ca: Some("PEM".to_owned()),
         ..context()
@@ -115,7 +115,7 @@ fn a_proxy_reaches_ignition_agent_and_shell() {
 }
 
 #[test]
-fn an_empty_proxy_is_no_proxy() {
+fn empty_proxies_are_ignored() {
     let mut infra_env = infra_env();
     infra_env.proxy = Some(Proxy::default());
     let config = ignition(&infra_env, &secrets(), &context()).unwrap();
@@ -129,8 +129,8 @@ fn keys_sources_and_mirrors_are_written() {
     infra_env.additional_ntp_sources = "ntp.lab,10.0.0.1".to_owned();
     infra_env.additional_trust_bundle = "BUNDLE".to_owned();
     let conf = "[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"registry.lab:5000\"\n";
-    let ctx = Context {
-        mirrors: Some(Mirrors::parse(conf, Some("CA".to_owned())).unwrap()),
+    let ctx = DiscoveryOptions {
+        mirrors: Some(RegistryMirrors::parse(conf, Some("CA".to_owned())).unwrap()),
         insecure_policy: true,
         ..context()
     };
@@ -161,7 +161,7 @@ fn keys_sources_and_mirrors_are_written() {
 }
 
 #[test]
-fn the_user_wins() {
+fn ignition_override_takes_precedence() {
     let mut infra_env = infra_env();
     infra_env.ignition_config_override =
         r#"{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/motd","overwrite":true,"contents":{"source":"data:,mine"}}]}}"#
@@ -204,7 +204,7 @@ fn okd_has_no_storage_daemons() {
 }
 
 #[test]
-fn static_networks_are_chosen_on_the_host() {
+fn static_networks_are_written_by_mac_address() {
     let mut infra_env = infra_env();
     infra_env.static_network_config = r#"[{"network_yaml":"interfaces: []","mac_interface_map":[
         {"mac_address":"52:54:00:00:00:02","logical_nic_name":"eth1"},

@@ -1,24 +1,24 @@
-//! Names of objects: relative, plain, never leading out of their cluster's folder.
+//! Object names: relative, plain, without path traversal.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use model::Error;
 
-/// Longest name, as file systems and backups still take it. Units: bytes.
+/// Longest name, within the bounds of file systems and backups. Units: bytes.
 const MAX_BYTES: usize = 512;
 
 /// A checked object name: `kubeconfig`, `manifests/openshift/99-mine.yaml`.
 ///
-/// Elements hold no separator, no control character, and do not start with a dot: neither `..` nor the store's own
-/// temporary files can be named.
+/// Elements contain no separator or control character, and do not start with a dot: this excludes `..` and the
+/// store's own temporary files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(String);
+pub struct ObjectName(String);
 
-impl Name {
+impl ObjectName {
     /// Checks `text`.
     ///
-    /// Errors: `Invalid` – an element is empty, starts with a dot, or holds what no file name should.
+    /// Errors: `Invalid` – an element is empty, starts with a dot, or contains a control character or backslash.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |why: &str| Err(Error::invalid("file_name", format!("{text:?} {why}")));
         if text.is_empty() || text.len() > MAX_BYTES {
@@ -35,7 +35,7 @@ impl Name {
                 .chars()
                 .any(|character| character.is_control() || character == '\\')
             {
-                return refuse("holds a control character or a backslash");
+                return refuse("contains a control character or a backslash");
             }
         }
         Ok(Self(text.to_owned()))
@@ -46,12 +46,12 @@ impl Name {
         &self.0
     }
 
-    /// Where the object lies below `folder`.
+    /// Path of the object below `folder`.
     pub(super) fn below(&self, folder: &Path) -> PathBuf {
         folder.join(&self.0)
     }
 
-    /// Whether the object is `prefix` itself or lies below it.
+    /// Whether the object is `prefix` itself or below it.
     pub(super) fn is_in(&self, prefix: &str) -> bool {
         prefix.is_empty()
             || self
@@ -61,7 +61,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -78,12 +78,12 @@ mod tests {
             "manifests/openshift/99 mine.yaml",
             "logs/controller/logs.tar.gz",
         ] {
-            assert_eq!(Name::parse(text).unwrap().as_str(), text);
+            assert_eq!(ObjectName::parse(text).unwrap().as_str(), text);
         }
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn path_traversal_is_refused() {
         let long = "a".repeat(MAX_BYTES + 1);
         for text in [
             "",
@@ -99,13 +99,13 @@ mod tests {
             "a\nb",
             &long,
         ] {
-            assert!(Name::parse(text).is_err(), "{text:?}");
+            assert!(ObjectName::parse(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn prefix_means_whole_elements() {
-        let name = Name::parse("logs/controller/logs.tar.gz").unwrap();
+    fn prefixes_match_whole_elements() {
+        let name = ObjectName::parse("logs/controller/logs.tar.gz").unwrap();
         assert!(name.is_in("logs"));
         assert!(name.is_in("logs/"));
         assert!(name.is_in(""));

@@ -1,8 +1,8 @@
-//! How many bytes callers may store: of one cluster, and of all together.
+//! Quotas of stored files: of one cluster, and of all clusters.
 //!
-//! What is on disk is the truth, so that replicas and restarts need no ledger: a cluster's folder is summed for each
-//! upload, all folders once in a few seconds. Uploads in progress reserve what they have received. Replicas do not see
-//! each other's uploads in progress, so together they may exceed a quota by those.
+//! Usage is measured on disk, so that replicas and restarts need no ledger: a cluster's folder is summed for each
+//! upload, all folders once in a few seconds. Uploads in progress reserve the bytes received. Reservations are local to
+//! a replica, so replicas together may exceed a quota by their uploads in progress.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,21 +16,21 @@ use model::ids::ClusterId;
 
 use super::store::{blocking, unless_absent};
 
-/// How old the sum of all clusters may be; what this process stored since is added.
+/// Longest age of the cached sum of all clusters; this process's commits since are added.
 const SUM_AGE: Duration = Duration::from_secs(5);
-/// How deep files lie below the root: `<cluster>/manifests/<folder>/<file>`, and room.
+/// Bound of the recursion below the root: `<cluster>/manifests/<folder>/<file>`, with a margin.
 const MAX_DEPTH: usize = 8;
 
-/// The quotas.
+/// Quotas of a file store.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Units: bytes of all files of one cluster.
+pub struct FileQuotas {
+    /// All files of one cluster. Units: bytes.
     pub cluster_bytes: u64,
-    /// Units: bytes of the files of all clusters.
+    /// Files of all clusters. Units: bytes.
     pub total_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for FileQuotas {
     /// No quota.
     fn default() -> Self {
         Self {
@@ -40,13 +40,13 @@ impl Default for Limits {
     }
 }
 
-/// The quotas, and what uploads in progress have reserved.
+/// The quotas, and the reservations of uploads in progress.
 #[derive(Debug)]
 pub(super) struct Quota {
     root: PathBuf,
-    limits: Limits,
+    limits: FileQuotas,
     in_progress: Mutex<InProgress>,
-    /// Held while the folders are summed, so that concurrent uploads share one sum.
+    /// Cached sum. Locked while the folders are summed: concurrent uploads share one sum (single-flight).
     sum: tokio::sync::Mutex<Option<(Instant, u64)>>,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct Quota {
 struct InProgress {
     by_cluster: HashMap<ClusterId, u64>,
     total: u64,
-    /// Stored by this process since the last sum.
+    /// Committed by this process since the last sum.
     stored: u64,
 }
 
-/// Room for an upload; dropping it gives the room back.
+/// Reserved quota of an upload; dropping it releases the quota.
 #[derive(Debug)]
 pub(super) struct Reservation {
     quota: Arc<Quota>,
@@ -70,7 +70,7 @@ pub(super) struct Reservation {
 }
 
 impl Quota {
-    pub(super) fn new(root: &Path, limits: Limits) -> Self {
+    pub(super) fn new(root: &Path, limits: FileQuotas) -> Self {
         Self {
             root: root.to_owned(),
             limits,
@@ -85,13 +85,13 @@ impl Quota {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What uploads in progress have received. Units: bytes.
+    /// Reservations of all uploads in progress. Units: bytes.
     #[cfg(test)]
     pub(super) fn reserved_bytes(&self) -> u64 {
         self.in_progress().total
     }
 
-    /// Begins an upload to `target` of that cluster, with no bytes yet.
+    /// Opens an empty reservation for an upload to `target`.
     pub(super) async fn begin(
         self: &Arc<Self>,
         cluster: ClusterId,
@@ -114,7 +114,7 @@ impl Quota {
         })
     }
 
-    /// What all clusters have on disk. Units: bytes.
+    /// Usage of all clusters on disk. Units: bytes.
     async fn total(&self) -> Result<u64, Error> {
         if self.limits.total_bytes == u64::MAX {
             return Ok(0);
@@ -135,9 +135,9 @@ impl Quota {
 }
 
 impl Reservation {
-    /// Reserves more.
+    /// Reserves more bytes.
     ///
-    /// Errors: `TooLarge` – a quota does not allow for it.
+    /// Errors: `TooLarge` – a quota is exceeded.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Error> {
         let limits = self.quota.limits;
         let mut in_progress = self.quota.in_progress();
@@ -163,7 +163,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// The upload is stored.
+    /// Commits the reservation: the upload is stored.
     pub(super) fn commit(self) {
         self.quota.in_progress().stored += self.reserved;
     }
@@ -182,7 +182,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Only clusters' folders: the cache of installers beside them has a limit of its own.
+/// Sums the clusters' folders; the installer cache beside them has its own limit.
 fn sum_clusters(root: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(root)? {
@@ -198,7 +198,7 @@ fn sum_clusters(root: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Bytes of the files below `folder`. Partial uploads are left out: they are reserved.
+/// Bytes of the files below `folder`. Partial uploads are skipped: they are reserved.
 fn sum(folder: &Path, depth: usize) -> io::Result<u64> {
     let mut bytes = 0;
     let entries = match fs::read_dir(folder) {
@@ -212,7 +212,7 @@ fn sum(folder: &Path, depth: usize) -> io::Result<u64> {
         if is_folder && depth < MAX_DEPTH {
             bytes += sum(&entry.path(), depth + 1)?;
         } else if !super::store::is_temporary(&entry.file_name()) {
-            // Files may go while they are counted.
+            // Files may be deleted during the sum.
             unless_absent(entry.metadata().map(|found| bytes += found.len()))?;
         }
     }

@@ -1,21 +1,21 @@
-//! What killed processes leave behind, and whether a file is still the one that its name leads to.
+//! Stale files of crashed processes, and identity of opened files.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// No upload, extraction or run of an installer takes as long.
-pub(crate) const LEFT_BEHIND_AFTER: Duration = Duration::from_hours(24);
+/// Grace period of temporary files: longer than any upload, extraction or installer run.
+pub(crate) const STALE_AFTER: Duration = Duration::from_hours(24);
 
-/// Whether what was found is too old at `now` for anybody to be at it.
-pub(crate) fn is_left_behind(found: &Metadata, now: SystemTime) -> bool {
+/// Whether a file was last modified more than [`STALE_AFTER`] before `now`.
+pub(crate) fn is_stale(found: &Metadata, now: SystemTime) -> bool {
     let changed_at = found.modified().ok();
     let age = changed_at.and_then(|changed_at| now.duration_since(changed_at).ok());
-    age.is_some_and(|age| age > LEFT_BEHIND_AFTER)
+    age.is_some_and(|age| age > STALE_AFTER)
 }
 
-/// Whether `path` leads to the file that was opened: somebody else may have removed or replaced it meanwhile.
+/// Whether `path` is still the opened file: another process may have removed or replaced it.
 pub(crate) fn is_same(path: &Path, opened: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (opened.dev(), opened.ino()))
 }
@@ -27,19 +27,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_older_than_a_day_is_left_behind() {
+    fn files_become_stale_after_the_grace_period() {
         let file = tempfile::tempfile().unwrap();
         let found = file.metadata().unwrap();
         let changed_at = found.modified().unwrap();
-        assert!(!is_left_behind(&found, changed_at + LEFT_BEHIND_AFTER));
-        let later = changed_at + LEFT_BEHIND_AFTER + Duration::from_secs(1);
-        assert!(is_left_behind(&found, later));
-        // A clock that was set back makes nothing old.
-        assert!(!is_left_behind(&found, SystemTime::UNIX_EPOCH));
+        assert!(!is_stale(&found, changed_at + STALE_AFTER));
+        let later = changed_at + STALE_AFTER + Duration::from_secs(1);
+        assert!(is_stale(&found, later));
+        // A clock that was set back makes no file stale.
+        assert!(!is_stale(&found, SystemTime::UNIX_EPOCH));
     }
 
     #[test]
-    fn a_file_that_took_the_name_is_another() {
+    fn replaced_files_are_not_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let opened = File::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The store on a file system.
+//! The file store: objects as files, replaced atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,24 +13,24 @@ use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use uuid::Uuid;
 
-use super::name::Name;
-use super::quota::{Limits, Quota, Reservation};
-use super::stale::is_left_behind;
+use super::name::ObjectName;
+use super::quota::{FileQuotas, Quota, Reservation};
+use super::stale::is_stale;
 
-/// What every temporary file starts with; no object's name may start with a dot.
+/// Prefix of temporary files; object names never start with a dot.
 const TEMPORARY: &str = ".new-";
-/// What the folder of a deleted cluster starts with until it is removed.
+/// Prefix of the folder of a deleted cluster until it is removed.
 const DELETED: &str = ".old-";
-/// How often something is written because its folder went meanwhile.
-const TRIES: u32 = 5;
-/// How deep objects lie below their cluster's folder at most (`manifests/<folder>/<file>` and room).
+/// Attempts of a write whose folder is deleted concurrently.
+const ATTEMPTS: u32 = 5;
+/// Bound of the recursion below a cluster's folder: `manifests/<folder>/<file>`, with a margin.
 const MAX_DEPTH: usize = 6;
-/// Units: bytes copied per step of a streamed upload.
+/// Buffer of a streamed upload. Units: bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Objects of clusters below one folder.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct FileStore {
     root: PathBuf,
     quota: Arc<Quota>,
 }
@@ -38,16 +38,16 @@ pub struct Store {
 /// An object opened for reading.
 #[derive(Debug)]
 pub struct Object {
-    /// Its bytes; the handle stays good when the object is replaced or deleted meanwhile.
+    /// Open file; stays readable when the object is replaced or deleted.
     pub file: tokio::fs::File,
     /// Units: bytes.
     pub length: u64,
-    /// When it was put.
+    /// Time of the last put.
     pub modified: SystemTime,
 }
 
 impl Object {
-    /// Reads all of it; for small objects.
+    /// Reads a small object whole.
     pub async fn bytes(mut self) -> Result<Vec<u8>, Error> {
         let mut content = Vec::with_capacity(usize::try_from(self.length).unwrap_or_default());
         self.file
@@ -58,16 +58,16 @@ impl Object {
     }
 }
 
-impl Store {
-    /// Opens the store below `root`, makes the folder when it is missing, and proves that it can be written.
+impl FileStore {
+    /// Opens the store in `root`, which is created if missing, sweeps stale files and checks that it is writable.
     ///
-    /// Errors: `Internal` – the folder cannot be made or written; the text names it.
+    /// Errors: `Internal` – the folder cannot be created or written; the text names it.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
-        Self::open_within(root, Limits::default()).await
+        Self::open_within(root, FileQuotas::default()).await
     }
 
-    /// Like [`Store::open`], with quotas for what callers provide.
-    pub async fn open_within(root: impl Into<PathBuf>, limits: Limits) -> Result<Self, Error> {
+    /// Like [`FileStore::open`], with quotas for content of callers.
+    pub async fn open_within(root: impl Into<PathBuf>, limits: FileQuotas) -> Result<Self, Error> {
         let root = root.into();
         let quota = Arc::new(Quota::new(&root, limits));
         let store = Self { root, quota };
@@ -87,12 +87,12 @@ impl Store {
         Ok(store)
     }
 
-    /// The folder that holds everything.
+    /// The root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Stores `content` as `name`, replacing what was there; when this returns it is on disk.
+    /// Stores `content` as `name` by atomic replace; durable on return.
     ///
     /// Errors: `Invalid` – the name; `Internal` – the disk.
     pub async fn put(
@@ -109,9 +109,9 @@ impl Store {
         .await
     }
 
-    /// Like [`Store::put`], for content of a caller: within the quotas.
+    /// Like [`FileStore::put`], for content of a caller: within the quotas.
     ///
-    /// Errors: `TooLarge` – a quota does not allow for it; those of [`Store::put`].
+    /// Errors: `TooLarge` – a quota is exceeded; those of [`FileStore::put`].
     pub async fn put_within(
         &self,
         cluster: ClusterId,
@@ -127,10 +127,9 @@ impl Store {
         Ok(())
     }
 
-    /// Stores what `source` yields as `name`, refusing more than `limit` bytes and more than the quotas allow for;
-    /// answers the number of bytes.
+    /// Stores the stream `source` as `name`, up to `limit` bytes and within the quotas. Returns the length.
     ///
-    /// Errors: `Invalid` – the name; `TooLarge` – nothing is stored; `NotFound` – the cluster's files were deleted
+    /// Errors: `Invalid` – the name; `TooLarge` – limit or quota, nothing is stored; `NotFound` – the cluster was deleted
     /// meanwhile; `Unavailable` – the disk is full; `Internal` – the disk or the source.
     pub async fn put_stream(
         &self,
@@ -149,7 +148,7 @@ impl Store {
         let doing = || format!("storing {name} of cluster {cluster}");
         let path = temporary.0.clone();
         let file = blocking(doing(), move || {
-            insistently(|| {
+            retry_if_folder_deleted(|| {
                 make_durable_folder(&folder)?;
                 create(&path)
             })
@@ -157,6 +156,7 @@ impl Store {
         .await?;
         let length = copy_limited(source, file, limit, &mut reservation, &doing).await?;
         let is_put = blocking(doing(), move || {
+            // Synced content first, then the name, then the folder: a crash leaves the old object or the new one.
             match fs::rename(&temporary.0, &target) {
                 // Another replica deleted the cluster meanwhile.
                 Err(error) if is_absent(&error) => return Ok(false),
@@ -206,8 +206,8 @@ impl Store {
         }
     }
 
-    /// Names of the cluster's objects that are `prefix` or lie below it (everything for ""), sorted.
-    pub async fn list(&self, cluster: ClusterId, prefix: &str) -> Result<Vec<Name>, Error> {
+    /// Names of the cluster's objects that are `prefix` or below it (all for ""), sorted.
+    pub async fn list(&self, cluster: ClusterId, prefix: &str) -> Result<Vec<ObjectName>, Error> {
         let folder = self.folder(cluster);
         let prefix = prefix.to_owned();
         blocking(format!("listing files of cluster {cluster}"), move || {
@@ -218,7 +218,7 @@ impl Store {
         .await
     }
 
-    /// Deletes an object; answers whether there was one.
+    /// Deletes an object; false if it did not exist.
     pub async fn delete(&self, cluster: ClusterId, name: &str) -> Result<bool, Error> {
         let path = self.path(cluster, name)?;
         blocking(
@@ -251,13 +251,14 @@ impl Store {
         .await
     }
 
-    /// Deletes everything of the cluster: at once for whoever looks, also while another replica puts something.
+    /// Deletes all objects of the cluster, atomically for readers, also during puts of other replicas.
     pub async fn delete_cluster(&self, cluster: ClusterId) -> Result<(), Error> {
         let folder = self.folder(cluster);
         let deleted = self
             .root
             .join(format!("{DELETED}{}", Uuid::new_v4().simple()));
         blocking(format!("deleting files of cluster {cluster}"), move || {
+            // Renamed first: after a crash the objects are invisible, and the sweep removes the rest.
             match fs::rename(&folder, &deleted) {
                 Err(error) if is_absent(&error) => return Ok(()),
                 outcome => outcome?,
@@ -277,44 +278,45 @@ impl Store {
     }
 
     fn path(&self, cluster: ClusterId, name: &str) -> Result<PathBuf, Error> {
-        Ok(Name::parse(name)?.below(&self.folder(cluster)))
+        Ok(ObjectName::parse(name)?.below(&self.folder(cluster)))
     }
 }
 
-/// Makes `folder` and what is above it, readable to the service alone.
+/// Creates `folder` and its parents, private to the service.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// As [`make_folder`], each folder durable in its parent.
+/// As [`make_folder`], with each folder durable in its parent.
 fn make_durable_folder(folder: &Path) -> io::Result<()> {
     durable::create_folder_with(DirBuilder::new().mode(0o700), folder)
 }
 
-/// Writes `content` beside `target` and renames it into place; a crash leaves the old object or the new one.
+/// Atomic replace: after a crash, `target` has the old content or the new one.
 pub(crate) fn put_file(target: &Path, content: &[u8]) -> io::Result<()> {
     let folder = parent(target);
-    insistently(|| {
+    retry_if_folder_deleted(|| {
         make_durable_folder(folder)?;
         let temporary = Temporary(temporary_in(folder));
         write_whole(&temporary.0, content)?;
+        // Content is synced before it gets its name, and the name by the folder's sync.
         fs::rename(&temporary.0, target)?;
         sync_folder(folder)
     })
 }
 
-/// Does `work` again when its folder goes meanwhile, as it does when another replica deletes the cluster.
-fn insistently<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    let mut tries = 1;
+/// Retries `work` when its folder is deleted concurrently, by another replica that deletes the cluster.
+fn retry_if_folder_deleted<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut attempts = 1;
     loop {
         match work() {
-            Err(error) if has_vanished(&error) && tries < TRIES => tries += 1,
+            Err(error) if has_vanished(&error) && attempts < ATTEMPTS => attempts += 1,
             outcome => return outcome,
         }
     }
 }
 
-/// Making a folder that was there a moment ago, and then was not, tells of the first.
+/// Also AlreadyExists: `mkdir` reports it for a folder that is deleted right after.
 fn has_vanished(error: &io::Error) -> bool {
     is_absent(error) || error.kind() == io::ErrorKind::AlreadyExists
 }
@@ -331,7 +333,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// A full disk passes: clients come again, and the operator reads why.
+/// Maps a full disk to Unavailable: clients retry, and the text names the cause for the operator.
 fn failure(doing: String, error: io::Error) -> Error {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     if matches!(error.kind(), StorageFull | QuotaExceeded) {
@@ -345,12 +347,12 @@ struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After the rename there is nothing to remove, and a leftover is swept at the next start.
+        // Fails after the rename, when there is nothing to remove; the next start sweeps leftovers.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Whether a file of that name is a partial one.
+/// Whether that is the name of a temporary file.
 pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
@@ -418,7 +420,7 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Success too when what was to be changed is gone: other replicas work on the same folder.
+/// Ignores missing files: other replicas work on the same folder.
 pub(super) fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|error| {
         if is_absent(&error) {
@@ -429,15 +431,20 @@ pub(super) fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// The objects below a cluster's folder; none when there is no such folder.
-fn names_in(folder: &Path) -> io::Result<Vec<Name>> {
+/// Names of the objects in a cluster's folder; empty if it does not exist.
+fn names_in(folder: &Path) -> io::Result<Vec<ObjectName>> {
     let mut names = Vec::new();
     collect(folder, "", 0, &mut names)?;
     names.sort();
     Ok(names)
 }
 
-fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> io::Result<()> {
+fn collect(
+    folder: &Path,
+    above: &str,
+    depth: usize,
+    names: &mut Vec<ObjectName>,
+) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if is_absent(&error) => return Ok(()),
         entries => entries?,
@@ -452,7 +459,7 @@ fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> i
         if kind.is_dir() && depth < MAX_DEPTH {
             collect(&entry.path(), &format!("{text}/"), depth + 1, names)?;
         } else if kind.is_file()
-            && let Ok(name) = Name::parse(&text)
+            && let Ok(name) = ObjectName::parse(&text)
         {
             names.push(name);
         }
@@ -460,8 +467,8 @@ fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> i
     Ok(())
 }
 
-/// Removes what a killed process left long ago. Temporary files that are younger may be another replica's; the folder
-/// of a deleted cluster keeps its age, so another replica may be removing it as well, which harms nobody.
+/// Removes stale files of crashed processes. Younger temporary files may be in use by another replica; the folder of a
+/// deleted cluster keeps its age, so that several replicas may remove it concurrently.
 fn sweep(root: &Path, now: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
@@ -479,7 +486,7 @@ fn sweep(root: &Path, now: SystemTime) -> io::Result<()> {
         } else {
             Ok(())
         };
-        // Another replica may start at the same time, or delete the cluster.
+        // Another replica may sweep at the same time, or delete the cluster.
         unless_absent(swept)?;
     }
     Ok(())
@@ -502,14 +509,14 @@ fn sweep_folder(folder: &Path, now: SystemTime, depth: usize) -> io::Result<()> 
 
 fn sweep_temporary(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
     let metadata = entry.metadata()?;
-    if metadata.is_file() && is_left_behind(&metadata, now) {
+    if metadata.is_file() && is_stale(&metadata, now) {
         fs::remove_file(entry.path())?;
     }
     Ok(())
 }
 
 fn sweep_deleted(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
-    if is_left_behind(&entry.metadata()?, now) {
+    if is_stale(&entry.metadata()?, now) {
         fs::remove_dir_all(entry.path())?;
     }
     Ok(())

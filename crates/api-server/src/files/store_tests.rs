@@ -2,9 +2,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-async fn store() -> (tempfile::TempDir, Store) {
+async fn store() -> (tempfile::TempDir, FileStore) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("data")).await.unwrap();
+    let store = FileStore::open(folder.path().join("data")).await.unwrap();
     (folder, store)
 }
 
@@ -13,7 +13,7 @@ fn cluster() -> ClusterId {
 }
 
 #[tokio::test]
-async fn what_was_put_is_read_with_its_length() {
+async fn put_replaces_content_and_length() {
     let (_folder, store) = store().await;
     store.put(cluster(), "kubeconfig", "one").await.unwrap();
     store.put(cluster(), "kubeconfig", "second").await.unwrap();
@@ -23,7 +23,7 @@ async fn what_was_put_is_read_with_its_length() {
 }
 
 #[tokio::test]
-async fn objects_are_private_and_leave_no_temporary() {
+async fn objects_are_private_and_temporary_files_removed() {
     let (_folder, store) = store().await;
     store.put(cluster(), "a/b", "x").await.unwrap();
     let path = store.folder(cluster()).join("a");
@@ -89,7 +89,7 @@ async fn reset_keeps_user_manifests_and_logs() {
 }
 
 #[tokio::test]
-async fn too_large_an_upload_leaves_nothing() {
+async fn uploads_above_the_limit_are_refused() {
     let (_folder, store) = store().await;
     let name = "logs/controller/logs.tar.gz";
     let answer = store
@@ -107,11 +107,11 @@ async fn too_large_an_upload_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_named() {
+async fn errors_name_the_work_folder() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
-    let error = Store::open(file.join("data")).await.unwrap_err();
+    let error = FileStore::open(file.join("data")).await.unwrap_err();
     assert!(error.to_string().contains("file/data"), "{error}");
 }
 
@@ -129,7 +129,7 @@ async fn replicas_put_delete_and_start_at_the_same_time() {
             store.delete(cluster(), name),
             store.delete_cluster_except(cluster(), &[]),
             store.list(cluster(), ""),
-            Store::open(store.root()),
+            FileStore::open(store.root()),
         );
         outcomes.0.unwrap();
         match outcomes.1 {
@@ -147,7 +147,7 @@ async fn replicas_put_delete_and_start_at_the_same_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_killed_replicas_left_goes_when_others_start() {
+async fn stale_files_are_swept_by_concurrent_starts() {
     let (_folder, store) = store().await;
     let long_ago = SystemTime::UNIX_EPOCH;
     for _ in 0..20 {
@@ -165,7 +165,7 @@ async fn what_killed_replicas_left_goes_when_others_start() {
             old.set_modified(long_ago).unwrap();
         }
         let replicas: Vec<_> = (0..4)
-            .map(|_| tokio::spawn(Store::open(store.root().to_owned())))
+            .map(|_| tokio::spawn(FileStore::open(store.root().to_owned())))
             .collect();
         for replica in replicas {
             replica.await.unwrap().unwrap();
@@ -181,13 +181,13 @@ async fn what_killed_replicas_left_goes_when_others_start() {
     }
 }
 
-async fn store_within(cluster_bytes: u64, total_bytes: u64) -> (tempfile::TempDir, Store) {
+async fn store_within(cluster_bytes: u64, total_bytes: u64) -> (tempfile::TempDir, FileStore) {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits {
+    let limits = FileQuotas {
         cluster_bytes,
         total_bytes,
     };
-    let store = Store::open_within(folder.path().join("data"), limits);
+    let store = FileStore::open_within(folder.path().join("data"), limits);
     let store = store.await.unwrap();
     (folder, store)
 }
@@ -201,7 +201,7 @@ fn refused(outcome: Result<u64, Error>, limit: u64) {
 
 // limit: files of a cluster
 #[tokio::test]
-async fn uploads_are_taken_up_to_the_quota_of_their_cluster() {
+async fn cluster_quota_is_enforced() {
     let (_folder, store) = store_within(10, u64::MAX).await;
     let put = |name, content: &'static [u8]| {
         let store = store.clone();
@@ -210,7 +210,7 @@ async fn uploads_are_taken_up_to_the_quota_of_their_cluster() {
     put("logs/1/logs.tar.gz", b"1234567").await.unwrap();
     put("logs/2/logs.tar.gz", b"123").await.unwrap();
     refused(put("logs/3/logs.tar.gz", b"1").await, 10);
-    // What is replaced does not count, and what is refused leaves nothing behind.
+    // Replaced objects do not count, and refused uploads leave no files.
     put("logs/1/logs.tar.gz", b"7654321").await.unwrap();
     let names = store.list(cluster(), "").await.unwrap();
     assert_eq!(names.len(), 2);
@@ -225,7 +225,7 @@ async fn uploads_are_taken_up_to_the_quota_of_their_cluster() {
 
 // limit: files of all clusters
 #[tokio::test]
-async fn uploads_are_taken_up_to_the_quota_of_all_clusters() {
+async fn total_quota_is_enforced() {
     let (_folder, store) = store_within(u64::MAX, 10).await;
     let other = ClusterId(Uuid::from_u128(8));
     let name = "logs/1/logs.tar.gz";
@@ -269,7 +269,7 @@ async fn concurrent_uploads_share_a_quota() {
             .await,
         10,
     );
-    // A client that goes away gives the room back.
+    // A disconnected client's reservation is released.
     slow.abort();
     assert!(slow.await.unwrap_err().is_cancelled());
     assert_eq!(store.quota_in_progress(), 0);

@@ -1,4 +1,6 @@
-//! Changes to the bootstrap's ignition: its hosts are there already.
+//! The bootstrap host's ignition, completed with the hosts that are provisioned already.
+//!
+//! Source: openshift/assisted-service, `internal/ignition/installmanifests.go`.
 
 use std::net::IpAddr;
 
@@ -11,12 +13,12 @@ use rules::{HostState, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::manifests::yaml;
 use super::nodes;
 
 const CLUSTER_VERSION: &str = "/opt/openshift/manifests/cvo-overrides.yaml";
-/// Tells the real installer's scripts that hosts are provisioned by the service.
+/// Marker for the installer's bootstrap scripts: the service provisions the hosts.
 const MARKER: &str = "/opt/openshift/assisted-install-bootstrap";
 /// The service configures static networks itself.
 const CONNECTION: &str = "/etc/NetworkManager/system-connections/nmconnection";
@@ -25,25 +27,23 @@ const STATUS: &str = "baremetalhost.metal3.io/status";
 const READABLE: u32 = 0o644;
 const MIB: i64 = 1024 * 1024;
 
-/// The id of the cluster that the installer chose.
-pub(super) fn cluster_id(config: &Config) -> Result<Uuid, Failure> {
+/// The cluster id that the installer generated.
+pub(super) fn cluster_id(config: &Config) -> Result<Uuid, PreparationFailure> {
     let file = config
         .find_file(CLUSTER_VERSION)
-        .ok_or_else(|| Failure::new(format!("bootstrap.ign holds no {CLUSTER_VERSION}")))?;
+        .ok_or_else(|| PreparationFailure::new(format!("bootstrap.ign lacks {CLUSTER_VERSION}")))?;
     let version = value(file)?;
     version
         .pointer("/spec/clusterID")
         .and_then(Value::as_str)
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| {
-            Failure::new(format!(
-                "bootstrap.ign: {CLUSTER_VERSION} holds no clusterID"
-            ))
+            PreparationFailure::new(format!("bootstrap.ign: {CLUSTER_VERSION} lacks clusterID"))
         })
 }
 
 /// Completes the installer's bootstrap ignition for the hosts of `snapshot`.
-pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), Failure> {
+pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), PreparationFailure> {
     let mut hosts = sorted(snapshot);
     config.storage.files.retain(|file| file.path != CONNECTION);
     for file in &mut config.storage.files {
@@ -67,20 +67,20 @@ pub(super) fn put(config: &mut Config, file: File) {
     config.storage.files.push(file);
 }
 
-/// Names of hosts' manifests start with one of these, then comes a number.
+/// Whether `path` is a BareMetalHost manifest; a number follows the prefix.
 fn is_host(path: &str) -> bool {
     path.contains("openshift-cluster-api_hosts")
         || path.contains("openshift-cluster-api_arbiter_hosts")
 }
 
-/// The machine config operator cannot read a file that only appends.
+/// Turns an append-only file into one with content: the machine config operator cannot read the former.
 fn replace_instead_of_appending(file: &mut File) {
     if file.contents.source.is_none() && file.append.len() == 1 {
         file.contents = file.append.remove(0);
     }
 }
 
-/// Masters, arbiters, workers; by name among themselves.
+/// Hosts by role (master, arbiter, worker), then by name.
 fn sorted(snapshot: &Snapshot) -> Vec<&HostState> {
     let mut hosts: Vec<&HostState> = snapshot.hosts.iter().collect();
     hosts.sort_by_key(|host| {
@@ -94,12 +94,12 @@ fn sorted(snapshot: &Snapshot) -> Vec<&HostState> {
     hosts
 }
 
-/// Writes what the host was found to be into its manifest, so that nobody inspects it again.
+/// Writes the inventory into a host's manifest, so that metal3 does not inspect the host.
 fn describe_host(
     file: &mut File,
     hosts: &mut Vec<&HostState>,
     snapshot: &Snapshot,
-) -> Result<(), Failure> {
+) -> Result<(), PreparationFailure> {
     let mut manifest = value(file)?;
     let name = manifest
         .pointer("/metadata/name")
@@ -110,15 +110,14 @@ fn describe_host(
         .iter()
         .position(|host| host.name() == name)
         .ok_or_else(|| {
-            Failure::new(format!(
-                "bootstrap.ign describes a host {name:?} that the cluster does not have"
+            PreparationFailure::new(format!(
+                "bootstrap.ign has the host {name:?}, which is not in the cluster"
             ))
         })?;
     let host = hosts.remove(index);
-    let inventory = host
-        .inventory
-        .as_ref()
-        .ok_or_else(|| Failure::new(format!("host {name} has not reported its inventory")))?;
+    let inventory = host.inventory.as_ref().ok_or_else(|| {
+        PreparationFailure::new(format!("host {name} has not reported its inventory"))
+    })?;
     let status = json!({
         "hardware": hardware(&host.record, inventory, &machine_networks(snapshot)),
         "poweredOn": true,
@@ -132,8 +131,9 @@ fn describe_host(
     Ok(())
 }
 
-fn value(file: &File) -> Result<Value, Failure> {
-    let broken = |why: String| Failure::new(format!("bootstrap.ign: {}: {why}", file.path));
+fn value(file: &File) -> Result<Value, PreparationFailure> {
+    let broken =
+        |why: String| PreparationFailure::new(format!("bootstrap.ign: {}: {why}", file.path));
     let bytes = file
         .contents
         .inline_bytes()
@@ -149,7 +149,7 @@ fn machine_networks(snapshot: &Snapshot) -> Vec<IpNet> {
         .collect()
 }
 
-/// What metal3 keeps about a host's hardware.
+/// `HardwareDetails` of metal3.
 fn hardware(host: &Host, inventory: &Inventory, machine: &[IpNet]) -> Value {
     let mut hardware = json!({
         "hostname": host.requested_hostname,
@@ -179,7 +179,7 @@ fn hardware(host: &Host, inventory: &Inventory, machine: &[IpNet]) -> Value {
     hardware
 }
 
-/// One entry for each address family that the interface has.
+/// NIC entries: one per address family of the interface.
 fn nics(interface: &Interface, machine: &[IpNet]) -> Vec<Value> {
     [&interface.ipv4_addresses, &interface.ipv6_addresses]
         .into_iter()

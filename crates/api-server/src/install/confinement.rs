@@ -1,4 +1,4 @@
-//! Programs out of images run confined: the content of an image is not trusted.
+//! Confined runs of programs out of images, whose content is not trusted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,105 +9,105 @@ use sandbox::{ConfinementReport, Launcher, ProgramOutcome, SandboxLimits, Sandbo
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::context::Failure;
-use super::installer::{KEPT_LINES, tail};
+use super::context::PreparationFailure;
+use super::installer::{TAIL_LINES, tail};
 use super::launch::Launch;
 
-/// For the guard of a program to kill it.
+/// Time for the guard to kill a program.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How programs out of images are confined.
+/// Confinement of programs out of images.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// Starts them.
+    /// Launcher of the sandbox.
     pub launcher: Launcher,
     /// `INSTALLER_MEMORY_LIMIT`, `INSTALLER_PROCESS_LIMIT`, `INSTALLER_DISK_LIMIT`, `INSTALLER_TIME_LIMIT`.
     pub limits: SandboxLimits,
-    /// `INSTALLER_SANDBOX`: whether a program is refused where this machine lacks a mechanism.
+    /// `INSTALLER_SANDBOX`: refuse programs if this machine lacks a mechanism.
     pub strict: bool,
 }
 
 /// A program to run.
-pub(super) struct Program<'a> {
-    /// What is executed, and all of its arguments.
+pub(super) struct ConfinedProgram<'a> {
+    /// Executable, and all arguments.
     pub(super) command: (PathBuf, Vec<String>),
-    /// Where the program and its libraries are.
+    /// The program and its libraries.
     pub(super) launch: &'a Launch,
-    /// Its environment.
+    /// Environment variables.
     pub(super) environment: Vec<(String, String)>,
-    /// Where it works.
+    /// Working folder.
     pub(super) work: &'a Path,
-    /// Where its temporary files go.
+    /// Folder of temporary files.
     pub(super) scratch: &'a Path,
 }
 
-/// What a program said, and how it ended.
+/// Output and exit of a program.
 #[derive(Debug)]
-pub(super) struct Run {
-    /// The last lines of its standard output.
+pub(super) struct ProgramRun {
+    /// Last lines of its standard output.
     pub(super) stdout: Vec<String>,
-    /// The last lines of its standard error.
+    /// Last lines of its standard error.
     pub(super) stderr: Vec<String>,
-    /// How it ended.
+    /// Exit status, or the limit it exceeded.
     pub(super) outcome: ProgramOutcome,
 }
 
 impl Confinement {
-    /// Which mechanisms this machine has, tried out in `folder`.
+    /// Probes the mechanisms of this machine, in `folder`.
     ///
     /// Errors: the program cannot be started, or the folder cannot be written.
-    pub async fn probe(&self, folder: PathBuf) -> Result<ConfinementReport, Failure> {
+    pub async fn probe(&self, folder: PathBuf) -> Result<ConfinementReport, PreparationFailure> {
         let launcher = self.launcher.clone();
         super::blocking(move || {
-            launcher
-                .probe(&folder)
-                .map_err(|error| Failure::new(format!("the sandbox cannot be tried out: {error}")))
+            launcher.probe(&folder).map_err(|error| {
+                PreparationFailure::new(format!("the sandbox cannot be probed: {error}"))
+            })
         })
         .await
     }
 
-    /// Runs a program until it ends, and keeps `lines` of its standard output; nothing when `deadline` came first.
+    /// Runs a program, and keeps the last `lines` of its standard output; none after `deadline`.
     ///
     /// Errors: it cannot be started.
     pub(super) async fn run(
         &self,
-        program: Program<'_>,
+        program: ConfinedProgram<'_>,
         lines: usize,
         deadline: Option<Instant>,
-    ) -> io::Result<Option<Run>> {
+    ) -> io::Result<Option<ProgramRun>> {
         let (command, control) = self.launcher.command(&self.spec(program))?;
         let mut command = Command::from(command);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        // It holds the guard's side of the lifeline.
+        // The command holds the guard's end of the lifeline.
         drop(command);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let run = async {
-            let said = tokio::join!(tail(stdout, lines), tail(stderr, KEPT_LINES));
-            child.wait().await.map(|_| said)
+            let output = tokio::join!(tail(stdout, lines), tail(stderr, TAIL_LINES));
+            child.wait().await.map(|_| output)
         };
         let run = Box::pin(run);
-        let ended = match deadline {
+        let finished = match deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, run).await.ok(),
             None => Some(run.await),
         };
-        let Some(said) = ended else {
-            // Its guard kills it and what it has started; only then may its folder be removed.
+        let Some(output) = finished else {
+            // The guard kills the program and its children; its folder may be removed only afterwards.
             drop(control);
             let _ = tokio::time::timeout(KILL_TIMEOUT, child.wait()).await;
             return Ok(None);
         };
-        let (stdout, stderr) = said?;
-        Ok(Some(Run {
+        let (stdout, stderr) = output?;
+        Ok(Some(ProgramRun {
             stdout,
             stderr,
             outcome: control.ended().outcome,
         }))
     }
 
-    fn spec(&self, program: Program<'_>) -> SandboxSpec {
+    fn spec(&self, program: ConfinedProgram<'_>) -> SandboxSpec {
         let (path, arguments) = program.command;
         SandboxSpec {
             program: Some(path),

@@ -1,4 +1,4 @@
-//! What a preparation needs, takes and gives.
+//! Options, inputs and outcome of preparations, and their shared state.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,166 +12,171 @@ use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use super::confinement::Confinement;
-use super::mirrors::Mirrors;
-use super::registry_limit::{Admission, Admitted};
+use super::mirrors::RegistryMirrors;
+use super::registry_limit::{PreparationPermit, RegistryLimit};
 use super::release::ReleaseInfo;
 use super::signers::Signers;
-use super::work_folder::Claim;
-use crate::files::Store;
+use super::work_folder::PreparationLock;
+use crate::files::FileStore;
 use concurrency::KeyedMutex;
 
-/// How preparations are made, fixed at start.
+/// Options of all preparations, fixed at start.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Where results go; the installer cache and the private work folders lie beside them.
-    pub store: Store,
-    /// `DUMMY_IGNITION`: neither registry nor installer, made-up files; a test mode.
+pub struct InstallOptions {
+    /// Store of the results; installer cache and work folders are in the same root.
+    pub store: FileStore,
+    /// `DUMMY_IGNITION`: test mode with dummy files, without registry and installer.
     pub dummy_ignition: bool,
-    /// `INSTALL_INVOKER`: who installs, as the cluster records it.
+    /// `INSTALL_INVOKER`: invoker, as the cluster records it.
     pub invoker: String,
-    /// What the manifests of the service follow.
+    /// Policy of the generated manifests.
     pub policy: Policy,
-    /// How registries are reached.
+    /// Access to registries.
     pub registry: RegistryAccess,
-    /// How the installer and its loader are confined.
+    /// Confinement of the installer and its loader.
     pub confinement: Confinement,
-    /// Content of `SERVICE_CA_CERT_PATH`, added to what the nodes trust.
+    /// Content of `SERVICE_CA_CERT_PATH`, for the nodes' trust.
     pub service_ca: Option<String>,
-    /// How many preparations run the installer at the same time; the others wait.
+    /// Concurrency limit of installers.
     pub concurrency: usize,
-    /// `INSTALLER_CACHE_CAPACITY`: what the installers kept for later may take on disk; 0 for no limit. Units: bytes.
+    /// `INSTALLER_CACHE_CAPACITY`: capacity of the installer cache; 0 for no limit. Units: bytes.
     pub cache_capacity_bytes: u64,
-    /// What one preparation may take, waiting for its turn included. `PREPARE_FOR_INSTALLATION_TIMEOUT`.
+    /// `PREPARE_FOR_INSTALLATION_TIMEOUT`: timeout of one preparation, with its wait for a permit.
     pub time_limit: Duration,
-    /// `RELEASE_IMAGE_TIMEOUT`: how long one registry may take to deliver what a release image says about itself, and the
-    /// stores together to deliver its signature.
+    /// `RELEASE_IMAGE_TIMEOUT`: timeout of reading a release image's metadata from one registry, and of reading its
+    /// signature from all stores.
     pub release_timeout: Duration,
-    /// Who may sign release images; none without `RELEASE_KEYRING`.
+    /// Trusted signers of release images; none without `RELEASE_KEYRING`.
     pub signers: Option<Signers>,
 }
 
-/// How registries are reached.
+/// Access to registries.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryAccess {
-    /// Certificates, beside the system's, that a registry's chain may end in.
+    /// Certificate authorities of registries beside the system's, PEM.
     pub ca_pem: Option<Vec<u8>>,
     /// `SKIP_CERT_VERIFICATION`.
     pub insecure: bool,
-    /// Where mirrored images lie; none without a mirror configuration.
-    pub mirrors: Option<Mirrors>,
+    /// Registry mirrors, if configured.
+    pub mirrors: Option<RegistryMirrors>,
 }
 
-/// [`Options`] with what preparations share while the process runs. Cloning is cheap.
+/// [`InstallOptions`] and the shared state of preparations. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Context(pub(super) Arc<Shared>);
+pub struct InstallContext(pub(super) Arc<InstallState>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) options: Options,
-    /// One permit per installer that may run.
-    pub(super) turns: Semaphore,
-    /// Release images read so far.
-    pub(super) releases: super::release::Cache,
-    /// Guards each place of the installer cache: an image is extracted once, and images do not wait for each other.
+pub(super) struct InstallState {
+    pub(super) options: InstallOptions,
+    /// Concurrency limit of installers.
+    pub(super) permits: Semaphore,
+    /// Cache of release metadata.
+    pub(super) releases: super::release::ReleaseCache,
+    /// Locks of the installer cache's folders: extractions of one image are coalesced.
     pub(super) extracting: KeyedMutex<PathBuf>,
-    /// Bounds the preparations that one registry can hold up.
-    pub(super) admission: Admission,
+    /// Concurrency limit of preparations per registry.
+    pub(super) registry_limit: RegistryLimit,
 }
 
-impl Context {
-    /// Builds the shared part.
-    pub fn new(options: Options) -> Self {
-        let turns = Semaphore::new(options.concurrency.max(1));
-        Self(Arc::new(Shared {
+impl InstallContext {
+    /// Builds the shared state.
+    pub fn new(options: InstallOptions) -> Self {
+        let permits = Semaphore::new(options.concurrency.max(1));
+        Self(Arc::new(InstallState {
             options,
-            turns,
-            releases: super::release::Cache::default(),
+            permits,
+            releases: super::release::ReleaseCache::default(),
             extracting: KeyedMutex::default(),
-            admission: Admission::default(),
+            registry_limit: RegistryLimit::default(),
         }))
     }
 
-    /// How preparations are made.
-    pub fn options(&self) -> &Options {
+    /// The options.
+    pub fn options(&self) -> &InstallOptions {
         &self.0.options
     }
 
-    /// Waits until one more installer may run; it may while the answer lives.
-    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed, so there is always a permit in the end.
-        self.0.turns.acquire().await.ok()
+    /// Waits for the permit to run one installer.
+    pub(super) async fn installer_permit(&self) -> Option<SemaphorePermit<'_>> {
+        // Never none: the semaphore is not closed.
+        self.0.permits.acquire().await.ok()
     }
 
-    /// Release images read so far.
-    pub(super) fn releases(&self) -> &super::release::Cache {
+    /// Cache of release metadata.
+    pub(super) fn releases(&self) -> &super::release::ReleaseCache {
         &self.0.releases
     }
 
-    /// Waits until no other preparation extracts the installer that `folder` of the cache is for.
-    pub(super) async fn extracting(&self, folder: &Path) -> OwnedMutexGuard<()> {
+    /// Locks `folder` of the installer cache for an extraction.
+    pub(super) async fn lock_extraction(&self, folder: &Path) -> OwnedMutexGuard<()> {
         self.0.extracting.lock(folder).await
     }
 
-    /// Admits a preparation that reads `image`; nothing while its registry has as many as it may.
-    pub(crate) fn admit(&self, image: &str) -> Option<Admitted> {
-        self.0.admission.admit(super::registry::registry_of(image))
+    /// A permit for a preparation that reads `image`; none at the limit of its registry.
+    pub(crate) fn admit(&self, image: &str) -> Option<PreparationPermit> {
+        self.0
+            .registry_limit
+            .try_acquire(super::registry::registry_of(image))
     }
 
-    /// Takes the right to prepare `cluster`, among all processes that share the files; nothing while another has it.
+    /// Takes the file lock of `cluster`'s preparation, among all processes on the same files; none if it is held.
     ///
     /// Errors: the folder cannot be written.
-    pub(crate) async fn claim(&self, cluster: ClusterId) -> Result<Option<Claim>, Failure> {
+    pub(crate) async fn try_lock(
+        &self,
+        cluster: ClusterId,
+    ) -> Result<Option<PreparationLock>, PreparationFailure> {
         let folder = self.work_folders();
         super::blocking(move || {
-            Claim::take(&folder, cluster).map_err(|error| {
-                Failure::new(format!("{} cannot be written: {error}", folder.display()))
+            PreparationLock::try_take(&folder, cluster).map_err(|error| {
+                PreparationFailure::new(format!("{} cannot be written: {error}", folder.display()))
             })
         })
         .await
     }
 
-    /// Where the installer of each release image is kept.
+    /// Folder of the installer cache.
     pub(super) fn installer_cache(&self) -> PathBuf {
         self.0.options.store.root().join("installercache")
     }
 
-    /// Where installers run, each in a folder of its own.
+    /// Parent of the work folders, one per installer run.
     pub(super) fn work_folders(&self) -> PathBuf {
         self.0.options.store.root().join("install-config-generate")
     }
 }
 
-/// What is to be prepared.
+/// Input of a preparation.
 #[derive(Debug, Clone)]
-pub struct Input {
-    /// The cluster and its hosts, roles assigned and bootstrap chosen. `cluster.ocp_release_image` names the release.
+pub struct PreparationInput {
+    /// The cluster and its hosts, with roles and bootstrap host. `cluster.ocp_release_image` names the release.
     pub snapshot: rules::Snapshot,
-    /// The cluster's pull secret, as the user gave it.
+    /// The cluster's pull secret, unchanged.
     pub pull_secret: SecretString,
-    /// Whether the operator lists the release image. One that a caller names has to be of the cluster's version.
+    /// Whether RELEASE_IMAGES lists the release image. An unlisted one must have the cluster's version.
     pub is_listed: bool,
-    /// The infra-envs that the hosts came from, each once.
+    /// Distinct infra-envs of the hosts.
     pub infra_envs: Vec<InfraEnv>,
 }
 
-/// What a preparation found out; its files are in the store.
+/// Outcome of a preparation; its files are in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// The id that the cluster will report, for `openshift_cluster_id`.
+pub struct PreparationOutcome {
+    /// Generated id of the cluster, for `openshift_cluster_id`.
     pub openshift_cluster_id: Uuid,
-    /// The release that was used.
+    /// Metadata of the release.
     pub release: ReleaseInfo,
 }
 
-/// Why a preparation did not succeed, in words for the user; nothing was stored.
+/// Failure of a preparation, for the user; nothing was stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Failure {
-    /// What failed and where; never holds credentials.
+pub struct PreparationFailure {
+    /// Failed step and cause; without credentials.
     pub reason: String,
 }
 
-impl Failure {
+impl PreparationFailure {
     /// A failure for `reason`.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
@@ -180,7 +185,7 @@ impl Failure {
     }
 }
 
-impl From<model::Error> for Failure {
+impl From<model::Error> for PreparationFailure {
     fn from(error: model::Error) -> Self {
         Self::new(error.chain())
     }

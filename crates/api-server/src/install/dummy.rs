@@ -1,4 +1,4 @@
-//! `DUMMY_IGNITION`: files of the right names and shapes without registry and installer. A test mode.
+//! `DUMMY_IGNITION`: test mode with dummy files, without registry and installer.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,19 @@ use rules::Snapshot;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::manifests::yaml;
 use super::nodes;
 use super::outputs::Outputs;
 
-/// What no real installer would give out.
+/// Recognizable as a dummy.
 const PASSWORD: &str = "dummy-dummy-dummy-dummy";
 
-/// Made-up outputs for `snapshot`; the cluster's id at the API serves as the id it reports.
-pub(super) fn outputs(snapshot: &Snapshot, install_config: &str) -> Result<Outputs, Failure> {
+/// Dummy outputs for `snapshot`; the cluster's API id is its reported id.
+pub(super) fn outputs(
+    snapshot: &Snapshot,
+    install_config: &str,
+) -> Result<Outputs, PreparationFailure> {
     let cluster = &snapshot.cluster;
     let id: Uuid = cluster.id.0;
     let version = json!({

@@ -1,9 +1,9 @@
-//! What a program says about itself: the machine it is for, and the loader it wants.
+//! ELF headers: machine and interpreter of a program.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Where the parts of a header lie that differ by word size. Source: System V ABI, chapters 4 and 5.
-struct Layout {
+/// Offsets and sizes that depend on the word size. Source: System V ABI, chapters 4 and 5.
+struct ElfLayout {
     header_bytes: usize,
     table_offset: usize,
     entry_bytes_offset: usize,
@@ -14,7 +14,7 @@ struct Layout {
     word_bytes: usize,
 }
 
-const LAYOUT_32: Layout = Layout {
+const LAYOUT_32: ElfLayout = ElfLayout {
     header_bytes: 52,
     table_offset: 28,
     entry_bytes_offset: 42,
@@ -24,7 +24,7 @@ const LAYOUT_32: Layout = Layout {
     segment_bytes: 16,
     word_bytes: 4,
 };
-const LAYOUT_64: Layout = Layout {
+const LAYOUT_64: ElfLayout = ElfLayout {
     header_bytes: 64,
     table_offset: 32,
     entry_bytes_offset: 54,
@@ -36,49 +36,51 @@ const LAYOUT_64: Layout = Layout {
 };
 
 const MAGIC: &[u8] = b"\x7fELF";
-/// Before the parts that differ by word size. Units: bytes.
+/// Size of `e_ident`. Units: bytes.
 const IDENT_BYTES: usize = 16;
 const MACHINE_OFFSET: usize = 18;
-/// Type of the entry that names the loader.
+/// `PT_INTERP`.
 const INTERPRETER: u64 = 3;
-/// Units: bytes. Largest table and longest name that the kernel takes.
+/// The kernel's limits of the program header table and the interpreter's name. Units: bytes.
 const TABLE_LIMIT_BYTES: usize = 65_536;
 const NAME_LIMIT_BYTES: u64 = 4096;
 
-/// A program's header.
+/// ELF header of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    machine: Machine,
-    /// Path of the loader that a dynamically linked program is run by; none for a static one.
+pub(super) struct ElfHeader {
+    machine: ElfMachine,
+    /// Path of the dynamic loader; none for a static program.
     pub(super) interpreter: Option<String>,
 }
 
-/// What a program runs on.
+/// Architecture of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Machine {
+pub(super) struct ElfMachine {
     code: u16,
     is_64: bool,
     is_little: bool,
 }
 
-impl Program {
+impl ElfHeader {
     /// Reads the header of `file`.
     ///
-    /// Errors: why it is no program that could be run, in words; or those of `file`.
+    /// Errors: the reason why it is not executable; or those of `file`.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> io::Result<Result<Self, &'static str>> {
         match read(file) {
             Ok(program) => Ok(Ok(program)),
-            Err(Problem::Header(why)) => Ok(Err(why)),
-            Err(Problem::File(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Ok(Err("it is cut short"))
+            Err(ElfProblem::Header(why)) => Ok(Err(why)),
+            Err(ElfProblem::File(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(Err("it is truncated"))
             }
-            Err(Problem::File(error)) => Err(error),
+            Err(ElfProblem::File(error)) => Err(error),
         }
     }
 
-    /// Whether it is for this machine; else the two architectures' names: the program's, this machine's.
+    /// Checks the architecture.
+    ///
+    /// Errors: the names of the program's and this machine's architecture.
     pub(super) fn check_machine(&self) -> Result<(), (String, &'static str)> {
-        if Some(self.machine) == Machine::here() {
+        if Some(self.machine) == ElfMachine::here() {
             return Ok(());
         }
         Err((self.machine.name(), std::env::consts::ARCH))
@@ -98,8 +100,8 @@ const MACHINES: &[(u16, &str)] = &[
     (258, "loongarch64"),
 ];
 
-impl Machine {
-    /// This machine; nothing on one that has no name here.
+impl ElfMachine {
+    /// This machine; none for an unlisted one.
     fn here() -> Option<Self> {
         let known = MACHINES
             .iter()
@@ -118,7 +120,7 @@ impl Machine {
             |(_, name)| (*name).to_owned(),
         );
         match Self::here() {
-            // The same name, so what differs has to be said.
+            // The same name: word size and byte order make the difference.
             Some(here) if here.code == self.code => format!(
                 "{name} with {} bits, {} endian",
                 if self.is_64 { 64 } else { 32 },
@@ -129,48 +131,48 @@ impl Machine {
     }
 }
 
-enum Problem {
+enum ElfProblem {
     Header(&'static str),
     File(io::Error),
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for ElfProblem {
     fn from(error: io::Error) -> Self {
         Self::File(error)
     }
 }
 
-fn read(file: &mut (impl Read + Seek)) -> Result<Program, Problem> {
+fn read(file: &mut (impl Read + Seek)) -> Result<ElfHeader, ElfProblem> {
     let mut ident = [0; IDENT_BYTES];
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut ident)?;
     if !ident.starts_with(MAGIC) {
-        return Err(Problem::Header("it is no program for Linux"));
+        return Err(ElfProblem::Header("it is not an ELF program"));
     }
     let (layout, is_64) = match ident[4] {
         1 => (&LAYOUT_32, false),
         2 => (&LAYOUT_64, true),
-        _ => return Err(Problem::Header("its word size is unknown")),
+        _ => return Err(ElfProblem::Header("its word size is unknown")),
     };
     let is_little = match ident[5] {
         1 => true,
         2 => false,
-        _ => return Err(Problem::Header("its byte order is unknown")),
+        _ => return Err(ElfProblem::Header("its byte order is unknown")),
     };
     let mut header = ident.to_vec();
     header.resize(layout.header_bytes, 0);
     file.read_exact(&mut header[IDENT_BYTES..])?;
-    let fields = Fields {
+    let fields = ElfFields {
         bytes: &header,
         is_little,
     };
-    let machine = Machine {
+    let machine = ElfMachine {
         code: fields.short(MACHINE_OFFSET),
         is_64,
         is_little,
     };
     let interpreter = interpreter(file, layout, &fields)?;
-    Ok(Program {
+    Ok(ElfHeader {
         machine,
         interpreter,
     })
@@ -178,24 +180,24 @@ fn read(file: &mut (impl Read + Seek)) -> Result<Program, Problem> {
 
 fn interpreter(
     file: &mut (impl Read + Seek),
-    layout: &Layout,
-    header: &Fields<'_>,
-) -> Result<Option<String>, Problem> {
+    layout: &ElfLayout,
+    header: &ElfFields<'_>,
+) -> Result<Option<String>, ElfProblem> {
     let count = usize::from(header.short(layout.entry_count_offset));
     if count == 0 {
-        return Err(Problem::Header("it has no segments"));
+        return Err(ElfProblem::Header("it has no segments"));
     }
     if header.short(layout.entry_bytes_offset) != layout.entry_bytes {
-        return Err(Problem::Header("its segments have an unknown size"));
+        return Err(ElfProblem::Header("its segments have an unknown size"));
     }
     let entry_bytes = usize::from(layout.entry_bytes);
     if count * entry_bytes > TABLE_LIMIT_BYTES {
-        return Err(Problem::Header("it has too many segments"));
+        return Err(ElfProblem::Header("it has too many segments"));
     }
     let mut table = vec![0; count * entry_bytes];
-    go(file, header.word(layout.table_offset, layout.word_bytes))?;
+    seek(file, header.word(layout.table_offset, layout.word_bytes))?;
     file.read_exact(&mut table)?;
-    let entries = table.chunks_exact(entry_bytes).map(|bytes| Fields {
+    let entries = table.chunks_exact(entry_bytes).map(|bytes| ElfFields {
         bytes,
         is_little: header.is_little,
     });
@@ -209,25 +211,25 @@ fn interpreter(
     Ok(None)
 }
 
-fn go(file: &mut impl Seek, offset: u64) -> Result<(), Problem> {
+fn seek(file: &mut impl Seek, offset: u64) -> Result<(), ElfProblem> {
     if i64::try_from(offset).is_err() {
-        return Err(Problem::Header("it is cut short"));
+        return Err(ElfProblem::Header("it is truncated"));
     }
     file.seek(SeekFrom::Start(offset)).map(drop)?;
     Ok(())
 }
 
-/// The loader's path: absolute, plain, closed by a zero byte.
-fn name(file: &mut (impl Read + Seek), offset: u64, length: u64) -> Result<String, Problem> {
-    let wrong = Problem::Header("the name of its loader is no path");
+/// The loader's path: absolute, plain, terminated by NUL.
+fn name(file: &mut (impl Read + Seek), offset: u64, length: u64) -> Result<String, ElfProblem> {
+    let wrong = ElfProblem::Header("the name of its loader is not a path");
     if !(2..=NAME_LIMIT_BYTES).contains(&length) {
         return Err(wrong);
     }
-    go(file, offset)?;
+    seek(file, offset)?;
     let mut name = Vec::new();
     file.take(length).read_to_end(&mut name)?;
     if name.len() as u64 != length {
-        return Err(Problem::Header("it is cut short"));
+        return Err(ElfProblem::Header("it is truncated"));
     }
     let name = name.strip_suffix(&[0]).map(<[u8]>::to_vec);
     match name.map(String::from_utf8) {
@@ -236,7 +238,7 @@ fn name(file: &mut (impl Read + Seek), offset: u64, length: u64) -> Result<Strin
     }
 }
 
-/// Absolute, and no step of it leads up, to nothing, or to where nobody would look.
+/// Whether a path is absolute, without empty, `.` and `..` elements and control characters.
 fn is_plain(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|path| {
         path.split('/')
@@ -245,12 +247,12 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// Numbers in the byte order of the program.
-struct Fields<'a> {
+struct ElfFields<'a> {
     bytes: &'a [u8],
     is_little: bool,
 }
 
-impl Fields<'_> {
+impl ElfFields<'_> {
     fn word(&self, offset: usize, length: usize) -> u64 {
         let bytes = &self.bytes[offset..offset + length];
         let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);

@@ -2,13 +2,13 @@ use std::io::Cursor;
 
 use super::*;
 
-/// A header for this machine, with a loader if one is given; nothing that would run.
+/// An ELF header for this machine, with a loader if one is given; not executable.
 pub(in crate::install) fn header(interpreter: Option<&str>) -> Vec<u8> {
-    let here = Machine::here().unwrap();
+    let here = ElfMachine::here().unwrap();
     made(here, interpreter.map(|name| format!("{name}\0")).as_deref())
 }
 
-fn made(machine: Machine, interpreter: Option<&str>) -> Vec<u8> {
+fn made(machine: ElfMachine, interpreter: Option<&str>) -> Vec<u8> {
     let layout = if machine.is_64 {
         &LAYOUT_64
     } else {
@@ -52,24 +52,24 @@ fn made(machine: Machine, interpreter: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-fn parse(bytes: &[u8]) -> Result<Program, &'static str> {
-    Program::read(&mut Cursor::new(bytes)).unwrap()
+fn parse(bytes: &[u8]) -> Result<ElfHeader, &'static str> {
+    ElfHeader::read(&mut Cursor::new(bytes)).unwrap()
 }
 
-const S390X: Machine = Machine {
+const S390X: ElfMachine = ElfMachine {
     code: 22,
     is_64: true,
     is_little: false,
 };
-const ARM: Machine = Machine {
+const ARM: ElfMachine = ElfMachine {
     code: 40,
     is_64: false,
     is_little: true,
 };
 
 #[test]
-fn loaders_are_read_whatever_the_machine() {
-    for machine in [S390X, ARM, Machine::here().unwrap()] {
+fn interpreters_are_read_for_each_machine() {
+    for machine in [S390X, ARM, ElfMachine::here().unwrap()] {
         let name = "/lib/ld64.so.1";
         let program = parse(&made(machine, Some("/lib/ld64.so.1\0"))).unwrap();
         assert_eq!(program.machine, machine);
@@ -79,14 +79,14 @@ fn loaders_are_read_whatever_the_machine() {
 }
 
 #[test]
-fn other_machines_are_told_apart() {
+fn other_machines_are_refused() {
     assert!(parse(&header(None)).unwrap().check_machine().is_ok());
     let (name, here) = parse(&made(S390X, None))
         .unwrap()
         .check_machine()
         .unwrap_err();
     assert_eq!((name.as_str(), here), ("s390x", std::env::consts::ARCH));
-    let unknown = Machine {
+    let unknown = ElfMachine {
         code: 9999,
         ..S390X
     };
@@ -95,11 +95,11 @@ fn other_machines_are_told_apart() {
         .check_machine()
         .unwrap_err();
     assert_eq!(name, "machine 9999");
-    let turned = Machine {
+    let swapped = ElfMachine {
         is_little: cfg!(target_endian = "big"),
-        ..Machine::here().unwrap()
+        ..ElfMachine::here().unwrap()
     };
-    let (name, _) = parse(&made(turned, None))
+    let (name, _) = parse(&made(swapped, None))
         .unwrap()
         .check_machine()
         .unwrap_err();
@@ -107,22 +107,22 @@ fn other_machines_are_told_apart() {
 }
 
 #[test]
-fn the_running_program_is_read() {
+fn current_executable_is_read() {
     let mut file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
-    let program = Program::read(&mut file).unwrap().unwrap();
+    let program = ElfHeader::read(&mut file).unwrap().unwrap();
     assert!(program.check_machine().is_ok());
     let is_static = cfg!(target_feature = "crt-static");
     assert_eq!(program.interpreter.is_none(), is_static);
 }
 
 #[test]
-fn what_is_no_program_says_so() {
+fn malformed_headers_are_refused() {
     let whole = header(Some("/lib64/ld.so"));
     for length in 0..whole.len() {
-        assert_eq!(parse(&whole[..length]), Err("it is cut short"), "{length}");
+        assert_eq!(parse(&whole[..length]), Err("it is truncated"), "{length}");
     }
-    let script = b"#!/bin/sh\necho a script is no program\n";
-    assert!(parse(script).unwrap_err().contains("no program"));
+    let script = b"#!/bin/sh\necho a script is not ELF\n";
+    assert!(parse(script).unwrap_err().contains("not an ELF program"));
     let mut changed = whole.clone();
     for (offset, value, expected) in [
         (4, 9, "word size"),
@@ -140,11 +140,11 @@ fn what_is_no_program_says_so() {
     assert!(parse(&changed).unwrap_err().contains("too many"));
     changed.clone_from(&whole);
     changed[LAYOUT_64.table_offset..][..8].copy_from_slice(&[0xff; 8]);
-    assert!(parse(&changed).unwrap_err().contains("cut short"));
+    assert!(parse(&changed).unwrap_err().contains("truncated"));
 }
 
 #[test]
-fn loaders_that_are_no_path_are_refused() {
+fn malformed_interpreter_paths_are_refused() {
     let long = format!("/{}\0", "x".repeat(5000));
     for name in [
         "",

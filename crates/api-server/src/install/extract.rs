@@ -1,4 +1,6 @@
-//! Taking the installer program out of a release's image, unless it is kept already.
+//! Extraction of the installer from a release's image into the cache.
+//!
+//! Source: openshift/assisted-service, `internal/installercache` and `internal/oc`, for the choice of the installer.
 
 use std::fs::File;
 use std::io;
@@ -9,35 +11,35 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::confinement::Confinement;
-use super::context::{Context, Failure};
-use super::elf::Program;
-use super::installer_cache::{self, Kept};
+use super::context::{InstallContext, PreparationFailure};
+use super::elf::ElfHeader;
+use super::installer_cache::{self, CachedInstaller};
 use super::libraries;
-use super::registry::{Images, Scratch, Taken};
+use super::registry::{ExtractedFile, Images, ScratchFolder};
 use super::release::ReleaseInfo;
 
-/// The program for bare metal, and the plain one; newer images for bare metal hold it under the plain name.
+/// The installer for bare metal, and the plain one; newer bare metal images use the plain name.
 const BARE_METAL: &str = "usr/bin/openshift-baremetal-install";
 const PLAIN: &str = "usr/bin/openshift-install";
-/// From this version on the plain installer knows bare metal too.
+/// First version whose plain installer supports bare metal.
 const PLAIN_SINCE: (u64, u64) = (4, 16);
 
-/// The installer program of a release, from the cache or taken out of its image now.
+/// The installer of a release, from the cache or extracted from its image.
 pub(super) async fn installer(
-    ctx: &Context,
+    ctx: &InstallContext,
     release: &ReleaseInfo,
     install_config: &str,
     pull_secret: &SecretString,
-) -> Result<Kept, Failure> {
+) -> Result<CachedInstaller, PreparationFailure> {
     let fips = needs_fips(install_config) || is_fips_machine();
     let (tag, image) = choose(release, fips)?;
     let cache = ctx.installer_cache();
     let digest = image.rsplit_once('@').map_or(image, |(_, digest)| digest);
     let folder = cache.join(digest.replace(['/', ':'], "-"));
-    // Held for the whole extraction: a second preparation of the same release waits and finds it done.
-    let _guard = ctx.extracting(&folder).await;
-    let kept = if let Some(kept) = take(&folder).await? {
-        kept
+    // Locked during the extraction: concurrent preparations of the same release share it (single-flight).
+    let _guard = ctx.lock_extraction(&folder).await;
+    let installer = if let Some(installer) = cached(&folder).await? {
+        installer
     } else {
         let images = Images::new(ctx, pull_secret)?;
         let candidates = images.component_candidates(image, &release.release_image);
@@ -46,41 +48,41 @@ pub(super) async fn installer(
             .await
             .map_err(|failure| {
                 let (version, why) = (&release.version, failure.reason);
-                Failure::new(format!(
-                    "the installer of release {version} cannot be taken from its image: {why}"
+                PreparationFailure::new(format!(
+                    "the installer of release {version} cannot be extracted from its image: {why}"
                 ))
             })?
     };
     shrink(ctx).await?;
-    Ok(kept)
+    Ok(installer)
 }
 
-/// Takes the installer, and what it needs to run, out of the first of `candidates` that answers, into `folder`.
+/// Extracts the installer, with its loader and libraries, from the first reachable candidate into `folder`.
 async fn extract(
     confinement: &Confinement,
     images: &Images,
     candidates: &[String],
     tag: &str,
     folder: &Path,
-) -> Result<Kept, Failure> {
+) -> Result<CachedInstaller, PreparationFailure> {
     let paths = if tag == "installer" {
         [PLAIN, BARE_METAL]
     } else {
         [BARE_METAL, PLAIN]
     };
-    let scratch = Scratch::make(folder.parent().unwrap_or(folder)).await?;
-    let program = scratch.0.join(installer_cache::KEPT_NAME);
-    let taken = images
-        .take(candidates, &paths, &program, None)
+    let scratch = ScratchFolder::make(folder.parent().unwrap_or(folder)).await?;
+    let program = scratch.0.join(installer_cache::INSTALLER_NAME);
+    let extracted = images
+        .extract(candidates, &paths, &program, None)
         .await
-        .map_err(Failure::new)?;
-    let path = paths[taken.index];
-    let header = examine(program.clone(), path, &taken).await?;
+        .map_err(PreparationFailure::new)?;
+    let path = paths[extracted.index];
+    let header = check_header(program.clone(), path, &extracted).await?;
     if let Some(interpreter) = &header.interpreter {
-        libraries::take(
+        libraries::extract(
             confinement,
             images,
-            &taken.image,
+            &extracted.image,
             path,
             program,
             interpreter,
@@ -88,22 +90,26 @@ async fn extract(
         .await?;
     }
     let interpreter = header.interpreter.as_deref().unwrap_or_default();
-    tracing::info!(image = %taken.image, path, interpreter, "installer extracted");
+    tracing::info!(image = %extracted.image, path, interpreter, "installer extracted");
     let folder = folder.to_owned();
     let now = service::clock::now().into();
     super::blocking(move || {
-        installer_cache::keep(&scratch, &folder, now).map_err(|error| unusable(&error))
+        installer_cache::insert(&scratch, &folder, now).map_err(|error| unusable(&error))
     })
     .await
 }
 
-/// Reads the header of the program at `path` of an image, now at `program`; one that cannot run here is refused.
-async fn examine(program: PathBuf, path: &'static str, taken: &Taken) -> Result<Program, Failure> {
-    let image = taken.image.clone();
+/// Reads the header of the extracted program; refuses one for another machine. `path` is its path in the image.
+async fn check_header(
+    program: PathBuf,
+    path: &'static str,
+    extracted: &ExtractedFile,
+) -> Result<ElfHeader, PreparationFailure> {
+    let image = extracted.image.clone();
     super::blocking(move || {
-        let unfit = |why: &str| Failure::new(format!("{path} of image {image} cannot be run: {why}"));
+        let unfit = |why: &str| PreparationFailure::new(format!("{path} of image {image} cannot be run: {why}"));
         let header = File::open(&program)
-            .and_then(|mut file| Program::read(&mut file))
+            .and_then(|mut file| ElfHeader::read(&mut file))
             .map_err(|error| unusable(&error))?
             .map_err(unfit)?;
         header.check_machine().map_err(|(built_for, here)| {
@@ -117,29 +123,29 @@ async fn examine(program: PathBuf, path: &'static str, taken: &Taken) -> Result<
     .await
 }
 
-async fn shrink(ctx: &Context) -> Result<(), Failure> {
+async fn shrink(ctx: &InstallContext) -> Result<(), PreparationFailure> {
     let cache = ctx.installer_cache();
     let capacity_bytes = ctx.options().cache_capacity_bytes;
     let now = service::clock::now().into();
     super::blocking(move || {
-        // A cache that is too large is no reason to fail a preparation.
+        // An oversized cache does not fail the preparation.
         if let Err(error) = installer_cache::shrink(&cache, capacity_bytes, now) {
-            tracing::warn!(%error, folder = %cache.display(), "the installer cache does not shrink");
+            tracing::warn!(%error, folder = %cache.display(), "installer cache cannot be shrunk");
         }
         Ok(())
     })
     .await
 }
 
-async fn take(folder: &Path) -> Result<Option<Kept>, Failure> {
+async fn cached(folder: &Path) -> Result<Option<CachedInstaller>, PreparationFailure> {
     let folder = folder.to_owned();
     let now = service::clock::now().into();
-    super::blocking(move || installer_cache::take(&folder, now).map_err(|error| unusable(&error)))
+    super::blocking(move || installer_cache::get(&folder, now).map_err(|error| unusable(&error)))
         .await
 }
 
-/// Which image holds the right installer: the plain one when it can do the job, else the one for bare metal.
-fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), Failure> {
+/// Tag and image of the installer: the plain one if it supports the cluster, else the one for bare metal.
+fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), PreparationFailure> {
     let (major, minor) = PLAIN_SINCE;
     let order = if at_least(&release.version, major, minor) && !fips {
         ["installer", "baremetal-installer"]
@@ -151,14 +157,14 @@ fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), Failure> {
         .find_map(|tag| release.installers.get_key_value(*tag))
         .map(|(tag, image)| (tag.as_str(), image.as_str()))
         .ok_or_else(|| {
-            Failure::new(format!(
-                "release {} names no installer image",
+            PreparationFailure::new(format!(
+                "release {} has no installer image",
                 release.version
             ))
         })
 }
 
-/// The plain installer is not built against validated cryptography.
+/// Whether the cluster needs FIPS: the plain installer lacks validated cryptography.
 fn needs_fips(install_config: &str) -> bool {
     let config: Value = serde_json::from_str(install_config).unwrap_or_default();
     config
@@ -167,16 +173,16 @@ fn needs_fips(install_config: &str) -> bool {
         .unwrap_or_default()
 }
 
-/// Where the kernel says whether it runs in FIPS mode.
+/// The kernel's FIPS mode.
 const FIPS_ENABLED: &str = "/proc/sys/crypto/fips_enabled";
 
-/// On such a machine nothing else than validated cryptography may be used, whatever the cluster is to have.
+/// Whether this machine is in FIPS mode, which permits validated cryptography only, whatever the cluster needs.
 fn is_fips_machine() -> bool {
     std::fs::read_to_string(FIPS_ENABLED).is_ok_and(|text| text.trim() == "1")
 }
 
-fn unusable(error: &io::Error) -> Failure {
-    Failure::new(format!("the installer cache cannot be used: {error}"))
+fn unusable(error: &io::Error) -> PreparationFailure {
+    PreparationFailure::new(format!("the installer cache cannot be used: {error}"))
 }
 
 #[cfg(test)]
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_and_fips_choose_the_installer() {
+    fn installer_is_selected_by_version_and_fips() {
         let both = ["installer", "baremetal-installer"];
         for (version, tags, fips, expected) in [
             ("4.15.9", &both[..], false, "baremetal-installer"),

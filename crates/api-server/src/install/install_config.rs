@@ -1,12 +1,15 @@
-//! The install-config as text.
+//! Text of the install-config.
 
 use rules::install_config::{self, Mirror};
 use secrecy::ExposeSecret;
 
-use super::context::{Context, Failure, Input};
+use super::context::{InstallContext, PreparationFailure, PreparationInput};
 
-/// JSON, which the installer reads as the YAML that it is.
-pub(super) fn build(ctx: &Context, input: &Input) -> Result<String, Failure> {
+/// The install-config as JSON, a subset of YAML.
+pub(super) fn build(
+    ctx: &InstallContext,
+    input: &PreparationInput,
+) -> Result<String, PreparationFailure> {
     let mirrors = ctx.options().registry.mirrors.as_ref();
     let sources: Vec<Mirror> = mirrors
         .into_iter()

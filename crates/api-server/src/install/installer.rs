@@ -1,4 +1,4 @@
-//! Running the installer.
+//! Runs of the installer.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -7,41 +7,41 @@ use sandbox::ProgramOutcome;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::time::Instant;
 
-use super::confinement::{Confinement, Program};
-use super::context::Failure;
+use super::confinement::{ConfinedProgram, Confinement};
+use super::context::PreparationFailure;
 use super::launch::Launch;
 use super::redaction::Masks;
 
-/// Lines of output kept for the failure's text and the log.
-pub(super) const KEPT_LINES: usize = 200;
-/// What is kept of a line. Units: bytes.
-const KEPT_LINE_BYTES: usize = 4096;
-/// What helpers of the installer are looked for in.
+/// Last lines of output kept for errors and the log.
+pub(super) const TAIL_LINES: usize = 200;
+/// Lines are truncated to this length. Units: bytes.
+const LINE_BYTES: usize = 4096;
+/// `PATH` of the installer.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The installer of one release and how it is to be run.
-pub(super) struct Installer {
-    /// What confines it.
+/// The installer of a release, and the parameters of its run.
+pub(super) struct InstallerRun {
+    /// Its confinement.
     pub(super) confinement: Confinement,
-    /// The program.
+    /// Its command.
     pub(super) launch: Launch,
     /// Private folder of inputs and outputs.
     pub(super) folder: PathBuf,
-    /// Variables beside the search path, the home and the temporary folder. Nothing of the service's own
-    /// environment is passed on: it holds the database's password.
+    /// Environment beside PATH, HOME and TMPDIR. The service's own environment is not inherited: it has the database's
+    /// password.
     pub(super) environment: Vec<(&'static str, String)>,
-    /// What must not show in logs and failures.
+    /// Redaction of secrets in logs and errors.
     pub(super) masks: Masks,
-    /// When the program is stopped.
+    /// Time at which the program is killed.
     pub(super) deadline: Instant,
 }
 
-impl Installer {
+impl InstallerRun {
     /// Runs `create <target>`.
-    pub(super) async fn create(&self, target: &str) -> Result<(), Failure> {
+    pub(super) async fn create(&self, target: &str) -> Result<(), PreparationFailure> {
         let doing = format!("create {target}");
         let temporary = temporary(&self.folder);
-        let program = Program {
+        let program = ConfinedProgram {
             command: self.command(target),
             launch: &self.launch,
             environment: self.variables(),
@@ -50,13 +50,13 @@ impl Installer {
         };
         let running = self
             .confinement
-            .run(program, KEPT_LINES, Some(self.deadline));
-        let run = running
-            .await
-            .map_err(|error| Failure::new(format!("the installer cannot be started: {error}")))?;
+            .run(program, TAIL_LINES, Some(self.deadline));
+        let run = running.await.map_err(|error| {
+            PreparationFailure::new(format!("the installer cannot be started: {error}"))
+        })?;
         let Some(run) = run else {
-            return Err(Failure::new(format!(
-                "the installer did not finish {doing} within the time limit and was stopped"
+            return Err(PreparationFailure::new(format!(
+                "the installer did not finish {doing} within the time limit and was killed"
             )));
         };
         let lines: Vec<String> = run
@@ -68,7 +68,7 @@ impl Installer {
         for line in &lines {
             tracing::debug!(target: "installer", doing, "{line}");
         }
-        judge(&doing, &run.outcome, &lines)
+        check_outcome(&doing, &run.outcome, &lines)
     }
 
     fn command(&self, target: &str) -> (PathBuf, Vec<String>) {
@@ -92,27 +92,31 @@ impl Installer {
     }
 }
 
-/// Whether the installer succeeded; else what it said last, or what ended it.
-fn judge(doing: &str, outcome: &ProgramOutcome, lines: &[String]) -> Result<(), Failure> {
-    Err(Failure::new(match outcome {
+/// Checks the outcome; the error has the installer's last error message, or the exceeded limit.
+fn check_outcome(
+    doing: &str,
+    outcome: &ProgramOutcome,
+    lines: &[String],
+) -> Result<(), PreparationFailure> {
+    Err(PreparationFailure::new(match outcome {
         ProgramOutcome::Exited(0) => return Ok(()),
         ProgramOutcome::Exited(_) | ProgramOutcome::Signalled(_) => format!(
             "the installer failed to {doing}: {}",
             last_error(lines, outcome)
         ),
         ProgramOutcome::Exceeded(bound) => {
-            format!("the installer was stopped while it had to {doing}: it used more than {bound}")
+            format!("the installer was killed during {doing}: it exceeded {bound}")
         }
         ProgramOutcome::NotStarted(why) => format!("the installer cannot be started: {why}"),
     }))
 }
 
-/// Where the installer keeps scratch files: beside its folder, because it lists the folder's contents.
+/// Temporary folder of the installer: beside its working folder, whose files it lists.
 pub(super) fn temporary(folder: &Path) -> PathBuf {
     folder.with_extension("tmp")
 }
 
-/// The last lines of `output`, no more than `limit`.
+/// The last `limit` lines of `output`.
 pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>, limit: usize) -> Vec<String> {
     let Some(output) = output else {
         return Vec::new();
@@ -126,20 +130,20 @@ pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>, limit: usize) -
         }
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let part = &chunk[..end.unwrap_or(chunk.len())];
-        let room = KEPT_LINE_BYTES - line.len();
-        line.extend_from_slice(&part[..part.len().min(room)]);
+        let remaining = LINE_BYTES - line.len();
+        line.extend_from_slice(&part[..part.len().min(remaining)]);
         let used = part.len() + usize::from(end.is_some());
         reader.consume(used);
         if end.is_some() {
-            keep(&mut lines, &mut line, limit);
+            push_line(&mut lines, &mut line, limit);
         }
     }
-    keep(&mut lines, &mut line, limit);
+    push_line(&mut lines, &mut line, limit);
     lines.into()
 }
 
-/// Moves `line` behind `lines`, of which the oldest gives way.
-fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
+/// Moves `line` into the ring buffer `lines`.
+fn push_line(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
     if lines.len() == limit {
         lines.pop_front();
     }
@@ -147,7 +151,7 @@ fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
     line.clear();
 }
 
-/// What the program itself said last about its failure.
+/// The last error message of the program, or its last line.
 fn last_error(lines: &[String], outcome: &ProgramOutcome) -> String {
     let is_error = |line: &&String| {
         ["level=fatal", "level=error", "FATAL", "ERROR"]
@@ -161,7 +165,7 @@ fn last_error(lines: &[String], outcome: &ProgramOutcome) -> String {
         .or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty()));
     match last {
         Some(line) => message(line).to_owned(),
-        None => format!("it said nothing ({outcome})"),
+        None => format!("no output ({outcome})"),
     }
 }
 
@@ -184,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn installer() -> Installer {
-        Installer {
+    fn installer() -> InstallerRun {
+        InstallerRun {
             confinement: Confinement {
                 launcher: Launcher::own(),
                 limits: SandboxLimits {
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_environment_are_the_documented_ones() {
+    fn arguments_and_environment_follow_the_documentation() {
         let installer = installer();
         let (program, arguments) = installer.command("manifests");
         assert_eq!(program, Path::new("/cache/a/openshift-install"));
@@ -219,13 +223,13 @@ mod tests {
 
     fn reason(outcome: &ProgramOutcome, lines: &[&str]) -> String {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        judge("create manifests", outcome, &lines)
+        check_outcome("create manifests", outcome, &lines)
             .unwrap_err()
             .reason
     }
 
     #[test]
-    fn its_last_error_is_the_reason() {
+    fn last_error_message_is_the_reason() {
         let lines = [
             "level=info msg=fine",
             "level=error msg=\"bad baseDomain\"",
@@ -244,17 +248,17 @@ mod tests {
         assert!(killed.contains("5 bytes of memory"), "{killed}");
         let missing = reason(&ProgramOutcome::NotStarted("no such file".to_owned()), &[]);
         assert!(missing.contains("cannot be started"), "{missing}");
-        assert!(judge("create manifests", &ProgramOutcome::Exited(0), &[]).is_ok());
+        assert!(check_outcome("create manifests", &ProgramOutcome::Exited(0), &[]).is_ok());
     }
 
     #[tokio::test]
-    async fn endless_output_is_cut() {
+    async fn output_is_bounded() {
         let numbers: Vec<String> = (1..=5000).map(|number| format!("{number}\n")).collect();
         let text = format!("{}\n{}", "x".repeat(1_000_000), numbers.concat());
-        let lines = tail(Some(text.as_bytes()), KEPT_LINES).await;
-        assert_eq!(lines.len(), KEPT_LINES);
+        let lines = tail(Some(text.as_bytes()), TAIL_LINES).await;
+        assert_eq!(lines.len(), TAIL_LINES);
         assert!(lines.iter().any(|line| line == "5000"));
         let lines = tail(Some(text.as_bytes()), usize::MAX).await;
-        assert_eq!(lines[0].len(), KEPT_LINE_BYTES);
+        assert_eq!(lines[0].len(), LINE_BYTES);
     }
 }

@@ -1,7 +1,7 @@
-//! The installers that are kept for the next preparation, and which of them give way.
+//! Cache of installers on disk, with eviction of the least recently used.
 //!
-//! Who uses one holds a shared lock of its file, so that other processes on the same folder see that too and a
-//! process that dies lets go of it. The time of its last use is its file's time of modification.
+//! A user holds a shared lock on the program's file: it is visible to other processes on the same folder, and released
+//! by a crash. The modification time of the file is the time of its last use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -13,109 +13,114 @@ use std::time::SystemTime;
 use durable::sync_folder;
 use uuid::Uuid;
 
-use super::elf::Program;
+use super::elf::ElfHeader;
 use super::launch::{LIBRARIES, Launch};
-use super::registry::Scratch;
-use crate::files::{is_left_behind, is_same};
+use super::registry::ScratchFolder;
+use crate::files::{is_same, is_stale};
 
-/// What a kept program is called, in a folder of its own.
-pub(super) const KEPT_NAME: &str = "openshift-install";
+/// File name of a cached program, in its own folder.
+pub(super) const INSTALLER_NAME: &str = "openshift-install";
 
-/// How often a place in the cache is tried; each time another process was there first and left again.
-const TRIES: u32 = 10;
-/// Folders below a kept one: the libraries, and the providers in it.
+/// Attempts to rename into the cache, in races with other processes.
+const ATTEMPTS: u32 = 10;
+/// Depth of a cached folder: the libraries, and the providers in them.
 const MAX_DEPTH: u32 = 2;
 
-/// An installer that stays while this lives.
+/// A cached installer, protected from eviction while this lives.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedInstaller {
     launch: Launch,
     /// Holds the shared lock.
     _in_use: File,
 }
 
-impl Kept {
-    /// The program, as it is started.
+impl CachedInstaller {
+    /// How to start the program.
     pub(super) fn launch(&self) -> &Launch {
         &self.launch
     }
 }
 
-/// The program kept in `folder`, used at `now`; none when there is none that is whole.
-pub(super) fn take(folder: &Path, now: SystemTime) -> io::Result<Option<Kept>> {
-    let path = folder.join(KEPT_NAME);
+/// Looks up the program in `folder`, and sets its last use; none if it is missing or incomplete.
+pub(super) fn get(folder: &Path, now: SystemTime) -> io::Result<Option<CachedInstaller>> {
+    let path = folder.join(INSTALLER_NAME);
     let file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         outcome => outcome?,
     };
     file.lock_shared()?;
-    // While this waited for the lock, the program may have given way.
+    // The program may have been evicted before the lock was taken.
     if !is_same(&path, &file.metadata()?) {
         return Ok(None);
     }
-    used(path, file, now)
+    open(path, file, now)
 }
 
-/// The program in `file`, at `path`, used at `now`; nothing when it or what it needs is not whole.
-fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kept>> {
-    let Ok(program) = Program::read(&mut file)? else {
+/// Checks the program in `file` and sets its last use; none if it or its loader is incomplete.
+fn open(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<CachedInstaller>> {
+    let Ok(program) = ElfHeader::read(&mut file)? else {
         return Ok(None);
     };
-    // An image may be for many machines under one digest, and a volume may move between them.
+    // A multi-platform image has one digest for all machines, and a volume may move between them.
     if program.check_machine().is_err() {
         return Ok(None);
     }
     let launch = Launch::new(path, program.interpreter.as_deref());
-    if !launch.is_whole() {
+    if !launch.is_complete() {
         return Ok(None);
     }
-    // Kept by a version that ran programs as its own user.
+    // Cached by a version that ran programs as its own user.
     if file.metadata()?.mode() & 0o005 != 0o005 {
         make_readable(&launch.folder())?;
     }
     file.set_modified(now)?;
-    Ok(Some(Kept {
+    Ok(Some(CachedInstaller {
         launch,
         _in_use: file,
     }))
 }
 
-/// Moves the program in `scratch` and what is beside it to `folder`, whole and executable; it is used at `now`.
+/// Moves the program in `scratch`, with its libraries, to `folder`, and sets its last use.
 ///
-/// It is in use before it is to be seen, so that it cannot give way at once.
-pub(super) fn keep(scratch: &Scratch, folder: &Path, now: SystemTime) -> io::Result<Kept> {
-    let program = scratch.0.join(KEPT_NAME);
+/// Locked before the rename makes it visible, so that it cannot be evicted in between.
+pub(super) fn insert(
+    scratch: &ScratchFolder,
+    folder: &Path,
+    now: SystemTime,
+) -> io::Result<CachedInstaller> {
+    let program = scratch.0.join(INSTALLER_NAME);
     remove_leftovers(&scratch.0)?;
     make_readable(&scratch.0)?;
+    // Synced before the rename: after a crash, a visible folder is complete.
     sync_below(&scratch.0, 0)?;
     let file = File::open(&program)?;
     file.lock_shared()?;
     let cache = folder.parent().unwrap_or(folder);
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
         match fs::rename(&scratch.0, folder) {
             Ok(()) => break,
-            Err(error) if tries == TRIES => return Err(error),
-            Err(_) => tries += 1,
+            Err(error) if attempts == ATTEMPTS => return Err(error),
+            Err(_) => attempts += 1,
         }
-        // Another process on the same folder was faster; its program is the same, by digest.
-        if let Some(kept) = take(folder, now)? {
-            return Ok(kept);
+        // Another process was faster; its program has the same digest.
+        if let Some(cached) = get(folder, now)? {
+            return Ok(cached);
         }
-        // Or what is there is of no use: cut off by a crash, or kept when libraries were not.
+        // Or the folder is incomplete: truncated by a crash, or cached by a version without libraries.
         clear(cache, folder)?;
     }
     sync_folder(cache)?;
-    let kept = used(folder.join(KEPT_NAME), file, now)?;
-    kept.ok_or_else(|| io::Error::other("what was just put there is not whole"))
+    let cached = open(folder.join(INSTALLER_NAME), file, now)?;
+    cached.ok_or_else(|| io::Error::other("the extracted installer is incomplete"))
 }
 
-/// Removes what failed removals left beside the program and its libraries: it would be kept with them.
+/// Removes leftovers of the extraction beside the program and its libraries.
 fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name == KEPT_NAME || name == LIBRARIES {
+        if name == INSTALLER_NAME || name == LIBRARIES {
             continue;
         }
         if entry.file_type()?.is_dir() {
@@ -127,23 +132,23 @@ fn remove_leftovers(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what is in `folder` unless it is a program that somebody uses.
+/// Removes `folder`, unless its program is in use.
 fn clear(cache: &Path, folder: &Path) -> io::Result<()> {
-    if folder.join(KEPT_NAME).exists() {
-        return give_way(cache, folder).map(drop);
+    if folder.join(INSTALLER_NAME).exists() {
+        return evict(cache, folder).map(drop);
     }
-    match fs::rename(folder, &leaving(cache).0) {
+    match fs::rename(folder, &removal_folder(cache).0) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// A new name for a folder on its way out; gone at once for whoever looks, whatever becomes of removing it.
-fn leaving(cache: &Path) -> Scratch {
-    Scratch(cache.join(format!(".old-{}", Uuid::new_v4().simple())))
+/// A hidden name for a folder before its removal: the rename is atomic, the removal is not.
+fn removal_folder(cache: &Path) -> ScratchFolder {
+    ScratchFolder(cache.join(format!(".old-{}", Uuid::new_v4().simple())))
 }
 
-/// Lets other users read and execute what is in `folder`, as far as they reach it: programs run as one.
+/// Makes the files in `folder` readable and executable by others: programs run as another user.
 pub(super) fn make_readable(folder: &Path) -> io::Result<()> {
     make_readable_below(folder, 0)
 }
@@ -175,7 +180,7 @@ fn sync_below(folder: &Path, depth: u32) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// What the files below `folder` take, each counted once however many names it has.
+/// Size of the files below `folder`, hard links counted once. Units: bytes.
 fn size_bytes(folder: &Path) -> io::Result<u64> {
     let mut files = BTreeSet::new();
     collect(folder, 0, &mut files)?;
@@ -195,17 +200,17 @@ fn collect(folder: &Path, depth: u32, files: &mut BTreeSet<(u64, u64)>) -> io::R
     Ok(())
 }
 
-/// A kept program, as it was found.
-struct Entry {
+/// A cached program.
+struct CacheEntry {
     folder: PathBuf,
     size_bytes: u64,
     used_at: SystemTime,
 }
 
-impl Entry {
-    /// What is kept in `folder`; nothing when it is gone meanwhile, or no program.
+impl CacheEntry {
+    /// The program in `folder`; none if it is missing.
     fn of(folder: PathBuf) -> Option<Self> {
-        let used_at = fs::metadata(folder.join(KEPT_NAME)).and_then(|found| found.modified());
+        let used_at = fs::metadata(folder.join(INSTALLER_NAME)).and_then(|found| found.modified());
         Some(Self {
             used_at: used_at.ok()?,
             size_bytes: size_bytes(&folder).ok()?,
@@ -214,22 +219,19 @@ impl Entry {
     }
 }
 
-/// Removes kept programs until they take no more than `capacity_bytes`: unused ones, the longest unused first; 0
-/// means no limit. Removes what killed processes left behind, too.
+/// Evicts programs, least recently used first and none in use, until the cache fits `capacity_bytes` (0: no limit).
+/// Removes stale folders of crashed processes.
 pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::Result<()> {
     let mut entries = Vec::new();
     for found in fs::read_dir(cache)? {
         let found = found?;
         if found.file_name().as_encoded_bytes().starts_with(b".") {
-            // On its way in or out, unless that was long ago.
-            if found
-                .metadata()
-                .is_ok_and(|found| is_left_behind(&found, now))
-            {
-                drop(Scratch(found.path()));
+            // Being inserted or removed, unless it is stale.
+            if found.metadata().is_ok_and(|found| is_stale(&found, now)) {
+                drop(ScratchFolder(found.path()));
             }
         } else {
-            entries.extend(Entry::of(found.path()));
+            entries.extend(CacheEntry::of(found.path()));
         }
     }
     if capacity_bytes == 0 {
@@ -241,17 +243,17 @@ pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::
         if total <= capacity_bytes {
             break;
         }
-        if give_way(cache, &entry.folder)? {
+        if evict(cache, &entry.folder)? {
             total -= entry.size_bytes;
-            tracing::info!(folder = %entry.folder.display(), size_bytes = entry.size_bytes, "a kept installer gave way");
+            tracing::info!(folder = %entry.folder.display(), size_bytes = entry.size_bytes, "cached installer evicted");
         }
     }
     Ok(())
 }
 
-/// Removes the program in `folder` unless somebody uses it.
-fn give_way(cache: &Path, folder: &Path) -> io::Result<bool> {
-    let path = folder.join(KEPT_NAME);
+/// Evicts the program in `folder`; false if it is in use.
+fn evict(cache: &Path, folder: &Path) -> io::Result<bool> {
+    let path = folder.join(INSTALLER_NAME);
     let file = match File::open(&path) {
         // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -262,12 +264,12 @@ fn give_way(cache: &Path, folder: &Path) -> io::Result<bool> {
         Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Another process may have removed this one before the lock was had, and even put a new one there.
+    // Another process may have evicted or replaced it before the lock was taken.
     if !is_same(&path, &file.metadata()?) {
         return Ok(true);
     }
-    let leaving = leaving(cache);
-    fs::rename(folder, &leaving.0)?;
+    let removed = removal_folder(cache);
+    fs::rename(folder, &removed.0)?;
     Ok(true)
 }
 

@@ -1,4 +1,4 @@
-//! The kubeconfig that also trusts the routers.
+//! The kubeconfig with the certificate authority of the ingress.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,9 +7,8 @@ use serde_json::Value;
 
 const AUTHORITY: &str = "certificate-authority-data";
 
-/// `text` (YAML) with the certificates of `pem` added to what each of its clusters trusts.
+/// Adds the certificates of `pem` to the trust of each cluster in `text` (YAML). Idempotent.
 ///
-/// Certificates that are trusted already are not added again, so the same call may be repeated.
 /// Errors: `Invalid` – `pem` is not a list of certificates; `Internal` – the stored kubeconfig is damaged.
 pub fn with_ingress_ca(text: &str, pem: &str) -> Result<String, Error> {
     let certificates = certificates(pem)?;
@@ -56,7 +55,7 @@ fn append(trusted: &str, certificates: &[String]) -> String {
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-/// The base64 bodies of the certificates in `pem`, without line breaks; what does not decode is left out.
+/// The base64 bodies of the certificates in `pem`, without line breaks; invalid ones are skipped.
 fn bodies(pem: &str) -> Vec<String> {
     pem.split(BEGIN)
         .skip(1)
@@ -66,7 +65,7 @@ fn bodies(pem: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether `body` decodes to one DER sequence whose length is that of the bytes.
+/// Whether `body` decodes to exactly one DER sequence.
 fn is_certificate(body: &str) -> bool {
     let Ok(der) = STANDARD.decode(body) else {
         return false;
@@ -97,7 +96,7 @@ fn certificates(pem: &str) -> Result<Vec<String>, Error> {
     if count == 0 || certificates.len() != count {
         return Err(Error::invalid(
             "ingress-cert-params",
-            "must hold PEM certificates (BEGIN CERTIFICATE … END CERTIFICATE) that decode",
+            "must contain valid PEM certificates (BEGIN CERTIFICATE … END CERTIFICATE)",
         ));
     }
     Ok(certificates)
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     fn pem(name: &str) -> String {
-        // A DER sequence of the name's bytes is all that is looked at.
+        // Only the DER sequence is validated.
         let mut der = vec![0x30, u8::try_from(name.len()).unwrap()];
         der.extend(name.as_bytes());
         print(&STANDARD.encode(der))
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificates_are_added_once() {
+    fn adding_certificates_is_idempotent() {
         let once = with_ingress_ca(&kubeconfig(&pem("api")), &pem("ingress")).unwrap();
         assert_eq!(trusted(&once), format!("{}{}", pem("api"), pem("ingress")));
         let twice = with_ingress_ca(&once, &pem("ingress")).unwrap();
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_stays() {
+    fn other_members_are_unchanged() {
         let text = with_ingress_ca(&kubeconfig(""), &pem("ingress")).unwrap();
         let value: Value = serde_yaml::from_str(&text).unwrap();
         assert_eq!(
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn invalid_certificates_are_refused() {
         let broken = pem("ingress").replace('\n', "!\n");
         let half = format!("{}{BEGIN}\nabc", pem("ingress"));
         for pem in ["", "hello", &broken, &half] {

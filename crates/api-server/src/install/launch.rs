@@ -1,7 +1,7 @@
-//! How a kept installer is started.
+//! Command and environment of a cached installer.
 //!
-//! A dynamically linked one always runs by the loader and on the libraries of its own image, kept beside it: the
-//! service's container has none, and what another machine happens to have may be of another release.
+//! A dynamically linked one runs with the loader and the libraries of its own image, cached beside it: the service's
+//! container has none, and the host's may be of another release.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 pub(super) const LIBRARIES: &str = "lib";
 /// Folder of OpenSSL's providers, in that of the libraries.
 pub(super) const PROVIDERS: &str = "ossl-modules";
-/// OpenSSL's configuration, in the folder of the libraries.
+/// OpenSSL's configuration, in that of the libraries.
 pub(super) const OPENSSL_CONFIG: &str = "openssl.cnf";
 
-/// A program, and the loader that starts it if it needs one.
+/// A program, and its dynamic loader.
 #[derive(Debug, Clone)]
 pub(super) struct Launch {
     program: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// `program`, whose header names `interpreter`; its libraries lie beside it.
+    /// `program` with the `interpreter` of its header; its libraries are beside it.
     pub(super) fn new(program: PathBuf, interpreter: Option<&str>) -> Self {
         let loader = interpreter.map(|interpreter| {
             let name = interpreter.rsplit('/').next().unwrap_or(interpreter);
@@ -29,12 +29,12 @@ impl Launch {
         Self { program, loader }
     }
 
-    /// Whether everything is there that was put beside the program.
-    pub(super) fn is_whole(&self) -> bool {
+    /// Whether the loader exists.
+    pub(super) fn is_complete(&self) -> bool {
         self.loader.as_deref().is_none_or(Path::is_file)
     }
 
-    /// What is executed, and the arguments that come before those of the program.
+    /// Executable, and the arguments before those of the program.
     pub(super) fn command(&self) -> (PathBuf, Vec<String>) {
         let Some((loader, mut arguments)) = self.loader_command() else {
             return (self.program.clone(), Vec::new());
@@ -43,7 +43,7 @@ impl Launch {
         (loader, arguments)
     }
 
-    /// The same for the loader listing what the program needs and where it is found, without starting it.
+    /// The same for `ld.so --list`, which prints the program's libraries without running it.
     pub(super) fn list_command(&self) -> Option<(PathBuf, Vec<String>)> {
         let (loader, mut arguments) = self.loader_command()?;
         arguments.extend(["--list".to_owned(), text(&self.program)]);
@@ -61,12 +61,12 @@ impl Launch {
         self.program.parent().unwrap_or(&self.program).to_owned()
     }
 
-    /// Where the libraries are.
+    /// Folder of the libraries.
     pub(super) fn libraries(&self) -> PathBuf {
         self.program.with_file_name(LIBRARIES)
     }
 
-    /// Variables that lead to what libraries look for at fixed places.
+    /// Environment variables for OpenSSL, whose default paths are absolute.
     pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
         if self.loader.is_none() {
             return Vec::new();
@@ -83,7 +83,7 @@ impl Launch {
     }
 }
 
-/// Paths below the service's own folder, whose name is text.
+/// Text of a path below the service's own folder, which is UTF-8.
 fn text(path: &Path) -> String {
     path.display().to_string()
 }
@@ -97,24 +97,24 @@ mod tests {
     }
 
     #[test]
-    fn a_static_program_runs_by_itself() {
+    fn static_programs_run_without_a_loader() {
         let launch = Launch::new("/cache/a/openshift-install".into(), None);
         assert_eq!(arguments(launch.command()), ["/cache/a/openshift-install"]);
         assert!(launch.list_command().is_none());
         assert!(launch.environment().is_empty());
-        assert!(launch.is_whole());
+        assert!(launch.is_complete());
     }
 
     #[test]
-    fn a_dynamic_program_runs_by_its_own_loader() {
+    fn dynamic_programs_run_with_their_own_loader() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         let program = folder.path().join("openshift-install");
         let launch = Launch::new(program, Some("/lib64/ld-linux-x86-64.so.2"));
-        assert!(!launch.is_whole());
+        assert!(!launch.is_complete());
         std::fs::create_dir_all(folder.path().join("lib/ossl-modules")).unwrap();
         std::fs::write(at("lib/ld-linux-x86-64.so.2"), "").unwrap();
-        assert!(launch.is_whole());
+        assert!(launch.is_complete());
         assert_eq!(
             arguments(launch.command()),
             [

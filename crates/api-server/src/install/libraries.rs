@@ -1,4 +1,4 @@
-//! The loader and the libraries of a dynamically linked installer, taken out of its own image.
+//! Loader and libraries of a dynamically linked installer, extracted from its own image.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,52 +12,52 @@ use oci_client::image::{FileSelection, FileTree};
 use sandbox::ProgramOutcome;
 
 use super::confinement::{self, Confinement};
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::installer_cache;
 use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
-use super::registry::{Images, Scratch};
+use super::registry::{Images, ScratchFolder};
 use crate::files::make_folder;
 
-/// Where libraries lie in an image, first found first; the loader's own folder comes after these.
+/// Library folders of an image, in search order; the loader's own folder follows.
 const FOLDERS: [&str; 2] = ["lib64", "usr/lib64"];
-/// OpenSSL's configuration in an image; without it a FIPS provider is not loaded.
+/// OpenSSL's configuration in an image; without it no FIPS provider is loaded.
 const OPENSSL_CONFIG_PATH: &str = "etc/pki/tls/openssl.cnf";
-/// Most files that are taken; an installer image has some 500 libraries, each with a link or two.
+/// Limit of extracted files; an installer image has some 500 libraries, each with a link or two.
 const LIMIT_FILES: usize = 10_000;
-/// Units: bytes. What they may have together; an installer image's libraries have some 150 MiB.
+/// Limit of their total size; the libraries of an installer image have some 150 MiB. Units: bytes.
 const LIMIT_BYTES: u64 = 2 << 30;
-/// Units: bytes. What is told of what a loader said.
-const TOLD_BYTES: usize = 500;
+/// The loader's standard error in an error is truncated to this length. Units: bytes.
+const STDERR_BYTES: usize = 500;
 
-/// Puts what the program at `path` of `image`, now at `program`, needs to run by `interpreter` beside it.
+/// Extracts the loader `interpreter` and the libraries of `program` from `image`; `path` is its path in the image.
 ///
-/// Errors: what the image lacks, in words.
-pub(super) async fn take(
+/// Errors: the files that the image lacks.
+pub(super) async fn extract(
     confinement: &Confinement,
     images: &Images,
     image: &Reference,
     path: &str,
     program: PathBuf,
     interpreter: &str,
-) -> Result<(), Failure> {
+) -> Result<(), PreparationFailure> {
     let folder = program.parent().unwrap_or(&program).to_owned();
-    let scratch = Scratch::make(&folder).await?;
+    let scratch = ScratchFolder::make(&folder).await?;
     let folders = folders(interpreter);
     let selection = selection(folders.clone());
     let tree = images
         .tree(image, &selection, &scratch.0)
         .await
         .map_err(|error| {
-            Failure::new(format!(
-                "the libraries of {path} cannot be taken out of image {image}: {}",
+            PreparationFailure::new(format!(
+                "the libraries of {path} cannot be extracted from image {image}: {}",
                 error.chain()
             ))
         })?;
     let libraries = folder.join(LIBRARIES);
-    let wanted = interpreter.to_owned();
+    let loader = interpreter.to_owned();
     let is_complete = super::blocking(move || {
-        place(&tree, &wanted, &folders, &libraries).map_err(|error| {
-            Failure::new(format!(
+        install_libraries(&tree, &loader, &folders, &libraries).map_err(|error| {
+            PreparationFailure::new(format!(
                 "{} cannot be written: {error}",
                 libraries.display()
             ))
@@ -65,28 +65,29 @@ pub(super) async fn take(
     })
     .await?;
     if !is_complete {
-        return Err(Failure::new(format!(
-            "{path} of image {image} is dynamically linked and needs the loader {interpreter}, which the image does \
-             not hold"
+        return Err(PreparationFailure::new(format!(
+            "{path} of image {image} is dynamically linked and needs the loader {interpreter}, which the image lacks"
         )));
     }
     let readable = folder.clone();
     super::blocking(move || {
         installer_cache::make_readable(&readable).map_err(|error| {
-            Failure::new(format!("{} cannot be written: {error}", readable.display()))
+            PreparationFailure::new(format!("{} cannot be written: {error}", readable.display()))
         })
     })
     .await?;
     check(confinement, program, interpreter)
         .await
-        .map_err(|why| Failure::new(format!("{path} of image {image} cannot be run: {why}")))
+        .map_err(|why| {
+            PreparationFailure::new(format!("{path} of image {image} cannot be run: {why}"))
+        })
 }
 
-/// Folders in which a program with this loader finds its libraries, best first.
+/// Library folders of a program with this loader, in search order.
 fn folders(interpreter: &str) -> Vec<String> {
     let path = interpreter.trim_start_matches('/');
     let own = path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-    // Where `/lib` is a link to `/usr/lib`, layers have files under the latter alone.
+    // Where `/lib` is a symlink to `/usr/lib`, layers have files only under the latter.
     let linked = own.iter().map(|folder| format!("usr/{folder}"));
     let mut seen = BTreeSet::new();
     FOLDERS
@@ -117,8 +118,8 @@ fn selection(folders: Vec<String>) -> FileSelection {
     }
 }
 
-/// `libcrypto.so.3`, `ld-linux-x86-64.so.2`, `ld64.so.1`; and `.libcrypto.so.1.1.hmac`, by which OpenSSL 1.1 checks
-/// itself where FIPS is on.
+/// `libcrypto.so.3`, `ld-linux-x86-64.so.2`, `ld64.so.1`; and `.libcrypto.so.1.1.hmac`, the checksum for the self-test
+/// of OpenSSL 1.1 in FIPS mode.
 fn is_library(name: &str) -> bool {
     let is_code = (name.starts_with("lib") || name.starts_with("ld")) && name.contains(".so");
     is_code || name.starts_with(".lib") && name.contains(".so") && ends_in(name, "hmac")
@@ -134,8 +135,8 @@ fn ends_in(name: &str, extension: &str) -> bool {
         .is_some_and(|found| found == extension)
 }
 
-/// Puts loader and libraries into `libraries`, each under every name it has; whether the loader is among them.
-fn place(
+/// Links loader and libraries into `libraries`, each under all its names; false if the loader is missing.
+fn install_libraries(
     tree: &FileTree,
     interpreter: &str,
     folders: &[String],
@@ -180,7 +181,7 @@ fn put_all(
     Ok(())
 }
 
-/// A further name of `file`, unless the name is taken; a copy where a file has one name only.
+/// Hard-links `file`, unless the name exists; copies it if the file system has no hard links.
 fn put(file: &Path, name: &Path) -> io::Result<()> {
     match fs::hard_link(file, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -189,7 +190,7 @@ fn put(file: &Path, name: &Path) -> io::Result<()> {
     }
 }
 
-/// Asks the loader whether every library is there.
+/// Lists the libraries with the loader, and checks that none is missing.
 async fn check(
     confinement: &Confinement,
     program: PathBuf,
@@ -200,43 +201,44 @@ async fn check(
         return Ok(());
     };
     let folder = launch.folder();
-    // Beside the program's folder, which it only reads.
-    let beside = Scratch::make(folder.parent().unwrap_or(&folder))
+    // Beside the program's folder, which is read-only for the loader.
+    let beside = ScratchFolder::make(folder.parent().unwrap_or(&folder))
         .await
         .map_err(|failure| failure.reason)?;
     let [work, scratch] = ["work", "tmp"].map(|name| beside.0.join(name));
     for folder in [&work, &scratch] {
-        make_folder(folder).map_err(|error| format!("its loader has no folder: {error}"))?;
+        make_folder(folder)
+            .map_err(|error| format!("the folder of its loader cannot be created: {error}"))?;
     }
-    let program = confinement::Program {
+    let program = confinement::ConfinedProgram {
         command,
         launch: &launch,
         environment: Vec::new(),
         work: &work,
         scratch: &scratch,
     };
-    // A line for each library, of which the last as well as the first may be the one that is missing.
+    // All lines are kept: any of them may be the missing library.
     let run = confinement.run(program, LIMIT_FILES, None).await;
     let run = run.map_err(|error| format!("its loader cannot be started: {error}"))?;
     let Some(run) = run else {
-        return Err("its loader did not end".to_owned());
+        return Err("its loader did not exit".to_owned());
     };
     let mut missing = missing(&run.stdout, &launch.libraries(), interpreter);
     missing.extend(run.stderr.iter().filter_map(|line| not_opened(line)));
     if !missing.is_empty() {
         let names = missing.join(", ");
-        return Err(format!("the image does not hold what it needs: {names}"));
+        return Err(format!("the image lacks its libraries: {names}"));
     }
     if run.outcome == ProgramOutcome::Exited(0) {
         return Ok(());
     }
-    let mut told = run.stderr.join("; ");
-    told.truncate(told.floor_char_boundary(TOLD_BYTES));
-    Err(format!("its loader refuses it ({}): {told}", run.outcome))
+    let mut stderr = run.stderr.join("; ");
+    stderr.truncate(stderr.floor_char_boundary(STDERR_BYTES));
+    Err(format!("its loader failed ({}): {stderr}", run.outcome))
 }
 
-/// Libraries in what a loader lists (`name => path (address)`) that are not in `libraries`: found nowhere, or on
-/// this machine by chance. Where the loader itself lies, each says in its own way.
+/// Libraries in a loader's list (`name => path (address)`) that are not in `libraries`: missing, or found on this
+/// machine by chance. The loader's own line is ignored, as its form differs between loaders.
 fn missing(lines: &[String], libraries: &Path, loader: &str) -> Vec<String> {
     let loader = Path::new(loader).file_name();
     let needed = lines.iter().filter_map(|line| line.split_once(" => "));
@@ -248,7 +250,7 @@ fn missing(lines: &[String], libraries: &Path, loader: &str) -> Vec<String> {
         .collect()
 }
 
-/// The library that a loader gives up for, in place of a list.
+/// The library in a loader's error message.
 fn not_opened(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("error while loading shared libraries: ")?;
     let (name, _) = rest.split_once(": cannot open shared object file")?;
@@ -261,7 +263,7 @@ mod tests {
     use crate::install::installer::tail;
 
     #[test]
-    fn libraries_are_chosen_by_folder_and_name() {
+    fn libraries_are_selected_by_folder_and_name() {
         let selection = selection(folders("/lib/ld64.so.1"));
         for path in [
             "lib64/libc.so.6",
@@ -291,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_the_loader_comes_last() {
+    fn loader_folder_is_searched_last() {
         assert_eq!(folders("/lib64/ld64.so.2"), ["lib64", "usr/lib64"]);
         let folders = folders("/lib/ld-linux-aarch64.so.1");
         assert_eq!(folders, ["lib64", "usr/lib64", "lib", "usr/lib"]);
     }
 
     #[tokio::test]
-    async fn however_many_libraries_a_loader_lists_the_first_counts() {
+    async fn missing_libraries_are_found_in_long_lists() {
         let found: Vec<String> = (0..500)
             .map(|number| format!("lib{number}.so => /cache/a/lib/lib{number}.so (0x7f)\n"))
             .collect();
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_that_a_loader_gives_up_for_is_named() {
+    fn missing_libraries_are_parsed_from_errors() {
         let line = "/a/installer: error while loading shared libraries: libc.so.6: cannot open shared object file: \
                     No such file or directory";
         assert_eq!(not_opened(line).as_deref(), Some("libc.so.6"));
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_loader_does_not_find_beside_the_program_is_missing() {
+    fn libraries_outside_the_folder_are_missing() {
         let lines = [
             "\tlinux-vdso.so.1 (0x00007f)",
             "\tlibvirt.so.0 => not found",

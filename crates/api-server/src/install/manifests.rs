@@ -1,4 +1,4 @@
-//! Manifests of the user and of the service, laid over those that the installer made.
+//! Generated and custom manifests, written over those of the installer.
 
 use std::fs;
 use std::io;
@@ -8,22 +8,22 @@ use model::ids::ClusterId;
 use rules::manifests::Manifest;
 use serde_json::{Value, json};
 
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::patch::{self, Operation};
-use crate::files::{Store, USER_MANIFESTS};
+use crate::files::{FileStore, USER_MANIFESTS};
 
-/// The installer's folders; a patch finds its manifest in the first that has it.
+/// The installer's folders, in the order of a patch's search for its manifest.
 const FOLDERS: [&str; 2] = ["openshift", "manifests"];
 const INFRASTRUCTURE: &str = "manifests/cluster-infrastructure-02-config.yml";
 
-/// Puts generated manifests and then the user's stored ones into `folder`, splits the user's files of several
-/// documents, applies patches. The user's file wins over a generated one of the same name.
-pub(super) async fn lay_over(
-    store: &Store,
+/// Writes generated and custom manifests into `folder`, splits custom files of several documents, applies patches. A
+/// custom manifest overrides a generated one of the same name.
+pub(super) async fn write_all(
+    store: &FileStore,
     cluster: ClusterId,
     generated: &[Manifest],
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), PreparationFailure> {
     for Manifest { file_name, content } in generated {
         write(
             folder,
@@ -35,14 +35,14 @@ pub(super) async fn lay_over(
         let content = store.get(cluster, name.as_str()).await?.bytes().await?;
         let relative = name.as_str()[USER_MANIFESTS.len() + 1..].to_owned();
         let folder = folder.to_owned();
-        super::blocking(move || place(&folder, &relative, &content)).await?;
+        super::blocking(move || write_custom(&folder, &relative, &content)).await?;
     }
     let folder = folder.to_owned();
     super::blocking(move || apply_patches(&folder)).await
 }
 
-/// A cluster of one worker runs its routers on the control plane too: they are highly available.
-pub(super) fn spread_routers(folder: &Path) -> Result<(), Failure> {
+/// Sets the infrastructure topology to HighlyAvailable: with one worker, routers also run on the control plane.
+pub(super) fn set_highly_available_ingress(folder: &Path) -> Result<(), PreparationFailure> {
     let operations = vec![Operation::Replace {
         path: "/status/infrastructureTopology".to_owned(),
         value: json!("HighlyAvailable"),
@@ -50,7 +50,7 @@ pub(super) fn spread_routers(folder: &Path) -> Result<(), Failure> {
     apply(&folder.join(INFRASTRUCTURE), INFRASTRUCTURE, operations)
 }
 
-fn place(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
+fn write_custom(folder: &Path, name: &str, content: &[u8]) -> Result<(), PreparationFailure> {
     let extension = Path::new(name).extension().unwrap_or_default();
     let is_yaml = extension == "yaml" || extension == "yml";
     let documents = if is_yaml {
@@ -64,21 +64,21 @@ fn place(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
     let stem = &name[..name.len() - extension.len() - 1];
     let extension = extension.to_string_lossy();
     for (index, document) in documents.iter().enumerate() {
-        // The word keeps the parts apart from files that the user numbered himself.
+        // "part" avoids collisions with files that the user numbered.
         let part = format!("{stem}-part-{index:02}.{extension}");
         write(folder, &part, yaml(document).as_bytes())?;
     }
     Ok(())
 }
 
-fn documents(name: &str, content: &[u8]) -> Result<Vec<Value>, Failure> {
+fn documents(name: &str, content: &[u8]) -> Result<Vec<Value>, PreparationFailure> {
     let mut documents: Vec<Value> = serde_yaml::from_slice_multiple(content)
         .map_err(|error| unreadable(name, &error.to_string()))?;
     documents.retain(|document| !document.is_null());
     Ok(documents)
 }
 
-/// Whether `text` is a patch of a manifest; if not, why.
+/// Checks that `text` is a patch of a manifest.
 pub(crate) fn check_patch(text: &str) -> Result<(), String> {
     operations(text.as_bytes()).map(drop)
 }
@@ -87,8 +87,8 @@ fn operations(content: &[u8]) -> Result<Vec<Operation>, String> {
     serde_yaml::from_slice(content).map_err(|error| error.to_string())
 }
 
-/// Applies `x.yaml.patch…` to `x.yaml`, in the order of the patches' names, and removes them.
-fn apply_patches(folder: &Path) -> Result<(), Failure> {
+/// Applies each `x.yaml.patch…` to `x.yaml`, in order of the patches' names, and removes the patches.
+fn apply_patches(folder: &Path) -> Result<(), PreparationFailure> {
     for name in FOLDERS {
         let mut patches: Vec<PathBuf> = entries(&folder.join(name))?;
         patches.retain(|path| {
@@ -110,8 +110,8 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
                 .find(|path| path.is_file())
                 .ok_or_else(|| {
                     let manifest = manifest.to_string_lossy();
-                    Failure::new(format!(
-                        "manifest patch {shown}: there is no manifest {manifest}"
+                    PreparationFailure::new(format!(
+                        "manifest patch {shown}: manifest {manifest} not found"
                     ))
                 })?;
             apply(&target, &shown, operations)?;
@@ -121,16 +121,17 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn apply(target: &Path, shown: &str, operations: Vec<Operation>) -> Result<(), Failure> {
+fn apply(target: &Path, shown: &str, operations: Vec<Operation>) -> Result<(), PreparationFailure> {
     let content = fs::read(target).map_err(|error| unreadable(shown, &error.to_string()))?;
     let mut document: Value =
         serde_yaml::from_slice(&content).map_err(|error| unreadable(shown, &error.to_string()))?;
-    patch::apply(&mut document, operations)
-        .map_err(|why| Failure::new(format!("manifest patch {shown} cannot be applied: {why}")))?;
+    patch::apply(&mut document, operations).map_err(|why| {
+        PreparationFailure::new(format!("manifest patch {shown} cannot be applied: {why}"))
+    })?;
     fs::write(target, yaml(&document)).map_err(|error| unwritable(shown, &error))
 }
 
-/// `value` as YAML; as JSON, which is YAML too, should the printed text not read back as the same.
+/// `value` as YAML; as JSON, a subset of YAML, if the text does not parse back to the same value.
 pub(super) fn yaml(value: &Value) -> String {
     serde_yaml::to_string(value)
         .ok()
@@ -138,7 +139,7 @@ pub(super) fn yaml(value: &Value) -> String {
         .unwrap_or_else(|| value.to_string())
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, PreparationFailure> {
     let read = || -> io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -153,20 +154,20 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
+fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), PreparationFailure> {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap_or(folder))
         .and_then(|()| fs::write(&path, content))
         .map_err(|error| unwritable(name, &error))
 }
 
-fn unreadable(name: &str, why: &str) -> Failure {
+fn unreadable(name: &str, why: &str) -> PreparationFailure {
     let why = why.replace('\n', " ");
-    Failure::new(format!("manifest {name} cannot be read: {why}"))
+    PreparationFailure::new(format!("manifest {name} cannot be read: {why}"))
 }
 
-fn unwritable(name: &str, error: &io::Error) -> Failure {
-    Failure::new(format!("manifest {name} cannot be written: {error}"))
+fn unwritable(name: &str, error: &io::Error) -> PreparationFailure {
+    PreparationFailure::new(format!("manifest {name} cannot be written: {error}"))
 }
 
 #[cfg(test)]
@@ -178,9 +179,9 @@ mod tests {
     const SCHEDULER: &str =
         "apiVersion: config.openshift.io/v1\nkind: Scheduler\nspec:\n  mastersSchedulable: false\n";
 
-    async fn setup(stored: &[(&str, &str)]) -> (tempfile::TempDir, Result<(), Failure>) {
+    async fn setup(stored: &[(&str, &str)]) -> (tempfile::TempDir, Result<(), PreparationFailure>) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("data")).await.unwrap();
+        let store = FileStore::open(folder.path().join("data")).await.unwrap();
         let cluster = ClusterId(Uuid::from_u128(1));
         let mut generated = Vec::new();
         for (name, content) in stored {
@@ -206,7 +207,7 @@ mod tests {
             b"status:\n  infrastructureTopology: SingleReplica\n",
         )
         .unwrap();
-        let outcome = lay_over(&store, cluster, &generated, folder.path()).await;
+        let outcome = write_all(&store, cluster, &generated, folder.path()).await;
         (folder, outcome)
     }
 
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn users_files_win_and_arrive_unchanged() {
+    async fn custom_manifests_override_generated_ones() {
         let (folder, outcome) = setup(&[
             ("generated/openshift/50-a.yaml", "kind: Generated"),
             ("generated/openshift/50-b.yaml", "kind: Generated"),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_documents_become_several_files() {
+    async fn files_of_several_documents_are_split() {
         let (folder, outcome) = setup(&[(
             "manifests/manifests/two.yml",
             "---\nkind: A\n---\n---\nkind: B\nx: 'yes'\n",
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn patches_change_what_the_installer_made() {
+    async fn patches_apply_to_the_installers_manifests() {
         let patch = "- op: replace\n  path: /spec/mastersSchedulable\n  value: true\n";
         let (folder, outcome) = setup(&[(
             "generated/openshift/cluster-scheduler-02-config.yml.patch_ai_set_masters_schedulable",
@@ -263,12 +264,12 @@ mod tests {
             0
         );
 
-        spread_routers(folder.path()).unwrap();
+        set_highly_available_ingress(folder.path()).unwrap();
         assert!(read(&folder, INFRASTRUCTURE).contains("HighlyAvailable"));
     }
 
     #[tokio::test]
-    async fn patches_that_do_not_fit_are_named() {
+    async fn failed_patches_are_named() {
         let name = "manifests/manifests/nothing.yml.patch";
         let (_folder, outcome) = setup(&[(name, "- op: remove\n  path: /x\n")]).await;
         let failure = outcome.unwrap_err();
@@ -276,11 +277,11 @@ mod tests {
         let name = "manifests/manifests/cluster-scheduler-02-config.yml.patch_1";
         let (_folder, outcome) = setup(&[(name, "- op: remove\n  path: /x\n")]).await;
         let failure = outcome.unwrap_err();
-        assert!(failure.reason.contains("there is no /x"), "{failure}");
+        assert!(failure.reason.contains("/x not found"), "{failure}");
     }
 
     #[test]
-    fn printed_yaml_reads_back() {
+    fn yaml_round_trips() {
         let value = json!({ "a": "yes", "b": "0123", "c": "two\nlines\n\n", "d": "1e3", "e": " x ", "f": [null, {}, []], "g": "#x: y" });
         assert_eq!(serde_yaml::from_str::<Value>(&yaml(&value)).unwrap(), value);
     }

@@ -1,4 +1,4 @@
-//! The mirror configuration: which registry locations are served by which mirrors.
+//! Registry mirrors: the mirrors of each registry location.
 //!
 //! Source: containers-registries.conf(5), version 2.
 
@@ -8,57 +8,57 @@ use std::path::Path;
 use model::Error;
 use serde::Deserialize;
 
-/// Where the service looks for the mirror configuration.
+/// Path of the mirror configuration.
 pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
-/// Where the service looks for the mirrors' certificates; the first that exists counts.
+/// Paths of the mirrors' certificates; the first existing one is used.
 pub const CA_BUNDLES: &[&str] = &[
     "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 ];
 
-/// A parsed mirror configuration with the texts it came from.
+/// A parsed mirror configuration, with its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrors {
-    /// The TOML text, as discovery images get it.
+pub struct RegistryMirrors {
+    /// The TOML text, for discovery images.
     pub registries_conf: String,
     /// Certificates of the mirrors, PEM.
     pub ca_bundle: Option<String>,
-    /// What is mirrored where, in the order of the file.
-    pub sources: Vec<Source>,
+    /// Mirrored locations, in the order of the file.
+    pub sources: Vec<MirrorSource>,
 }
 
 /// One mirrored location.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Registry, with or without a path, that image references start with.
+pub struct MirrorSource {
+    /// Prefix of image references: registry, with or without a path.
     pub location: String,
-    /// Where the same content lies, best first.
+    /// Mirrors, most preferred first.
     pub mirrors: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct File {
+struct RegistriesConf {
     #[serde(default)]
-    registry: Vec<Registry>,
+    registry: Vec<RegistryEntry>,
 }
 
 #[derive(Deserialize)]
-struct Registry {
+struct RegistryEntry {
     #[serde(default)]
     prefix: String,
     #[serde(default)]
     location: String,
     #[serde(default)]
-    mirror: Vec<Mirror>,
+    mirror: Vec<MirrorEntry>,
 }
 
 #[derive(Deserialize)]
-struct Mirror {
+struct MirrorEntry {
     location: String,
 }
 
-impl Mirrors {
-    /// Reads the configuration from its files; none when there is no `registries_conf` or it is blank.
+impl RegistryMirrors {
+    /// Reads the configuration from its files; none without `registries_conf`, or if it is blank.
     ///
     /// Errors: `Invalid` – the TOML; `Internal` – a file that exists cannot be read.
     pub fn load(registries_conf: &Path, ca_bundles: &[&Path]) -> Result<Option<Self>, Error> {
@@ -82,7 +82,7 @@ impl Mirrors {
     ///
     /// Errors: `Invalid` – not TOML, or an entry without a location.
     pub fn parse(text: &str, ca_bundle: Option<String>) -> Result<Self, Error> {
-        let file: File = toml::from_str(text).map_err(|error| {
+        let file: RegistriesConf = toml::from_str(text).map_err(|error| {
             Error::invalid(
                 "registries.conf",
                 error.to_string().trim().replace('\n', " "),
@@ -101,7 +101,7 @@ impl Mirrors {
                     "has neither location nor prefix",
                 ));
             }
-            sources.push(Source {
+            sources.push(MirrorSource {
                 location,
                 mirrors: registry
                     .mirror
@@ -117,9 +117,9 @@ impl Mirrors {
         })
     }
 
-    /// Where `image` (`host/path@digest`) may lie, mirrors first, the image itself last.
+    /// References under which `image` (`host/path@digest`) may exist: mirrors first, the image itself last.
     ///
-    /// The longest matching location decides, as container engines choose it.
+    /// The longest matching location applies, as in container engines.
     pub fn candidates(&self, image: &str) -> Vec<String> {
         let best = self
             .sources
@@ -180,8 +180,8 @@ mod tests {
     "#;
 
     #[test]
-    fn the_longest_location_decides() {
-        let mirrors = Mirrors::parse(CONF, None).unwrap();
+    fn longest_location_applies() {
+        let mirrors = RegistryMirrors::parse(CONF, None).unwrap();
         assert_eq!(
             mirrors.candidates("quay.io/openshift-release-dev/ocp-release@sha256:0"),
             [
@@ -200,30 +200,30 @@ mod tests {
     }
 
     #[test]
-    fn a_location_covers_whole_elements() {
-        let mirrors = Mirrors::parse(CONF, None).unwrap();
+    fn locations_match_whole_elements() {
+        let mirrors = RegistryMirrors::parse(CONF, None).unwrap();
         let image = "quay.io/openshift-release-development/x@sha256:0";
         assert_eq!(mirrors.candidates(image), [image]);
     }
 
     #[test]
-    fn mistakes_are_named() {
-        let error = Mirrors::parse("[[registry]]\nblocked = true", None).unwrap_err();
+    fn errors_name_the_entry() {
+        let error = RegistryMirrors::parse("[[registry]]\nblocked = true", None).unwrap_err();
         assert!(error.to_string().contains("registry 1"), "{error}");
-        assert!(Mirrors::parse("[[registry", None).is_err());
+        assert!(RegistryMirrors::parse("[[registry", None).is_err());
     }
 
     #[test]
-    fn a_missing_or_blank_file_means_no_mirror() {
+    fn missing_or_blank_files_mean_no_mirror() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("registries.conf");
-        assert_eq!(Mirrors::load(&path, &[]).unwrap(), None);
+        assert_eq!(RegistryMirrors::load(&path, &[]).unwrap(), None);
         std::fs::write(&path, " \n").unwrap();
-        assert_eq!(Mirrors::load(&path, &[]).unwrap(), None);
+        assert_eq!(RegistryMirrors::load(&path, &[]).unwrap(), None);
         let ca = folder.path().join("ca.pem");
         std::fs::write(&path, CONF).unwrap();
         std::fs::write(&ca, "PEM").unwrap();
-        let mirrors = Mirrors::load(&path, &[Path::new("/nowhere"), &ca])
+        let mirrors = RegistryMirrors::load(&path, &[Path::new("/nowhere"), &ca])
             .unwrap()
             .unwrap();
         assert_eq!(mirrors.ca_bundle.as_deref(), Some("PEM"));

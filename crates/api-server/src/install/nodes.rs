@@ -1,4 +1,6 @@
-//! Changes to the ignition of nodes, and the ignition of each host.
+//! Ignition configs of roles and of hosts.
+//!
+//! Source: openshift/assisted-service, `internal/ignition/installmanifests.go`.
 
 use ignition::{Config, File};
 use ipnet::IpNet;
@@ -7,24 +9,24 @@ use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 
 use super::bootstrap::put;
-use super::context::Failure;
+use super::context::PreparationFailure;
 
 const READABLE: u32 = 0o644;
 const SERVICE_CA: &str = "/etc/assisted-service/service-ca-cert.crt";
 const IPV6: &str = "/etc/NetworkManager/conf.d/01-ipv6.conf";
 const NODE_IP_HINT: &str = "/etc/default/nodeip-configuration";
 
-/// The stored name of a host's ignition.
+/// Object name of a host's ignition config.
 pub fn file_name(host: &Host) -> String {
     format!("{}-{}.ign", role(host), host.id)
 }
 
-/// The stored name of the ignition that a host's own is made from.
+/// Object name of the ignition config of a host's role.
 pub(super) fn base_name(host: &Host) -> String {
     format!("{}.ign", role(host))
 }
 
-/// Master, arbiter or worker: what the host's ignition is made for.
+/// Role of the host's ignition config: master, arbiter or worker.
 pub(super) fn role(host: &Host) -> HostRole {
     match rules::progress::effective_role(host) {
         HostRole::Master | HostRole::Bootstrap => HostRole::Master,
@@ -33,7 +35,7 @@ pub(super) fn role(host: &Host) -> HostRole {
     }
 }
 
-/// Adds to a role's ignition what all its nodes need.
+/// Adds the service's certificate authority and IPv6 settings to a role's ignition config.
 pub(super) fn complete(config: &mut Config, snapshot: &Snapshot, service_ca: Option<&str>) {
     if let Some(pem) = service_ca {
         put(config, File::text(SERVICE_CA, READABLE, pem));
@@ -44,12 +46,12 @@ pub(super) fn complete(config: &mut Config, snapshot: &Snapshot, service_ca: Opt
     }
 }
 
-/// The ignition of one host from its role's.
+/// Derives the ignition config of a host from its role's.
 pub(super) fn of_host(
     base: &Config,
     host: &HostState,
     snapshot: &Snapshot,
-) -> Result<Config, Failure> {
+) -> Result<Config, PreparationFailure> {
     let mut config = base.clone();
     put(
         &mut config,
@@ -70,7 +72,7 @@ pub(super) fn of_host(
         return Ok(config);
     }
     let refuse = |error: ignition::Error| {
-        Failure::new(format!(
+        PreparationFailure::new(format!(
             "ignition override of host {}: {error}",
             host.name()
         ))
@@ -79,7 +81,7 @@ pub(super) fn of_host(
     ignition::merge(&config, &user).map_err(refuse)
 }
 
-/// Lets the node ask for the configuration of another pool.
+/// Points the node to the configuration of another MachineConfigPool.
 fn join_pool(config: &mut Config, pool: &str) {
     for source in &mut config.ignition.config.merge {
         if let Some(url) = &mut source.source

@@ -1,4 +1,4 @@
-//! From the installer's folder to the files that hosts and users download.
+//! Outputs of a preparation: the installer's files, completed for hosts and users.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,14 +9,14 @@ use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::{bootstrap, nodes};
 
-/// What a preparation yields, by stored name.
+/// Outputs of a preparation.
 pub(super) struct Outputs {
-    /// The id that the installer chose.
+    /// The cluster id that the installer generated.
     pub(super) cluster_id: Uuid,
-    /// Contents by name.
+    /// Contents by object name.
     pub(super) files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn complete(
     snapshot: &Snapshot,
     install_config: &str,
     service_ca: Option<&str>,
-) -> Result<Outputs, Failure> {
+) -> Result<Outputs, PreparationFailure> {
     let is_single = is_single_node(&snapshot.cluster);
     let name = if is_single {
         "bootstrap-in-place-for-live-iso.ign"
@@ -52,19 +52,19 @@ pub(super) fn complete(
     ] {
         files.insert(stored.to_owned(), read(folder, made)?);
     }
-    // The installer has consumed its own copy.
+    // The installer deletes its own copy.
     files.insert("install-config.yaml".to_owned(), install_config.into());
     Ok(Outputs { cluster_id, files })
 }
 
-/// Ignition of each role and of each host. A node that installs in place has an empty one, of version `empty`.
+/// Adds the ignition configs of roles and hosts. A node installed in place has an empty one, of version `empty`.
 fn add_nodes(
     folder: &Path,
     snapshot: &Snapshot,
     service_ca: Option<&str>,
     empty: Option<Version>,
     files: &mut BTreeMap<String, Vec<u8>>,
-) -> Result<(), Failure> {
+) -> Result<(), PreparationFailure> {
     let mut bases: BTreeMap<String, Vec<&HostState>> = BTreeMap::new();
     for always in ["master.ign", "worker.ign"] {
         bases.insert(always.to_owned(), Vec::new());
@@ -88,13 +88,15 @@ fn add_nodes(
     Ok(())
 }
 
-fn read_config(folder: &Path, name: &str) -> Result<Config, Failure> {
-    Config::parse(&read(folder, name)?)
-        .map_err(|error| Failure::new(format!("the installer's {name} cannot be read: {error}")))
+fn read_config(folder: &Path, name: &str) -> Result<Config, PreparationFailure> {
+    Config::parse(&read(folder, name)?).map_err(|error| {
+        PreparationFailure::new(format!("the installer's {name} cannot be read: {error}"))
+    })
 }
 
-fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
+fn read(folder: &Path, name: &str) -> Result<Vec<u8>, PreparationFailure> {
     let path: PathBuf = folder.join(name);
-    fs::read(path)
-        .map_err(|error| Failure::new(format!("the installer left no readable {name}: {error}")))
+    fs::read(path).map_err(|error| {
+        PreparationFailure::new(format!("the installer's {name} cannot be read: {error}"))
+    })
 }

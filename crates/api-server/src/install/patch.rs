@@ -1,4 +1,4 @@
-//! JSON patches, as users bring them to change a manifest that the installer makes.
+//! JSON patches of the installer's manifests.
 //!
 //! Source: RFC 6902 and RFC 6901.
 
@@ -17,7 +17,7 @@ pub(super) enum Operation {
     Test { path: String, value: Value },
 }
 
-/// Applies `operations` in order. What has failed names its place; `document` is then half changed.
+/// Applies `operations` in order. An error names its path; `document` is then partially changed.
 pub(super) fn apply(document: &mut Value, operations: Vec<Operation>) -> Result<(), String> {
     for operation in operations {
         match operation {
@@ -47,7 +47,7 @@ pub(super) fn apply(document: &mut Value, operations: Vec<Operation>) -> Result<
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
     document
         .pointer_mut(path)
-        .ok_or_else(|| format!("there is no {path}"))
+        .ok_or_else(|| format!("{path} not found"))
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
@@ -67,7 +67,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
         Value::Array(items) => {
             let index = index(last, path)?;
             if index > items.len() {
-                return Err(format!("{path} is behind the end of the list"));
+                return Err(format!("{path} is past the end of the list"));
             }
             items.insert(index, value);
         }
@@ -80,7 +80,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
     let (parent, last) = path
         .rsplit_once('/')
         .ok_or_else(|| format!("{path:?} cannot be removed"))?;
-    let absent = || format!("there is no {path}");
+    let absent = || format!("{path} not found");
     match find(document, parent)? {
         Value::Object(members) => members.remove(&unescape(last)).ok_or_else(absent),
         Value::Array(items) => {
@@ -99,7 +99,7 @@ fn index(text: &str, path: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|_| is_plain)
-        .ok_or_else(|| format!("{path} does not end in a place of the list"))
+        .ok_or_else(|| format!("{path} does not end in a list index"))
 }
 
 fn unescape(text: &str) -> String {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_do_what_the_standard_says() {
+    fn operations_follow_rfc_6902() {
         let document = || json!({ "spec": { "list": [1, 2], "a/b": 1 } });
         for (patch, expected) in [
             (
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_fails_and_names_its_place() {
+    fn errors_name_the_path() {
         for patch in [
             json!([{ "op": "replace", "path": "/spec/x", "value": 1 }]),
             json!([{ "op": "remove", "path": "/spec/x" }]),

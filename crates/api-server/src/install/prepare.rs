@@ -9,9 +9,9 @@ use rules::manifests::Manifest;
 use rules::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
-use super::context::{Context, Failure, Input, Outcome};
-use super::installer::Installer;
-use super::installer_cache::Kept;
+use super::context::{InstallContext, PreparationFailure, PreparationInput, PreparationOutcome};
+use super::installer::InstallerRun;
+use super::installer_cache::CachedInstaller;
 use super::outputs::{self, Outputs};
 use super::redaction::Masks;
 use super::release::ReleaseInfo;
@@ -19,83 +19,88 @@ use super::work_folder::WorkFolder;
 use super::{dummy, extract, install_config, manifests, release};
 use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 
-/// Prepares the installation of a cluster: when this succeeds, everything its hosts boot into is in the store.
+/// Prepares the installation of a cluster: on success, all files that its hosts boot into are in the store. Idempotent.
 ///
-/// Errors: the reason, in words for the user. Nothing was stored then, and the same call may be made again.
-pub async fn prepare(ctx: &Context, input: Input) -> Result<Outcome, Failure> {
+/// Errors: the reason, for the user; nothing was stored.
+pub async fn prepare(
+    ctx: &InstallContext,
+    input: PreparationInput,
+) -> Result<PreparationOutcome, PreparationFailure> {
     let deadline = Instant::now() + ctx.options().time_limit;
     let masks = Masks::of_pull_secret(&input.pull_secret);
     let (outputs, release) =
         match tokio::time::timeout_at(deadline, make(ctx, &input, deadline)).await {
-            Ok(made) => made.map_err(|failure| Failure::new(masks.apply(&failure.reason)))?,
+            Ok(result) => {
+                result.map_err(|failure| PreparationFailure::new(masks.apply(&failure.reason)))?
+            }
             Err(_) => {
-                return Err(Failure::new(format!(
+                return Err(PreparationFailure::new(format!(
                     "preparing the installation took longer than {} s",
                     ctx.options().time_limit.as_secs()
                 )));
             }
         };
     store(ctx, &input.snapshot.cluster, &outputs).await?;
-    Ok(Outcome {
+    Ok(PreparationOutcome {
         openshift_cluster_id: outputs.cluster_id,
         release,
     })
 }
 
 async fn make(
-    ctx: &Context,
-    input: &Input,
+    ctx: &InstallContext,
+    input: &PreparationInput,
     deadline: Instant,
-) -> Result<(Outputs, ReleaseInfo), Failure> {
+) -> Result<(Outputs, ReleaseInfo), PreparationFailure> {
     let install_config = install_config::build(ctx, input)?;
     if ctx.options().dummy_ignition {
         let outputs = dummy::outputs(&input.snapshot, &install_config)?;
-        return Ok((outputs, ReleaseInfo::made_up(&input.snapshot.cluster)));
+        return Ok((outputs, ReleaseInfo::dummy(&input.snapshot.cluster)));
     }
     let cluster = &input.snapshot.cluster;
     let release = release::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
-    // Before anything of it is extracted, and so can run.
+    // Checked before the installer is extracted and run.
     if !input.is_listed {
         check_version(&release, &cluster.openshift_version)?;
     }
     let program = extract::installer(ctx, &release, &install_config, &input.pull_secret).await?;
-    let _turn = ctx.turn().await;
+    let _permit = ctx.installer_permit().await;
     let outputs = run(ctx, input, program, install_config, &release, deadline).await?;
     Ok((outputs, release))
 }
 
-/// What validations and manifests were made for has to be what is installed.
-fn check_version(release: &ReleaseInfo, wanted: &str) -> Result<(), Failure> {
+/// Checks that the release has the cluster's version, for which validations and manifests were computed.
+fn check_version(release: &ReleaseInfo, expected: &str) -> Result<(), PreparationFailure> {
     let (found, image) = (&release.version, &release.release_image);
-    if found.trim_end_matches("-multi") == wanted {
+    if found.trim_end_matches("-multi") == expected {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "release image {image} is of version {found}, and the cluster of {wanted}: create the cluster with \
-         openshift_version {found}, or with a release image of {wanted}"
+    Err(PreparationFailure::new(format!(
+        "release image {image} has version {found}, the cluster has {expected}: create the cluster with \
+         openshift_version {found}, or with a release image of {expected}"
     )))
 }
 
 async fn run(
-    ctx: &Context,
-    input: &Input,
-    program: Kept,
+    ctx: &InstallContext,
+    input: &PreparationInput,
+    program: CachedInstaller,
     install_config: String,
     release: &ReleaseInfo,
     deadline: Instant,
-) -> Result<Outputs, Failure> {
+) -> Result<Outputs, PreparationFailure> {
     let cluster = &input.snapshot.cluster;
     let parent = ctx.work_folders();
     let id = cluster.id;
     let now = service::clock::now().into();
     let folder = super::blocking(move || {
         WorkFolder::make(&parent, id, now).map_err(|error| {
-            Failure::new(format!("the installer's folder cannot be made: {error}"))
+            PreparationFailure::new(format!("the installer's folder cannot be created: {error}"))
         })
     })
     .await?;
     write_private(folder.path(), "install-config.yaml", &install_config).await?;
-    let installer = Installer {
+    let installer = InstallerRun {
         confinement: ctx.options().confinement.clone(),
         launch: program.launch().clone(),
         folder: folder.path().to_owned(),
@@ -107,9 +112,9 @@ async fn run(
     let policy = &ctx.options().policy;
     let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     let store = &ctx.options().store;
-    manifests::lay_over(store, cluster.id, &generated, folder.path()).await?;
+    manifests::write_all(store, cluster.id, &generated, folder.path()).await?;
     if workers(&input.snapshot) == 1 {
-        manifests::spread_routers(folder.path())?;
+        manifests::set_highly_available_ingress(folder.path())?;
     }
     let target = if is_single_node(cluster) {
         "single-node-ignition-config"
@@ -135,9 +140,14 @@ async fn run(
     Ok(outputs)
 }
 
-/// Replaces what an earlier preparation stored; what the user brought and logs stay.
-async fn store(ctx: &Context, cluster: &Cluster, outputs: &Outputs) -> Result<(), Failure> {
+/// Replaces the outputs of the previous preparation; custom manifests and logs stay.
+async fn store(
+    ctx: &InstallContext,
+    cluster: &Cluster,
+    outputs: &Outputs,
+) -> Result<(), PreparationFailure> {
     let store = &ctx.options().store;
+    // Put before deletion: a crash in between leaves extra files, which the next preparation deletes.
     for (name, content) in &outputs.files {
         store.put(cluster.id, name, content.clone()).await?;
     }
@@ -150,9 +160,10 @@ async fn store(ctx: &Context, cluster: &Cluster, outputs: &Outputs) -> Result<()
     Ok(())
 }
 
-/// Variables that the installer documents.
+/// Documented environment variables of the installer. Source: openshift/assisted-service,
+/// `internal/ignition/installmanifests.go`.
 fn environment(
-    ctx: &Context,
+    ctx: &InstallContext,
     snapshot: &Snapshot,
     release: &ReleaseInfo,
 ) -> Vec<(&'static str, String)> {
@@ -194,13 +205,13 @@ fn bootstrap_address(snapshot: &Snapshot) -> Option<String> {
         .map(|address| address.to_string())
 }
 
-async fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+async fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), PreparationFailure> {
     let path = folder.join(name);
     let text = text.to_owned();
     let shown = name.to_owned();
     super::blocking(move || {
         crate::files::put_file(&path, text.as_bytes())
-            .map_err(|error| Failure::new(format!("{shown} cannot be written: {error}")))
+            .map_err(|error| PreparationFailure::new(format!("{shown} cannot be written: {error}")))
     })
     .await
 }

@@ -1,20 +1,20 @@
-//! Keeping secrets out of what a program says.
+//! Redaction of secrets in a program's output.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-/// A secret shorter than this would blot out ordinary words. Units: bytes.
+/// Shortest redacted secret; shorter ones would redact ordinary words. Units: bytes.
 const MIN_BYTES: usize = 4;
 const MASK: &str = "<hidden>";
 
-/// Texts that must not be shown, longest first.
+/// Texts to redact, longest first.
 #[derive(Clone, Default)]
 pub(super) struct Masks(Vec<String>);
 
 impl Masks {
-    /// Masks of a pull secret: the whole, each entry's credentials, each password.
+    /// Masks of a pull secret: the whole text, each entry's credentials, each password.
     pub(super) fn of_pull_secret(pull_secret: &SecretString) -> Self {
         let text = pull_secret.expose_secret();
         let mut masks = vec![text.to_owned(), text.replace('"', "\\\"")];
@@ -48,16 +48,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_pull_secret_shows() {
+    fn pull_secrets_are_redacted() {
         let auth = STANDARD.encode("user:pass-word");
         let secret = SecretString::from(format!(r#"{{"auths":{{"r.lab":{{"auth":"{auth}"}}}}}}"#));
         let masks = Masks::of_pull_secret(&secret);
-        let said = format!(
+        let output = format!(
             "got {} and {auth} and pass-word for r.lab",
             secret.expose_secret()
         );
         assert_eq!(
-            masks.apply(&said),
+            masks.apply(&output),
             "got <hidden> and <hidden> and <hidden> for r.lab"
         );
     }

@@ -1,4 +1,4 @@
-//! Files out of images in the mirror's registry.
+//! Extraction of files from images, through the mirrors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,31 @@ use oci_client::{Client, ClientOptions, Credentials};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
-use super::context::{Context, Failure};
-use super::mirrors::Mirrors;
+use super::context::{InstallContext, PreparationFailure};
+use super::mirrors::RegistryMirrors;
 use crate::files::make_folder;
 
-/// Images that one cluster's pull secret opens.
+/// Image access with a cluster's pull secret.
 pub(super) struct Images {
     client: Client,
-    mirrors: Option<Mirrors>,
+    mirrors: Option<RegistryMirrors>,
     platform: Platform,
 }
 
-/// A file that was taken out of an image.
-pub(super) struct Taken {
-    /// The image, where it was found, pinned by digest.
+/// A file extracted from an image.
+pub(super) struct ExtractedFile {
+    /// The image that had it, pinned by digest.
     pub(super) image: Reference,
-    /// Place of the path among those that were wanted.
+    /// Index of its path in the requested paths.
     pub(super) index: usize,
 }
 
 impl Images {
-    /// Access with `pull_secret`, as the service's settings say.
-    pub(super) fn new(ctx: &Context, pull_secret: &SecretString) -> Result<Self, Failure> {
+    /// Access with `pull_secret` and the service's settings.
+    pub(super) fn new(
+        ctx: &InstallContext,
+        pull_secret: &SecretString,
+    ) -> Result<Self, PreparationFailure> {
         let access = &ctx.options().registry;
         let mut ca = access.ca_pem.clone().unwrap_or_default();
         if let Some(bundle) = access
@@ -57,7 +60,7 @@ impl Images {
         })
     }
 
-    /// Where `image` may lie, best first: its mirrors, and where it says.
+    /// References of `image`: its mirrors first, itself last.
     pub(super) fn candidates(&self, image: &str) -> Vec<String> {
         match &self.mirrors {
             Some(mirrors) => mirrors.candidates(image),
@@ -65,10 +68,10 @@ impl Images {
         }
     }
 
-    /// Where an image that `release` names may lie, best first.
+    /// References of an image of `release`, most preferred first.
     ///
-    /// Tools that mirror a release put its images beside it, in one repository, and leave the names in it as
-    /// they were. So that place comes before another registry, which may be out of reach.
+    /// Mirroring tools put the images of a release into its own repository, without rewriting the references in it. So
+    /// that repository precedes the original registry, which may be unreachable.
     pub(super) fn component_candidates(&self, image: &str, release: &str) -> Vec<String> {
         let mut candidates = self.candidates(image);
         let (Some((repository, _)), Some((_, digest))) =
@@ -83,28 +86,28 @@ impl Images {
         candidates
     }
 
-    /// Takes the first of `paths` that the image has, from the first of `candidates` that answers, to
-    /// `destination`; bytes are checked against their digests on the way.
+    /// Extracts the first existing one of `paths` from the first reachable candidate to `destination`, with its digest
+    /// verified.
     ///
-    /// Each candidate has `limit`, where there is one: a registry that is silent must not cost the others their chance.
+    /// `timeout` applies to each candidate, so that a silent registry does not prevent the next attempt.
     ///
-    /// Errors: why each candidate failed, in words.
-    pub(super) async fn take(
+    /// Errors: the failure of each candidate.
+    pub(super) async fn extract(
         &self,
         candidates: &[String],
         paths: &[&str],
         destination: &Path,
-        limit: Option<Duration>,
-    ) -> Result<Taken, String> {
+        timeout: Option<Duration>,
+    ) -> Result<ExtractedFile, String> {
         let mut reasons = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let taking = Box::pin(self.take_from(candidate, paths, destination));
-            let why = match within(limit, taking).await {
-                Some(Ok(taken)) => return Ok(taken),
+            let extracting = Box::pin(self.extract_from(candidate, paths, destination));
+            let why = match with_timeout(timeout, extracting).await {
+                Some(Ok(extracted)) => return Ok(extracted),
                 Some(Err(error)) => error.chain(),
                 None => format!(
-                    "it did not deliver within {} s",
-                    limit.unwrap_or_default().as_secs()
+                    "no response within {} s",
+                    timeout.unwrap_or_default().as_secs()
                 ),
             };
             let registry = registry_of(candidate);
@@ -113,12 +116,12 @@ impl Images {
         Err(reasons.join("; "))
     }
 
-    async fn take_from(
+    async fn extract_from(
         &self,
         image: &str,
         paths: &[&str],
         destination: &Path,
-    ) -> Result<Taken, Error> {
+    ) -> Result<ExtractedFile, Error> {
         let reference: Reference = image.parse()?;
         let manifest = self.client.pull_manifest(&reference).await?;
         let pinned = reference.with_digest(manifest.digest);
@@ -128,7 +131,7 @@ impl Images {
                 image::fetch_file(&self.client, &pinned, &self.platform, path, destination).await;
             match fetched {
                 Ok(()) => {
-                    return Ok(Taken {
+                    return Ok(ExtractedFile {
                         image: pinned,
                         index,
                     });
@@ -140,7 +143,7 @@ impl Images {
         Err(last)
     }
 
-    /// Takes what `selection` names out of `image`, as [`Images::take`] found it, into the empty folder `into`.
+    /// Extracts `selection` from `image`, found by [`Images::extract`], into the empty folder `into`.
     pub(super) async fn tree(
         &self,
         image: &Reference,
@@ -151,20 +154,20 @@ impl Images {
     }
 }
 
-/// What `work` yields, unless it takes longer than `limit`.
-async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
-    match limit {
-        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
+/// Runs `work` with an optional timeout.
+async fn with_timeout<T>(timeout: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, work).await.ok(),
         None => Some(work.await),
     }
 }
 
-/// The registry's host of an image reference, for a text.
+/// The registry host of an image reference, for messages.
 pub(super) fn registry_of(image: &str) -> &str {
     image.split('/').next().unwrap_or(image)
 }
 
-/// This machine's architecture as images name it: what is taken out is run here.
+/// This machine's architecture, as images name it.
 fn machine() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -174,17 +177,17 @@ fn machine() -> &'static str {
     }
 }
 
-/// A folder for what is on its way, removed unless it was renamed away.
-pub(super) struct Scratch(pub(super) PathBuf);
+/// A temporary folder, removed on drop unless it was renamed.
+pub(super) struct ScratchFolder(pub(super) PathBuf);
 
-impl Scratch {
-    /// Makes the folder below `parent`.
-    pub(super) async fn make(parent: &Path) -> Result<Self, Failure> {
+impl ScratchFolder {
+    /// Creates the folder below `parent`.
+    pub(super) async fn make(parent: &Path) -> Result<Self, PreparationFailure> {
         let scratch = Self(parent.join(format!(".new-{}", Uuid::new_v4().simple())));
         let path = scratch.0.clone();
         super::blocking(move || {
             make_folder(&path).map_err(|error| {
-                Failure::new(format!("{} cannot be written: {error}", path.display()))
+                PreparationFailure::new(format!("{} cannot be written: {error}", path.display()))
             })
         })
         .await?;
@@ -192,9 +195,9 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // After the rename there is nothing to remove.
+        // Fails after a rename, when there is nothing to remove.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

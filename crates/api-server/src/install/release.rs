@@ -1,4 +1,4 @@
-//! What a release image says about itself.
+//! Metadata of release images.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use model::cluster::Cluster;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::context::{Context, Failure};
-use super::registry::{Images, Scratch, Taken};
+use super::context::{InstallContext, PreparationFailure};
+use super::registry::{ExtractedFile, Images, ScratchFolder};
 
-/// The images of a release that an installation names.
+/// Version and images of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReleaseInfo {
     /// The release image itself, pinned by digest.
@@ -21,13 +21,13 @@ pub struct ReleaseInfo {
     pub mco_image: String,
     /// must-gather of the platform, for the key `ocp` of `must_gather_image`.
     pub must_gather_image: String,
-    /// Images that hold installer programs, by tag: `installer`, `baremetal-installer`.
+    /// Images with installers, by tag: `installer`, `baremetal-installer`.
     pub installers: BTreeMap<String, String>,
 }
 
 impl ReleaseInfo {
-    /// What stands in for a release that is never read.
-    pub(super) fn made_up(cluster: &Cluster) -> Self {
+    /// Placeholder for a release that is not read.
+    pub(super) fn dummy(cluster: &Cluster) -> Self {
         Self {
             release_image: cluster.ocp_release_image.clone(),
             version: cluster.openshift_version.clone(),
@@ -36,71 +36,74 @@ impl ReleaseInfo {
     }
 }
 
-/// Release images read so far, by their digest-pinned reference: what they say never changes.
+/// Cache of release metadata by digest-pinned reference, and so immutable.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<BTreeMap<String, ReleaseInfo>>);
+pub(super) struct ReleaseCache(Mutex<BTreeMap<String, ReleaseInfo>>);
 
-impl Cache {
+impl ReleaseCache {
     fn get(&self, image: &str) -> Option<ReleaseInfo> {
         self.lock().get(image).cloned()
     }
 
     fn put(&self, image: &str, info: &ReleaseInfo) {
         let mut known = self.lock();
-        if known.len() >= REMEMBERED {
+        if known.len() >= CACHE_CAPACITY {
             known.pop_first();
         }
         known.insert(image.to_owned(), info.clone());
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ReleaseInfo>> {
-        // Nothing that holds the lock can leave the map half changed.
+        // The map is consistent after a panic: each change is one call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a release image lists its images.
+/// Path of the image list in a release image.
 const IMAGE_REFERENCES: &str = "release-manifests/image-references";
-/// Releases that are remembered; more than a site installs at a time.
-const REMEMBERED: usize = 64;
+/// Capacity of the cache: more releases than a site installs at a time.
+const CACHE_CAPACITY: usize = 64;
 
-/// What the release image `image` says, read from where its mirrors have it.
+/// Reads the metadata of the release image `image` from its mirrors or registry.
 ///
-/// Errors: the reason with registry and image, when no place answers or what it answers cannot be used.
+/// Errors: no candidate is reachable, or the metadata is malformed; with registry and image.
 pub(super) async fn read(
-    ctx: &Context,
+    ctx: &InstallContext,
     image: &str,
     pull_secret: &SecretString,
-) -> Result<ReleaseInfo, Failure> {
+) -> Result<ReleaseInfo, PreparationFailure> {
     if let Some(known) = ctx.releases().get(image) {
         return Ok(known);
     }
     let images = Images::new(ctx, pull_secret)?;
-    let scratch = Scratch::make(&ctx.work_folders()).await?;
+    let scratch = ScratchFolder::make(&ctx.work_folders()).await?;
     let path = scratch.0.join("image-references");
     let candidates = images.candidates(image);
-    let limit = Some(ctx.options().release_timeout);
-    let taken = images
-        .take(&candidates, &[IMAGE_REFERENCES], &path, limit)
+    let timeout = Some(ctx.options().release_timeout);
+    let extracted = images
+        .extract(&candidates, &[IMAGE_REFERENCES], &path, timeout)
         .await
-        .map_err(|why| Failure::new(format!("the release image cannot be read: {why}")))?;
+        .map_err(|why| {
+            PreparationFailure::new(format!("the release image cannot be read: {why}"))
+        })?;
     let json = super::blocking(move || {
-        std::fs::read(path)
-            .map_err(|error| Failure::new(format!("the release image cannot be read: {error}")))
+        std::fs::read(path).map_err(|error| {
+            PreparationFailure::new(format!("the release image cannot be read: {error}"))
+        })
     })
     .await?;
-    let info = parse(&json, pinned(image, &taken))?;
+    let info = parse(&json, pinned(image, &extracted))?;
     if image.contains('@') {
         ctx.releases().put(image, &info);
     }
     Ok(info)
 }
 
-/// `image` with the digest that it was found to have.
-fn pinned(image: &str, taken: &Taken) -> String {
-    match (image.split_once('@'), &taken.image.digest) {
+/// `image`, pinned to its digest.
+fn pinned(image: &str, extracted: &ExtractedFile) -> String {
+    match (image.split_once('@'), &extracted.image.digest) {
         (None, Some(digest)) => {
-            // A colon behind the last slash starts a tag, one before it a port.
+            // A colon after the last slash starts a tag, one before it a port.
             let name = image.rfind('/').map_or(0, |slash| slash + 1);
             let end = image[name..]
                 .find(':')
@@ -115,37 +118,37 @@ fn pinned(image: &str, taken: &Taken) -> String {
 #[derive(Deserialize)]
 struct ImageReferences {
     kind: String,
-    metadata: Metadata,
-    spec: Spec,
+    metadata: StreamMetadata,
+    spec: StreamSpec,
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct StreamMetadata {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Spec {
-    tags: Vec<Tag>,
+struct StreamSpec {
+    tags: Vec<StreamTag>,
 }
 
 #[derive(Deserialize)]
-struct Tag {
+struct StreamTag {
     name: String,
-    from: From,
+    from: TagSource,
 }
 
 #[derive(Deserialize)]
-struct From {
+struct TagSource {
     kind: String,
     name: String,
 }
 
 /// Reads the image stream of a release.
-fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, Failure> {
+fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, PreparationFailure> {
     let broken = |why: &str| {
-        Failure::new(format!(
-            "release image {release_image} holds an image-references file that cannot be used: {why}"
+        PreparationFailure::new(format!(
+            "release image {release_image} has an invalid image-references file: {why}"
         ))
     };
     let stream: ImageReferences =
@@ -163,13 +166,13 @@ fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, Failure> {
     let mut required = |name: &str| {
         images
             .remove(name)
-            .ok_or_else(|| broken(&format!("it names no {name}")))
+            .ok_or_else(|| broken(&format!("{name} is missing")))
     };
     let mco_image = required("machine-config-operator")?;
     let must_gather_image = required("must-gather")?;
     images.retain(|name, _| matches!(name.as_str(), "installer" | "baremetal-installer"));
     if images.is_empty() {
-        return Err(broken("it names neither installer nor baremetal-installer"));
+        return Err(broken("installer and baremetal-installer are missing"));
     }
     Ok(ReleaseInfo {
         version: stream.metadata.name,
@@ -191,7 +194,7 @@ mod tests {
         {"name":"other","from":{"kind":"DockerImage","name":"r/other@sha256:4"}}]}}"#;
 
     #[test]
-    fn the_images_are_read() {
+    fn image_references_are_parsed() {
         let info = parse(STREAM.as_bytes(), "r/release@sha256:0".to_owned()).unwrap();
         assert_eq!(info.version, "4.18.7");
         assert_eq!(info.mco_image, "r/mco@sha256:1");
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_image() {
         for (text, expected) in [
             (STREAM.replace("must-gather", "x"), "must-gather"),
             (STREAM.replace("baremetal-installer", "x"), "installer"),

@@ -1,4 +1,4 @@
-//! Release images that are trusted for their signature, wherever they come from.
+//! Signatures of release images: a signed image is trusted from any registry.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use net::web::Web;
 use oci::Reference;
 use oci_client::signature::{self, Keyring, SignatureStore};
 
-use super::context::Context;
+use super::context::InstallContext;
 
-/// Who may sign release images, and where their signatures are.
+/// Trusted signers of release images, and their signature stores.
 #[derive(Debug, Clone)]
 pub struct Signers {
     keyring: Keyring,
@@ -18,9 +18,9 @@ pub struct Signers {
 }
 
 impl Signers {
-    /// Reads the keys of the file `keyring`; `ca_pem` is trusted besides the system's certificates.
+    /// Reads the keyring file; `ca_pem` is trusted beside the system's certificates.
     ///
-    /// Errors: Invalid – the file has no keys, or `ca_pem` no certificate.
+    /// Errors: Invalid – a file without keys, or `ca_pem` without certificates.
     pub fn load(
         keyring: &Path,
         stores: Vec<SignatureStore>,
@@ -36,25 +36,25 @@ impl Signers {
 
 /// The public keys of a file.
 ///
-/// Errors: Invalid – it cannot be read, or has none.
+/// Errors: Invalid – unreadable, or without keys.
 pub(crate) fn keyring(path: &Path) -> Result<Keyring, Error> {
     let bytes = std::fs::read(path)
         .map_err(|error| Error::invalid("keyring", format!("{}: {error}", path.display())))?;
     Keyring::parse(&bytes)
 }
 
-impl Context {
-    /// Whether a release image is named by a digest that one of the signers has signed.
+impl InstallContext {
+    /// Verifies that a release image is pinned to a digest that a trusted signer signed.
     ///
-    /// Errors: Invalid – it is not, and why; Unavailable – not all stores of signatures can be asked.
+    /// Errors: Invalid – unsigned, or not pinned; Unavailable – a signature store cannot be reached.
     pub(crate) async fn check_signed(&self, image: &str) -> Result<(), Error> {
         let unsigned = |why: &str| Err(Error::invalid("release signature", why));
         let Some(signers) = &self.options().signers else {
             return unsigned("RELEASE_KEYRING is empty: no key is trusted to sign release images");
         };
-        // The very bytes that are signed are what an image is pulled by.
+        // The signature covers the digest, so the image must be pulled by it.
         let Some(digest) = image.parse::<Reference>()?.digest else {
-            return unsigned("it is not named by its digest, as in registry/repository@sha256:…");
+            return unsigned("it is not pinned by digest, as in registry/repository@sha256:…");
         };
         let Signers {
             keyring,
@@ -63,9 +63,9 @@ impl Context {
         } = signers;
         let search = signature::find(&digest, keyring, stores, web);
         let found = tokio::time::timeout(self.options().release_timeout, search).await;
-        let found = found.map_err(|late| Error::unavailable("a store of release signatures", late));
+        let found = found.map_err(|late| Error::unavailable("a signature store", late));
         found??;
-        tracing::info!(image, "the release image is signed");
+        tracing::info!(image, "release image signature verified");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of the installer's outputs, without an installer.
+//! Completion of the installer's outputs, without an installer.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use rules::{HostState, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::context::Failure;
+use super::context::PreparationFailure;
 use super::{dummy, outputs};
 
 const CLUSTER_VERSION: &str =
@@ -64,7 +64,7 @@ fn source(text: &str) -> Value {
     json!({ "source": format!("data:text/plain;charset=utf-8;base64,{}", STANDARD.encode(text)) })
 }
 
-/// What the installer leaves, in a folder.
+/// A folder with the installer's outputs.
 fn installed(bootstrap_name: &str, bare_metal_host: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let manifest = format!(
@@ -97,7 +97,7 @@ fn installed(bootstrap_name: &str, bare_metal_host: &str) -> tempfile::TempDir {
     folder
 }
 
-fn complete(folder: &Path, snapshot: &Snapshot) -> Result<outputs::Outputs, Failure> {
+fn complete(folder: &Path, snapshot: &Snapshot) -> Result<outputs::Outputs, PreparationFailure> {
     outputs::complete(folder, snapshot, "{}", Some("CA"))
 }
 
@@ -111,7 +111,7 @@ fn text(config: &Config, path: &str) -> String {
 }
 
 #[test]
-fn the_bootstrap_knows_its_hosts() {
+fn bootstrap_ignition_has_the_hosts() {
     let folder = installed("bootstrap.ign", "worker-2");
     let outputs = complete(folder.path(), &snapshot(3)).unwrap();
     assert_eq!(
@@ -145,7 +145,7 @@ fn the_bootstrap_knows_its_hosts() {
 }
 
 #[test]
-fn a_host_that_nobody_knows_fails() {
+fn unknown_hosts_in_the_bootstrap_are_refused() {
     let folder = installed("bootstrap.ign", "stranger");
     let failure = complete(folder.path(), &snapshot(3))
         .map(|_| ())
@@ -154,7 +154,7 @@ fn a_host_that_nobody_knows_fails() {
 }
 
 #[test]
-fn each_host_gets_its_own_ignition() {
+fn each_host_has_its_own_ignition() {
     let folder = installed("bootstrap.ign", "master-1");
     let mut snapshot = snapshot(3);
     snapshot.hosts[0].record.ignition_config_overrides =
@@ -191,7 +191,7 @@ fn each_host_gets_its_own_ignition() {
 }
 
 #[test]
-fn overrides_that_do_not_parse_name_the_host() {
+fn malformed_overrides_name_the_host() {
     let folder = installed("bootstrap.ign", "master-1");
     let mut snapshot = snapshot(3);
     snapshot.hosts[1].record.ignition_config_overrides = "{".to_owned();
@@ -200,7 +200,7 @@ fn overrides_that_do_not_parse_name_the_host() {
 }
 
 #[test]
-fn a_single_node_installs_in_place() {
+fn single_nodes_install_in_place() {
     let folder = installed("bootstrap-in-place-for-live-iso.ign", "master-1");
     let mut snapshot = snapshot(1);
     snapshot.hosts.truncate(1);
@@ -230,7 +230,7 @@ fn missing_outputs_are_named() {
 }
 
 #[test]
-fn the_dummy_has_the_same_files() {
+fn dummy_outputs_have_the_same_files() {
     let folder = installed("bootstrap.ign", "master-1");
     let snapshot = snapshot(3);
     let real = complete(folder.path(), &snapshot).unwrap();

@@ -1,4 +1,4 @@
-//! A private folder for one run of the installer, and who may run it for a cluster.
+//! Private work folders of installer runs, and the file lock of a cluster's preparation.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,27 +9,27 @@ use model::ids::ClusterId;
 use uuid::Uuid;
 
 use super::installer::temporary;
-use crate::files::{is_left_behind, is_same, make_folder};
+use crate::files::{is_same, is_stale, make_folder};
 
-/// What a claim's file ends in.
-const CLAIM: &str = "claim";
-/// How often a claim is tried; each time another process let go of it just then.
-const TRIES: u32 = 10;
+/// Extension of lock files.
+const LOCK_EXTENSION: &str = "claim";
+/// Attempts to lock, in races with processes that remove the file.
+const ATTEMPTS: u32 = 10;
 
-/// The right to prepare a cluster, among all processes that share the folder; it ends with this or the process.
+/// File lock of a cluster's preparation, among all processes on the same folder; released on drop or crash.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PreparationLock {
     path: PathBuf,
     /// Holds the lock.
     _file: File,
 }
 
-impl Claim {
-    /// Takes the right to prepare `cluster`; nothing while another process has it.
-    pub(super) fn take(parent: &Path, cluster: ClusterId) -> io::Result<Option<Self>> {
+impl PreparationLock {
+    /// Takes the lock of `cluster`; none while another process holds it.
+    pub(super) fn try_take(parent: &Path, cluster: ClusterId) -> io::Result<Option<Self>> {
         make_folder(parent)?;
-        let path = parent.join(format!(".{cluster}.{CLAIM}"));
-        for _ in 0..TRIES {
+        let path = parent.join(format!(".{cluster}.{LOCK_EXTENSION}"));
+        for _ in 0..ATTEMPTS {
             let file = File::options()
                 .write(true)
                 .create(true)
@@ -40,7 +40,7 @@ impl Claim {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Who had it before may have removed the file that was just locked.
+            // The previous holder may have removed the file before it was locked here.
             if is_same(&path, &file.metadata()?) {
                 return Ok(Some(Self { path, _file: file }));
             }
@@ -49,21 +49,21 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for PreparationLock {
     fn drop(&mut self) {
-        // Still locked: nobody can have taken it over. A file that stays is used again.
+        // Removed while locked, so that no other process can hold it. A leftover file is reused.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// A folder that is removed when the run is over, however it ends; it holds the pull secret.
+/// A work folder, removed on drop; it contains the pull secret.
 pub(super) struct WorkFolder(PathBuf);
 
 impl WorkFolder {
-    /// Makes an empty folder for `cluster` below `parent`, and its folder for scratch files beside it.
+    /// Creates an empty folder for `cluster` below `parent`, and its temporary folder beside it.
     ///
-    /// What a killed run of the same cluster left is removed, as only one preparation of a cluster runs at a time;
-    /// what others left, when it is too old for anybody to be at it at `now`.
+    /// Removes leftovers of the same cluster, whose preparations are exclusive, and those of other clusters that are
+    /// stale at `now`.
     pub(super) fn make(parent: &Path, cluster: ClusterId, now: SystemTime) -> io::Result<Self> {
         make_folder(parent)?;
         let prefix = format!("{cluster}-");
@@ -71,11 +71,8 @@ impl WorkFolder {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with(&prefix) {
                 fs::remove_dir_all(entry.path())?;
-            } else if entry
-                .metadata()
-                .is_ok_and(|found| is_left_behind(&found, now))
-            {
-                remove_left_behind(&entry.path());
+            } else if entry.metadata().is_ok_and(|found| is_stale(&found, now)) {
+                remove_stale(&entry.path());
             }
         }
         let folder = Self(parent.join(format!("{prefix}{}", Uuid::new_v4().simple())));
@@ -93,28 +90,28 @@ impl Drop for WorkFolder {
     fn drop(&mut self) {
         for folder in [&temporary(&self.0), &self.0] {
             if let Err(error) = fs::remove_dir_all(folder) {
-                tracing::warn!(folder = %folder.display(), %error, "a work folder is left behind");
+                tracing::warn!(folder = %folder.display(), %error, "work folder not removed");
             }
         }
     }
 }
 
-/// Other processes may be doing the same, so what fails is nobody's fault.
-fn remove_left_behind(path: &Path) {
-    let removed = if path.extension().is_some_and(|end| end == CLAIM) {
-        remove_claim(path)
+/// Removes a stale entry. Failures are logged at debug: other processes do the same concurrently.
+fn remove_stale(path: &Path) {
+    let removed = if path.extension().is_some_and(|end| end == LOCK_EXTENSION) {
+        remove_lock_file(path)
     } else {
         fs::remove_dir_all(path)
     };
     if let Err(error) = removed {
-        tracing::debug!(path = %path.display(), %error, "what was left behind stays");
+        tracing::debug!(path = %path.display(), %error, "stale entry not removed");
     }
 }
 
-/// Removes a claim that nobody holds.
-fn remove_claim(path: &Path) -> io::Result<()> {
+/// Removes a lock file that is not held.
+fn remove_lock_file(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
-    // Meanwhile it may have gone, and a new one may be held.
+    // It may have been removed, and a new one locked, in between.
     if file.try_lock().is_ok() && is_same(path, &file.metadata()?) {
         fs::remove_file(path)?;
     }
@@ -124,7 +121,7 @@ fn remove_claim(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::LEFT_BEHIND_AFTER;
+    use crate::files::STALE_AFTER;
 
     fn cluster(number: u128) -> ClusterId {
         ClusterId(Uuid::from_u128(number))
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_behind() {
+    fn leftovers_of_the_same_cluster_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path().join("work");
         let killed = WorkFolder::make(&parent, cluster(1), now()).unwrap();
@@ -153,23 +150,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_for_another_cluster_goes_after_a_day() {
+    fn stale_leftovers_of_other_clusters_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
         let running = WorkFolder::make(parent, cluster(1), now()).unwrap();
-        let claims = [
-            Claim::take(parent, cluster(1)),
-            Claim::take(parent, cluster(3)),
+        let locks = [
+            PreparationLock::try_take(parent, cluster(1)),
+            PreparationLock::try_take(parent, cluster(3)),
         ];
-        let [held, left] = claims.map(|claim| claim.unwrap().unwrap());
+        let [held, left] = locks.map(|lock| lock.unwrap().unwrap());
         fs::create_dir(parent.join(".new-scratch")).unwrap();
         drop(WorkFolder::make(parent, cluster(2), now()).unwrap());
         assert_eq!(count(parent), 5);
-        // As a killed process leaves it: there, but not locked.
+        // As after a crash: the file exists without a lock.
         let path = left.path.clone();
         drop(left);
         fs::write(path, "").unwrap();
-        let tomorrow = now() + LEFT_BEHIND_AFTER * 2;
+        let tomorrow = now() + STALE_AFTER * 2;
         let second = WorkFolder::make(parent, cluster(2), tomorrow).unwrap();
         drop(second);
         assert!(held.path.exists());
@@ -177,14 +174,24 @@ mod tests {
         std::mem::forget(running);
     }
 
-    /// Locks belong to open files, so threads meet as processes do.
+    /// File locks belong to open files, so threads contend like processes.
     #[test]
-    fn one_claim_at_a_time() {
+    fn preparation_lock_is_exclusive() {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
-        let first = Claim::take(parent, cluster(1)).unwrap().unwrap();
-        assert!(Claim::take(parent, cluster(1)).unwrap().is_none());
-        assert!(Claim::take(parent, cluster(2)).unwrap().is_some());
+        let first = PreparationLock::try_take(parent, cluster(1))
+            .unwrap()
+            .unwrap();
+        assert!(
+            PreparationLock::try_take(parent, cluster(1))
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            PreparationLock::try_take(parent, cluster(2))
+                .unwrap()
+                .is_some()
+        );
         drop(first);
         assert_eq!(count(parent), 0);
         let holders = std::sync::atomic::AtomicUsize::new(0);
@@ -193,7 +200,8 @@ mod tests {
                 scope.spawn(|| {
                     let mut had = 0;
                     while had < 100 {
-                        let Some(_claim) = Claim::take(parent, cluster(1)).unwrap() else {
+                        let Some(_lock) = PreparationLock::try_take(parent, cluster(1)).unwrap()
+                        else {
                             continue;
                         };
                         let order = std::sync::atomic::Ordering::SeqCst;

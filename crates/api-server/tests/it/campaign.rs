@@ -1,24 +1,24 @@
-//! Files of clusters while any one call to their file system fails.
+//! Fault campaign of the file store: each file system call fails once.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use api_server::files::{Limits, Store};
+use api_server::files::{FileQuotas, FileStore};
 use faults::{Campaign, DONE, FOLDER};
 use model::Error;
 use model::ids::ClusterId;
 use oci::Digest;
 use uuid::Uuid;
 
-/// A change is tried again this often.
+/// Attempts of each change.
 const ATTEMPTS: usize = 5;
-/// Units: bytes. More than an upload copies at once.
+/// Larger than the buffer of an upload. Units: bytes.
 const LOGS: usize = 200_000;
 const ONE: ClusterId = ClusterId(Uuid::from_u128(1));
 const OTHER: ClusterId = ClusterId(Uuid::from_u128(2));
 
-/// As a client does that gets an answer of 500 or 503.
-async fn again<T>(work: impl AsyncFn() -> Result<T, Error>) -> T {
+/// Retries like a client after 500 or 503.
+async fn retry<T>(work: impl AsyncFn() -> Result<T, Error>) -> T {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
         match work().await {
@@ -32,16 +32,16 @@ async fn again<T>(work: impl AsyncFn() -> Result<T, Error>) -> T {
     panic!("no recovery: {last}");
 }
 
-async fn open(folder: &Path) -> Store {
-    let quotas = Limits {
+async fn open(folder: &Path) -> FileStore {
+    let quotas = FileQuotas {
         cluster_bytes: 3 * LOGS as u64,
         total_bytes: 8 * LOGS as u64,
     };
-    again(async || Store::open_within(folder.join("deep/work"), quotas).await).await
+    retry(async || FileStore::open_within(folder.join("deep/work"), quotas).await).await
 }
 
-/// What is read of a name: all of it, or nothing.
-async fn read(store: &Store, cluster: ClusterId, name: &str) -> Option<Vec<u8>> {
+/// Content of an object; none if it does not exist.
+async fn read(store: &FileStore, cluster: ClusterId, name: &str) -> Option<Vec<u8>> {
     match store.get(cluster, name).await {
         Ok(object) => Some(object.bytes().await.unwrap()),
         Err(Error::NotFound { .. }) => None,
@@ -49,26 +49,26 @@ async fn read(store: &Store, cluster: ClusterId, name: &str) -> Option<Vec<u8>> 
     }
 }
 
-/// Puts, and looks after each attempt: there is what was there before, or the new one.
+/// Puts an object; asserts after each attempt that it has the old content or the new one.
 async fn put(
-    store: &Store,
+    store: &FileStore,
     cluster: ClusterId,
     name: &str,
     content: &[u8],
     how: impl AsyncFn() -> Result<(), Error>,
 ) {
     let before = read(store, cluster, name).await;
-    again(async || {
+    retry(async || {
         let outcome = how().await;
         let found = read(store, cluster, name).await;
-        let is_whole = found.as_deref() == Some(content) || outcome.is_err() && found == before;
-        assert!(is_whole, "half of {name}");
+        let is_atomic = found.as_deref() == Some(content) || outcome.is_err() && found == before;
+        assert!(is_atomic, "{name} is incomplete");
         outcome
     })
     .await;
 }
 
-async fn change(store: &Store) {
+async fn change(store: &FileStore) {
     for (name, content) in [
         ("kubeconfig", "first"),
         ("kubeconfig", "second"),
@@ -96,25 +96,25 @@ async fn change(store: &Store) {
         };
         put(store, cluster, name, &logs, how).await;
     }
-    again(async || store.delete(ONE, "manifests/openshift/b.yaml").await).await;
-    again(async || {
+    retry(async || store.delete(ONE, "manifests/openshift/b.yaml").await).await;
+    retry(async || {
         store
             .delete_cluster_except(ONE, &["manifests", "logs", "kubeconfig"])
             .await
     })
     .await;
-    again(async || store.delete_cluster(OTHER).await).await;
-    // The quotas count neither what failed nor what was deleted.
-    let again_here = vec![4; 2 * LOGS];
+    retry(async || store.delete_cluster(OTHER).await).await;
+    // The quotas count neither failed nor deleted uploads.
+    let logs = vec![4; 2 * LOGS];
     let how = async || {
-        let limit = again_here.len() as u64;
-        let stored = store.put_stream(OTHER, "logs/host/logs.tar.gz", &again_here[..], limit);
+        let limit = logs.len() as u64;
+        let stored = store.put_stream(OTHER, "logs/host/logs.tar.gz", &logs[..], limit);
         stored.await.map(drop)
     };
-    put(store, OTHER, "logs/host/logs.tar.gz", &again_here, how).await;
+    put(store, OTHER, "logs/host/logs.tar.gz", &logs, how).await;
 }
 
-/// Runs in a process of its own; without a folder, as any test.
+/// The campaign runs it in its own process; without a folder it is an ordinary test.
 #[tokio::test]
 async fn driver() {
     let given = std::env::var_os(FOLDER).map(PathBuf::from);
@@ -123,12 +123,12 @@ async fn driver() {
     change(&open(folder).await).await;
     if given.is_some() {
         println!("{DONE}");
-        // As a crash does.
+        // Like a crash.
         std::process::abort();
     }
 }
 
-/// What is there after a restart.
+/// Objects after a restart.
 fn state(folder: &Path) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -157,13 +157,13 @@ fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn no_file_of_a_cluster_is_lost_whatever_fails_once() {
+fn no_file_is_lost_in_a_sample_of_faults() {
     assert!(campaign(Some(3)).run().unwrap() > 0);
 }
 
 #[test]
 #[ignore = "every fault of the files of clusters; the sample runs always"]
-fn no_file_of_a_cluster_is_lost_whichever_call_fails_once() {
+fn no_file_is_lost_in_any_fault() {
     let hits = campaign(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 100);

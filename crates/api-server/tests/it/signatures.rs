@@ -1,4 +1,4 @@
-//! Release images from anywhere: their signature is what counts.
+//! Signed release images from unlisted registries.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use crate::installation;
 
 const PULL_SECRET: &str = r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="},"elsewhere.example.com":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
 
-/// A server that trusts the signer, with a folder of signatures.
+/// A server that trusts the signer, with a signature store.
 struct World {
     signer: Signer,
     folder: TempDir,
@@ -78,10 +78,10 @@ fn refused(answer: Answer, why: &str) {
 }
 
 #[tokio::test]
-async fn signed_release_images_come_from_anywhere() {
+async fn signed_release_images_are_accepted_from_any_registry() {
     let world = World::start().await;
     let digest = Digest::sha256(b"release");
-    // Another key may have signed it as well, and before.
+    // The first signature is by an untrusted key.
     let other = Signer::new().unwrap();
     world.put(&digest, 1, &other.sign(&digest).unwrap());
     world.put(&digest, 2, &world.signer.sign(&digest).unwrap());
@@ -90,7 +90,7 @@ async fn signed_release_images_come_from_anywhere() {
 }
 
 #[tokio::test]
-async fn signatures_are_taken_as_mirroring_tools_leave_them() {
+async fn config_maps_of_mirroring_tools_are_read() {
     let world = World::start().await;
     let (digest, other) = (Digest::sha256(b"release"), Digest::sha256(b"other"));
     let signatures = |signed: &Digest| oci_client::signature::Signatures {
@@ -98,7 +98,7 @@ async fn signatures_are_taken_as_mirroring_tools_leave_them() {
         signatures: vec![world.signer.sign(signed).unwrap().into()],
     };
     let path = world.folder.path().join(signatures(&digest).file_name());
-    // The names of files have a part of the digest only.
+    // The file names contain a part of the digest only.
     fs::write(&path, signatures(&other).config_map()).unwrap();
     refused(
         create(&world.server, &image(&digest)).await,
@@ -109,7 +109,7 @@ async fn signatures_are_taken_as_mirroring_tools_leave_them() {
 }
 
 #[tokio::test]
-async fn what_nobody_trusted_has_signed_is_refused() {
+async fn untrusted_and_unsigned_images_are_refused() {
     let world = World::start().await;
     let server = &world.server;
     let [digest, by_other, of_other] = [&b"a"[..], b"b", b"c"].map(Digest::sha256);
@@ -122,11 +122,11 @@ async fn what_nobody_trusted_has_signed_is_refused() {
     let why = format!("it signs {digest}");
     refused(create(server, &image(&of_other)).await, &why);
     let by_tag = "elsewhere.example.com/ocp/release:4.18.7";
-    refused(create(server, by_tag).await, "not named by its digest");
+    refused(create(server, by_tag).await, "not pinned by digest");
 }
 
 #[tokio::test]
-async fn without_a_keyring_nobody_signs() {
+async fn unlisted_images_are_refused_without_a_keyring() {
     let server = Server::start().await;
     let image = image(&Digest::sha256(b"release"));
     refused(create(&server, &image).await, "RELEASE_KEYRING is empty");
@@ -147,10 +147,10 @@ async fn signatures_are_fetched_from_web_servers() {
     let stores = format!("http://{0}/missing,http://{0}/s", store.address);
     let world = World::with(tempfile::tempdir().unwrap(), &stores).await;
     let digest = Digest::sha256(b"release");
-    let away = create(&world.server, &image(&digest)).await;
-    assert!(!away.header("retry-after").is_empty());
-    let text = away.expect(503)["reason"].to_string();
-    assert!(text.contains("a store of release signatures"), "{text}");
+    let unavailable = create(&world.server, &image(&digest)).await;
+    assert!(!unavailable.header("retry-after").is_empty());
+    let text = unavailable.expect(503)["reason"].to_string();
+    assert!(text.contains("signature"), "{text}");
     let requests = store.requests();
     for folder in ["missing", "s"] {
         let path = format!("GET /{folder}/sha256={}/signature-1 ", digest.hex());
@@ -159,9 +159,9 @@ async fn signatures_are_fetched_from_web_servers() {
     }
 }
 
-/// A cluster may be older than the settings, and a signer's key may be taken away.
+/// Signatures are verified again: settings and keys may change after the creation of the cluster.
 #[tokio::test]
-async fn signatures_count_when_an_installation_is_prepared() {
+async fn signatures_are_verified_by_preparations() {
     let world = World::start().await;
     let digest = Digest::sha256(b"release");
     world.put(&digest, 1, &world.signer.sign(&digest).unwrap());

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use api_server::files::Store;
-use api_server::install::{Context, prepare};
+use api_server::files::FileStore;
+use api_server::install::{InstallContext, prepare};
 use faults::{Campaign, DONE, FOLDER};
 use oci::Digest;
 use testkit::release::{InstallerProgram, Userland, publish_with};
@@ -39,7 +39,7 @@ async fn publish(registry: &Registry, beside: &Path, version: &str, text: &str) 
 }
 
 /// Retries until the installer of `release` has started: earlier failures are the file system's.
-async fn start(ctx: &Context, registry: &Registry, release: &str, text: &str) {
+async fn start(ctx: &InstallContext, registry: &Registry, release: &str, text: &str) {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
         let failure = prepare(ctx, input(registry, release)).await.unwrap_err();
@@ -51,9 +51,9 @@ async fn start(ctx: &Context, registry: &Registry, release: &str, text: &str) {
     panic!("no recovery: {last}");
 }
 
-async fn open(folder: &Path) -> Store {
+async fn open(folder: &Path) -> FileStore {
     for _ in 0..ATTEMPTS {
-        if let Ok(store) = Store::open(folder).await {
+        if let Ok(store) = FileStore::open(folder).await {
             return store;
         }
     }
@@ -98,7 +98,7 @@ async fn driver() {
     let second = publish(&registry, beside.path(), "4.18.8", "second").await;
     let mut options = options(open(&folder).await, &registry);
     options.cache_capacity_bytes = 1;
-    let ctx = Context::new(options);
+    let ctx = InstallContext::new(options);
     // Extracted, and taken from the cache; it gives way to the other one.
     for (release, text) in [(&first, "first"), (&first, "first"), (&second, "second")] {
         start(&ctx, &registry, release, text).await;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api_server::files::Store;
+use api_server::files::FileStore;
 use api_server::install::{
-    Confinement, Context, Failure, Input, Mirrors, Options, Outcome, RegistryAccess, file_name,
-    prepare,
+    Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
+    PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
 };
 use ignition::Config;
 use model::cluster::{Cluster, Platform};
@@ -54,31 +54,34 @@ impl World {
         }
     }
 
-    pub(crate) async fn context(&self) -> Context {
-        let store = Store::open(self.root()).await.unwrap();
-        Context::new(options(store, &self.registry))
+    pub(crate) async fn context(&self) -> InstallContext {
+        let store = FileStore::open(self.root()).await.unwrap();
+        InstallContext::new(options(store, &self.registry))
     }
 
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    pub(crate) fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> PreparationInput {
         input(&self.registry, &self.published.release)
     }
 
-    async fn prepare(&self, input: Input) -> Result<Outcome, Failure> {
+    async fn prepare(
+        &self,
+        input: PreparationInput,
+    ) -> Result<PreparationOutcome, PreparationFailure> {
         prepare(&self.context().await, input).await
     }
 
     async fn stored(&self) -> Vec<String> {
-        let store = Store::open(self.root()).await.unwrap();
+        let store = FileStore::open(self.root()).await.unwrap();
         let names = store.list(CLUSTER, "").await.unwrap();
         names.iter().map(ToString::to_string).collect()
     }
 
     pub(crate) async fn read(&self, name: &str) -> Vec<u8> {
-        let store = Store::open(self.root()).await.unwrap();
+        let store = FileStore::open(self.root()).await.unwrap();
         let object = store.get(CLUSTER, name).await.expect(name);
         object.bytes().await.unwrap()
     }
@@ -92,8 +95,8 @@ impl World {
 }
 
 /// Options of preparations with the content of `registry` that write to `store`.
-pub(crate) fn options(store: Store, registry: &Registry) -> Options {
-    Options {
+pub(crate) fn options(store: FileStore, registry: &Registry) -> InstallOptions {
+    InstallOptions {
         store,
         dummy_ignition: false,
         invoker: "tests".to_owned(),
@@ -123,8 +126,8 @@ pub(crate) fn options(store: Store, registry: &Registry) -> Options {
 }
 
 /// A cluster that is installed with `release`.
-pub(crate) fn input(registry: &Registry, release: &str) -> Input {
-    Input {
+pub(crate) fn input(registry: &Registry, release: &str) -> PreparationInput {
+    PreparationInput {
         snapshot: snapshot(release),
         pull_secret: SecretString::from(registry.pull_secret()),
         is_listed: true,
@@ -303,7 +306,9 @@ async fn a_release_behind_a_redirect_gets_no_login() {
     let mut input = world.input();
     input.snapshot.cluster.ocp_release_image = redirecting.image();
     input.pull_secret = SecretString::from(redirecting.logins());
-    let failure = prepare(&Context::new(options), input).await.unwrap_err();
+    let failure = prepare(&InstallContext::new(options), input)
+        .await
+        .unwrap_err();
     redirecting.check(&failure.reason).unwrap();
 }
 
@@ -312,11 +317,11 @@ async fn an_untrusted_certificate_is_refused() {
     let world = World::new().await;
     let mut options = world.context().await.options().clone();
     options.registry.ca_pem = None;
-    let ctx = Context::new(options.clone());
+    let ctx = InstallContext::new(options.clone());
     let failure = prepare(&ctx, world.input()).await.unwrap_err();
     assert!(failure.reason.contains("certificate"), "{failure}");
     options.registry.insecure = true;
-    prepare(&Context::new(options), world.input())
+    prepare(&InstallContext::new(options), world.input())
         .await
         .unwrap();
 }
@@ -343,7 +348,7 @@ async fn mirrors_stand_in_for_where_the_release_came_from() {
     );
     let bundle = String::from_utf8(world.registry.ca.clone()).unwrap();
     options.registry.ca_pem = None;
-    options.registry.mirrors = Some(Mirrors::parse(&conf, Some(bundle)).unwrap());
+    options.registry.mirrors = Some(RegistryMirrors::parse(&conf, Some(bundle)).unwrap());
     let mut input = world.input();
     let there = format!("{}/ocp", world.registry.address);
     let release = world
@@ -355,7 +360,7 @@ async fn mirrors_stand_in_for_where_the_release_came_from() {
         .cluster
         .ocp_release_image
         .clone_from(&release);
-    let outcome = prepare(&Context::new(options), input).await.unwrap();
+    let outcome = prepare(&InstallContext::new(options), input).await.unwrap();
     assert_eq!(outcome.release.release_image, release);
     let config = String::from_utf8(world.read("install-config.yaml").await).unwrap();
     assert!(
@@ -402,8 +407,8 @@ async fn a_silent_registry_delays_only_its_own_preparations() {
     let conf = format!(
         "[[registry]]\nlocation = \"{address}/ocp/installer\"\n[[registry.mirror]]\nlocation = \"{silent}/installer\"\n",
     );
-    options.registry.mirrors = Some(Mirrors::parse(&conf, None).unwrap());
-    let ctx = Context::new(options);
+    options.registry.mirrors = Some(RegistryMirrors::parse(&conf, None).unwrap());
+    let ctx = InstallContext::new(options);
     let slow = tokio::spawn({
         let (ctx, input) = (ctx.clone(), world.input());
         async move { prepare(&ctx, input).await }
@@ -427,12 +432,11 @@ async fn a_silent_registry_has_a_deadline_of_its_own() {
     let mut input = world.input();
     let release = &mut input.snapshot.cluster.ocp_release_image;
     *release = release.replace(&world.registry.address, &silent);
-    let failure = prepare(&Context::new(options), input).await.unwrap_err();
+    let failure = prepare(&InstallContext::new(options), input)
+        .await
+        .unwrap_err();
     assert!(failure.reason.contains(&silent), "{failure}");
-    assert!(
-        failure.reason.contains("did not deliver within"),
-        "{failure}"
-    );
+    assert!(failure.reason.contains("no response within"), "{failure}");
     assert_eq!(world.leftovers(), 0);
 }
 
@@ -454,7 +458,7 @@ async fn an_older_installer_gives_way_to_a_newer_one() {
     let world = World::new().await;
     let mut options = world.context().await.options().clone();
     options.cache_capacity_bytes = 1;
-    let ctx = Context::new(options);
+    let ctx = InstallContext::new(options);
     prepare(&ctx, world.input()).await.unwrap();
     let kept = || -> Vec<_> {
         let cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
@@ -528,7 +532,7 @@ async fn settings_of_infra_envs_reach_the_installation() {
 #[tokio::test]
 async fn user_manifests_reach_the_bootstrap() {
     let world = World::new().await;
-    let store = Store::open(world.root()).await.unwrap();
+    let store = FileStore::open(world.root()).await.unwrap();
     let mine = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n";
     store
         .put(CLUSTER, "manifests/openshift/99-mine.yaml", mine)

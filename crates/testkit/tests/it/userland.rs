@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use api_server::install::{Failure, Outcome, prepare};
+use api_server::install::{PreparationFailure, PreparationOutcome, prepare};
 use testkit::release::{InstallerProgram, Userland, publish_with};
 
 use crate::prepare::World;
@@ -21,7 +21,10 @@ fn dynamic() -> InstallerProgram {
 }
 
 /// Prepares an installation with a release whose installer image holds `installer`.
-async fn prepare_with(world: &mut World, installer: &InstallerProgram) -> Result<Outcome, Failure> {
+async fn prepare_with(
+    world: &mut World,
+    installer: &InstallerProgram,
+) -> Result<PreparationOutcome, PreparationFailure> {
     let registry = &world.registry;
     let client = registry.client();
     let published = publish_with(&client, &registry.address, "old", installer, VERSION).await;
@@ -103,7 +106,7 @@ async fn an_image_without_a_library_is_named() {
     let mut installer = dynamic();
     installer.userland = installer.userland.without("libc.so.6");
     let reason = reason(&installer).await;
-    assert!(reason.contains("does not hold"), "{reason}");
+    assert!(reason.contains("lacks its libraries"), "{reason}");
     assert!(reason.ends_with("libc.so.6"), "{reason}");
 }
 
@@ -138,5 +141,5 @@ async fn a_file_that_is_no_program_is_refused() {
         userland: Userland::default(),
     })
     .await;
-    assert!(reason.contains("no program for Linux"), "{reason}");
+    assert!(reason.contains("not an ELF program"), "{reason}");
 }
