@@ -1,4 +1,4 @@
-//! What every handler and task shares, and the use cases by noun.
+//! State shared by handlers and tasks; the use cases, one module per noun.
 
 pub(crate) mod agent;
 mod cache;
@@ -21,7 +21,6 @@ pub(crate) mod preparation;
 mod refresh;
 pub(crate) mod render;
 pub(crate) mod request;
-mod requirements;
 mod save;
 mod steps;
 pub(crate) mod transaction;
@@ -37,9 +36,9 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
-pub(crate) use cache::Stored;
-pub(crate) use preparation::Attempt;
-pub(crate) use transaction::{Scope, Work};
+pub(crate) use cache::StoredSnapshot;
+pub(crate) use preparation::PreparationAttempt;
+pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
@@ -47,50 +46,51 @@ use crate::settings::Settings;
 use crate::{discovery, install};
 use concurrency::KeyedMutex;
 
-/// The server's state. Cloning is cheap.
+/// Handle to the server's state. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct App(Arc<Shared>);
+pub(crate) struct ApiServer(Arc<ServerState>);
 
-/// What an [`App`] is made of.
+/// The server's state, shared by all clones of [`ApiServer`].
 #[derive(Debug)]
-pub(crate) struct Shared {
-    /// As the operator set them.
+pub(crate) struct ServerState {
+    /// Settings of the environment.
     pub(crate) settings: Settings,
-    /// What decisions are told, made of the settings.
+    /// Parameters of the rules, from the settings.
     pub(crate) policy: Policy,
-    /// What can be installed, made of the settings.
+    /// Installable releases and images, from the settings.
     pub(crate) offer: Offer,
-    /// What steps are made with, made of the settings.
+    /// Parameters of agent steps, from the settings.
     pub(crate) step_settings: rules::steps::Settings,
-    /// Rows.
+    /// Connection pool.
     pub(crate) db: Database,
-    /// Files of clusters.
+    /// File store of clusters.
     pub(crate) store: FileStore,
-    /// What discovery ignitions are made with.
+    /// Parameters of discovery ignitions.
     pub(crate) discovery: discovery::DiscoveryOptions,
-    /// What installation files are made with.
+    /// Parameters of preparations.
     pub(crate) install: install::InstallContext,
-    /// Times of polls that are not written yet.
+    /// Heartbeats that are not flushed yet.
     pub(crate) check_ins: check_ins::CheckIns,
-    /// How many events are kept.
+    /// Bounds of the stored events.
     pub(crate) event_limits: EventLimits,
-    /// Since when hosts can be heard.
-    pub(crate) hearing: grace_period::Hearing,
-    /// Requests that are being answered: the database stays open for them.
+    /// Start of the time in which heartbeats were accepted without a break.
+    pub(crate) grace_period: grace_period::GracePeriod,
+    /// In-flight requests: the pool closes after they are drained.
     pub(crate) requests: TaskTracker,
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
-    cache: cache::Cache,
+    cache: cache::ClusterCache,
+    /// Mutex of each cluster or pool host: one change at a time in this process.
     changing: KeyedMutex<uuid::Uuid>,
-    /// Reads of whole clusters, one at a time for each.
+    /// Single-flight reads of whole clusters.
     loads: KeyedMutex<uuid::Uuid>,
-    /// Changes at the same time: they leave connections to polls.
+    /// Concurrency limit of changes: it leaves connections of the pool to polls.
     changes: Semaphore,
     refreshes: refresh::Refreshes,
 }
 
-impl App {
-    /// Puts the parts together.
+impl ApiServer {
+    /// Builds the state from its parts.
     pub(crate) fn new(
         settings: Settings,
         store: FileStore,
@@ -100,7 +100,7 @@ impl App {
     ) -> Self {
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServerState {
             policy: settings.policy(),
             offer: settings.offer(mirrors),
             step_settings: settings.steps(),
@@ -114,10 +114,10 @@ impl App {
             discovery,
             install,
             check_ins: check_ins::CheckIns::default(),
-            hearing: grace_period::Hearing::default(),
+            grace_period: grace_period::GracePeriod::default(),
             requests: TaskTracker::new(),
             preparation: Notify::new(),
-            cache: cache::Cache::default(),
+            cache: cache::ClusterCache::default(),
             changing: KeyedMutex::default(),
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
@@ -125,21 +125,23 @@ impl App {
         }))
     }
 
-    /// The pool, once the schema stands.
+    /// The pool.
+    ///
+    /// Errors: Unavailable – the schema is not migrated yet.
     fn pool(&self) -> Result<&PgPool, Error> {
         self.db.pool()
     }
 
-    /// Forgets what is in memory about a cluster that is gone.
-    fn forget(&self, id: ClusterId) {
+    /// Evicts a deleted cluster from the cache.
+    fn evict(&self, id: ClusterId) {
         self.cache.remove(id);
     }
 }
 
-impl std::ops::Deref for App {
-    type Target = Shared;
+impl std::ops::Deref for ApiServer {
+    type Target = ServerState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &ServerState {
         &self.0
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers by noun: extract, call, answer.
+//! Handlers by noun: extract, call, respond.
 
 pub(crate) mod agent;
 mod archive;

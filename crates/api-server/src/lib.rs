@@ -1,7 +1,7 @@
 //! The installer API: clusters, infra-envs and hosts over HTTP, on Postgres.
 //!
-//! Decisions are made by `rules`; this crate loads what they look at, stores what they change and records the
-//! events. The one invariant: every change of a cluster happens under its lock, in one transaction.
+//! `rules` decides; this crate loads snapshots, saves changes and records events. Invariant: a change of a cluster is
+//! one transaction under the cluster's lock.
 
 mod app;
 mod blocking;
@@ -23,13 +23,13 @@ use service::program::ServerSettings as _;
 use service::server::Running;
 use service::{CancellationToken, Error};
 
-use app::App;
+use app::ApiServer;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
 pub use settings::Settings;
 
-/// Listens and answers; the database may come later.
+/// Starts the server; the database may become available later.
 ///
-/// Errors: an address, a folder or a file of the settings that cannot be used.
+/// Errors: an unusable address, folder or file in the settings.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
     let listens = settings.listen();
     let app = build(settings).await?;
@@ -37,17 +37,17 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let router = routes::router(app.clone(), health.clone());
     health.starting(tasks::DATABASE);
     let mut running = service::server::start(listens, router, shutdown.clone()).await?;
-    tracing::info!(address = %running.address(), "the installer API listens");
+    tracing::info!(address = %running.address(), "installer API listening");
     running.also(tasks::run(app, health, shutdown));
     Ok(running)
 }
 
-/// Listens and answers until `shutdown`.
+/// Serves until `shutdown`.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 
-async fn build(settings: Settings) -> Result<App, Error> {
+async fn build(settings: Settings) -> Result<ApiServer, Error> {
     let quotas = files::FileQuotas {
         cluster_bytes: settings.max_cluster_files_bytes,
         total_bytes: settings.max_files_bytes,
@@ -109,7 +109,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
         release_timeout: settings.release_image_timeout,
         signers,
     });
-    Ok(App::new(
+    Ok(ApiServer::new(
         settings,
         store,
         discovery,
@@ -118,14 +118,17 @@ async fn build(settings: Settings) -> Result<App, Error> {
     ))
 }
 
-/// Says which mechanisms this machine lacks; in strict mode that is the end.
+/// Logs the missing mechanisms of the sandbox; in strict mode a missing one is an error.
 async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), Error> {
-    let doing = "confining installers";
+    let doing = "checking the sandbox of installers";
     let report = match confinement.probe(folder.to_owned()).await {
         Ok(report) => report,
         Err(failure) if confinement.strict => return Err(Error::new(doing, failure)),
         Err(failure) => {
-            tracing::warn!(reason = failure.reason, "installers cannot be confined");
+            tracing::warn!(
+                reason = failure.reason,
+                "sandbox of installers not available"
+            );
             return Ok(());
         }
     };
@@ -136,7 +139,7 @@ async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), E
             reason = missing.reason,
             consequence = mechanism.without(),
             remedy = mechanism.remedy(),
-            "installers run without a mechanism of their sandbox"
+            "sandbox of installers lacks a mechanism"
         );
     }
     match report.missing.first() {

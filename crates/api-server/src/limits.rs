@@ -1,14 +1,14 @@
-//! What a client may cost the API server.
+//! Limits of the API server for its clients.
 
 use rules::bounds;
 use service::limits::{Bound, Limit};
 
 use crate::app::{agent, clusters, events, manifests, transaction};
-use crate::http::events::MOST;
+use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;
 
-/// Every bound of the API server.
+/// All limits of the API server.
 pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     let mut limits = of_bodies();
     limits.extend(of_replies());
@@ -32,13 +32,13 @@ fn of_bodies() -> Vec<Limit> {
         Limit::fixed("manifest", bytes(manifests::SIZE_LIMIT), "request", "400"),
         Limit::fixed(
             "events of an answer",
-            Bound::Count(MOST.unsigned_abs(), "events"),
+            Bound::Count(MAX_LIMIT.unsigned_abs(), "events"),
             "request",
             "the first of them",
         ),
         Limit::fixed(
             "changes waiting for a cluster",
-            Bound::Count(transaction::WAITING as u64, "requests"),
+            Bound::Count(transaction::MAX_WAITING as u64, "requests"),
             "cluster",
             "503 with Retry-After",
         ),

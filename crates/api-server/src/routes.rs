@@ -1,4 +1,4 @@
-//! The whole route table: which handler does which operation.
+//! Route table: the handler of each operation.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use service::layers::RequestId;
 use tower_http::compression::predicate::Predicate;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
-use crate::app::{App, request};
-use crate::http::error::{Refusal, method_not_allowed, path_not_found};
+use crate::app::{ApiServer, request};
+use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
@@ -22,8 +22,8 @@ use crate::http::{
 };
 use crate::operations::{BASE, OPERATIONS, Operation};
 
-/// The handler of an operation; none for those that answer 501.
-pub(crate) fn handler(id: &str) -> Option<MethodRouter<App>> {
+/// The handler of an operation; none for unimplemented ones (501).
+pub(crate) fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     cluster_handler(id)
         .or_else(|| installation_handler(id))
         .or_else(|| infra_env_handler(id))
@@ -31,7 +31,7 @@ pub(crate) fn handler(id: &str) -> Option<MethodRouter<App>> {
         .or_else(|| other_handler(id))
 }
 
-fn cluster_handler(id: &str) -> Option<MethodRouter<App>> {
+fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2RegisterCluster" => post(clusters::register),
         "v2ListClusters" => get(clusters::list),
@@ -56,7 +56,7 @@ fn cluster_handler(id: &str) -> Option<MethodRouter<App>> {
     })
 }
 
-fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
+fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2InstallCluster" => post(installation::install),
         "V2CancelInstallation" => post(installation::cancel),
@@ -68,7 +68,7 @@ fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
         "V2DownloadClusterFiles" => get(files::cluster_file),
         "V2DownloadClusterCredentials" => get(files::cluster_credentials),
         "v2DownloadHostIgnition" => get(files::host_ignition),
-        // Archives are streamed to disk and bounded there.
+        // Archives are streamed to disk, where their own limit applies.
         "V2UploadLogs" => post(logs::upload).layer(DefaultBodyLimit::disable()),
         "V2DownloadClusterLogs" => get(logs::download),
         "v2UpdateClusterLogsProgress" => put(logs::cluster_progress),
@@ -77,7 +77,7 @@ fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
     })
 }
 
-fn infra_env_handler(id: &str) -> Option<MethodRouter<App>> {
+fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "RegisterInfraEnv" => post(infra_envs::register),
         "ListInfraEnvs" => get(infra_envs::list),
@@ -91,7 +91,7 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<App>> {
     })
 }
 
-fn host_handler(id: &str) -> Option<MethodRouter<App>> {
+fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2RegisterHost" => post(agent::register),
         "v2GetNextSteps" => get(agent::next_steps),
@@ -107,7 +107,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<App>> {
     })
 }
 
-fn other_handler(id: &str) -> Option<MethodRouter<App>> {
+fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2ListEvents" => get(events::list),
         "v2TriggerEvent" => post(events::trigger),
@@ -119,8 +119,8 @@ fn other_handler(id: &str) -> Option<MethodRouter<App>> {
     })
 }
 
-/// Every route of the server.
-pub(crate) fn router(app: App, health: Health) -> Router {
+/// The server's router.
+pub(crate) fn router(app: ApiServer, health: Health) -> Router {
     let mut paths: BTreeMap<&'static str, Vec<&'static Operation>> = BTreeMap::new();
     for operation in OPERATIONS {
         paths.entry(operation.path).or_default().push(operation);
@@ -142,15 +142,15 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         .merge(service::health::routes(health, serves_metrics))
         .layer(compression);
     let observed = service::layers::apply(all, "api-server");
-    // Slashes are straightened before a route is looked for.
+    // Slashes are normalized before routing.
     Router::new().fallback_service(tower::util::MapRequest::new(
         observed,
-        straighten::<axum::body::Body>,
+        normalize_slashes::<axum::body::Body>,
     ))
 }
 
-/// The handlers of one path: each operation's own, 501 for what is not done, 405 for the other methods.
-fn path_router(operations: &[&'static Operation]) -> MethodRouter<App> {
+/// The handlers of one path: 501 for unimplemented operations, 405 for other methods.
+fn path_router(operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
     let mut methods: Vec<_> = operations
         .iter()
         .map(|operation| operation.method)
@@ -162,7 +162,7 @@ fn path_router(operations: &[&'static Operation]) -> MethodRouter<App> {
         let Operation { id, is_file, .. } = **operation;
         let handler = handler(id).unwrap_or_else(|| {
             on(filter(operation.method), move || async move {
-                Refusal::NotImplemented(id)
+                ApiError::NotImplemented(id)
             })
         });
         router = router.merge(handler.layer(middleware::from_fn(
@@ -189,10 +189,10 @@ fn filter(method: &str) -> MethodFilter {
     }
 }
 
-/// Units: bytes. Shorter answers, such as those to polls, gain nothing.
-const COMPRESSED_FROM: u64 = 4096;
+/// Smallest compressed response: shorter ones, such as replies to polls, gain nothing. Units: bytes.
+const COMPRESSION_MIN_BYTES: u64 = 4096;
 
-/// What is compressed for those who accept it. Downloads are not: they tell their length.
+/// Responses that may be compressed: long JSON. Downloads are not, as they have a Content-Length.
 #[derive(Debug, Clone, Copy)]
 struct IsLongJson;
 
@@ -200,14 +200,16 @@ impl Predicate for IsLongJson {
     fn should_compress<B: axum::body::HttpBody>(&self, response: &axum::http::Response<B>) -> bool {
         let kind = response.headers().get(header::CONTENT_TYPE);
         let length = response.body().size_hint().lower();
-        length >= COMPRESSED_FROM && kind.is_some_and(|kind| kind == "application/json")
+        length >= COMPRESSION_MIN_BYTES && kind.is_some_and(|kind| kind == "application/json")
     }
 }
 
-/// Nothing of the API is answered before the schema stands; agents try again after 503, and after nothing else.
-async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
+/// Responds 503 until the schema is migrated: agents stop polling after 401, 403, 404 and 409.
+///
+/// Source: openshift/assisted-installer-agent, `src/commands/register_node.go`.
+async fn gate(State(app): State<ApiServer>, request: Request, next: Next) -> Response {
     if let Err(error) = app.db.pool() {
-        return Refusal::Domain(error).into_response();
+        return ApiError::Domain(error).into_response();
     }
     let _counted = app.requests.token();
     let id = request
@@ -217,26 +219,26 @@ async fn gate(State(app): State<App>, request: Request, next: Next) -> Response 
     request::scope(id, next.run(request)).await
 }
 
-/// Makes one slash of several and takes the last one off: clients in the field send both.
-fn straighten<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
+/// Merges repeated slashes and removes the trailing one: some clients send both.
+fn normalize_slashes<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     let path = request.uri().path();
     if !path.contains("//") && (path.len() == 1 || !path.ends_with('/')) {
         return request;
     }
-    let mut straight = String::with_capacity(path.len());
+    let mut normalized = String::with_capacity(path.len());
     for part in path.split('/').filter(|part| !part.is_empty()) {
-        straight.push('/');
-        straight.push_str(part);
+        normalized.push('/');
+        normalized.push_str(part);
     }
-    if straight.is_empty() {
-        straight.push('/');
+    if normalized.is_empty() {
+        normalized.push('/');
     }
     if let Some(query) = request.uri().query() {
-        straight.push('?');
-        straight.push_str(query);
+        normalized.push('?');
+        normalized.push_str(query);
     }
     let mut parts = request.uri().clone().into_parts();
-    if let Ok(path_and_query) = straight.parse() {
+    if let Ok(path_and_query) = normalized.parse() {
         parts.path_and_query = Some(path_and_query);
         if let Ok(uri) = Uri::from_parts(parts) {
             *request.uri_mut() = uri;
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slashes_are_straightened() {
+    fn slashes_are_normalized() {
         for (given, expected) in [
             ("/a/b", "/a/b"),
             ("/a/b/", "/a/b"),
@@ -260,7 +262,11 @@ mod tests {
             ("//", "/"),
         ] {
             let request = axum::http::Request::builder().uri(given).body(()).unwrap();
-            assert_eq!(straighten(request).uri().to_string(), expected, "{given}");
+            assert_eq!(
+                normalize_slashes(request).uri().to_string(),
+                expected,
+                "{given}"
+            );
         }
     }
 }

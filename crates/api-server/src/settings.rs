@@ -1,4 +1,4 @@
-//! Every variable that the API server reads, and what they mean together.
+//! Settings of the API server, and their consistency checks.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, JsonVar, Problem, Secret, Setting, Shape};
 use url::Url;
 
-/// Where a live boot image may be mounted.
+/// Optional mount of a live boot image.
 const LIVE_ISO: &str = "/data/livecd.iso";
-/// Where an installer program may be mounted.
+/// Optional mount of coreos-installer.
 const COREOS_INSTALLER: &str = "/data/coreos-installer";
-/// Where a live image has its volume descriptor, and what stands there.
+/// Offset and magic of the volume descriptor of an ISO image.
 const ISO_MAGIC: (u64, &[u8]) = (0x8001, b"CD001");
 
-/// Release images, checked.
+/// Release images, validated.
 #[derive(Debug, Clone, Default)]
 pub struct ReleaseImages(pub Vec<ReleaseImage>);
-/// OS images, checked.
+/// OS images, validated.
 #[derive(Debug, Clone, Default)]
 pub struct OsImages(pub Vec<OsImage>);
-/// Platform versions by selector, checked.
+/// Platform versions by selector, validated.
 #[derive(Debug, Clone, Default)]
 pub struct PlatformVersions(pub std::collections::BTreeMap<String, OpenshiftVersion>);
 
@@ -62,12 +62,12 @@ checked_list!(
     rules::versions::load_platform_versions
 );
 
-/// Where signatures of release images are; those of the public platform where none is named.
+/// Signature stores of release images; empty: those of the public platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignatureStores(Vec<SignatureStore>);
 
 impl SignatureStores {
-    /// In the order in which they are asked.
+    /// The stores, in lookup order.
     pub(crate) fn stores(&self) -> Vec<SignatureStore> {
         if self.0.is_empty() {
             return SignatureStore::public();
@@ -88,7 +88,7 @@ impl Setting for SignatureStores {
     }
 }
 
-/// A base URL with scheme `http` or `https`, kept as it was written, without a slash at its end.
+/// A base URL with scheme `http` or `https`, unchanged except for a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(pub String);
 
@@ -98,7 +98,7 @@ impl Setting for BaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err("needs scheme http or https and a host".to_owned());
+            return Err("requires scheme http or https and a host".to_owned());
         }
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
             return Err("must not have a user, a query or a fragment".to_owned());
@@ -107,7 +107,7 @@ impl Setting for BaseUrl {
     }
 }
 
-/// A choice of which only one can be had in this version.
+/// A setting with one supported value.
 macro_rules! only_choice {
     ($(#[$meta:meta])* $name:ident, $($text:literal)|+, $expected:literal) => {
         $(#[$meta])*
@@ -120,7 +120,7 @@ macro_rules! only_choice {
             fn parse(text: &str) -> Result<Self, String> {
                 match text {
                     $($text)|+ => Ok(Self),
-                    other => Err(format!("{other:?} is not offered, only {}", $expected)),
+                    other => Err(format!("{other:?} is not supported, only {}", $expected)),
                 }
             }
         }
@@ -128,25 +128,25 @@ macro_rules! only_choice {
 }
 
 only_choice!(
-    /// Who may call: everybody.
+    /// Authentication of callers: none.
     AuthType, "none", "none"
 );
 only_choice!(
-    /// Where files are kept: in a folder.
+    /// Storage backend: a folder.
     Storage, "filesystem", "filesystem"
 );
 only_choice!(
-    /// Where the service runs.
+    /// Deployment of the service.
     DeployTarget, "onprem" | "k8s" | "ocp", "onprem"
 );
 
-/// What happens where a mechanism of the sandbox is missing.
+/// Policy for missing mechanisms of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// The others have to do.
+    /// Run with the available mechanisms.
     #[default]
     BestEffort,
-    /// Nothing starts.
+    /// Refuse to start.
     Strict,
 }
 
@@ -162,7 +162,7 @@ impl Setting for SandboxMode {
     }
 }
 
-/// How far connections to the database are protected, as libpq spells it.
+/// TLS mode of database connections, as in libpq.
 ///
 /// Source: PostgreSQL's documentation, "SSL Mode Descriptions". `allow` is missing: it protects nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -190,18 +190,18 @@ impl Setting for SslMode {
             "require" => Ok(Self::Require),
             "verify-ca" => Ok(Self::VerifyCa),
             "verify-full" => Ok(Self::VerifyFull),
-            "allow" => Err("does not protect anything: use prefer or require".to_owned()),
-            other => Err(format!("{other:?} is no mode")),
+            "allow" => Err("has no protection: use prefer or require".to_owned()),
+            other => Err(format!("{other:?} is not a mode")),
         }
     }
 }
 
 service::settings! {
-    /// What the API server reads.
+    /// Settings of the API server.
     pub struct Settings {
         /// Address to listen on.
         api_listen_address: IpAddr = "0.0.0.0",
-        /// Port of the API; 0 lets the system choose.
+        /// Port of the API; 0: assigned by the system.
         api_listen_port: u16 = "8090",
         /// Serve the API over TLS, with HTTPS_CERT_FILE and HTTPS_KEY_FILE.
         serve_https: bool = "false",
@@ -209,197 +209,195 @@ service::settings! {
         https_cert_file: Option<PathBuf> = "",
         /// PEM private key.
         https_key_file: Option<PathBuf> = "",
-        /// URL of this API, as users and hosts reach it. Empty: made of ASSISTED_SERVICE_SCHEME and _HOST.
+        /// External URL of this API, for users and hosts. Default: ASSISTED_SERVICE_SCHEME and ASSISTED_SERVICE_HOST.
         service_base_url: Option<BaseUrl> = "",
-        /// Name that discovery agents call back, in place of the host of SERVICE_BASE_URL.
+        /// Host name of this API for discovery agents, instead of the host of SERVICE_BASE_URL.
         service_fqdn: String = "",
-        /// Scheme of the URL of this API when SERVICE_BASE_URL is empty.
+        /// Scheme of this API's URL if SERVICE_BASE_URL is empty.
         assisted_service_scheme: String = "http",
-        /// Host and port of the URL of this API when SERVICE_BASE_URL is empty.
+        /// Host and port of this API's URL if SERVICE_BASE_URL is empty.
         assisted_service_host: String = "127.0.0.1:8090",
-        /// URL of the image service, as users and hosts reach it.
+        /// External URL of the image service, for users and hosts.
         image_service_base_url: BaseUrl = "http://127.0.0.1:8888",
-        /// Who may call.
+        /// Authentication of callers.
         auth_type: AuthType = "none",
-        /// How the service is deployed.
+        /// Deployment target.
         deploy_target: DeployTarget = "onprem",
-        /// Where files are kept.
+        /// Storage backend of files.
         storage: Storage = "filesystem",
         /// Folder of the file store and of the installer cache.
         work_dir: PathBuf = "/data",
-        /// Agents and nodes accept any certificate of this API.
+        /// Skip verification of this API's certificate in agents and nodes.
         skip_cert_verification: bool = "false",
-        /// PEM file of the authority that signed this API's certificate, given to hosts.
+        /// PEM file of the certificate authority of this API, for hosts.
         service_ca_cert_path: Option<PathBuf> = "",
-        /// Make up ignition files in place of running the installer: a test mode.
+        /// Test mode: dummy ignition files without running the installer.
         dummy_ignition: bool = "false",
-        /// Host of the database.
+        /// Database host.
         db_host: String = "127.0.0.1",
-        /// Port of the database.
+        /// Database port.
         db_port: u16 = "5432",
-        /// User of the database.
+        /// Database user.
         db_user: String = "admin",
-        /// Password of the database user.
+        /// Database password.
         db_pass: Secret = "admin",
-        /// Name of the database.
+        /// Database name.
         db_name: String = "installer",
-        /// Protection of database connections: disable, prefer, require, verify-ca or verify-full, as in libpq. From require
-        /// on, plain text is never used. verify-ca also accepts certificates of public authorities: prefer verify-full.
+        /// TLS mode of database connections: disable, prefer, require, verify-ca or verify-full, as in libpq. From
+        /// require on, plain text is never used. verify-ca also accepts public authorities: prefer verify-full.
         db_sslmode: SslMode = "prefer",
-        /// PEM file of the authority that signed the database's certificate. With it, require verifies as verify-ca does.
+        /// PEM file of the database's certificate authority. With it, require verifies like verify-ca.
         db_ca_file: Option<PathBuf> = "",
-        /// Connections kept open at most.
+        /// Maximum size of the connection pool.
         db_max_open_connections: u32 = "20",
-        /// How long a connection is used before it is replaced.
+        /// Maximum lifetime of a connection.
         db_connections_max_lifetime: Duration = "30m",
-        /// Release images that can be installed.
+        /// Installable release images.
         release_images: ReleaseImages = "",
-        /// Registry hosts, with ports, that release images named by callers may come from. Empty: those of RELEASE_IMAGES.
+        /// Allowed registries (host and port) of release images in requests. Default: those of RELEASE_IMAGES.
         release_image_registries: CommaList = "",
-        /// File of public keys, as gpg --export writes them: release images that callers name by digest may come from
-        /// anywhere when one of these keys has signed them. Empty: signatures are not looked for.
+        /// Keyring of public keys, as written by gpg --export: release images that are pinned by digest and signed by
+        /// one of them are allowed from any registry. Empty: signatures are not checked.
         release_keyring: Option<PathBuf> = "",
-        /// Where the signatures of release images are: URLs, or folders of this machine. Empty: those of the public
-        /// platform.
+        /// Signature stores of release images: URLs or local folders. Default: those of the public platform.
         release_signature_stores: SignatureStores = "",
-        /// OS images that discovery images are made from.
+        /// Base images of discovery images.
         os_images: OsImages = "",
-        /// Versions shown in the listing beside those of RELEASE_IMAGES.
+        /// Additional versions in the listing, beside those of RELEASE_IMAGES.
         platform_versions: PlatformVersions = "",
-        /// The same as PLATFORM_VERSIONS, under its older name.
+        /// Older name of PLATFORM_VERSIONS.
         openshift_versions: PlatformVersions = "",
-        /// Versions that are not offered although an image is there.
+        /// Versions to hide although they have an image.
         ignored_openshift_versions: CommaList = "",
-        /// What each role asks of the hardware, by version.
+        /// Hardware requirements of each role, by version.
         hw_validator_requirements: JsonVar<Vec<VersionedHostRequirements>> = "[]",
-        /// Registry hosts that need no entry in a pull secret.
+        /// Registries that need no entry in a pull secret.
         public_container_registries: CommaList = "",
-        /// Image of the agent that discovers hosts.
+        /// Image of the discovery agent.
         agent_docker_image: String = "quay.io/edge-infrastructure/assisted-installer-agent:latest",
-        /// Image of the program that installs a host.
+        /// Image of the program that installs hosts.
         installer_image: String = "quay.io/edge-infrastructure/assisted-installer:latest",
-        /// Image of the controller that finishes an installation.
+        /// Image of the controller that finalizes an installation.
         controller_image: String = "quay.io/edge-infrastructure/assisted-installer-controller:latest",
-        /// How this service calls itself in the list of components.
+        /// Image of this service in the list of components.
         self_version: String = "quay.io/edge-infrastructure/assisted-service:latest",
-        /// Tag of the release this service belongs to.
+        /// Release tag of this service.
         release_tag: String = "",
-        /// Time sources for clusters that name none.
+        /// Default NTP sources of clusters.
         ntp_default_server: String = "",
         /// Accept IPv6 networks.
         ipv6_support: bool = "false",
         /// Accept disk encryption.
         disk_encryption_support: bool = "true",
-        /// Single-node clusters resolve their own names.
+        /// Run dnsmasq on single-node clusters.
         enable_single_node_dnsmasq: bool = "true",
         /// Accept two control-plane nodes with an arbiter.
         tna_clusters_support: bool = "true",
         /// Accept two control-plane nodes with fencing.
         tnf_clusters_support: bool = "false",
-        /// Have agents of another version replaced.
+        /// Upgrade agents of other versions.
         enable_upgrade_agent: bool = "true",
-        /// Report a stage that takes too long instead of failing it.
+        /// Report timeouts of stages instead of failing them.
         enable_soft_timeouts: bool = "false",
-        /// Nodes skip the reboot of the machine config operator where they can.
+        /// Skip the reboot of the machine config operator where possible.
         enable_skip_mco_reboot: bool = "true",
-        /// Nodes report how often they rebooted.
+        /// Report the number of reboots of nodes.
         notify_num_reboots: bool = "false",
-        /// Watch the cluster version operator at the end of an installation.
+        /// Monitor the cluster version operator during finalizing.
         check_cluster_version: bool = "false",
-        /// Host validations that always pass.
+        /// Host validations to disable.
         disabled_host_validations: CommaList = "",
-        /// Cluster validations that always pass.
+        /// Cluster validations to disable.
         disabled_cluster_validations: CommaList = "",
-        /// Steps that agents are never asked for.
+        /// Agent steps to disable.
         disabled_steps: CommaList = "",
-        /// Addresses by which hosts reach the services when names do not resolve.
+        /// Addresses of the services, for hosts without DNS.
         service_ips: CommaList = "",
-        /// Size at which agents cut their inventory; empty: never. In bytes.
+        /// Size above which agents truncate their inventory. Empty: no limit. In bytes.
         agent_inventory_max_size: Option<u64> = "",
-        /// Size below which disks are left out of a cut inventory. In bytes.
+        /// Smallest disk in a truncated inventory. In bytes.
         agent_inventory_disk_min_size: Option<u64> = "",
-        /// Who installs, as the cluster records it.
+        /// Invoker of the installer, as the cluster records it.
         install_invoker: String = "assisted-installer",
-        /// First version whose discovery image configures networks on the host.
+        /// First version whose discovery image applies nmstate configurations itself.
         min_version_for_nmstate_service: String = "4.18",
-        /// Mirror configuration of registries, as in /etc/containers/registries.conf.
+        /// Registry mirrors, in the format of containers-registries.conf.
         registries_conf_path: PathBuf = "/etc/containers/registries.conf",
-        /// Certificates of the mirror's authorities.
+        /// PEM file of the mirrors' certificate authorities.
         mirror_ca_path: PathBuf = "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
-        /// Installers that run at the same time.
+        /// Concurrency limit of installers.
         install_concurrency: usize = "2",
-        /// What happens where this machine lacks a mechanism that confines installers: they run with the others
-        /// (best-effort), or nothing starts (strict). `atoll doctor` shows them.
+        /// Policy for missing sandbox mechanisms: run installers with the available ones (best-effort), or refuse to
+        /// start (strict). `atoll doctor` shows them.
         installer_sandbox: SandboxMode = "best-effort",
-        /// Memory of an installer and all that it starts. In bytes.
+        /// Memory limit of an installer with its children. In bytes.
         installer_memory_limit: u64 = "4294967296",
-        /// Processes and threads of an installer and all that it starts.
+        /// Limit of processes and threads of an installer.
         installer_process_limit: u32 = "1024",
-        /// Files of an installer, temporary ones included; they are in memory where the kernel allows it. In bytes.
+        /// Disk limit of an installer with its temporary files, which are in memory if the kernel allows it. In bytes.
         installer_disk_limit: u64 = "1073741824",
-        /// How long an installer may run each time.
+        /// Timeout of one installer run.
         installer_time_limit: Duration = "5m",
-        /// What installers that are kept for later may take on disk; one in use always stays. In bytes, 0: no limit.
+        /// Capacity of the installer cache; installers in use are not evicted. In bytes, 0: no limit.
         installer_cache_capacity: u64 = "0",
-        /// Discovered hosts trust every image signature.
+        /// Accept unsigned images on discovered hosts (insecureAcceptAnything).
         force_insecure_policy_json: bool = "false",
-        /// How long the agent may take to start.
+        /// Timeout of the agent's start.
         agent_timeout_start: Duration = "3m",
-        /// How often clusters in which a clock runs are looked at.
+        /// Interval of the cluster monitor.
         cluster_monitor_interval: Duration = "10s",
-        /// How often the times of polls are written.
+        /// Flush interval of heartbeats.
         check_in_flush_interval: Duration = "3s",
-        /// A host that was silent for longer is disconnected.
+        /// Heartbeat timeout, after which a host is disconnected.
         host_max_disconnection_time: Duration = "3m",
-        /// How long the preparation of a cluster may take.
+        /// Timeout of a cluster's preparation.
         prepare_for_installation_timeout: Duration = "10m",
-        /// How long one registry may take to deliver what a release image says about itself, and the stores together to
-        /// deliver its signature.
+        /// Timeout of reading a release image's metadata from one registry, and of its signature from all stores.
         release_image_timeout: Duration = "2m",
-        /// How long the preparation of a host may take.
+        /// Timeout of a host's preparation.
         prepare_for_installation_host_timeout: Duration = "8m",
-        /// How long the disks' test may take.
+        /// Timeout of the disk speed check.
         disk_check_timeout: Duration = "8m",
-        /// How long the images' test may take.
+        /// Timeout of the image availability check.
         image_availability_timeout: Duration = "16m",
-        /// How long an installation may take.
+        /// Timeout of an installation.
         installation_timeout: Duration = "24h",
-        /// How long the end of an installation may take.
+        /// Timeout of finalizing.
         finalizing_timeout: Duration = "5h",
-        /// How long a host may wait for its user.
+        /// Timeout of a pending user action of a host.
         host_installing_pending_user_action_timeout: Duration = "60m",
-        /// How long a host may collect logs.
+        /// Timeout of a host's log collection.
         host_log_collection_timeout: Duration = "10m",
-        /// How long the logs of a host may stay away.
+        /// Timeout of the start of a host's log collection.
         host_log_pending_timeout: Duration = "2m",
-        /// How long the controller may collect logs.
+        /// Timeout of the controller's log collection.
         log_collection_timeout: Duration = "60m",
-        /// How long the logs of the controller may stay away.
+        /// Timeout of the start of the controller's log collection.
         log_pending_timeout: Duration = "10m",
-        /// Hosts that one cluster takes; a registration beyond is answered 400.
+        /// Limit of hosts per cluster; exceeded: 400.
         max_hosts_per_cluster: u32 = "5000",
-        /// Hosts that register to one infra-env; a registration beyond is answered 400.
+        /// Limit of hosts per infra-env; exceeded: 400.
         max_hosts_per_infra_env: u32 = "5000",
-        /// Clusters; a creation beyond is answered 409.
+        /// Limit of clusters; exceeded: 409.
         max_clusters: u32 = "1000",
-        /// Infra-envs; a creation beyond is answered 409.
+        /// Limit of infra-envs; exceeded: 409.
         max_infra_envs: u32 = "2000",
-        /// Events that are kept of one cluster, or of one infra-env without cluster; the oldest go first.
+        /// Limit of events per cluster, or per infra-env without cluster; the oldest are deleted.
         max_events_per_cluster: u32 = "20000",
-        /// Events that are kept in all; the oldest go first.
+        /// Limit of all events; the oldest are deleted.
         max_events: u32 = "1000000",
-        /// Size of the logs of one host, or of the controller of one cluster; more is answered 413. In bytes.
+        /// Limit of the logs of one host, or of one cluster's controller; exceeded: 413. In bytes.
         max_log_bytes: u64 = "536870912",
-        /// Size of all files of one cluster: an upload of logs or manifests beyond is answered 413. In bytes.
+        /// Quota of one cluster's files; uploads of logs or manifests beyond: 413. In bytes.
         max_cluster_files_bytes: u64 = "4294967296",
-        /// Size of the files of all clusters: an upload of logs or manifests beyond is answered 413. In bytes.
+        /// Quota of all clusters' files; uploads of logs or manifests beyond: 413. In bytes.
         max_files_bytes: u64 = "34359738368",
-        /// Manifests that users add to one cluster; one beyond is answered 400.
+        /// Limit of custom manifests per cluster; exceeded: 400.
         max_manifests_per_cluster: usize = "1000",
-        /// Unused clusters are deleted after this; shown to users.
+        /// Time after which unused clusters are deleted, for display.
         deleted_inactive_after: Duration = "480h",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
+        /// Client limits, trusted proxies, and the metrics port.
         http: HttpSettings,
     }
 }
@@ -416,7 +414,7 @@ impl Settings {
         }
     }
 
-    /// URL of this API for agents and nodes: under `SERVICE_FQDN` when that is set.
+    /// URL of this API for agents and nodes, with `SERVICE_FQDN` if set.
     pub fn callback_url(&self) -> String {
         let base = self.base_url();
         if self.service_fqdn.is_empty() {
@@ -431,7 +429,7 @@ impl Settings {
         }
     }
 
-    /// What decisions are told.
+    /// Parameters of the rules.
     pub fn policy(&self) -> Policy {
         Policy {
             hardware: self.hw_validator_requirements.0.clone(),
@@ -458,7 +456,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// How programs out of images run.
+    /// Confinement of programs out of images.
     pub(crate) fn confinement(&self) -> crate::install::Confinement {
         crate::install::Confinement {
             launcher: sandbox::Launcher::own(),
@@ -472,7 +470,7 @@ impl Settings {
         }
     }
 
-    /// What can be created here; locations that are mirrored need no credentials of the user.
+    /// Installable releases and images. Mirrored locations need no credentials in pull secrets.
     pub(crate) fn offer(&self, mirrors: Option<&crate::install::RegistryMirrors>) -> rules::Offer {
         let mut platform_versions = self.openshift_versions.0.clone();
         platform_versions.extend(self.platform_versions.0.clone());
@@ -503,7 +501,7 @@ impl Settings {
         }
     }
 
-    /// What steps of agents are made with.
+    /// Parameters of agent steps.
     pub(crate) fn steps(&self) -> rules::steps::Settings {
         rules::steps::Settings {
             agent_image: self.agent_docker_image.clone(),
@@ -520,7 +518,7 @@ impl Settings {
     }
 }
 
-/// The values that parse; the others are told of by [`ServerSettings::problems`].
+/// The values that parse; [`ServerSettings::problems`] reports the others.
 fn known<T: std::str::FromStr + Ord>(list: &CommaList) -> std::collections::BTreeSet<T> {
     list.iter().filter_map(|text| text.parse().ok()).collect()
 }
@@ -571,7 +569,7 @@ impl ServerSettings for Settings {
                 match file {
                     None => report(
                         variable,
-                        "has to name a PEM file while SERVE_HTTPS is true".to_owned(),
+                        "requires a PEM file while SERVE_HTTPS is true".to_owned(),
                     ),
                     Some(path) => readable(path).unwrap_or_else(|text| report(variable, text)),
                 }
@@ -585,7 +583,7 @@ impl ServerSettings for Settings {
         {
             report(
                 "ASSISTED_SERVICE_HOST",
-                format!("{} is no URL: {text}", self.base_url()),
+                format!("{} is not a URL: {text}", self.base_url()),
             );
         }
         if self.service_fqdn.contains([':', '/']) {
@@ -612,7 +610,7 @@ impl ServerSettings for Settings {
         if !self.release_images.0.is_empty() && self.os_images.0.is_empty() {
             report(
                 "OS_IMAGES",
-                "is empty, so no discovery image can be made for RELEASE_IMAGES".to_owned(),
+                "is empty: RELEASE_IMAGES need base images for discovery".to_owned(),
             );
         }
         if let Some(path) = &self.release_keyring
@@ -625,13 +623,13 @@ impl ServerSettings for Settings {
         } else if matches!(self.db_sslmode, SslMode::VerifyCa | SslMode::VerifyFull) {
             report(
                 "DB_CA_FILE",
-                "has to name a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
+                "requires a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
             );
         }
         if self.db_max_open_connections < 4 {
             report(
                 "DB_MAX_OPEN_CONNECTIONS",
-                "needs at least 4 connections".to_owned(),
+                "requires at least 4 connections".to_owned(),
             );
         }
         if let Err(text) = mounted_iso(Path::new(LIVE_ISO)) {
@@ -650,23 +648,23 @@ fn readable(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A mounted boot image has to be one.
+/// Checks that a mounted boot image is an ISO image.
 fn mounted_iso(path: &Path) -> Result<(), String> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     if !path.exists() {
         return Ok(());
     }
-    let told = |error: std::io::Error| format!("is mounted but cannot be read: {error}");
-    let mut file = std::fs::File::open(path).map_err(told)?;
+    let report = |error: std::io::Error| format!("is mounted but cannot be read: {error}");
+    let mut file = std::fs::File::open(path).map_err(report)?;
     let mut magic = [0; ISO_MAGIC.1.len()];
-    file.seek(SeekFrom::Start(ISO_MAGIC.0)).map_err(told)?;
+    file.seek(SeekFrom::Start(ISO_MAGIC.0)).map_err(report)?;
     match file.read_exact(&mut magic) {
         Ok(()) if magic == ISO_MAGIC.1 => Ok(()),
         _ => Err("is mounted but is not an ISO image: mount the live boot image there".to_owned()),
     }
 }
 
-/// A mounted installer program has to be executable.
+/// Checks that a mounted coreos-installer is executable.
 fn mounted_program(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt as _;
     match path.metadata() {
@@ -682,7 +680,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_call_the_fqdn() {
+    fn callback_url_has_the_fqdn() {
         let settings = Settings {
             service_base_url: Some(BaseUrl("http://192.0.2.1:8090".to_owned())),
             service_fqdn: "installer.example.com".to_owned(),
@@ -693,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_base_url_scheme_and_host_make_one() {
+    fn base_url_defaults_to_scheme_and_host() {
         let settings = Settings {
             assisted_service_host: "api.example.com:8090".to_owned(),
             ..Settings::default()
@@ -703,12 +701,12 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_can_be_used() {
+    fn defaults_are_valid() {
         assert!(Settings::default().problems().is_empty());
     }
 
     #[test]
-    fn problems_are_told_together() {
+    fn problems_are_reported_together() {
         let settings = Settings {
             serve_https: true,
             service_fqdn: "http://x".to_owned(),
@@ -720,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_at_the_public_stores_or_where_it_is_said() {
+    fn signature_stores_default_to_the_public_ones() {
         let stores = |text: &str| SignatureStores::parse(text).map(|it| it.stores());
         assert_eq!(stores(""), Ok(SignatureStore::public()));
         let own = stores("/srv/signatures, https://a.example/s").unwrap();
@@ -730,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mounted_text_file_is_no_boot_image() {
+    fn mounted_boot_images_must_be_iso() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(mounted_iso(file.path()).is_err());
         assert!(mounted_iso(Path::new("/nowhere/livecd.iso")).is_ok());

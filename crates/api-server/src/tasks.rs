@@ -1,6 +1,5 @@
-//! Background loops: each ends when the server does.
+//! Background loops; each ends at shutdown.
 
-mod check_ins;
 mod database;
 mod monitor;
 mod preparation;
@@ -10,16 +9,16 @@ use std::time::Duration;
 use service::health::Health;
 use service::{CancellationToken, Error};
 
-use crate::app::App;
+use crate::app::ApiServer;
 
 pub(crate) use database::DATABASE;
 
-/// How long requests that were accepted before the end may still use the database.
+/// Timeout of draining in-flight requests before the pool closes.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// Runs every loop until `shutdown`; the last times of polls are written before it ends.
+/// Runs every loop until `shutdown`, then drains requests and flushes the last heartbeats.
 pub(crate) async fn run(
-    app: App,
+    app: ApiServer,
     health: Health,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
@@ -28,7 +27,7 @@ pub(crate) async fn run(
     }
     tokio::join!(
         database::watch(&app, &health, &shutdown),
-        check_ins::run(&app, &shutdown),
+        monitor::flush_periodically(&app, &shutdown),
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
     );
@@ -37,14 +36,15 @@ pub(crate) async fn run(
         .await
         .is_err()
     {
-        tracing::warn!("requests are still being answered: the database is closed to them");
+        tracing::warn!("requests not drained in time, closing the database");
     }
-    check_ins::flush(&app).await;
+    // After the drain: in-flight polls add heartbeats.
+    monitor::flush(&app).await;
     app.db.close().await;
     Ok(())
 }
 
-/// Waits, or learns that the server ends.
+/// Sleeps; false at shutdown.
 async fn pause(duration: Duration, shutdown: &CancellationToken) -> bool {
     tokio::select! {
         () = tokio::time::sleep(duration) => true,

@@ -12,12 +12,12 @@ use model::time::Timestamp;
 use rules::host::Trigger;
 use rules::{HostState, NewEvent, Snapshot, presence};
 
-use super::{App, Scope, Stored, Work, render};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render};
 use crate::blocking;
 use crate::db::hosts;
 use crate::db::tx;
 
-/// A poll, with what its request tells about the agent.
+/// A poll: the request's parameters about the agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Poll<'a> {
     /// Seconds since 1970 by the host's clock.
@@ -33,8 +33,8 @@ impl Poll<'_> {
     }
 }
 
-impl App {
-    /// Registers a host, for the first time or again.
+impl ApiServer {
+    /// Registers a host; idempotent.
     pub(crate) async fn register_host(
         &self,
         infra_env: InfraEnvId,
@@ -65,34 +65,34 @@ impl App {
         let id = params.host_id;
         let known = tx("find host", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::place(&mut connection, infra_env.id, id).await
+            hosts::binding(&mut connection, infra_env.id, id).await
         })
         .await?;
-        // A host that exists stays where it is bound; a new one goes where its image belongs.
+        // A known host keeps its binding; a new one is bound to the cluster of its infra-env.
         let cluster = match known {
             Some(place) => place.cluster.map(|(id, _)| id),
             None => infra_env.cluster_id,
         };
         let scope = cluster.map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            if let Ok((host, cluster)) = work.host(id) {
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            if let Ok((host, cluster)) = change.host(id) {
                 let trigger = Trigger::Register {
                     agent_version: params.discovery_agent_version.clone(),
                 };
                 let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
                 host.record.registered_at = now.into();
                 presence::heard(&mut host.record, now, None);
-                work.events.extend(new);
+                change.events.extend(new);
             } else {
-                let host = rules::host::new_host(params, infra_env, work.cluster(), now)?;
-                work.events.push(rules::host::registered(&host));
-                work.snapshot.hosts.push(host);
+                let host = rules::host::new_host(params, infra_env, change.cluster(), now)?;
+                change.events.push(rules::host::registered(&host));
+                change.snapshot.hosts.push(host);
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
-        // Its cluster is refreshed later: an agent that registers learns nothing of that.
+        // The reply does not depend on the refresh of the cluster, so it is not awaited.
         let stored = self
             .change_one("register host", scope, id, decide)
             .await?
@@ -106,7 +106,7 @@ impl App {
         Ok(render::host(&host.record))
     }
 
-    /// What a host shall do next. Writes nothing, except when the poll itself changes the host's state.
+    /// Next steps of a host. Writes nothing, except when the poll itself changes the host's state.
     pub(crate) async fn next_steps(
         &self,
         infra_env: InfraEnvId,
@@ -125,40 +125,40 @@ impl App {
         let other_version = poll.agent_version.filter(|version| {
             !version.is_empty() && *version != host.record.discovery_agent_version
         });
-        let tells_another_time = tells_another_time(&host.record, offset_s);
+        let clock_moved = clock_moved(&host.record, offset_s);
         let cluster = host.record.cluster_id;
         let scope = Scope::Host(infra_env, id);
         if let Some(version) = other_version {
-            let decide = |work: &mut Work| {
-                version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
-                work.refresh(&self.policy);
+            let decide = |change: &mut ClusterTransaction| {
+                version.clone_into(&mut change.host(id)?.0.record.discovery_agent_version);
+                change.refresh(&self.policy);
                 Ok(())
             };
             let changed = self.change_one("poll of a new agent", scope, id, decide);
             stored = changed.await?.stored;
         }
-        if is_back || tells_another_time {
+        if is_back || clock_moved {
             if let Some(cluster) = cluster {
-                self.refresh_soon(cluster).end().await;
+                self.request_refresh(cluster).wait().await;
                 stored = self.stored_host(infra_env, id).await?.0;
             } else {
-                let decide = |work: &mut Work| {
-                    work.refresh(&self.policy);
+                let decide = |change: &mut ClusterTransaction| {
+                    change.refresh(&self.policy);
                     Ok(())
                 };
-                ((), stored) = self.change("poll with news", scope, decide).await?;
+                ((), stored) = self.change("poll with changes", scope, decide).await?;
             }
         }
         let host = find(&stored.snapshot, id)?;
         self.instructions(&stored, host, &origin, now).await
     }
 
-    /// A host with its cluster, from memory when that is of the right revision, and its infra-env.
+    /// A host with its cluster, from the cache when its revision is current, and its infra-env.
     async fn stored_host(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
-    ) -> Result<(Arc<Stored>, InfraEnv), Error> {
+    ) -> Result<(Arc<StoredSnapshot>, InfraEnv), Error> {
         tx("poll", async || {
             let mut connection = self.pool()?.acquire().await?;
             let polled = hosts::poll(&mut connection, infra_env, id).await?;
@@ -168,7 +168,7 @@ impl App {
                 let stored = self.at_least(cluster, revision).await?;
                 stored.ok_or_else(|| Error::not_found("host", id))?
             } else {
-                let mut stored = Stored::default();
+                let mut stored = StoredSnapshot::default();
                 let alone = polled.alone.map(HostState::new);
                 stored.snapshot.hosts.extend(alone);
                 Arc::new(stored)
@@ -178,7 +178,7 @@ impl App {
         .await
     }
 
-    /// Takes down what a step found out.
+    /// Stores a step reply.
     pub(crate) async fn accept_reply(
         &self,
         infra_env: InfraEnvId,
@@ -188,23 +188,23 @@ impl App {
         let (stored, _) = self.stored_host(infra_env, id).await?;
         self.check_ins
             .note(infra_env, id, service::clock::now(), None);
-        // Parsing is done where it delays no other request.
+        // Long replies are parsed off the runtime, where they delay no other request.
         let long = reply.output.len() > blocking::LARGE_TEXT;
-        if blocking::unless_short(long, || self.tells_nothing_new(&stored, id, reply)) {
+        if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, reply)) {
             return Ok(());
         }
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            let (host, cluster) = work.host(id)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            let (host, cluster) = change.host(id)?;
             let accepted = blocking::unless_short(long, || {
                 rules::replies::accept(host, cluster, reply, &self.policy, now)
             })?;
-            work.events.extend(accepted.events);
-            if work.cluster().is_some() {
-                rules::replies::store_vips(&mut work.snapshot.cluster, &accepted.vips);
+            change.events.extend(accepted.events);
+            if change.cluster().is_some() {
+                rules::replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
             }
             if accepted.refresh {
-                work.refresh(&self.policy);
+                change.refresh(&self.policy);
             }
             Ok(())
         };
@@ -213,13 +213,13 @@ impl App {
             .change_one("accept step reply", scope, id, decide)
             .await?;
         if let Some(refresh) = changed.refresh {
-            refresh.end().await;
+            refresh.wait().await;
         }
         Ok(())
     }
 
-    /// Most replies repeat the last one: they need no transaction.
-    fn tells_nothing_new(&self, stored: &Stored, id: HostId, reply: &StepReply) -> bool {
+    /// Whether a reply repeats the last one, as most do: it needs no transaction.
+    fn is_repeated_reply(&self, stored: &StoredSnapshot, id: HostId, reply: &StepReply) -> bool {
         let Some(before) = stored.snapshot.host(id) else {
             return false;
         };
@@ -242,7 +242,7 @@ impl App {
         }
     }
 
-    /// Takes down how far an installation is.
+    /// Stores the progress of a host's installation.
     pub(crate) async fn report_progress(
         &self,
         infra_env: InfraEnvId,
@@ -261,16 +261,16 @@ impl App {
                 "is missing: name the stage that was reached",
             )
         })?;
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            let (host, cluster) = work.host(id)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            let (host, cluster) = change.host(id)?;
             let trigger = Trigger::Progress {
                 stage,
                 info: progress.progress_info.clone(),
             };
             let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
-            work.events.extend(new);
-            work.refresh(&self.policy);
+            change.events.extend(new);
+            change.refresh(&self.policy);
             Ok(())
         };
         let scope = Scope::Host(infra_env, id);
@@ -278,19 +278,19 @@ impl App {
             .change_one("report progress", scope, id, decide)
             .await?;
         if let Some(refresh) = changed.refresh {
-            refresh.end().await;
+            refresh.wait().await;
         }
         Ok(())
     }
 }
 
-/// Units: bytes of what a host says about its stage, which is stored and repeated in an event.
+/// Bound of `progress_info`, which is stored and repeated in an event. Units: bytes.
 pub(crate) const PROGRESS_INFO_BYTES: usize = rules::bounds::MESSAGE_BYTES;
-/// Units: seconds by which a host's clock has moved against ours before that is looked at.
+/// Smallest change of a host's clock offset that starts a refresh. Units: seconds.
 const CLOCK_MOVED_S: i64 = 60;
 
-/// Whether the host's clock stands otherwise than when it was last looked at.
-fn tells_another_time(known: &Host, offset_s: Option<i64>) -> bool {
+/// Whether the offset of the host's clock differs from the stored one by more than [`CLOCK_MOVED_S`].
+fn clock_moved(known: &Host, offset_s: Option<i64>) -> bool {
     let Some(offset_s) = offset_s else {
         return false;
     };
@@ -309,19 +309,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clock_that_moved_is_looked_at() {
+    fn clock_offset_changes_above_the_threshold_are_detected() {
         let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).unwrap();
         let known = Host {
             checked_in_at: at(1000).into(),
             timestamp: 990,
             ..Host::default()
         };
-        assert!(!tells_another_time(&known, Some(-8)));
-        assert!(!tells_another_time(&known, None));
-        assert!(tells_another_time(&known, Some(3940)));
-        assert!(
-            tells_another_time(&Host::default(), Some(-8)),
-            "never looked at"
-        );
+        assert!(!clock_moved(&known, Some(-8)));
+        assert!(!clock_moved(&known, None));
+        assert!(clock_moved(&known, Some(3940)));
+        assert!(clock_moved(&Host::default(), Some(-8)), "no stored offset");
     }
 }

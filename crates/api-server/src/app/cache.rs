@@ -1,4 +1,4 @@
-//! Snapshots of clusters in memory, good as long as their revision is the database's.
+//! Snapshots of clusters in memory, valid while their revision is the database's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,29 +6,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::ids::ClusterId;
 use rules::Snapshot;
 
-/// Hosts kept, with a cluster counting as one more: the clusters that were not asked for the longest go first. A host
-/// takes about 100 kB.
+/// Capacity in hosts, a cluster counting as one more; least recently used clusters are evicted first. A host takes
+/// about 100 kB.
 const CAPACITY: usize = 10_000;
 
-/// A snapshot as stored.
+/// A snapshot at a revision.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stored {
-    /// Grows with each change.
+pub(crate) struct StoredSnapshot {
+    /// Raised with each change.
     pub(crate) revision: i64,
-    /// The cluster and its hosts. A host of the pool stands alone with an empty cluster.
+    /// The cluster and its hosts. A pool host is alone, with an empty cluster.
     pub(crate) snapshot: Snapshot,
-    /// What the release image told, as JSON.
+    /// Metadata of the release image, as JSON.
     pub(crate) release_info: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    by_id: HashMap<ClusterId, (u64, Arc<Stored>)>,
+struct CacheEntries {
+    by_id: HashMap<ClusterId, (u64, Arc<StoredSnapshot>)>,
     clock: u64,
     weight: usize,
 }
 
-impl Entries {
+impl CacheEntries {
     fn remove(&mut self, id: ClusterId) {
         if let Some((_, removed)) = self.by_id.remove(&id) {
             self.weight -= weight(&removed);
@@ -36,17 +36,17 @@ impl Entries {
     }
 }
 
-fn weight(stored: &Stored) -> usize {
+fn weight(stored: &StoredSnapshot) -> usize {
     1 + stored.snapshot.hosts.len()
 }
 
 /// A bounded map of snapshots.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<Entries>);
+pub(super) struct ClusterCache(Mutex<CacheEntries>);
 
-impl Cache {
-    /// The newest snapshot that is known.
-    pub(super) fn newest(&self, id: ClusterId) -> Option<Arc<Stored>> {
+impl ClusterCache {
+    /// The cached snapshot.
+    pub(super) fn newest(&self, id: ClusterId) -> Option<Arc<StoredSnapshot>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.clock += 1;
         let clock = entries.clock;
@@ -55,13 +55,13 @@ impl Cache {
         Some(Arc::clone(stored))
     }
 
-    /// A snapshot of that revision or a later one.
-    pub(super) fn at_least(&self, id: ClusterId, revision: i64) -> Option<Arc<Stored>> {
+    /// The cached snapshot, if its revision is `revision` or later.
+    pub(super) fn at_least(&self, id: ClusterId, revision: i64) -> Option<Arc<StoredSnapshot>> {
         self.newest(id).filter(|stored| stored.revision >= revision)
     }
 
-    /// Keeps a snapshot, unless a newer one is kept already.
-    pub(super) fn put(&self, id: ClusterId, stored: Arc<Stored>) {
+    /// Caches a snapshot, unless a newer one is cached.
+    pub(super) fn put(&self, id: ClusterId, stored: Arc<StoredSnapshot>) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.clock += 1;
         let clock = entries.clock;
@@ -81,7 +81,7 @@ impl Cache {
         }
     }
 
-    /// Forgets a cluster.
+    /// Evicts a cluster.
     pub(super) fn remove(&self, id: ClusterId) {
         self.0
             .lock()
@@ -98,16 +98,16 @@ mod tests {
         ClusterId(uuid::Uuid::from_u128(n))
     }
 
-    fn stored(revision: i64) -> Arc<Stored> {
-        Arc::new(Stored {
+    fn stored(revision: i64) -> Arc<StoredSnapshot> {
+        Arc::new(StoredSnapshot {
             revision,
-            ..Stored::default()
+            ..StoredSnapshot::default()
         })
     }
 
     #[test]
     fn an_older_revision_is_not_enough() {
-        let cache = Cache::default();
+        let cache = ClusterCache::default();
         cache.put(id(1), stored(7));
         assert!(cache.at_least(id(1), 6).is_some());
         assert!(cache.at_least(id(1), 7).is_some());
@@ -116,17 +116,17 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_does_not_replace_a_newer_one() {
-        let cache = Cache::default();
+        let cache = ClusterCache::default();
         cache.put(id(1), stored(8));
         cache.put(id(1), stored(7));
         assert!(cache.at_least(id(1), 8).is_some());
     }
 
     #[test]
-    fn it_is_bounded_by_hosts() {
-        let cache = Cache::default();
+    fn least_recently_used_clusters_are_evicted() {
+        let cache = ClusterCache::default();
         let half = || {
-            let mut half = Stored::default();
+            let mut half = StoredSnapshot::default();
             let hosts = std::iter::repeat_with(rules::HostState::default);
             half.snapshot.hosts.extend(hosts.take(CAPACITY / 2 - 1));
             Arc::new(half)
@@ -135,8 +135,8 @@ mod tests {
         cache.put(id(1), half());
         assert!(cache.newest(id(0)).is_some(), "both fit");
         cache.put(id(2), stored(1));
-        assert!(cache.newest(id(0)).is_some(), "what is asked for stays");
-        assert!(cache.newest(id(1)).is_none(), "the oldest is gone");
+        assert!(cache.newest(id(0)).is_some(), "recently used");
+        assert!(cache.newest(id(1)).is_none(), "least recently used");
         cache.remove(id(0));
         cache.remove(id(2));
         assert_eq!(cache.0.lock().unwrap().weight, 0);

@@ -1,4 +1,4 @@
-//! Times of polls, gathered until a batch is written.
+//! Heartbeats of hosts, buffered until a batch is flushed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use model::time::Timestamp;
 
 use crate::db::CheckIn;
 
-/// The last poll of each host since the last flush. Bounded by the number of hosts.
+/// The last heartbeat of each host since the last flush. Bounded by the number of hosts.
 #[derive(Debug, Default)]
-pub(crate) struct CheckIns(Mutex<Gathered>);
+pub(crate) struct CheckIns(Mutex<CheckInBuffer>);
 
 type ByHost = HashMap<(InfraEnvId, HostId), CheckIn>;
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct CheckInBuffer {
     pending: ByHost,
-    /// Taken, and perhaps not written yet: still the newest word on a host without a pending one.
-    taken: ByHost,
+    /// The batch that is being flushed: still the newest heartbeat of a host without a pending one.
+    in_flight: ByHost,
 }
 
 impl CheckIns {
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+    fn buffer(&self) -> MutexGuard<'_, CheckInBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A host was heard of; `clock_offset_s` when it told its time.
+    /// Records a heartbeat; `clock_offset_s` if the poll carries the host's time.
     pub(crate) fn note(
         &self,
         infra_env: InfraEnvId,
@@ -35,8 +35,8 @@ impl CheckIns {
         now: Timestamp,
         clock_offset_s: Option<i64>,
     ) {
-        let mut gathered = self.gathered();
-        let known = gathered
+        let mut buffer = self.buffer();
+        let known = buffer
             .pending
             .get(&(infra_env, host))
             .and_then(|check_in| check_in.clock_offset_s);
@@ -46,52 +46,52 @@ impl CheckIns {
             checked_in_at: now,
             clock_offset_s: clock_offset_s.or(known),
         };
-        gathered.pending.insert((infra_env, host), check_in);
+        buffer.pending.insert((infra_env, host), check_in);
     }
 
-    /// Takes everything that is not written yet; [`CheckIns::written`] or [`CheckIns::put_back`] follows.
+    /// Takes the pending batch; [`CheckIns::written`] or [`CheckIns::put_back`] follows.
     pub(crate) fn take(&self) -> Vec<CheckIn> {
-        let mut gathered = self.gathered();
-        gathered.taken = std::mem::take(&mut gathered.pending);
-        gathered.taken.values().copied().collect()
+        let mut buffer = self.buffer();
+        buffer.in_flight = std::mem::take(&mut buffer.pending);
+        buffer.in_flight.values().copied().collect()
     }
 
-    /// What was taken is written.
+    /// Drops the in-flight batch after its flush.
     pub(crate) fn written(&self) {
-        self.gathered().taken.clear();
+        self.buffer().in_flight.clear();
     }
 
-    /// What was taken could not be written: it is taken again, except where a newer one came meanwhile.
+    /// Makes the in-flight batch pending again after a failed flush; newer heartbeats win.
     pub(crate) fn put_back(&self) {
-        let mut gathered = self.gathered();
-        let taken = std::mem::take(&mut gathered.taken);
-        for (host, check_in) in taken {
-            let newer = gathered.pending.entry(host).or_insert(check_in);
+        let mut buffer = self.buffer();
+        let failed = std::mem::take(&mut buffer.in_flight);
+        for (host, check_in) in failed {
+            let newer = buffer.pending.entry(host).or_insert(check_in);
             newer.clock_offset_s = newer.clock_offset_s.or(check_in.clock_offset_s);
         }
     }
 
-    /// Brings a record up to what is known here.
+    /// Applies the buffered heartbeats to a record.
     pub(crate) fn apply(&self, host: &mut Host) {
         for check_in in self.known(host.infra_env_id, host.id) {
             apply(&check_in, host);
         }
     }
 
-    /// What is known here of a host, the older one first.
+    /// Buffered heartbeats of a host, the older one first.
     pub(crate) fn known(
         &self,
         infra_env: InfraEnvId,
         host: HostId,
     ) -> impl Iterator<Item = CheckIn> + use<> {
-        let gathered = self.gathered();
+        let buffer = self.buffer();
         let of = |known: &ByHost| known.get(&(infra_env, host)).copied();
-        let known = [of(&gathered.taken), of(&gathered.pending)];
+        let known = [of(&buffer.in_flight), of(&buffer.pending)];
         known.into_iter().flatten()
     }
 }
 
-/// Brings a record up to a check-in, if that is newer.
+/// Applies a heartbeat to a record, if it is newer.
 pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
     rules::presence::heard_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s);
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_of_one_host_become_one() {
+    fn heartbeats_of_one_host_are_merged() {
         let check_ins = CheckIns::default();
         let (infra_env, host) = (InfraEnvId::default(), HostId::default());
         check_ins.note(infra_env, host, at(1), Some(-7));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_seen() {
+    fn in_flight_heartbeats_are_applied() {
         let check_ins = CheckIns::default();
         let mut record = Host::default();
         check_ins.note(record.infra_env_id, record.id, at(1), Some(5));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_does_not_hide_what_is_newer() {
+    fn restored_heartbeats_do_not_replace_newer_ones() {
         let check_ins = CheckIns::default();
         let (infra_env, host) = (InfraEnvId::default(), HostId::default());
         check_ins.note(infra_env, host, at(1), None);

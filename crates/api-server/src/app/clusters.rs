@@ -1,4 +1,4 @@
-//! Use cases about clusters.
+//! Use cases of clusters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,32 +8,34 @@ use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateP
 use model::events::EventSeverity;
 use model::host::{Host, HostStatus};
 use model::ids::ClusterId;
+use rules::hardware::Requirements;
 use rules::{NewEvent, Snapshot};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{App, Scope, Stored, Work, events, render};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render};
 use crate::db::clusters::{self, ClusterFilter};
 use crate::db::tx;
 use crate::db::{events as event_rows, hosts};
 
-/// Units: bytes of the text that the web page keeps with a cluster.
+/// Bound of the web UI's settings of a cluster. Units: bytes.
 pub(crate) const UI_SETTINGS_BYTES: usize = 256 << 10;
 
-/// Which clusters to list, and how.
+/// Filter and form of a cluster listing.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Listing {
-    /// With their hosts.
+pub(crate) struct ClusterListing {
+    /// Include hosts.
     pub(crate) with_hosts: bool,
-    /// Deleted ones too.
+    /// Include deleted clusters.
     pub(crate) with_deleted: bool,
-    /// Only the one whose installed platform has this id.
+    /// Id of the installed platform.
     pub(crate) openshift_cluster_id: Option<Uuid>,
 }
 
-impl App {
+impl ApiServer {
     /// Creates a cluster.
     ///
-    /// Errors: Invalid; Conflict – there are too many; Unavailable – where its release image's signature may be.
+    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached; Unavailable – the signature store of the release image.
     pub(crate) async fn register_cluster(
         &self,
         params: ClusterCreateParams,
@@ -66,7 +68,7 @@ impl App {
             let limit = self.settings.max_clusters;
             if clusters::count(&mut tx).await? >= limit.into() {
                 return Err(Error::conflict(format!(
-                    "there are {limit} clusters, the most that are taken: delete some, or raise MAX_CLUSTERS"
+                    "limit of {limit} clusters reached: delete some, or raise MAX_CLUSTERS"
                 ))
                 .into());
             }
@@ -80,8 +82,11 @@ impl App {
         Ok(render::cluster(&snapshot, true))
     }
 
-    /// Clusters by age.
-    pub(crate) async fn list_clusters(&self, listing: Listing) -> Result<Vec<Cluster>, Error> {
+    /// Clusters, oldest first.
+    pub(crate) async fn list_clusters(
+        &self,
+        listing: ClusterListing,
+    ) -> Result<Vec<Cluster>, Error> {
         let filter = ClusterFilter {
             openshift_cluster_id: listing.openshift_cluster_id,
             with_deleted: listing.with_deleted,
@@ -104,7 +109,7 @@ impl App {
         for cluster in &mut found {
             let counts = by_cluster.remove(&cluster.id.0).unwrap_or_default();
             if listing.with_hosts && !counts.is_empty() {
-                // Deleted meanwhile: it stays as it was listed.
+                // Deleted since the listing: its row is shown as listed.
                 if let Ok(stored) = self.stored_cluster(cluster.id).await {
                     *cluster = render::cluster(&stored.snapshot, true);
                     continue;
@@ -115,13 +120,13 @@ impl App {
         Ok(found)
     }
 
-    /// A cluster and its hosts as they are now.
+    /// The current snapshot of a cluster.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn stored_cluster(&self, id: ClusterId) -> Result<Arc<Stored>, Error> {
+    pub(crate) async fn stored_cluster(&self, id: ClusterId) -> Result<Arc<StoredSnapshot>, Error> {
         tx("read cluster", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let head = clusters::head(&mut connection, id).await?;
+            let head = clusters::revisions(&mut connection, id).await?;
             let head = head.ok_or_else(|| Error::not_found("cluster", id))?;
             drop(connection);
             let stored = self.at_least(id, head.revision).await?;
@@ -145,7 +150,7 @@ impl App {
         ))
     }
 
-    /// The hosts of a cluster; none when there is no such cluster.
+    /// The hosts of a cluster; empty for an unknown cluster.
     pub(crate) async fn hosts_of_cluster(&self, id: ClusterId) -> Result<Vec<Host>, Error> {
         match self.stored_cluster(id).await {
             Ok(stored) => Ok(stored
@@ -159,7 +164,7 @@ impl App {
         }
     }
 
-    /// Changes what a user may change.
+    /// Updates a cluster with a user's parameters.
     pub(crate) async fn update_cluster(
         &self,
         id: ClusterId,
@@ -170,11 +175,14 @@ impl App {
             policy: &self.policy,
             cluster: None,
         };
-        let decide = |work: &mut Work| {
-            let new = rules::update::cluster(&mut work.snapshot, params, &ctx)?;
-            work.events.extend(new);
-            work.beside.pull_secret.clone_from(&params.pull_secret);
-            work.refresh(&self.policy);
+        let decide = |change: &mut ClusterTransaction| {
+            let new = rules::update::cluster(&mut change.snapshot, params, &ctx)?;
+            change.events.extend(new);
+            change
+                .side_writes
+                .pull_secret
+                .clone_from(&params.pull_secret);
+            change.refresh(&self.policy);
             Ok(())
         };
         let ((), stored) = self
@@ -183,31 +191,32 @@ impl App {
         Ok(render::cluster(&stored.snapshot, true))
     }
 
-    /// Deletes a cluster. Its hosts go with it; its infra-envs stay, without a cluster.
+    /// Deletes a cluster and its hosts; its infra-envs are unbound.
     ///
     /// Errors: Conflict – it is being installed.
     pub(crate) async fn deregister_cluster(&self, id: ClusterId) -> Result<(), Error> {
-        let decide = |work: &mut Work| {
-            let cluster = &work.snapshot.cluster;
+        let decide = |change: &mut ClusterTransaction| {
+            let cluster = &change.snapshot.cluster;
             if cluster.status == ClusterStatus::Installing {
                 return Err(Error::conflict(format!(
                     "cluster {id} is being installed: cancel the installation before deleting it"
                 )));
             }
             let text = format!("Deregistered cluster {}", cluster.name);
-            work.events
+            change
+                .events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
-            work.snapshot.hosts.truncate(0);
-            work.beside.delete_cluster = true;
+            change.snapshot.hosts.truncate(0);
+            change.side_writes.delete_cluster = true;
             Ok(())
         };
         self.change("deregister cluster", Scope::Cluster(id), decide)
             .await?;
-        self.forget(id);
+        self.evict(id);
         self.store.delete_cluster(id).await
     }
 
-    /// The text that the web page keeps with a cluster.
+    /// The web UI's settings of a cluster.
     pub(crate) async fn ui_settings(&self, id: ClusterId) -> Result<String, Error> {
         let found = tx("read ui settings", async || {
             let mut connection = self.pool()?.acquire().await?;
@@ -217,11 +226,11 @@ impl App {
         found.ok_or_else(|| Error::not_found("cluster", id))
     }
 
-    /// Replaces the text that the web page keeps with a cluster.
+    /// Replaces the web UI's settings of a cluster.
     pub(crate) async fn set_ui_settings(&self, id: ClusterId, text: &str) -> Result<(), Error> {
         if text.len() > UI_SETTINGS_BYTES {
             return Err(Error::TooLarge {
-                what: "the text of the user interface",
+                what: "the UI settings",
                 limit: UI_SETTINGS_BYTES as u64,
             });
         }
@@ -247,5 +256,25 @@ impl App {
         found
             .map(Into::into)
             .ok_or_else(|| Error::not_found("cluster", id))
+    }
+
+    /// Hardware requirements by role, in the shape `preflight-hardware-requirements`.
+    pub(crate) async fn preflight_requirements(&self, id: ClusterId) -> Result<Value, Error> {
+        let stored = self.stored_cluster(id).await?;
+        let cluster = &stored.snapshot.cluster;
+        let requirements = Requirements::of(&self.policy, &cluster.openshift_version);
+        let is_single = cluster.control_plane_count == 1;
+        let master = if is_single {
+            &requirements.single_node
+        } else {
+            &requirements.master
+        };
+        Ok(json!({
+            "ocp": {
+                "master": { "quantitative": master, "qualitative": [] },
+                "worker": { "quantitative": requirements.worker, "qualitative": [] },
+            },
+            "operators": [],
+        }))
     }
 }

@@ -5,14 +5,14 @@ use model::events::{Event, EventCategory};
 use model::time::Timestamp;
 use rules::NewEvent;
 
-use super::{App, request};
+use super::{ApiServer, request};
 use crate::db::events;
 use crate::db::{EventCounts, EventFilter, tx};
 
-/// Units: bytes of the texts of a client's event.
+/// Bound of name, message and props of a client's event. Units: bytes.
 pub(crate) const EVENT_BYTES: usize = 16 << 10;
 
-/// What decisions ask to record, as it is stored.
+/// Converts events of the rules into stored events.
 pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
     events
         .iter()
@@ -31,17 +31,17 @@ pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
         .collect()
 }
 
-impl App {
-    /// Records events outside of a change.
+impl ApiServer {
+    /// Records events outside a cluster transaction.
     pub(crate) async fn record(&self, new: &[NewEvent]) -> Result<(), Error> {
         let now = service::clock::now();
         let records = to_record(new, now);
         self.store_events(&records, now).await
     }
 
-    /// Records an event of a client, at our time.
+    /// Records an event of a client, with the server's time.
     ///
-    /// Errors: TooLarge – name, message and props together.
+    /// Errors: TooLarge – name, message and props exceed [`EVENT_BYTES`].
     pub(crate) async fn trigger_event(&self, mut event: Event) -> Result<(), Error> {
         if event.name.len() + event.message.len() + event.props.len() > EVENT_BYTES {
             return Err(Error::TooLarge {
@@ -62,7 +62,7 @@ impl App {
         .await
     }
 
-    /// Events that fit the filter, and how many there are.
+    /// Events that match the filter, and their counts.
     pub(crate) async fn list_events(
         &self,
         filter: &EventFilter,

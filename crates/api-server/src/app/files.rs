@@ -1,21 +1,21 @@
-//! Use cases about the files of an installation.
+//! Use cases of installation files.
 
 use model::Error;
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
-use super::App;
+use super::ApiServer;
 use crate::files::Object;
 use crate::install;
 
-/// Trusts the API and the ingress.
+/// Kubeconfig with the certificate authorities of the API and the ingress.
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
-/// Trusts the API alone.
+/// Kubeconfig with the certificate authority of the API alone.
 pub(crate) const KUBECONFIG_NOINGRESS: &str = "kubeconfig-noingress";
-/// The first user's password.
+/// Password of the user kubeadmin.
 pub(crate) const KUBEADMIN_PASSWORD: &str = "kubeadmin-password";
 
-/// Whether the cluster's state lets that file be downloaded.
+/// Checks that a file is downloadable in the cluster's state. Source: openshift/assisted-service.
 ///
 /// Errors: Conflict.
 pub(super) fn check_downloadable(cluster: &Cluster, name: &str) -> Result<(), Error> {
@@ -33,22 +33,22 @@ pub(super) fn check_downloadable(cluster: &Cluster, name: &str) -> Result<(), Er
         return Ok(());
     }
     Err(Error::conflict(format!(
-        "cluster {} is {}: {name} can be downloaded once its installation has come far enough",
+        "cluster {} is {}: {name} can be downloaded at a later stage of the installation",
         cluster.id, cluster.status
     )))
 }
 
-impl App {
+impl ApiServer {
     /// A file of an installation.
     ///
-    /// Errors: Conflict – it does not exist yet.
+    /// Errors: Conflict – not made yet.
     pub(crate) async fn download(&self, id: ClusterId, name: &str) -> Result<Object, Error> {
         let stored = self.stored_cluster(id).await?;
         check_downloadable(&stored.snapshot.cluster, name)?;
         self.cluster_file(&stored.snapshot.cluster, name).await
     }
 
-    /// A file by which a user gets into the cluster. Before the ingress is trusted there is a kubeconfig without it.
+    /// Credentials of a cluster's administrator. Until the ingress certificate is uploaded, the kubeconfig lacks it.
     pub(crate) async fn download_credentials(
         &self,
         id: ClusterId,
@@ -71,16 +71,16 @@ impl App {
     ) -> Result<Object, Error> {
         match self.store.get(cluster.id, name).await {
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
-                "{name} of cluster {} was not found: the installation did not make it",
+                "{name} of cluster {} not found: the installation did not make it",
                 cluster.id
             ))),
             result => result,
         }
     }
 
-    /// The ignition that a host is installed with, and the name of its file.
+    /// Name and content of a host's ignition config.
     ///
-    /// Errors: Conflict – it does not exist yet.
+    /// Errors: Conflict – not made yet.
     pub(crate) async fn host_ignition(
         &self,
         infra_env: InfraEnvId,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_installing_only_the_kubeconfig_waits() {
+    fn kubeconfig_is_not_downloadable_while_installing() {
         let cluster = Cluster {
             status: ClusterStatus::Installing,
             ..Cluster::default()

@@ -1,50 +1,51 @@
-//! Since when hosts can be heard: a host is silent only while somebody could have heard it.
+//! Grace period after an outage: missing heartbeats count only while the server could have received them.
 
 use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use model::time::Timestamp;
 
-/// Looks at the database come every few seconds; after a longer gap this process stood still, or the clock jumped.
+/// Longest gap between health checks of the database, which run every few seconds; after a longer one the process
+/// was suspended, or the clock jumped.
 const GAP: TimeDelta = TimeDelta::seconds(20);
 
-/// Whether this process hears hosts, and since when. It starts deaf.
+/// Start of the current period in which heartbeats were accepted; none at the start of the process.
 #[derive(Debug, Default)]
-pub(crate) struct Hearing(Mutex<Option<Heard>>);
+pub(crate) struct GracePeriod(Mutex<Option<ServingPeriod>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct ServingPeriod {
     since: Timestamp,
     until: Timestamp,
 }
 
-impl Heard {
-    fn reaches(self, now: Timestamp) -> bool {
+impl ServingPeriod {
+    fn includes(self, now: Timestamp) -> bool {
         now.signed_duration_since(self.until).abs() <= GAP
     }
 }
 
-impl Hearing {
-    /// Polls can be answered now.
-    pub(crate) fn works(&self, now: Timestamp) {
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = heard
-            .filter(|heard| heard.reaches(now))
-            .map_or(now, |heard| heard.since);
-        *heard = Some(Heard { since, until: now });
+impl GracePeriod {
+    /// Reports that polls can be answered.
+    pub(crate) fn mark_available(&self, now: Timestamp) {
+        let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = period
+            .filter(|period| period.includes(now))
+            .map_or(now, |period| period.since);
+        *period = Some(ServingPeriod { since, until: now });
     }
 
-    /// Polls cannot be answered.
-    pub(crate) fn fails(&self) {
+    /// Reports that polls cannot be answered.
+    pub(crate) fn mark_unavailable(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Since when polls were answered without a break; `now` when they are not.
+    /// Start of the current period without a break; `now` while polls cannot be answered.
     pub(crate) fn since(&self, now: Timestamp) -> Timestamp {
-        let heard = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heard
-            .filter(|heard| heard.reaches(now))
-            .map_or(now, |heard| heard.since)
+        let period = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        period
+            .filter(|period| period.includes(now))
+            .map_or(now, |period| period.since)
     }
 }
 
@@ -57,18 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn every_break_starts_anew() {
-        let hearing = Hearing::default();
-        assert_eq!(hearing.since(at(100)), at(100), "not started");
-        hearing.works(at(100));
-        hearing.works(at(110));
-        assert_eq!(hearing.since(at(115)), at(100));
-        hearing.fails();
-        assert_eq!(hearing.since(at(117)), at(117), "the database is away");
-        hearing.works(at(120));
-        assert_eq!(hearing.since(at(121)), at(120));
-        assert_eq!(hearing.since(at(900)), at(900), "the process stood still");
-        hearing.works(at(900));
-        assert_eq!(hearing.since(at(901)), at(900));
+    fn each_outage_restarts_the_period() {
+        let grace_period = GracePeriod::default();
+        assert_eq!(grace_period.since(at(100)), at(100), "not started");
+        grace_period.mark_available(at(100));
+        grace_period.mark_available(at(110));
+        assert_eq!(grace_period.since(at(115)), at(100));
+        grace_period.mark_unavailable();
+        assert_eq!(grace_period.since(at(117)), at(117), "database unavailable");
+        grace_period.mark_available(at(120));
+        assert_eq!(grace_period.since(at(121)), at(120));
+        assert_eq!(grace_period.since(at(900)), at(900), "process suspended");
+        grace_period.mark_available(at(900));
+        assert_eq!(grace_period.since(at(901)), at(900));
     }
 }

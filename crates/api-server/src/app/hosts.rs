@@ -1,4 +1,4 @@
-//! Use cases of users about hosts.
+//! Use cases of hosts, as users change them.
 
 use model::Error;
 use model::events::EventSeverity;
@@ -6,12 +6,12 @@ use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
 use rules::{HostState, NewEvent};
 
-use super::logs::Source;
-use super::{App, Scope, Work, render};
+use super::logs::LogSource;
+use super::{ApiServer, ClusterTransaction, Scope, render};
 use crate::db::hosts;
 use crate::db::tx;
 
-/// Statuses in which a host must not be taken away: its disks are being written.
+/// Statuses in which a host must not be deleted: its disks are being written.
 const BEING_INSTALLED: &[HostStatus] = &[
     HostStatus::PreparingForInstallation,
     HostStatus::PreparingSuccessful,
@@ -19,7 +19,7 @@ const BEING_INSTALLED: &[HostStatus] = &[
     HostStatus::InstallingInProgress,
 ];
 
-impl App {
+impl ApiServer {
     /// The hosts of an infra-env.
     ///
     /// Errors: NotFound.
@@ -51,7 +51,7 @@ impl App {
         Ok(render::host(&host))
     }
 
-    /// Changes what a user may change.
+    /// Updates a host with a user's parameters.
     pub(crate) async fn update_host(
         &self,
         infra_env: InfraEnvId,
@@ -68,14 +68,14 @@ impl App {
             token: params.ignition_endpoint_token.clone(),
             headers,
         };
-        let decide = |work: &mut Work| {
-            let (host, cluster) = work.host(id)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let (host, cluster) = change.host(id)?;
             let new = rules::update::host(host, cluster, params.clone())?;
-            work.events.extend(new);
+            change.events.extend(new);
             if secrets.token.is_some() || secrets.headers.is_some() {
-                work.beside.endpoint = Some((infra_env, id, secrets.clone()));
+                change.side_writes.endpoint = Some((infra_env, id, secrets.clone()));
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change_host("update host", infra_env, id, decide).await
@@ -89,8 +89,8 @@ impl App {
         infra_env: InfraEnvId,
         id: HostId,
     ) -> Result<(), Error> {
-        let decide = |work: &mut Work| {
-            let (host, _) = work.host(id)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let (host, _) = change.host(id)?;
             if BEING_INSTALLED.contains(&host.record.status) {
                 return Err(Error::conflict(format!(
                     "host {} is {}: cancel the installation before deleting it",
@@ -107,61 +107,61 @@ impl App {
             )
             .host(&host.record)
             .prop("host_name", name);
-            work.events.push(event);
-            work.snapshot.hosts.retain(|host| host.record.id != id);
-            work.refresh(&self.policy);
+            change.events.push(event);
+            change.snapshot.hosts.retain(|host| host.record.id != id);
+            change.refresh(&self.policy);
             Ok(cluster)
         };
         let (cluster, _) = self
             .change("deregister host", Scope::Host(infra_env, id), decide)
             .await?;
-        // Its logs cannot be downloaded any more, and they count towards the quota of the cluster.
+        // Logs of a deleted host cannot be downloaded, but count towards the quota of the cluster.
         if let Some(cluster) = cluster {
-            let logs = Source::Host(id).object();
+            let logs = LogSource::Host(id).object();
             self.store.delete(cluster, &logs).await?;
         }
         Ok(())
     }
 
-    /// Stores the arguments that a user adds to the installer of a host.
+    /// Stores extra arguments of a host's installer.
     pub(crate) async fn set_installer_args(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         args: &[String],
     ) -> Result<Host, Error> {
-        self.change_host("update installer args", infra_env, id, |work| {
-            let (host, _) = work.host(id)?;
+        self.change_host("update installer args", infra_env, id, |change| {
+            let (host, _) = change.host(id)?;
             let new = rules::update::installer_args(host, args)?;
-            work.events.extend(new);
+            change.events.extend(new);
             Ok(())
         })
         .await
     }
 
-    /// Stores what a user lays over the ignition of a host.
+    /// Stores the ignition override of a host.
     pub(crate) async fn set_host_ignition(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         config: &str,
     ) -> Result<Host, Error> {
-        self.change_host("update host ignition", infra_env, id, |work| {
-            let (host, _) = work.host(id)?;
+        self.change_host("update host ignition", infra_env, id, |change| {
+            let (host, _) = change.host(id)?;
             let new = rules::update::host_ignition(host, config)?;
-            work.events.extend(new);
+            change.events.extend(new);
             Ok(())
         })
         .await
     }
 
-    /// Changes a host and gives it back as it is then.
+    /// Changes a host and returns its new record.
     pub(super) async fn change_host(
         &self,
         name: &'static str,
         infra_env: InfraEnvId,
         id: HostId,
-        decide: impl Fn(&mut Work) -> Result<(), Error>,
+        decide: impl Fn(&mut ClusterTransaction) -> Result<(), Error>,
     ) -> Result<Host, Error> {
         let ((), stored) = self
             .change(name, Scope::Host(infra_env, id), decide)

@@ -1,52 +1,54 @@
-//! Validations that a user has switched off for one cluster.
+//! Ignored validations of a cluster.
 
 use model::Error;
 use model::ids::ClusterId;
-use model::validations::{ClusterValidationId as OfCluster, HostValidationId as OfHost};
+use model::validations::{ClusterValidationId, HostValidationId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{App, Scope, Work};
+use super::{ApiServer, ClusterTransaction, Scope};
 
 const HOST_IDS: &str = "host-validation-ids";
 const CLUSTER_IDS: &str = "cluster-validation-ids";
-/// Stands for every validation that may be ignored.
+/// Placeholder for every validation that may be ignored.
 const ALL: &str = "all";
 
-const NEVER_OF_HOSTS: &[OfHost] = &[
-    OfHost::Connected,
-    OfHost::HasInventory,
-    OfHost::InventoryNotFullyTruncated,
-    OfHost::MachineCidrDefined,
-    OfHost::HostnameUnique,
-    OfHost::HostnameValid,
+/// Mandatory validations of hosts. Source: openshift/assisted-service.
+const MANDATORY_OF_HOSTS: &[HostValidationId] = &[
+    HostValidationId::Connected,
+    HostValidationId::HasInventory,
+    HostValidationId::InventoryNotFullyTruncated,
+    HostValidationId::MachineCidrDefined,
+    HostValidationId::HostnameUnique,
+    HostValidationId::HostnameValid,
 ];
-const NEVER_OF_CLUSTERS: &[OfCluster] = &[
-    OfCluster::ApiVipsDefined,
-    OfCluster::IngressVipsDefined,
-    OfCluster::AllHostsAreReadyToInstall,
-    OfCluster::SufficientMastersCount,
-    OfCluster::PullSecretSet,
+/// Mandatory validations of clusters. Source: openshift/assisted-service.
+const MANDATORY_OF_CLUSTERS: &[ClusterValidationId] = &[
+    ClusterValidationId::ApiVipsDefined,
+    ClusterValidationId::IngressVipsDefined,
+    ClusterValidationId::AllHostsAreReadyToInstall,
+    ClusterValidationId::SufficientMastersCount,
+    ClusterValidationId::PullSecretSet,
 ];
 
-/// The description has texts that hold JSON lists; one of the clients in the field sends the lists themselves.
+/// Request body. The API description has strings that hold JSON lists; aicli sends the lists themselves.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Params {
+pub(crate) struct IgnoredValidationsParams {
     #[serde(rename = "host-validation-ids")]
-    hosts: Option<Ids>,
+    hosts: Option<ValidationIds>,
     #[serde(rename = "cluster-validation-ids")]
-    clusters: Option<Ids>,
+    clusters: Option<ValidationIds>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Ids {
+enum ValidationIds {
     List(Vec<String>),
     Text(String),
 }
 
-impl Ids {
+impl ValidationIds {
     fn list(self, field: &str) -> Result<Vec<String>, Error> {
         match self {
             Self::List(list) => Ok(list),
@@ -61,8 +63,14 @@ impl Ids {
     }
 }
 
-/// Checks ids against those that exist and those that always count; the text is what the record holds.
-fn checked<T>(ids: Option<Ids>, field: &str, never: &[T]) -> Result<Option<String>, Error>
+/// Checks ids; returns the text for the record.
+///
+/// Errors: Invalid – unknown, or mandatory.
+fn parse_ignored<T>(
+    ids: Option<ValidationIds>,
+    field: &str,
+    mandatory: &[T],
+) -> Result<Option<String>, Error>
 where
     T: std::str::FromStr<Err = model::UnknownValue> + PartialEq + std::fmt::Display,
 {
@@ -74,7 +82,7 @@ where
         let id: T = text
             .parse()
             .map_err(|error: model::UnknownValue| Error::invalid(field, error.to_string()))?;
-        if never.contains(&id) {
+        if mandatory.contains(&id) {
             return Err(Error::invalid(
                 field,
                 format!("validation {id} cannot be ignored"),
@@ -101,24 +109,24 @@ fn shown(cluster: &model::cluster::Cluster) -> Value {
     Value::Object(answer)
 }
 
-impl App {
-    /// What is switched off.
+impl ApiServer {
+    /// The ignored validations of a cluster.
     pub(crate) async fn ignored_validations(&self, id: ClusterId) -> Result<Value, Error> {
         Ok(shown(&self.stored_cluster(id).await?.snapshot.cluster))
     }
 
-    /// Switches validations off; members that are not sent stay.
+    /// Sets the ignored validations; absent members stay unchanged.
     ///
-    /// Errors: Invalid – an id, or the cluster takes no changes now.
+    /// Errors: Invalid – an id, or the cluster's state accepts no changes.
     pub(crate) async fn set_ignored_validations(
         &self,
         id: ClusterId,
-        params: &Params,
+        params: &IgnoredValidationsParams,
     ) -> Result<Value, Error> {
-        let hosts = checked(params.hosts.clone(), HOST_IDS, NEVER_OF_HOSTS)?;
-        let clusters = checked(params.clusters.clone(), CLUSTER_IDS, NEVER_OF_CLUSTERS)?;
-        let decide = |work: &mut Work| {
-            let cluster = &mut work.snapshot.cluster;
+        let hosts = parse_ignored(params.hosts.clone(), HOST_IDS, MANDATORY_OF_HOSTS)?;
+        let clusters = parse_ignored(params.clusters.clone(), CLUSTER_IDS, MANDATORY_OF_CLUSTERS)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let cluster = &mut change.snapshot.cluster;
             rules::update::accepts_changes(cluster)
                 .map_err(|error| Error::invalid("ignored_validations", error.to_string()))?;
             if let Some(text) = &hosts {
@@ -127,7 +135,7 @@ impl App {
             if let Some(text) = &clusters {
                 cluster.ignored_cluster_validations.clone_from(text);
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
         let ((), stored) = self
@@ -142,12 +150,12 @@ mod tests {
     use super::*;
 
     fn check(body: Value) -> Result<Option<String>, Error> {
-        let params: Params = serde_json::from_value(body).unwrap();
-        checked(params.hosts, HOST_IDS, NEVER_OF_HOSTS)
+        let params: IgnoredValidationsParams = serde_json::from_value(body).unwrap();
+        parse_ignored(params.hosts, HOST_IDS, MANDATORY_OF_HOSTS)
     }
 
     #[test]
-    fn text_and_list_mean_the_same() {
+    fn string_and_list_are_equivalent() {
         let text = check(json!({HOST_IDS: "[\"ntp-synced\"]"})).unwrap();
         let list = check(json!({HOST_IDS: ["ntp-synced"]})).unwrap();
         assert_eq!(text, list);
@@ -155,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_always_counts_and_what_does_not_exist_is_refused() {
+    fn unknown_and_mandatory_validations_are_refused() {
         assert!(check(json!({HOST_IDS: ["connected"]})).is_err());
         assert!(check(json!({HOST_IDS: ["no-such"]})).is_err());
         assert!(check(json!({HOST_IDS: "not json"})).is_err());

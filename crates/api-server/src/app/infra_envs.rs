@@ -1,4 +1,4 @@
-//! Use cases about infra-envs.
+//! Use cases of infra-envs.
 
 use model::Error;
 use model::events::EventSeverity;
@@ -8,15 +8,15 @@ use rules::NewEvent;
 use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
-use super::{App, events};
+use super::{ApiServer, events};
 use crate::db::{InfraEnvRow, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
 use crate::discovery;
 
-impl App {
+impl ApiServer {
     /// Creates an infra-env.
     ///
-    /// Errors: NotFound – its cluster; Conflict – there are too many.
+    /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` reached.
     pub(crate) async fn register_infra_env(
         &self,
         params: InfraEnvCreateParams,
@@ -39,7 +39,7 @@ impl App {
             let limit = self.settings.max_infra_envs;
             if infra_envs::count(&mut tx).await? >= limit.into() {
                 return Err(Error::conflict(format!(
-                    "there are {limit} infra-envs, the most that are taken: delete some, or raise MAX_INFRA_ENVS"
+                    "limit of {limit} infra-envs reached: delete some, or raise MAX_INFRA_ENVS"
                 ))
                 .into());
             }
@@ -57,7 +57,7 @@ impl App {
         Ok(infra_env)
     }
 
-    /// Infra-envs by age, all or those of one cluster.
+    /// Infra-envs, oldest first: all or those of one cluster.
     pub(crate) async fn list_infra_envs(
         &self,
         cluster: Option<ClusterId>,
@@ -80,7 +80,7 @@ impl App {
         Ok(infra_env)
     }
 
-    /// The image service may be elsewhere than when the record was written.
+    /// Recomputes the download URL: the address of the image service may have changed since the record was written.
     fn renew_download_url(&self, infra_env: &mut InfraEnv) {
         let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
         let architecture = infra_env.cpu_architecture.unwrap_or_default();
@@ -101,7 +101,7 @@ impl App {
         row.ok_or_else(|| Error::not_found("infra-env", id))
     }
 
-    /// Changes what a user may change.
+    /// Updates an infra-env with a user's parameters.
     pub(crate) async fn update_infra_env(
         &self,
         id: InfraEnvId,
@@ -163,7 +163,7 @@ impl App {
         .await
     }
 
-    /// The ignition that a discovered host boots with.
+    /// The discovery ignition of an infra-env.
     pub(crate) async fn discovery_ignition(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
         let row = self.infra_env_row(id).await?;
         let secrets = discovery::DiscoverySecrets {
@@ -180,11 +180,11 @@ impl App {
     }
 }
 
-/// Which boot script is asked for.
+/// Parameters of a boot script request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IpxeScript<'a> {
-    /// A host that is installed falls through to its disk.
+    /// Boot order control: an installed host boots from its disk.
     pub(crate) by_boot_order: bool,
-    /// The host that asks.
+    /// MAC address of the requesting host.
     pub(crate) mac: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Use cases about an installation: its order, its end, and what the controller reports.
+//! Use cases of an installation: start, cancel, reset, and the controller's reports.
 
 use model::Error;
 use model::cluster::{
@@ -13,17 +13,17 @@ use rules::cluster::Trigger;
 use serde_json::Value;
 
 use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
-use super::{App, Scope, Work, render};
+use super::{ApiServer, ClusterTransaction, Scope, render};
 use crate::files::{KEPT_BY_RESET, LOGS};
 use crate::install::kubeconfig;
 
 /// Member of a completion's data in which the controller reports operators.
 const OPERATORS_REPORT: &str = "CLUSTER_OPERATORS_REPORT";
 
-impl App {
-    /// Orders the installation; its files are made in the background.
+impl ApiServer {
+    /// Starts the installation; the preparation runs in the background.
     ///
-    /// Errors: Conflict – the cluster is not ready; Invalid – a host is not.
+    /// Errors: Conflict – the cluster is not ready; Invalid – a host is not ready.
     pub(crate) async fn install_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
         let cluster = self
             .trigger("install cluster", id, Trigger::Prepare)
@@ -44,7 +44,7 @@ impl App {
         result
     }
 
-    /// Starts over: the cluster waits for its hosts again.
+    /// Resets the installation: the cluster waits for its hosts again.
     pub(crate) async fn reset_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
         let result = self.trigger("reset cluster", id, Trigger::Reset).await;
         self.record_refusal(id, "reset_installation_failed", &result)
@@ -61,11 +61,12 @@ impl App {
         id: ClusterId,
         trigger: Trigger,
     ) -> Result<Cluster, Error> {
-        let decide = |work: &mut Work| {
-            let new = rules::cluster::apply(&mut work.snapshot, trigger, &self.policy, work.now)?;
-            work.events.extend(new);
+        let decide = |change: &mut ClusterTransaction| {
+            let new =
+                rules::cluster::apply(&mut change.snapshot, trigger, &self.policy, change.now)?;
+            change.events.extend(new);
             if trigger == Trigger::Reset {
-                work.snapshot.files.kubeconfig = false;
+                change.snapshot.files.kubeconfig = false;
             }
             Ok(())
         };
@@ -89,22 +90,22 @@ impl App {
         self.record(&[event]).await
     }
 
-    /// Takes down the controller's word that it is done. The state does not depend on it.
+    /// Records the controller's completion report. The state does not depend on it.
     pub(crate) async fn complete_installation(
         &self,
         id: ClusterId,
         params: &CompletionParams,
     ) -> Result<Cluster, Error> {
         let failed = failed_operators(params);
-        let decide = |work: &mut Work| {
+        let decide = |change: &mut ClusterTransaction| {
             if let Some(report) = &failed {
                 let text = format!("Operators that are not available: {report}");
                 let event = NewEvent::new("cluster_operator_report", EventSeverity::Info, text)
                     .cluster(id)
                     .prop("report", report);
-                work.events.push(event);
+                change.events.push(event);
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
         let ((), stored) = self
@@ -113,7 +114,7 @@ impl App {
         Ok(render::cluster(&stored.snapshot, true))
     }
 
-    /// Takes down which stage of the end the controller has reached.
+    /// Stores the finalizing stage that the controller reached.
     pub(crate) async fn report_finalizing(
         &self,
         id: ClusterId,
@@ -125,9 +126,9 @@ impl App {
                 "is missing: name the stage that was reached",
             ));
         };
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            let info = work
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            let info = change
                 .snapshot
                 .cluster
                 .progress
@@ -144,9 +145,9 @@ impl App {
                 )
                 .cluster(id)
                 .prop("finalizing_stage", stage);
-                work.events.push(event);
+                change.events.push(event);
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change("report finalizing", Scope::Cluster(id), decide)
@@ -154,9 +155,9 @@ impl App {
             .map(drop)
     }
 
-    /// Adds the authority of the cluster's ingress to its kubeconfig.
+    /// Adds the certificate authority of the cluster's ingress to its kubeconfig.
     ///
-    /// Errors: Invalid – no PEM certificate, or the cluster is not being finished.
+    /// Errors: Invalid – no PEM certificate, or the cluster is neither finalizing nor installed.
     pub(crate) async fn upload_ingress_cert(&self, id: ClusterId, pem: &str) -> Result<(), Error> {
         let stored = self.stored_cluster(id).await?;
         let status = stored.snapshot.cluster.status;
@@ -164,7 +165,7 @@ impl App {
             return Err(Error::invalid(
                 "ingress-cert-params",
                 format!(
-                    "cluster {id} is {status}: the certificate is taken while it is finalizing or installed"
+                    "cluster {id} is {status}: the certificate is accepted while it is finalizing or installed"
                 ),
             ));
         }
@@ -179,9 +180,9 @@ impl App {
             .map_err(|error| Error::internal("reading the stored kubeconfig", error))?;
         let kubeconfig = kubeconfig::with_ingress_ca(&text, pem)?;
         self.store.put(id, KUBECONFIG, kubeconfig).await?;
-        let decide = |work: &mut Work| {
-            work.snapshot.files.kubeconfig = true;
-            work.refresh(&self.policy);
+        let decide = |change: &mut ClusterTransaction| {
+            change.snapshot.files.kubeconfig = true;
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change("upload ingress certificate", Scope::Cluster(id), decide)
@@ -189,9 +190,9 @@ impl App {
             .map(drop)
     }
 
-    /// How a user logs in to the installed cluster.
+    /// Credentials of the installed cluster's administrator.
     ///
-    /// Errors: Conflict – it is not installed far enough.
+    /// Errors: Conflict – the console is not available yet.
     pub(crate) async fn credentials(&self, id: ClusterId) -> Result<Credentials, Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
@@ -202,7 +203,7 @@ impl App {
             .find(|operator| operator.name == "console");
         if console.is_some_and(|operator| operator.status != Some(OperatorStatus::Available)) {
             return Err(Error::conflict(format!(
-                "the console of cluster {id} is not available yet: ask again later"
+                "the console of cluster {id} is not available yet: retry later"
             )));
         }
         let password = self
@@ -223,7 +224,7 @@ impl App {
     }
 }
 
-/// Names of the operators that the controller gave up on.
+/// Names of the operators that the controller reports as failed.
 fn failed_operators(params: &CompletionParams) -> Option<String> {
     if params.is_success {
         return None;
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_failed_operators_are_named() {
+    fn only_failed_operators_are_reported() {
         let params: CompletionParams = serde_json::from_value(serde_json::json!({
             "is_success": false,
             "data": { OPERATORS_REPORT: [{"name": "dns", "status": "available"}, {"name": "etcd", "status": "failed"}] }

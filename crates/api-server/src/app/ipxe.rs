@@ -1,24 +1,24 @@
-//! Boot scripts of an infra-env.
+//! iPXE scripts of an infra-env.
 
 use model::Error;
 use model::infra_env::InfraEnv;
 use model::versions::CpuArchitecture;
 
-use super::App;
+use super::ApiServer;
 use super::infra_envs::IpxeScript;
 use crate::db::hosts;
 use crate::db::tx;
 
-impl App {
+impl ApiServer {
     /// The script that boots hosts of an infra-env over the network.
     ///
-    /// Errors: NotFound – the host that asks shall boot from its disk.
+    /// Errors: NotFound – the requesting host is installed and boots from its disk.
     pub(crate) async fn ipxe_script(
         &self,
         infra_env: &InfraEnv,
-        wanted: IpxeScript<'_>,
+        request: IpxeScript<'_>,
     ) -> Result<String, Error> {
-        match (wanted.by_boot_order, wanted.mac) {
+        match (request.by_boot_order, request.mac) {
             (true, None) => {
                 let url = format!(
                     "{}{}/downloads/files?file_name=ipxe-script&ipxe_script_type=boot-order-control",

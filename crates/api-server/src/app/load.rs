@@ -1,4 +1,4 @@
-//! Snapshots from the database: kept in memory, and brought up to date by the rows that changed since.
+//! Loading of snapshots: cached in memory, and updated with the rows that changed since.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use model::ids::{ClusterId, HostId, InfraEnvId};
 use rules::{HostState, Snapshot};
 use sqlx::PgConnection;
 
-use super::{App, Stored};
+use super::{ApiServer, StoredSnapshot};
 use crate::db::check_ins as check_in_rows;
 use crate::db::{self, CheckIn, clusters, hosts};
 
-/// A cluster as it is now, and whether its refresh is due.
-pub(super) struct Loaded {
-    pub(super) stored: Arc<Stored>,
+/// A snapshot, and whether its refresh is due: validations and statuses are older than the records.
+pub(super) struct LoadedSnapshot {
+    pub(super) stored: Arc<StoredSnapshot>,
     pub(super) refresh_due: bool,
 }
 
-impl App {
+impl ApiServer {
     /// A cluster and its hosts, at that revision or a later one.
     ///
-    /// Concurrent callers share one read (single-flight), and wait for it without a connection.
+    /// Concurrent reads are coalesced (single-flight); callers wait without a connection.
     pub(super) async fn at_least(
         &self,
         id: ClusterId,
         revision: i64,
-    ) -> Result<Option<Arc<Stored>>, db::Error> {
+    ) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
         if let Some(stored) = self.cache.at_least(id, revision) {
             return Ok(Some(stored));
         }
@@ -38,13 +38,13 @@ impl App {
         Ok(loaded.map(|loaded| loaded.stored))
     }
 
-    /// A cluster and its hosts as the database has them.
+    /// A cluster and its hosts at the database's revision.
     pub(super) async fn load_cluster(
         &self,
         connection: &mut PgConnection,
         id: ClusterId,
-    ) -> Result<Option<Loaded>, db::Error> {
-        let Some(head) = clusters::head(connection, id).await? else {
+    ) -> Result<Option<LoadedSnapshot>, db::Error> {
+        let Some(head) = clusters::revisions(connection, id).await? else {
             self.cache.remove(id);
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl App {
         }
         let stored = match known.filter(|known| known.revision <= head.revision) {
             Some(known) if known.revision == head.revision => Some(known),
-            // Rows of hosts that left are not seen: only without them the difference is complete.
+            // Deleted rows are not in the difference: it is complete only if no host left since.
             Some(known) if head.left_revision <= known.revision => {
                 update(connection, id, head, &known).await?
             }
@@ -66,14 +66,14 @@ impl App {
         };
         Ok(stored.map(|stored| {
             self.cache.put(id, Arc::clone(&stored));
-            Loaded {
+            LoadedSnapshot {
                 stored,
                 refresh_due: head.refresh_due,
             }
         }))
     }
 
-    /// Brings the hosts up to their last polls, of any replica.
+    /// Applies the last heartbeats, as any replica received them.
     pub(super) async fn overlay(
         &self,
         connection: &mut PgConnection,
@@ -94,7 +94,7 @@ impl App {
                 .into_iter()
                 .chain(self.check_ins.known(key.0, key.1))
             {
-                // A host without news stays shared with other copies of the snapshot.
+                // Copy on write: an unchanged host stays shared with other copies of the snapshot.
                 if snapshot.hosts[at].record.checked_in_at.0 < Some(check_in.checked_in_at) {
                     super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record);
                 }
@@ -108,14 +108,14 @@ impl App {
 async fn read(
     connection: &mut PgConnection,
     id: ClusterId,
-) -> Result<Option<Arc<Stored>>, db::Error> {
-    // The cluster first: hosts that are newer than the revision they are kept under do no harm, they are read again
-    // with the next difference. One that left in between raises the revision of departures, so all is read again.
+) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
+    // The cluster first: hosts newer than the cached revision are harmless, the next difference reads them again.
+    // A host that left in between raises `left_revision`, so that all is read again.
     let Some(row) = clusters::find(connection, id).await? else {
         return Ok(None);
     };
     let rows = hosts::of_cluster(connection, id).await?;
-    Ok(Some(Arc::new(Stored {
+    Ok(Some(Arc::new(StoredSnapshot {
         revision: row.revision,
         snapshot: Snapshot {
             cluster: row.record,
@@ -129,13 +129,13 @@ async fn read(
     })))
 }
 
-/// The rows that changed since `known`, laid over it.
+/// Applies the rows that changed since `known`.
 async fn update(
     connection: &mut PgConnection,
     id: ClusterId,
-    head: clusters::Head,
-    known: &Stored,
-) -> Result<Option<Arc<Stored>>, db::Error> {
+    head: clusters::ClusterRevisions,
+    known: &StoredSnapshot,
+) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
     let mut stored = known.clone();
     stored.revision = head.revision;
     if head.record_revision > known.revision {

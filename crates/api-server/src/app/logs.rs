@@ -1,4 +1,4 @@
-//! Use cases about logs of hosts and controllers.
+//! Use cases of logs of hosts and controllers.
 
 use model::Error;
 use model::cluster::Cluster;
@@ -9,23 +9,23 @@ use rules::{HostState, NewEvent};
 use serde::Serialize;
 use tokio::io::AsyncRead;
 
-use super::{App, Scope, Work, render};
+use super::{ApiServer, ClusterTransaction, Scope, render};
 use crate::db::EventFilter;
 use crate::files::{GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 
-/// Events in an archive of everything: the newest.
+/// Bound of the events in an archive of all logs: the newest.
 const EVENTS_LIMIT: i64 = 50_000;
 
-/// Whose logs.
+/// Sender of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// Of a host.
+pub(crate) enum LogSource {
+    /// A host.
     Host(HostId),
-    /// Of the controller in the cluster.
+    /// The controller in the cluster.
     Controller,
 }
 
-impl Source {
+impl LogSource {
     pub(super) fn object(self) -> String {
         match self {
             Self::Host(id) => format!("{LOGS}/{id}/logs.tar.gz"),
@@ -34,9 +34,9 @@ impl Source {
     }
 }
 
-/// Everything that tells how an installation went.
+/// Archive of all logs of an installation. Source: openshift/assisted-service, for the names in it.
 #[derive(Debug)]
-pub(crate) struct Collected {
+pub(crate) struct LogArchive {
     /// The cluster.
     pub(crate) cluster: ClusterId,
     /// Name of the archive.
@@ -44,41 +44,41 @@ pub(crate) struct Collected {
     /// Seconds since 1970.
     pub(crate) made_at_s: u64,
     /// The files in it.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<LogArchiveMember>,
 }
 
-/// A file of [`Collected`].
+/// A file of [`LogArchive`].
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct LogArchiveMember {
     /// Name in the archive.
     pub(crate) name: String,
     /// Units: bytes.
     pub(crate) length: u64,
-    /// Where its bytes are.
-    pub(crate) content: Content,
+    /// Location of its bytes.
+    pub(crate) content: MemberContent,
 }
 
-/// Where the bytes of a [`Member`] are.
+/// Location of the bytes of a [`LogArchiveMember`].
 #[derive(Debug)]
-pub(crate) enum Content {
-    /// Here.
+pub(crate) enum MemberContent {
+    /// In memory.
     Bytes(Vec<u8>),
     /// In the file store, under this name.
     Stored(String),
 }
 
-impl App {
-    /// Stores an archive of logs, in place of the one that the same host or controller sent before.
+impl ApiServer {
+    /// Stores an archive of logs; replaces the last one of the same source.
     ///
     /// Errors: NotFound; TooLarge – the archive, or a quota; Unavailable – the disk is full.
     pub(crate) async fn store_logs(
         &self,
         id: ClusterId,
-        source: Source,
+        source: LogSource,
         archive: impl AsyncRead + Send,
     ) -> Result<(), Error> {
         let stored = self.stored_cluster(id).await?;
-        if let Source::Host(host) = source
+        if let LogSource::Host(host) = source
             && stored.snapshot.host(host).is_none()
         {
             return Err(Error::not_found("host", host));
@@ -86,24 +86,24 @@ impl App {
         self.store
             .put_stream(id, &source.object(), archive, self.settings.max_log_bytes)
             .await?;
-        let decide = |work: &mut Work| {
-            let now = work.now;
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
             match source {
-                Source::Controller => {
-                    let cluster = &mut work.snapshot.cluster;
+                LogSource::Controller => {
+                    let cluster = &mut change.snapshot.cluster;
                     let is_first = cluster.controller_logs_collected_at.0.is_none();
                     cluster.logs_info = Some(LogsState::Collecting);
                     cluster.controller_logs_collected_at = now.into();
                     if is_first {
                         let text = "Uploaded logs of the cluster";
-                        work.events.push(
+                        change.events.push(
                             NewEvent::new("cluster_logs_uploaded", EventSeverity::Info, text)
                                 .cluster(id),
                         );
                     }
                 }
-                Source::Host(host) => {
-                    let (host, _) = work.host(host)?;
+                LogSource::Host(host) => {
+                    let (host, _) = change.host(host)?;
                     let is_first = host.record.logs_collected_at.0.is_none();
                     host.record.logs_info = Some(LogsState::Collecting);
                     host.record.logs_collected_at = now.into();
@@ -113,7 +113,7 @@ impl App {
                         let event = NewEvent::new("host_logs_uploaded", EventSeverity::Info, text)
                             .host(&host.record)
                             .prop("host_name", name);
-                        work.events.push(event);
+                        change.events.push(event);
                     }
                 }
             }
@@ -126,17 +126,17 @@ impl App {
 
     /// An archive of logs, and the name of its file.
     ///
-    /// Errors: Conflict – there are none.
+    /// Errors: Conflict – no logs collected.
     pub(crate) async fn logs(
         &self,
         id: ClusterId,
-        source: Source,
+        source: LogSource,
     ) -> Result<(String, Object), Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
         let name = match source {
-            Source::Controller => format!("{}_{id}_controller.tar.gz", cluster.name),
-            Source::Host(host) => {
+            LogSource::Controller => format!("{}_{id}_controller.tar.gz", cluster.name),
+            LogSource::Host(host) => {
                 let host = stored
                     .snapshot
                     .host(host)
@@ -153,10 +153,10 @@ impl App {
         }
     }
 
-    /// Whatever logs there are, with the events, the record and the manifests of the cluster.
+    /// All logs, with the events, the record and the manifests of the cluster.
     ///
     /// Errors: NotFound.
-    pub(crate) async fn all_logs(&self, id: ClusterId) -> Result<Collected, Error> {
+    pub(crate) async fn all_logs(&self, id: ClusterId) -> Result<LogArchive, Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
         let filter = EventFilter {
@@ -177,11 +177,11 @@ impl App {
             if members.iter().any(|member| member.name == name) {
                 name = host_archive_name(cluster, host, &format!("_{}", host.record.id));
             }
-            let object = Source::Host(host.record.id).object();
+            let object = LogSource::Host(host.record.id).object();
             members.extend(self.stored_member(id, name, object).await?);
         }
         let controller = "controller_logs.tar.gz".to_owned();
-        let object = Source::Controller.object();
+        let object = LogSource::Controller.object();
         members.extend(self.stored_member(id, controller, object).await?);
         for (prefix, source) in [(USER_MANIFESTS, "user"), (GENERATED_MANIFESTS, "system")] {
             for object in self.store.list(id, prefix).await? {
@@ -192,7 +192,7 @@ impl App {
             }
         }
         let now = service::clock::now().timestamp();
-        Ok(Collected {
+        Ok(LogArchive {
             cluster: id,
             name: format!("{}_{id}.tar", cluster.name),
             made_at_s: now.try_into().unwrap_or_default(),
@@ -205,29 +205,29 @@ impl App {
         id: ClusterId,
         name: String,
         object: String,
-    ) -> Result<Option<Member>, Error> {
+    ) -> Result<Option<LogArchiveMember>, Error> {
         match self.store.get(id, &object).await {
-            Ok(found) => Ok(Some(Member {
+            Ok(found) => Ok(Some(LogArchiveMember {
                 name,
                 length: found.length,
-                content: Content::Stored(object),
+                content: MemberContent::Stored(object),
             })),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes down how far the controller's logs are.
+    /// Stores the progress of the controller's logs.
     pub(crate) async fn cluster_logs_progress(
         &self,
         id: ClusterId,
         state: LogsState,
     ) -> Result<(), Error> {
-        let decide = |work: &mut Work| {
-            let cluster = &mut work.snapshot.cluster;
+        let decide = |change: &mut ClusterTransaction| {
+            let cluster = &mut change.snapshot.cluster;
             cluster.logs_info = Some(state);
             if state == LogsState::Requested {
-                cluster.controller_logs_started_at = work.now.into();
+                cluster.controller_logs_started_at = change.now.into();
             }
             Ok(())
         };
@@ -236,16 +236,16 @@ impl App {
             .map(drop)
     }
 
-    /// Takes down how far a host's logs are.
+    /// Stores the progress of a host's logs.
     pub(crate) async fn host_logs_progress(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
         state: LogsState,
     ) -> Result<(), Error> {
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            let (host, _) = work.host(id)?;
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            let (host, _) = change.host(id)?;
             host.record.logs_info = Some(state);
             if state == LogsState::Requested {
                 host.record.logs_started_at = now.into();
@@ -258,26 +258,26 @@ impl App {
     }
 }
 
-/// `mark` tells hosts of one name apart.
+/// File name of a host's logs; `mark` distinguishes hosts of one name.
 fn host_archive_name(cluster: &Cluster, host: &HostState, mark: &str) -> String {
     let role = match host.record.role {
         _ if host.record.bootstrap => "bootstrap",
         Some(role) => role.as_str(),
         None => "host",
     };
-    // What a host calls itself is checked by nobody, and need not be the name of a file.
+    // A host's own name is not validated, and may not be a valid file name.
     let name = host
         .name()
         .replace(|c: char| c == '/' || c.is_control(), "_");
     format!("{}_{role}_{name}{mark}.tar.gz", cluster.name)
 }
 
-fn written(name: &str, value: &impl Serialize) -> Result<Member, Error> {
+fn written(name: &str, value: &impl Serialize) -> Result<LogArchiveMember, Error> {
     let bytes = serde_json::to_vec(value)
         .map_err(|error| Error::internal(format!("writing {name}"), error))?;
-    Ok(Member {
+    Ok(LogArchiveMember {
         name: name.to_owned(),
         length: bytes.len() as u64,
-        content: Content::Bytes(bytes),
+        content: MemberContent::Bytes(bytes),
     })
 }

@@ -1,4 +1,6 @@
-//! Manifests that users add to an installation.
+//! Custom manifests of an installation.
+//!
+//! Source: openshift/assisted-service, for the rules of names and contents; the limit of names is an addition.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,27 +9,27 @@ use model::cluster::ClusterStatus;
 use model::ids::ClusterId;
 use model::manifests::{Manifest, ManifestFolder, ManifestSource};
 
-use super::{App, Scope, Work};
+use super::{ApiServer, ClusterTransaction, Scope};
 use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
 use crate::install;
 
-/// Units: bytes of one manifest.
+/// Bound of one manifest. Units: bytes.
 pub(crate) const SIZE_LIMIT: usize = 1 << 20;
-/// Units: bytes of a file's name. File systems take 255; the installer and archives add to it.
+/// Bound of a file name. Units: bytes. File systems have 255; the installer and archives add to it.
 const NAME_LIMIT: usize = 200;
 const EXTENSIONS: &[&str] = &[".yaml", ".yml", ".json"];
 const PATCH_EXTENSIONS: &[&str] = &[".yaml.patch", ".yml.patch"];
 
-/// Where a manifest lies.
+/// Folder and name of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ManifestPath {
     /// Folder of the installer.
     pub(crate) folder: ManifestFolder,
     /// Name of the file.
     pub(crate) file_name: String,
 }
 
-impl Place {
+impl ManifestPath {
     fn object(&self) -> String {
         format!("{USER_MANIFESTS}/{}/{}", self.folder, self.file_name)
     }
@@ -41,34 +43,34 @@ impl Place {
     }
 }
 
-/// What is wrong with the name of a manifest; none when it can be used.
-pub(crate) fn wrong_name(name: &str) -> Option<String> {
-    let told = |problem: &str| Some(format!("manifest file name {name:?} {problem}"));
+/// The problem of a manifest's file name; none if it is valid.
+pub(crate) fn name_problem(name: &str) -> Option<String> {
+    let report = |problem: &str| Some(format!("manifest file name {name:?} {problem}"));
     if name.len() > NAME_LIMIT {
-        return told("is too long: it may have 200 bytes");
+        return report("is too long: the limit is 200 bytes");
     }
     if name.contains('\\') || name.contains(char::is_control) {
-        return told("must not hold backslashes or control characters");
+        return report("must not contain backslashes or control characters");
     }
     if name.contains('/') {
-        return told("must not hold a path: name the folder in its own member");
+        return report("must not contain a path: set the member folder instead");
     }
     if name.starts_with(['.', ' ']) {
-        return told("must not start with a dot or a blank");
+        return report("must not start with a dot or a space");
     }
-    let stem = patched(name).or_else(|| {
+    let stem = patch_stem(name).or_else(|| {
         EXTENSIONS
             .iter()
             .find_map(|extension| name.strip_suffix(extension))
     });
     match stem {
         Some(stem) if !stem.is_empty() => None,
-        _ => told("must end with .yaml, .yml, .json, .yaml.patch or .yml.patch"),
+        _ => report("must end with .yaml, .yml, .json, .yaml.patch or .yml.patch"),
     }
 }
 
-/// What a patch's name says before its extension; none for the name of another manifest.
-fn patched(name: &str) -> Option<&str> {
+/// The stem of a patch's name; none for other manifests.
+fn patch_stem(name: &str) -> Option<&str> {
     PATCH_EXTENSIONS.iter().find_map(|extension| {
         let (stem, suffix) = name.split_once(extension)?;
         suffix
@@ -104,7 +106,7 @@ pub(crate) fn content(name: &str, encoded: &str) -> Result<Vec<u8>, Error> {
         if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
             return refuse(format!("is not JSON: {error}"));
         }
-    } else if patched(name).is_some() {
+    } else if patch_stem(name).is_some() {
         if let Err(problem) = install::check_patch(text) {
             return refuse(format!("is not a JSON patch in YAML: {problem}"));
         }
@@ -114,8 +116,8 @@ pub(crate) fn content(name: &str, encoded: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-impl App {
-    /// The manifests of a cluster: the users', and those of the service when asked for.
+impl ApiServer {
+    /// The custom manifests of a cluster; with generated ones if `with_system`.
     pub(crate) async fn list_manifests(
         &self,
         id: ClusterId,
@@ -144,19 +146,19 @@ impl App {
         Ok(found)
     }
 
-    /// Stores a manifest, in place of one of the same folder and name.
+    /// Stores a manifest; replaces one of the same folder and name.
     ///
-    /// Errors: Invalid – the cluster takes none now, has too many, or the other folder has one of that name; TooLarge –
-    /// a quota.
+    /// Errors: Invalid – the cluster's state, `MAX_MANIFESTS_PER_CLUSTER`, or the name exists in the other folder;
+    /// TooLarge – a quota.
     pub(crate) async fn create_manifest(
         &self,
         id: ClusterId,
-        place: &Place,
+        place: &ManifestPath,
         bytes: Vec<u8>,
     ) -> Result<Manifest, Error> {
         self.check_takes_manifests(id).await?;
         for folder in ManifestFolder::ALL {
-            let other = Place {
+            let other = ManifestPath {
                 folder: *folder,
                 file_name: place.file_name.clone(),
             };
@@ -182,8 +184,8 @@ impl App {
     pub(crate) async fn update_manifest(
         &self,
         id: ClusterId,
-        from: &Place,
-        to: &Place,
+        from: &ManifestPath,
+        to: &ManifestPath,
         bytes: Option<Vec<u8>>,
     ) -> Result<Manifest, Error> {
         self.check_takes_manifests(id).await?;
@@ -207,8 +209,12 @@ impl App {
 
     /// Deletes a manifest.
     ///
-    /// Errors: NotFound; Invalid – the cluster takes no changes of manifests now.
-    pub(crate) async fn delete_manifest(&self, id: ClusterId, place: &Place) -> Result<(), Error> {
+    /// Errors: NotFound; Invalid – the cluster's state.
+    pub(crate) async fn delete_manifest(
+        &self,
+        id: ClusterId,
+        place: &ManifestPath,
+    ) -> Result<(), Error> {
         self.check_takes_manifests(id).await?;
         if !self.store.delete(id, &place.object()).await? {
             return Err(Error::not_found("manifest", &place.file_name));
@@ -216,8 +222,12 @@ impl App {
         self.count_manifests(id).await
     }
 
-    /// A manifest of a user.
-    pub(crate) async fn manifest(&self, id: ClusterId, place: &Place) -> Result<Object, Error> {
+    /// A custom manifest.
+    pub(crate) async fn manifest(
+        &self,
+        id: ClusterId,
+        place: &ManifestPath,
+    ) -> Result<Object, Error> {
         match self.store.get(id, &place.object()).await {
             Err(Error::NotFound { .. }) => Err(Error::not_found("manifest", &place.file_name)),
             result => result,
@@ -237,7 +247,7 @@ impl App {
         }
     }
 
-    async fn check_manifest_count(&self, id: ClusterId, place: &Place) -> Result<(), Error> {
+    async fn check_manifest_count(&self, id: ClusterId, place: &ManifestPath) -> Result<(), Error> {
         let known = self.store.list(id, USER_MANIFESTS).await?;
         let limit = self.settings.max_manifests_per_cluster;
         let is_new = !known.iter().any(|name| name.as_str() == place.object());
@@ -245,8 +255,8 @@ impl App {
             return Err(Error::invalid(
                 "file_name",
                 format!(
-                    "cluster {id} has {limit} manifests, the most that are taken (MAX_MANIFESTS_PER_CLUSTER): put \
-                     several documents into one file"
+                    "cluster {id} has reached the limit of {limit} manifests (MAX_MANIFESTS_PER_CLUSTER): put several \
+                    documents into one file"
                 ),
             ));
         }
@@ -255,9 +265,9 @@ impl App {
 
     async fn count_manifests(&self, id: ClusterId) -> Result<(), Error> {
         let has_any = !self.store.list(id, USER_MANIFESTS).await?.is_empty();
-        let decide = |work: &mut Work| {
-            work.snapshot.files.user_manifests = has_any;
-            work.refresh(&self.policy);
+        let decide = |change: &mut ClusterTransaction| {
+            change.snapshot.files.user_manifests = has_any;
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change("count manifests", Scope::Cluster(id), decide)
@@ -279,7 +289,7 @@ mod tests {
             "a.yaml.patch",
             "a.yml.patch_ai_1",
         ] {
-            assert_eq!(wrong_name(name), None, "{name}");
+            assert_eq!(name_problem(name), None, "{name}");
         }
         for name in [
             "",
@@ -293,15 +303,15 @@ mod tests {
             "a.yaml.patch-1",
             "a\nb.yaml",
         ] {
-            assert!(wrong_name(name).is_some(), "{name}");
+            assert!(name_problem(name).is_some(), "{name}");
         }
-        assert!(wrong_name(&format!("{}.yaml", "x".repeat(196))).is_some());
-        assert_eq!(wrong_name(&format!("{}.yaml", "x".repeat(195))), None);
+        assert!(name_problem(&format!("{}.yaml", "x".repeat(196))).is_some());
+        assert_eq!(name_problem(&format!("{}.yaml", "x".repeat(195))), None);
     }
 
     // limit: manifest
     #[test]
-    fn a_manifest_is_taken_up_to_its_bound() {
+    fn manifests_above_the_size_limit_are_refused() {
         let comment = |length| BASE64.encode(format!("{}\na: 1\n", "#".repeat(length - 6)));
         assert!(content("a.yaml", &comment(SIZE_LIMIT)).is_ok());
         assert!(content("a.yaml", &comment(SIZE_LIMIT + 1)).is_err());

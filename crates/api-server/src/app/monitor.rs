@@ -1,4 +1,4 @@
-//! What time alone changes, and writing the times of polls.
+//! Periodic refresh of clusters with running timeouts, and the flush of heartbeats.
 
 use std::time::Duration;
 
@@ -7,39 +7,40 @@ use model::Error;
 use model::time::Timestamp;
 use service::CancellationToken;
 
-use super::{App, Scope, Work};
+use super::{ApiServer, ClusterTransaction, Scope};
 use crate::db::tx;
 use crate::db::{check_ins, clusters, hosts};
 
-/// Clusters, and hosts of the pool, looked at in one round; the others come with the next.
+/// Clusters, and pool hosts, refreshed in one round; the others follow in the next.
 const ROUND_LIMIT: i64 = 10_000;
-/// How long after its end logs of a cluster may still be awaited.
-const LOGS_AWAITED: Duration = Duration::from_hours(2);
-/// Units: check-ins written by one statement.
+/// Time after the end of an installation in which logs may still arrive.
+const LOGS_TIMEOUT: Duration = Duration::from_hours(2);
+/// Units: heartbeats written by one statement.
 const FLUSH_CHUNK: usize = 5000;
 
 fn delta(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-impl App {
-    /// Refreshes clusters in which a clock runs, and whatever fell silent. Replicas leave each other's clusters alone.
+impl ApiServer {
+    /// Refreshes clusters with running timeouts, and those whose heartbeats timed out. Clusters that another replica is
+    /// changing are skipped.
     pub(crate) async fn monitor(&self, shutdown: &CancellationToken) -> Result<(), Error> {
         let now = service::clock::now();
         let mut silent_since = now - delta(self.policy.host_max_disconnection);
-        if self.hearing.since(now) > silent_since {
-            // Nobody has been able to call for so long that he would be missed.
+        if self.grace_period.since(now) > silent_since {
+            // Grace period: no host has had the time to send a heartbeat yet.
             silent_since = Timestamp::UNIX_EPOCH;
         }
-        let ended_after = now - delta(LOGS_AWAITED);
+        let ended_after = now - delta(LOGS_TIMEOUT);
         let (due, silent) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;
             let mut due =
                 clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
                     .await?;
-            // Left behind by a process that ended, or by a refresh that failed.
+            // Left behind by a crashed replica, or by a failed refresh.
             due.extend(clusters::refresh_due(&mut connection, ROUND_LIMIT).await?);
-            due.retain(|id| !self.refreshes.are_asked_for(*id));
+            due.retain(|id| !self.refreshes.is_pending(*id));
             due.sort_unstable();
             due.dedup();
             let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;
@@ -54,21 +55,21 @@ impl App {
             if shutdown.is_cancelled() {
                 break;
             }
-            let refresh = |work: &mut Work| {
-                work.refresh(&self.policy);
+            let refresh = |change: &mut ClusterTransaction| {
+                change.refresh(&self.policy);
                 Ok(())
             };
             match self.change_if_free("monitor", scope, refresh).await {
-                // Deleted since it was found.
+                // Deleted since the query.
                 Ok(()) | Err(Error::NotFound { .. }) => {}
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
-                Err(error) => tracing::warn!(?scope, error = error.chain(), "refreshing failed"),
+                Err(error) => tracing::warn!(?scope, error = error.chain(), "refresh failed"),
             }
         }
         Ok(())
     }
 
-    /// Writes the times of polls since the last call.
+    /// Flushes the heartbeats since the last call.
     pub(crate) async fn flush_check_ins(&self) -> Result<(), Error> {
         let batch = self.check_ins.take();
         if batch.is_empty() {

@@ -1,4 +1,4 @@
-//! Use cases about the operators that an installation waits for.
+//! Use cases of monitored operators.
 
 use model::Error;
 use model::events::EventSeverity;
@@ -6,10 +6,10 @@ use model::ids::ClusterId;
 use model::operators::{MonitoredOperator, OperatorMonitorReport};
 use rules::NewEvent;
 
-use super::{App, Scope, Work};
+use super::{ApiServer, ClusterTransaction, Scope};
 
-impl App {
-    /// The operators of a cluster, all or the one of that name.
+impl ApiServer {
+    /// The monitored operators of a cluster: all or the one of that name.
     ///
     /// Errors: NotFound – cluster or operator.
     pub(crate) async fn operators(
@@ -33,7 +33,7 @@ impl App {
         }
     }
 
-    /// Takes down what the controller reports about an operator.
+    /// Stores the controller's report about an operator.
     pub(crate) async fn report_operator(
         &self,
         id: ClusterId,
@@ -42,9 +42,9 @@ impl App {
         if report.name.is_empty() {
             return Err(Error::invalid("name", "is empty: name the operator"));
         }
-        let decide = |work: &mut Work| {
-            let now = work.now;
-            let operators = &mut work.snapshot.cluster.monitored_operators;
+        let decide = |change: &mut ClusterTransaction| {
+            let now = change.now;
+            let operators = &mut change.snapshot.cluster.monitored_operators;
             let Some(operator) = operators
                 .iter_mut()
                 .find(|operator| operator.name == report.name)
@@ -75,9 +75,9 @@ impl App {
                     .prop("operator_name", &operator.name)
                     .prop("status", status)
                     .prop("status_info", &operator.status_info);
-                work.events.push(event);
+                change.events.push(event);
             }
-            work.refresh(&self.policy);
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change("report operator", Scope::Cluster(id), decide)

@@ -1,4 +1,4 @@
-//! Making the files of an installation, and taking down how that went.
+//! Preparation of an installation: making its files, and recording the outcome.
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
 use tokio::time::timeout;
 
-use super::{App, Scope, Stored, Work};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot};
 use crate::db::tx;
 use crate::db::{clusters, locks};
 use crate::install::{self, ReleaseInfo};
 
-/// The lock is free or not: an answer that takes longer is none.
+/// Timeout of the lock's statement, which does not wait for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-/// For the farewell to the database; without one it finds out by itself that a connection is gone.
+/// Timeout of closing the connection; PostgreSQL also detects a lost one.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What came of an attempt to prepare.
+/// Result of one attempt to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
-    /// The preparation ended, and how it ended is in the record.
+pub(crate) enum PreparationAttempt {
+    /// The preparation ended; its outcome is in the record.
     Finished,
-    /// Another replica is at it, or its registry has as many preparations as it may.
+    /// Another replica prepares the cluster, or the concurrency limit of its registry is reached.
     Deferred,
 }
 
-/// What is kept of a release image, beside the cluster's record.
+/// Metadata of a release image that is stored beside the cluster's record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct KnownRelease {
@@ -52,8 +52,8 @@ impl From<&ReleaseInfo> for KnownRelease {
 }
 
 impl KnownRelease {
-    /// What was kept with a cluster; empty before its first preparation.
-    pub(crate) fn of(stored: &Stored) -> Self {
+    /// The stored metadata of a cluster; empty before its first preparation.
+    pub(crate) fn of(stored: &StoredSnapshot) -> Self {
         stored
             .release_info
             .as_ref()
@@ -62,8 +62,8 @@ impl KnownRelease {
     }
 }
 
-impl App {
-    /// Clusters whose installation files have to be made.
+impl ApiServer {
+    /// Clusters whose preparation is due.
     pub(crate) async fn preparations_due(&self, limit: i64) -> Result<Vec<ClusterId>, Error> {
         tx("list preparations", async || {
             let mut connection = self.pool()?.acquire().await?;
@@ -72,42 +72,47 @@ impl App {
         .await
     }
 
-    /// Makes the installation files of a cluster, unless another replica does or its registry is busy.
+    /// Prepares a cluster, unless another replica does or its registry is at its concurrency limit.
     ///
-    /// The right to do so is a lock of a connection, and a claim among the files where these can be locked: when this
-    /// process dies, somebody else takes over.
-    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<Attempt, Error> {
+    /// Exclusive by a session lock of PostgreSQL, and by a file lock where the file system has them: both are released
+    /// when this process dies, and another replica takes over.
+    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<PreparationAttempt, Error> {
         let doing = "preparing an installation";
-        // Before the connection: the database has few, and registries may be slow.
+        // Before a connection is taken: the pool is small, and registries may be slow.
         let image = &self
             .stored_cluster(id)
             .await?
             .snapshot
             .cluster
             .ocp_release_image;
-        let Some(_admitted) = self.install.admit(image) else {
-            return Ok(Attempt::Deferred);
+        let Some(_permit) = self.install.admit(image) else {
+            return Ok(PreparationAttempt::Deferred);
         };
-        let told = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
-        // Detached from the pool: what happens to it must not happen to a request's connection.
-        let mut connection = self.pool()?.acquire().await.map_err(told)?.detach();
+        let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
+        // Detached from the pool: the lock belongs to the session, which no request may share.
+        let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
         let locking = locks::try_lock_preparation(&mut connection, id.0);
         let locked = timeout(LOCK_TIMEOUT, locking).await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
-        if !locked.map_err(told)? {
-            return Ok(Attempt::Deferred);
+        if !locked.map_err(to_domain)? {
+            return Ok(PreparationAttempt::Deferred);
         }
         let result = match self.install.try_lock(id).await {
-            // Another replica lost its connection, and the lock with it, but is still at it.
-            Ok(None) => Ok(Attempt::Deferred),
-            Ok(Some(_claim)) => self.prepare_alone(id).await.map(|()| Attempt::Finished),
+            // Another replica lost its connection, and the lock with it, but is still preparing.
+            Ok(None) => Ok(PreparationAttempt::Deferred),
+            Ok(Some(_lock)) => self
+                .prepare_alone(id)
+                .await
+                .map(|()| PreparationAttempt::Finished),
             Err(failure) => {
                 let reason = failure.reason;
-                tracing::warn!(cluster.id = %id, reason, "preparing without a claim among the files");
-                self.prepare_alone(id).await.map(|()| Attempt::Finished)
+                tracing::warn!(cluster.id = %id, reason, "file lock not available: preparing without it");
+                self.prepare_alone(id)
+                    .await
+                    .map(|()| PreparationAttempt::Finished)
             }
         };
-        // That frees the lock. Whether it works or not changes nothing of how the preparation went.
+        // Closing releases the lock. Its failure does not change the outcome of the preparation.
         let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
         result
     }
@@ -118,7 +123,7 @@ impl App {
             return Ok(());
         }
         let started = stored.snapshot.cluster.install_started_at;
-        tracing::info!(cluster.id = %id, "preparing the installation");
+        tracing::info!(cluster.id = %id, "preparation started");
         let image = &stored.snapshot.cluster.ocp_release_image;
         let input = install::PreparationInput {
             snapshot: stored.snapshot.clone(),
@@ -126,23 +131,23 @@ impl App {
             is_listed: self.offer.lists(image),
             infra_envs: self.infra_envs_of(&stored).await?,
         };
-        // Clusters may be older than the settings.
+        // Checked again: the cluster may have been created under other settings.
         let outcome = match self.check_release_image(image).await {
             Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
             Err(error) => Err(error.into()),
         };
         match &outcome {
-            Ok(_) => tracing::info!(cluster.id = %id, "the installation is prepared"),
+            Ok(_) => tracing::info!(cluster.id = %id, "preparation finished"),
             Err(failure) => {
-                tracing::warn!(cluster.id = %id, reason = failure.reason, "the preparation failed");
+                tracing::warn!(cluster.id = %id, reason = failure.reason, "preparation failed");
             }
         }
         self.finish_preparation(id, started, &outcome).await
     }
 
-    /// Whether a release image may be installed: from where it comes, or by who has signed it.
+    /// Checks that a release image may be installed: by its registry, or by its signature.
     ///
-    /// Errors: Invalid – neither; Unavailable – where its signature may be.
+    /// Errors: Invalid – neither; Unavailable – the signature store.
     pub(super) async fn check_release_image(&self, image: &str) -> Result<(), Error> {
         let Err(refused) = self.offer.check_release_image(image) else {
             return Ok(());
@@ -156,8 +161,8 @@ impl App {
         }
     }
 
-    /// Where the cluster's hosts came from.
-    async fn infra_envs_of(&self, stored: &Stored) -> Result<Vec<InfraEnv>, Error> {
+    /// The infra-envs of the cluster's hosts.
+    async fn infra_envs_of(&self, stored: &StoredSnapshot) -> Result<Vec<InfraEnv>, Error> {
         let mut ids: Vec<_> = stored
             .snapshot
             .hosts
@@ -179,9 +184,9 @@ impl App {
         started: DateTime,
         outcome: &Result<install::PreparationOutcome, install::PreparationFailure>,
     ) -> Result<(), Error> {
-        let decide = |work: &mut Work| {
-            let cluster = &mut work.snapshot.cluster;
-            // Cancelled, reset or ordered again meanwhile: this outcome is nobody's any more.
+        let decide = |change: &mut ClusterTransaction| {
+            let cluster = &mut change.snapshot.cluster;
+            // Cancelled, reset or restarted meanwhile: the outcome is stale.
             if cluster.status != ClusterStatus::PreparingForInstallation
                 || cluster.install_started_at != started
             {
@@ -192,7 +197,7 @@ impl App {
                     cluster.last_installation_preparation.status = Some(PreparationStatus::Success);
                     cluster.last_installation_preparation.reason.clear();
                     cluster.openshift_cluster_id = Some(outcome.openshift_cluster_id);
-                    work.beside.release_info =
+                    change.side_writes.release_info =
                         serde_json::to_value(KnownRelease::from(&outcome.release)).ok();
                     let text =
                         "Cluster starts to prepare its hosts: the installation files are made";
@@ -213,8 +218,8 @@ impl App {
                         .prop("error", &failure.reason)
                 }
             };
-            work.events.push(event.cluster(id));
-            work.refresh(&self.policy);
+            change.events.push(event.cluster(id));
+            change.refresh(&self.policy);
             Ok(())
         };
         self.change("finish preparation", Scope::Cluster(id), decide)

@@ -1,7 +1,7 @@
-//! Refreshes of clusters, coalesced: one at a time for each cluster, and one for all changes that came meanwhile.
+//! Coalesced refreshes: one at a time for each cluster; the next one serves all changes that came meanwhile.
 //!
-//! A change of one host marks its cluster in the database, in the change's own transaction, and here. What is marked
-//! here is refreshed at once; what only the database knows (of a process that ended) is found by the monitor.
+//! A change of one host marks its cluster's refresh as due in the database, in the change's own transaction, and
+//! here. Marks of this process are served at once; those of a crashed process are found by the monitor.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,81 +11,80 @@ use model::Error;
 use model::ids::ClusterId;
 use tokio::sync::watch;
 
-use super::{App, Scope, Work};
+use super::{ApiServer, ClusterTransaction, Scope};
 
-/// After a refresh its cluster is left alone for so many times the time that it took: validations of one large cluster
-/// take at most a quarter of a core.
-const REST: u32 = 3;
-/// A client waits no longer for the refresh that its change asked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Throttle: the pause after a refresh, as a multiple of its duration. The validations of one large cluster take at
+/// most a quarter of a core.
+const PAUSE_FACTOR: u32 = 3;
+/// Longest wait of a request for the refresh of its change.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Clusters that are refreshed now, or wait for it.
+/// Pending and running refreshes, by cluster.
 #[derive(Debug, Default)]
-pub(super) struct Refreshes(Mutex<HashMap<ClusterId, Pending>>);
+pub(super) struct Refreshes(Mutex<HashMap<ClusterId, PendingRefresh>>);
 
 #[derive(Debug)]
-struct Pending {
-    /// Grows with each request.
-    asked: u64,
-    /// The newest request that a refresh has begun after, and ended.
+struct PendingRefresh {
+    /// Number of the newest request.
+    requested: u64,
+    /// Number of the newest request that a finished refresh covers.
     done: watch::Sender<u64>,
 }
 
-/// A refresh that was asked for.
+/// A requested refresh.
 #[derive(Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct RefreshHandle {
     number: u64,
     done: watch::Receiver<u64>,
 }
 
-impl Awaited {
-    /// Waits for its end, as long as a client should.
-    pub(super) async fn end(mut self) {
+impl RefreshHandle {
+    /// Waits for its end, up to [`WAIT_TIMEOUT`].
+    pub(super) async fn wait(mut self) {
         let waiting = self.done.wait_for(|done| *done >= self.number);
-        // Neither a timeout nor a failure concerns the change that asked for it, which is stored: the monitor tries
-        // again.
-        let _ = tokio::time::timeout(PATIENCE, waiting).await;
+        // Neither a timeout nor a failure concerns the change, which is committed: the monitor retries.
+        let _ = tokio::time::timeout(WAIT_TIMEOUT, waiting).await;
     }
 }
 
 impl Refreshes {
-    fn pending(&self) -> MutexGuard<'_, HashMap<ClusterId, Pending>> {
+    fn pending(&self) -> MutexGuard<'_, HashMap<ClusterId, PendingRefresh>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request: its number, where to learn of its end, and whether nobody refreshes the cluster yet.
-    fn ask(&self, id: ClusterId) -> (u64, watch::Receiver<u64>, bool) {
+    /// Adds a request. Returns its number, the channel of finished requests, and whether no refresh is pending yet.
+    fn request(&self, id: ClusterId) -> (u64, watch::Receiver<u64>, bool) {
         let mut pending = self.pending();
         let known = pending.contains_key(&id);
-        let one = pending.entry(id).or_insert_with(|| Pending {
-            asked: 0,
+        let one = pending.entry(id).or_insert_with(|| PendingRefresh {
+            requested: 0,
             done: watch::Sender::new(0),
         });
-        one.asked += 1;
-        (one.asked, one.done.subscribe(), !known)
+        one.requested += 1;
+        (one.requested, one.done.subscribe(), !known)
     }
 
-    /// Whether the cluster is refreshed now, or soon: it is left alone for a while after each refresh.
-    pub(super) fn are_asked_for(&self, id: ClusterId) -> bool {
+    /// Whether a refresh is pending, running, or in its pause.
+    pub(super) fn is_pending(&self, id: ClusterId) -> bool {
         self.pending().contains_key(&id)
     }
 
-    /// The newest request.
-    fn asked(&self, id: ClusterId) -> u64 {
-        self.pending().get(&id).map_or(0, |one| one.asked)
+    /// Number of the newest request.
+    fn requested(&self, id: ClusterId) -> u64 {
+        self.pending().get(&id).map_or(0, |one| one.requested)
     }
 
-    /// The requests up to `number` are answered.
-    fn answer(&self, id: ClusterId, number: u64) {
+    /// Marks the requests up to `number` as served.
+    fn complete(&self, id: ClusterId, number: u64) {
         if let Some(one) = self.pending().get(&id) {
             one.done.send_replace(number);
         }
     }
 
-    /// Forgets the cluster, unless there are requests newer than `number`.
-    fn end(&self, id: ClusterId, number: u64) -> bool {
+    /// Removes the cluster, unless there are requests newer than `number`.
+    fn finish(&self, id: ClusterId, number: u64) -> bool {
         let mut pending = self.pending();
-        if pending.get(&id).is_some_and(|one| one.asked > number) {
+        if pending.get(&id).is_some_and(|one| one.requested > number) {
             return false;
         }
         pending.remove(&id);
@@ -93,37 +92,37 @@ impl Refreshes {
     }
 }
 
-impl App {
-    /// Has a cluster refreshed soon.
-    pub(super) fn refresh_soon(&self, id: ClusterId) -> Awaited {
-        let (number, done, is_first) = self.refreshes.ask(id);
+impl ApiServer {
+    /// Requests a refresh of a cluster.
+    pub(super) fn request_refresh(&self, id: ClusterId) -> RefreshHandle {
+        let (number, done, is_first) = self.refreshes.request(id);
         if is_first {
             let app = self.clone();
-            // Tracked like a request: the database stays open for it at the end.
+            // Tracked like a request: a graceful shutdown drains it before the pool closes.
             self.requests
                 .spawn(async move { app.refresh_until_done(id).await });
         }
-        Awaited { number, done }
+        RefreshHandle { number, done }
     }
 
     async fn refresh_until_done(&self, id: ClusterId) {
         loop {
-            let number = self.refreshes.asked(id);
+            let number = self.refreshes.requested(id);
             let started = Instant::now();
-            let refresh = |work: &mut Work| {
-                work.refresh(&self.policy);
+            let refresh = |change: &mut ClusterTransaction| {
+                change.refresh(&self.policy);
                 Ok(())
             };
             match self.change("refresh", Scope::Cluster(id), refresh).await {
-                // Deleted meanwhile.
+                // Deleted since the request.
                 Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => {
-                    tracing::warn!(cluster.id = %id, error = error.chain(), "the refresh of a cluster failed, the monitor tries again");
+                    tracing::warn!(cluster.id = %id, error = error.chain(), "refresh failed, the monitor retries");
                 }
             }
-            self.refreshes.answer(id, number);
-            tokio::time::sleep(started.elapsed() * REST).await;
-            if self.refreshes.end(id, number) {
+            self.refreshes.complete(id, number);
+            tokio::time::sleep(started.elapsed() * PAUSE_FACTOR).await;
+            if self.refreshes.finish(id, number) {
                 return;
             }
         }
@@ -138,25 +137,22 @@ mod tests {
     async fn requests_during_a_refresh_share_the_next_one() {
         let refreshes = Refreshes::default();
         let id = ClusterId::default();
-        let (first, mut done, is_first) = refreshes.ask(id);
+        let (first, mut done, is_first) = refreshes.request(id);
         assert!(is_first);
-        let begun = refreshes.asked(id);
-        let (_, _, is_first) = refreshes.ask(id);
-        let (third, mut later, _) = refreshes.ask(id);
+        let begun = refreshes.requested(id);
+        let (_, _, is_first) = refreshes.request(id);
+        let (third, mut later, _) = refreshes.request(id);
         assert!(!is_first);
-        refreshes.answer(id, begun);
+        refreshes.complete(id, begun);
         done.wait_for(|done| *done >= first).await.unwrap();
-        assert!(
-            *later.borrow() < third,
-            "it was asked for after the refresh began"
-        );
-        assert!(!refreshes.end(id, begun));
-        assert!(refreshes.are_asked_for(id));
-        let begun = refreshes.asked(id);
-        refreshes.answer(id, begun);
+        assert!(*later.borrow() < third, "requested after the refresh began");
+        assert!(!refreshes.finish(id, begun));
+        assert!(refreshes.is_pending(id));
+        let begun = refreshes.requested(id);
+        refreshes.complete(id, begun);
         later.wait_for(|done| *done >= third).await.unwrap();
-        assert!(refreshes.end(id, begun));
-        assert!(!refreshes.are_asked_for(id));
-        assert!(refreshes.ask(id).2, "nothing is left");
+        assert!(refreshes.finish(id, begun));
+        assert!(!refreshes.is_pending(id));
+        assert!(refreshes.request(id).2, "no refresh is pending");
     }
 }

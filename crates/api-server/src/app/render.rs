@@ -1,10 +1,10 @@
-//! Records as answers show them: counters, hosts and networks filled in.
+//! Response records: counters, hosts and networks filled in.
 
 use model::cluster::Cluster;
 use model::host::{Host, HostStatus};
 use rules::{HostState, Snapshot};
 
-/// A cluster, with its hosts when asked for.
+/// A cluster; with its hosts if `with_hosts`.
 pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
     let mut cluster = snapshot.cluster.clone();
     let statuses = snapshot.hosts.iter().map(|host| (host.record.status, 1));
@@ -36,7 +36,7 @@ pub(crate) fn count_hosts(
     }
 }
 
-/// A host. Clients index by `requested_hostname`, so it is never absent; long lists of free addresses stay here.
+/// A host. Clients index by `requested_hostname`, so it is never absent; long lists of free addresses are omitted.
 pub(crate) fn host(record: &Host) -> Host {
     let mut host = Host {
         free_addresses: String::new(),
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_without_a_name_goes_by_its_id() {
+    fn requested_hostname_defaults_to_the_host_id() {
         let record = Host {
             free_addresses: "[]".to_owned(),
             ..Host::default()
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_counted_without_being_shown() {
+    fn counters_are_set_without_hosts() {
         let known = Host {
             status: HostStatus::Known,
             ..Host::default()

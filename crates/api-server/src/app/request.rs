@@ -1,4 +1,4 @@
-//! The id of the request that is being answered, for the events it causes.
+//! The id of the current request, for the events it causes.
 
 use uuid::Uuid;
 
@@ -6,12 +6,12 @@ tokio::task_local! {
     static REQUEST_ID: Uuid;
 }
 
-/// Runs `answer` as part of the request `id`.
+/// Runs `answer` within the request `id`.
 pub(crate) async fn scope<F: Future>(id: Uuid, answer: F) -> F::Output {
     REQUEST_ID.scope(id, answer).await
 }
 
-/// The request that is being answered; none in background tasks.
+/// The current request; none in background tasks.
 pub(crate) fn id() -> Option<Uuid> {
     REQUEST_ID.try_with(|id| *id).ok()
 }

@@ -1,4 +1,4 @@
-//! Saving a change: the rows that differ, the events and the new revision.
+//! Saving a cluster transaction: the rows that differ, the events and the new revision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,47 +10,54 @@ use model::time::Timestamp;
 use rules::{HostState, Hosts, Snapshot};
 use sqlx::PgConnection;
 
-use super::transaction::{Place, Refresh, Work};
-use super::{App, Stored, events};
+use super::load::LoadedSnapshot;
+use super::transaction::{ClusterTransaction, LockScope, Refresh};
+use super::{ApiServer, StoredSnapshot, events};
 use crate::db;
 use crate::db::{clusters, events as event_rows, hosts, infra_envs};
 
-impl App {
-    /// Stores what `work` changed; `before` is what it began with.
+impl ApiServer {
+    /// Stores the differences between `before` and the transaction's snapshot, and its side writes.
     pub(super) async fn save(
         &self,
         connection: &mut PgConnection,
-        place: Place,
-        before: &super::transaction::Before,
-        mut work: Work,
-    ) -> Result<Arc<Stored>, db::Error> {
-        let now = work.now;
+        lock_scope: LockScope,
+        before: &LoadedSnapshot,
+        mut change: ClusterTransaction,
+    ) -> Result<Arc<StoredSnapshot>, db::Error> {
+        let now = change.now;
         let known = &before.stored;
-        let differences = Differences::find(&known.snapshot, &mut work.snapshot, now);
-        self.save_hosts(connection, place, known.revision + 1, &differences, &work)
-            .await?;
+        let differences = Differences::find(&known.snapshot, &mut change.snapshot, now);
+        self.save_hosts(
+            connection,
+            lock_scope,
+            known.revision + 1,
+            &differences,
+            &change,
+        )
+        .await?;
         let mut release_info = known.release_info.clone();
         let mut revision = known.revision;
-        if let Place::Cluster(id) = place {
-            if let Some(text) = &work.beside.pull_secret {
+        if let LockScope::Cluster(id) = lock_scope {
+            if let Some(text) = &change.side_writes.pull_secret {
                 clusters::set_pull_secret(connection, id, text).await?;
             }
-            if let Some(info) = work.beside.release_info {
+            if let Some(info) = change.side_writes.release_info {
                 clusters::set_release_info(connection, id, &info).await?;
                 release_info = Some(info);
             }
-            let bump = clusters::Bump {
+            let bump = clusters::RevisionBump {
                 record: release_info != known.release_info,
                 left: !differences.removed.is_empty(),
-                refresh_due: match work.refresh {
+                refresh_due: match change.refresh {
                     Refresh::Done => false,
                     Refresh::Due => true,
                     Refresh::None => before.refresh_due,
                 },
             };
-            if differences.cluster || work.snapshot.files != known.snapshot.files {
-                work.snapshot.cluster.updated_at = now.into();
-                let (cluster, files) = (&work.snapshot.cluster, work.snapshot.files);
+            if differences.cluster || change.snapshot.files != known.snapshot.files {
+                change.snapshot.cluster.updated_at = now.into();
+                let (cluster, files) = (&change.snapshot.cluster, change.snapshot.files);
                 revision = clusters::save(connection, cluster, files, bump, now).await?;
                 if clusters::is_preparation_due(cluster) {
                     clusters::notify_preparation(connection).await?;
@@ -63,19 +70,19 @@ impl App {
             } else if before.refresh_due {
                 clusters::refreshed(connection, id).await?;
             }
-            if work.beside.delete_cluster {
+            if change.side_writes.delete_cluster {
                 infra_envs::leave_cluster(connection, id).await?;
                 clusters::delete(connection, id, now).await?;
             }
         }
-        if let Some((infra_env, host, secrets)) = &work.beside.endpoint {
+        if let Some((infra_env, host, secrets)) = &change.side_writes.endpoint {
             hosts::set_endpoint_secrets(connection, *infra_env, *host, secrets).await?;
         }
-        let records = events::to_record(&work.events, now);
+        let records = events::to_record(&change.events, now);
         event_rows::insert(connection, &records, self.event_limits, now).await?;
-        Ok(Arc::new(Stored {
+        Ok(Arc::new(StoredSnapshot {
             revision,
-            snapshot: work.snapshot,
+            snapshot: change.snapshot,
             release_info,
         }))
     }
@@ -83,48 +90,50 @@ impl App {
     async fn save_hosts(
         &self,
         connection: &mut PgConnection,
-        place: Place,
+        lock_scope: LockScope,
         revision: i64,
         differences: &Differences,
-        work: &Work,
+        change: &ClusterTransaction,
     ) -> Result<(), db::Error> {
         for host in &differences.removed {
             hosts::delete(connection, host.0, host.1).await?;
         }
         for at in &differences.added {
-            let hosts = &work.snapshot.hosts;
-            if matches!(place, Place::Cluster(_)) {
-                check_room(hosts, self.settings.max_hosts_per_cluster)?;
+            let hosts = &change.snapshot.hosts;
+            if matches!(lock_scope, LockScope::Cluster(_)) {
+                check_host_limit(hosts, self.settings.max_hosts_per_cluster)?;
             }
             let host = &hosts[*at].record;
             let limit = self.settings.max_hosts_per_infra_env;
-            if !hosts::insert(connection, host, revision, limit.cast_signed(), work.now).await? {
-                return Err(full("infra-env", host.infra_env_id, limit).into());
+            if !hosts::insert(connection, host, revision, limit.cast_signed(), change.now).await? {
+                return Err(limit_reached("infra-env", host.infra_env_id, limit).into());
             }
         }
         let changed: Vec<&Host> = differences
             .changed
             .iter()
-            .map(|at| &work.snapshot.hosts[*at].record)
+            .map(|at| &change.snapshot.hosts[*at].record)
             .collect();
-        hosts::save(connection, &changed, revision, work.now).await
+        hosts::save(connection, &changed, revision, change.now).await
     }
 }
 
-fn check_room(hosts: &Hosts, limit: u32) -> Result<(), Error> {
+fn check_host_limit(hosts: &Hosts, limit: u32) -> Result<(), Error> {
     let fits = u32::try_from(hosts.len()).is_ok_and(|count| count <= limit);
     match hosts.first().and_then(|host| host.record.cluster_id) {
-        Some(cluster) if !fits => Err(full("cluster", cluster, limit)),
+        Some(cluster) if !fits => Err(limit_reached("cluster", cluster, limit)),
         _ => Ok(()),
     }
 }
 
-/// Not 409: agents would wait for ever, while a host that is deleted makes room.
-fn full(kind: &str, id: impl std::fmt::Display, limit: u32) -> Error {
+/// Not 409: agents would stop retrying, although deleting a host frees capacity.
+///
+/// Source: openshift/assisted-installer-agent, `src/commands/register_node.go`.
+fn limit_reached(kind: &str, id: impl std::fmt::Display, limit: u32) -> Error {
     Error::invalid(
         "host_id",
         format!(
-            "{kind} {id} takes no more than {limit} hosts: delete hosts that are not used, or raise {}",
+            "{kind} {id} has reached the limit of {limit} hosts: delete unused hosts, or raise {}",
             match kind {
                 "cluster" => "MAX_HOSTS_PER_CLUSTER",
                 _ => "MAX_HOSTS_PER_INFRA_ENV",
@@ -133,7 +142,7 @@ fn full(kind: &str, id: impl std::fmt::Display, limit: u32) -> Error {
     )
 }
 
-/// What differs between two snapshots.
+/// Differences between two snapshots.
 #[derive(Debug, Default)]
 struct Differences {
     cluster: bool,
@@ -145,8 +154,8 @@ struct Differences {
 }
 
 impl Differences {
-    /// Compares, and stamps the changed hosts. Times of polls do not count: they are stored elsewhere. Hosts that both
-    /// share are not looked at.
+    /// Compares, and sets `updated_at` of changed hosts. Heartbeats are ignored, they have their own table. Hosts that
+    /// both snapshots share (copy on write) are skipped.
     fn find(before: &Snapshot, after: &mut Snapshot, now: Timestamp) -> Self {
         let mut found = Self {
             cluster: before.cluster != after.cluster,
@@ -172,7 +181,7 @@ impl Differences {
             }
         }
         found.removed = rest.into_keys().collect();
-        // In one order everywhere, so that two transactions cannot wait for each other.
+        // Sorted: a global order of row locks prevents deadlocks.
         found.removed.sort_unstable();
         found
     }
@@ -234,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_poll_is_no_change() {
+    fn heartbeats_are_no_difference() {
         let before = hosts(&[1, 2]);
         let mut after = before.clone();
         after.hosts[0].record.checked_in_at = service::clock::now().into();

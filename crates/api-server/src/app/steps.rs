@@ -1,4 +1,4 @@
-//! Instructions for a host, with what they are made from.
+//! Steps of a host, with their inputs.
 
 use model::Error;
 use model::host::HostKind;
@@ -10,15 +10,15 @@ use rules::HostState;
 use rules::steps::{Context, IgnitionAccess, ReleaseImages};
 
 use super::preparation::KnownRelease;
-use super::{App, Stored};
+use super::{ApiServer, StoredSnapshot};
 use crate::db::hosts;
 use crate::db::tx;
 
-impl App {
-    /// What that host shall do next.
+impl ApiServer {
+    /// Next steps of a host.
     pub(super) async fn instructions(
         &self,
-        stored: &Stored,
+        stored: &StoredSnapshot,
         host: &HostState,
         infra_env: &InfraEnv,
         now: Timestamp,

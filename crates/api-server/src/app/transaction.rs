@@ -1,6 +1,6 @@
-//! One transaction per change: lock, load, decide, save what differs, record events.
+//! Cluster transactions: lock, load, decide, save the differences, record events.
 //!
-//! The one invariant: what a decision changed, its events and the new revision are visible together or not at all.
+//! Invariant: changed rows, their events and the new revision become visible together or not at all.
 
 use std::sync::Arc;
 
@@ -12,101 +12,95 @@ use rules::{HostState, NewEvent, Policy, Snapshot};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::refresh::Awaited;
-use super::{App, Stored};
+use super::load::LoadedSnapshot;
+use super::refresh::RefreshHandle;
+use super::{ApiServer, StoredSnapshot};
 use crate::blocking;
 use crate::db::{self, tx};
 use crate::db::{clusters, hosts, locks};
 
-/// Changes that wait for one cluster at most: each keeps the body of its request in memory.
-pub(crate) const WAITING: usize = 1024;
-/// Hosts above which a refresh takes longer than others' polls should wait.
+/// Longest queue of changes for one cluster: each holds its request's body in memory.
+pub(crate) const MAX_WAITING: usize = 1024;
+/// Hosts above which a refresh leaves the runtime: it would delay other requests' polls.
 const LARGE_CLUSTER: usize = 16;
 
-/// What a change is about.
+/// Subject of a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scope {
     /// A cluster and its hosts.
     Cluster(ClusterId),
-    /// The cluster of that host, or the host alone when it is in the pool.
+    /// The cluster of that host, or the host alone if it is in the pool.
     Host(InfraEnvId, HostId),
-    /// A host of the pool that may be new.
+    /// A pool host, known or new.
     Pool(InfraEnvId, HostId),
 }
 
-/// How much of its cluster a change looks at.
+/// Part of its cluster that a change reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// The cluster and all its hosts. What the change makes necessary is computed with it.
+    /// The cluster and all its hosts. The refresh runs within the change.
     Whole,
-    /// One host. What follows for the cluster is marked as due and computed by [`App::refresh`], once for many changes:
-    /// the cost of such a change does not grow with the cluster.
+    /// One host. The refresh of the cluster is marked as due and coalesced over many changes, so that the cost of a
+    /// change does not grow with the cluster.
     Host(HostId),
 }
 
-/// What became of the computation of validations and statuses.
+/// State of the refresh, which computes validations and statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refresh {
-    /// Not asked for.
+    /// Not requested.
     None,
-    /// To be computed apart from this change.
+    /// To be computed after this change.
     Due,
     /// Computed.
     Done,
 }
 
-/// What a change begins with.
-pub(super) struct Before {
-    pub(super) stored: Arc<Stored>,
-    /// Validations and statuses are older than the records.
-    pub(super) refresh_due: bool,
+/// A committed change.
+#[derive(Debug)]
+pub(crate) struct CommittedChange<T> {
+    pub(crate) value: T,
+    pub(crate) stored: Arc<StoredSnapshot>,
+    /// The refresh of the cluster, if it is due.
+    pub(super) refresh: Option<RefreshHandle>,
 }
 
-/// A change that is stored.
+/// A change in progress: the snapshot, and the writes beside it.
 #[derive(Debug)]
-pub(crate) struct Changed<T> {
-    pub(crate) answer: T,
-    pub(crate) stored: Arc<Stored>,
-    /// The refresh of the cluster that the change made necessary.
-    pub(super) refresh: Option<Awaited>,
-}
-
-/// A change that is being decided.
-#[derive(Debug)]
-pub(crate) struct Work {
-    /// The cluster and its hosts; a host of the pool stands alone with an empty cluster.
+pub(crate) struct ClusterTransaction {
+    /// The cluster and its hosts; a pool host is alone, with an empty cluster.
     pub(crate) snapshot: Snapshot,
-    /// What to record beside the change.
+    /// Events to record.
     pub(crate) events: Vec<NewEvent>,
-    /// The moment of the change.
+    /// Time of the change.
     pub(crate) now: Timestamp,
-    /// What to store beside the records.
-    pub(crate) beside: Beside,
+    /// Writes beside the records.
+    pub(crate) side_writes: SideWrites,
     pub(super) refresh: Refresh,
     extent: Extent,
     is_bound: bool,
 }
 
-/// What is stored beside the records.
+/// Writes of a transaction beside the records of its snapshot.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
-    /// A new pull secret of the cluster.
+pub(crate) struct SideWrites {
+    /// New pull secret of the cluster.
     pub(crate) pull_secret: Option<String>,
-    /// What the release image told.
+    /// Metadata of the release image.
     pub(crate) release_info: Option<serde_json::Value>,
     /// Secrets of a host's ignition endpoint.
     pub(crate) endpoint: Option<(InfraEnvId, HostId, hosts::EndpointSecrets)>,
-    /// The cluster goes; its hosts have left the snapshot already.
+    /// Delete the cluster; its hosts have been removed from the snapshot.
     pub(crate) delete_cluster: bool,
 }
 
-impl Work {
-    /// The cluster; none for a host of the pool.
+impl ClusterTransaction {
+    /// The cluster; none for a pool host.
     pub(crate) fn cluster(&self) -> Option<&Cluster> {
         self.is_bound.then_some(&self.snapshot.cluster)
     }
 
-    /// A host to be changed, and its cluster.
+    /// A mutable host, and its cluster.
     ///
     /// Errors: NotFound.
     pub(crate) fn host(&mut self, id: HostId) -> Result<(&mut HostState, Option<&Cluster>), Error> {
@@ -116,7 +110,7 @@ impl Work {
             .ok_or_else(|| Error::not_found("host", id))
     }
 
-    /// Recomputes what follows from the records, or marks it as due when the change is about one host.
+    /// Refreshes validations and statuses, or marks the refresh as due if the change reads one host.
     pub(crate) fn refresh(&mut self, policy: &Policy) {
         if self.is_bound {
             if self.extent != Extent::Whole {
@@ -138,14 +132,14 @@ impl Work {
     }
 }
 
-/// Whom a change locks: resolved before the lock is held, checked after.
+/// Row that a change locks: resolved before the lock is taken, checked after.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum LockScope {
     Cluster(ClusterId),
     Pool(InfraEnvId, HostId),
 }
 
-impl Place {
+impl LockScope {
     fn lock_id(self) -> Uuid {
         match self {
             Self::Cluster(id) => id.0,
@@ -154,47 +148,47 @@ impl Place {
     }
 }
 
-impl App {
-    /// Changes a cluster or a host of the pool: `decide` sees the newest state and may be asked again.
+impl ApiServer {
+    /// Changes a cluster or a pool host: `decide` sees the newest state and may run again.
     ///
-    /// Errors: NotFound; whatever `decide` refuses with, in which case nothing is stored; Unavailable.
+    /// Errors: NotFound; Unavailable; those of `decide`, which roll the transaction back.
     pub(crate) async fn change<T>(
         &self,
         name: &'static str,
         scope: Scope,
-        decide: impl Fn(&mut Work) -> Result<T, Error>,
-    ) -> Result<(T, Arc<Stored>), Error> {
+        decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
+    ) -> Result<(T, Arc<StoredSnapshot>), Error> {
         let changed = self
             .transact(name, scope, Extent::Whole, true, decide)
             .await?;
         let changed =
-            changed.ok_or_else(|| Error::conflict("somebody else is changing the cluster"))?;
-        Ok((changed.answer, changed.stored))
+            changed.ok_or_else(|| Error::conflict("another request is changing the cluster"))?;
+        Ok((changed.value, changed.stored))
     }
 
-    /// Like [`App::change`], but of one host, at a cost that does not grow with its cluster: what follows for the
-    /// cluster is marked as due in the same transaction and computed soon, once for many such changes.
+    /// Like [`ApiServer::change`], but of one host, at a cost that does not grow with its cluster: the refresh of the
+    /// cluster is marked as due in the same transaction, and coalesced.
     ///
-    /// Gives the answer of `decide`, the host's cluster before that computation, and what to wait for.
+    /// Returns the result of `decide`, the cluster before its refresh, and a handle to the refresh.
     pub(crate) async fn change_one<T>(
         &self,
         name: &'static str,
         scope: Scope,
         host: HostId,
-        decide: impl Fn(&mut Work) -> Result<T, Error>,
-    ) -> Result<Changed<T>, Error> {
+        decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
+    ) -> Result<CommittedChange<T>, Error> {
         let changed = self
             .transact(name, scope, Extent::Host(host), true, decide)
             .await?;
-        changed.ok_or_else(|| Error::conflict("somebody else is changing the cluster"))
+        changed.ok_or_else(|| Error::conflict("another request is changing the cluster"))
     }
 
-    /// Like [`App::change`], but leaves a cluster alone that somebody else is changing.
+    /// Like [`ApiServer::change`], but skips a cluster whose lock is held.
     pub(crate) async fn change_if_free(
         &self,
         name: &'static str,
         scope: Scope,
-        decide: impl Fn(&mut Work) -> Result<(), Error>,
+        decide: impl Fn(&mut ClusterTransaction) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.transact(name, scope, Extent::Whole, false, decide)
             .await
@@ -207,33 +201,36 @@ impl App {
         scope: Scope,
         extent: Extent,
         wait: bool,
-        decide: impl Fn(&mut Work) -> Result<T, Error>,
-    ) -> Result<Option<Changed<T>>, Error> {
+        decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
+    ) -> Result<Option<CommittedChange<T>>, Error> {
         tx(name, async || {
-            let place = self.place(scope).await?;
-            // Both before a connection is taken: whoever waits for a cluster must not keep others from the database.
-            let guard = self.changing.lock_within(&place.lock_id(), WAITING).await;
+            let lock_scope = self.lock_scope(scope).await?;
+            // Mutex and semaphore before a connection is taken: waiting changes must not exhaust the pool.
+            let guard = self
+                .changing
+                .lock_within(&lock_scope.lock_id(), MAX_WAITING)
+                .await;
             let _guard = guard.ok_or(Error::Unavailable {
-                what: "a cluster that very many hosts report to",
+                what: "a cluster with too many waiting changes",
                 source: None,
             })?;
             let _permit = self.changes.acquire().await;
-            self.attempt(scope, place, extent, wait, &decide).await
+            self.attempt(scope, lock_scope, extent, wait, &decide).await
         })
         .await
     }
 
-    async fn place(&self, scope: Scope) -> Result<Place, db::Error> {
+    async fn lock_scope(&self, scope: Scope) -> Result<LockScope, db::Error> {
         match scope {
-            Scope::Cluster(id) => Ok(Place::Cluster(id)),
-            Scope::Pool(infra_env, id) => Ok(Place::Pool(infra_env, id)),
+            Scope::Cluster(id) => Ok(LockScope::Cluster(id)),
+            Scope::Pool(infra_env, id) => Ok(LockScope::Pool(infra_env, id)),
             Scope::Host(infra_env, id) => {
                 let mut connection = self.pool()?.acquire().await?;
-                let place = hosts::place(&mut connection, infra_env, id).await?;
-                let place = place.ok_or_else(|| Error::not_found("host", id))?;
-                Ok(match place.cluster {
-                    Some((cluster, _)) => Place::Cluster(cluster),
-                    None => Place::Pool(infra_env, id),
+                let binding = hosts::binding(&mut connection, infra_env, id).await?;
+                let binding = binding.ok_or_else(|| Error::not_found("host", id))?;
+                Ok(match binding.cluster {
+                    Some((cluster, _)) => LockScope::Cluster(cluster),
+                    None => LockScope::Pool(infra_env, id),
                 })
             }
         }
@@ -242,62 +239,65 @@ impl App {
     async fn attempt<T>(
         &self,
         scope: Scope,
-        place: Place,
+        lock_scope: LockScope,
         extent: Extent,
         wait: bool,
-        decide: &impl Fn(&mut Work) -> Result<T, Error>,
-    ) -> Result<Option<Changed<T>>, db::Error> {
+        decide: &impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
+    ) -> Result<Option<CommittedChange<T>>, db::Error> {
         let mut tx = self.pool()?.begin().await?;
         if wait {
-            locks::lock(&mut tx, place.lock_id()).await?;
-        } else if !locks::try_lock(&mut tx, place.lock_id()).await? {
+            locks::lock(&mut tx, lock_scope.lock_id()).await?;
+        } else if !locks::try_lock(&mut tx, lock_scope.lock_id()).await? {
             return Ok(None);
         }
-        let before = self.load(&mut tx, place).await?;
-        let mut work = Work {
+        let before = self.load(&mut tx, lock_scope).await?;
+        let mut change = ClusterTransaction {
             snapshot: before.stored.snapshot.clone(),
             events: Vec::new(),
             now: service::clock::now(),
-            beside: Beside::default(),
+            side_writes: SideWrites::default(),
             refresh: Refresh::None,
             extent,
-            is_bound: matches!(place, Place::Cluster(_)),
+            is_bound: matches!(lock_scope, LockScope::Cluster(_)),
         };
         if let Scope::Host(infra_env, id) = scope
-            && work.snapshot.hosts.position(infra_env, id).is_none()
+            && change.snapshot.hosts.position(infra_env, id).is_none()
         {
             return Err(db::Error::Moved);
         }
-        match (place, extent) {
-            (Place::Cluster(id), Extent::Whole) => {
-                self.overlay(&mut tx, id, &mut work.snapshot).await?;
+        match (lock_scope, extent) {
+            (LockScope::Cluster(id), Extent::Whole) => {
+                self.overlay(&mut tx, id, &mut change.snapshot).await?;
             }
-            (_, Extent::Host(id)) => self.apply_check_ins(&mut work.snapshot, Some(id)),
-            (Place::Pool(..), Extent::Whole) => self.apply_check_ins(&mut work.snapshot, None),
+            (_, Extent::Host(id)) => self.apply_check_ins(&mut change.snapshot, Some(id)),
+            (LockScope::Pool(..), Extent::Whole) => {
+                self.apply_check_ins(&mut change.snapshot, None);
+            }
         }
-        let long = extent == Extent::Whole && work.snapshot.hosts.len() > LARGE_CLUSTER;
-        let answer = blocking::unless_short(long, || {
-            self.note_hearing(&mut work);
+        let long = extent == Extent::Whole && change.snapshot.hosts.len() > LARGE_CLUSTER;
+        let value = blocking::unless_short(long, || {
+            self.apply_grace_period(&mut change);
             if before.refresh_due {
-                work.refresh(&self.policy);
+                change.refresh(&self.policy);
             }
-            decide(&mut work)
+            decide(&mut change)
         })?;
-        let due = work.refresh == Refresh::Due;
-        let stored = self.save(&mut tx, place, &before, work).await?;
+        let due = change.refresh == Refresh::Due;
+        let stored = self.save(&mut tx, lock_scope, &before, change).await?;
         tx.commit().await?;
         let mut refresh = None;
-        if let Place::Cluster(id) = place {
+        if let LockScope::Cluster(id) = lock_scope {
+            // After the commit: the cache must not get ahead of the database.
             self.cache.put(id, Arc::clone(&stored));
-            refresh = due.then(|| self.refresh_soon(id));
+            refresh = due.then(|| self.request_refresh(id));
             if clusters::is_preparation_due(&stored.snapshot.cluster)
                 && !clusters::is_preparation_due(&before.stored.snapshot.cluster)
             {
                 self.preparation.notify_one();
             }
         }
-        Ok(Some(Changed {
-            answer,
+        Ok(Some(CommittedChange {
+            value,
             stored,
             refresh,
         }))
@@ -311,38 +311,39 @@ impl App {
         }
     }
 
-    /// Only where it changed: a host that is written stops being shared with other copies of the snapshot.
-    fn note_hearing(&self, work: &mut Work) {
-        let heard_since = Some(self.hearing.since(work.now));
-        for at in 0..work.snapshot.hosts.len() {
-            let is_meant = match work.extent {
+    /// Sets `heard_since` where it differs: a written host is no longer shared with other copies (copy on write).
+    fn apply_grace_period(&self, change: &mut ClusterTransaction) {
+        let heard_since = Some(self.grace_period.since(change.now));
+        for at in 0..change.snapshot.hosts.len() {
+            let is_meant = match change.extent {
                 Extent::Whole => true,
-                Extent::Host(id) => work.snapshot.hosts[at].record.id == id,
+                Extent::Host(id) => change.snapshot.hosts[at].record.id == id,
             };
-            if is_meant && work.snapshot.hosts[at].heard_since != heard_since {
-                work.snapshot.hosts[at].heard_since = heard_since;
+            if is_meant && change.snapshot.hosts[at].heard_since != heard_since {
+                change.snapshot.hosts[at].heard_since = heard_since;
             }
         }
     }
 
-    async fn load(&self, connection: &mut PgConnection, place: Place) -> Result<Before, db::Error> {
-        match place {
-            Place::Cluster(id) => match self.load_cluster(connection, id).await? {
-                Some(loaded) => Ok(Before {
-                    stored: loaded.stored,
-                    refresh_due: loaded.refresh_due,
-                }),
-                None => Err(Error::not_found("cluster", id).into()),
-            },
-            Place::Pool(infra_env, id) => {
-                let mut stored = Stored::default();
+    async fn load(
+        &self,
+        connection: &mut PgConnection,
+        lock_scope: LockScope,
+    ) -> Result<LoadedSnapshot, db::Error> {
+        match lock_scope {
+            LockScope::Cluster(id) => {
+                let loaded = self.load_cluster(connection, id).await?;
+                loaded.ok_or_else(|| Error::not_found("cluster", id).into())
+            }
+            LockScope::Pool(infra_env, id) => {
+                let mut stored = StoredSnapshot::default();
                 if let Some(row) = hosts::find(connection, infra_env, id).await? {
                     if row.record.cluster_id.is_some() {
                         return Err(db::Error::Moved);
                     }
                     stored.snapshot.hosts.push(HostState::new(row.record));
                 }
-                Ok(Before {
+                Ok(LoadedSnapshot {
                     stored: Arc::new(stored),
                     refresh_due: false,
                 })

@@ -1,26 +1,26 @@
-//! What can be installed, and what this service is made of.
+//! Installable versions, and versions of the components.
 
 use std::collections::BTreeMap;
 
 use model::versions::{ListVersions, OpenshiftVersion};
 use rules::versions::Query;
 
-use super::App;
+use super::ApiServer;
 
-impl App {
-    /// The versions that can be installed: those of the release images, and those that the operator lists.
+impl ApiServer {
+    /// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
     pub(crate) fn versions(&self, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
         let mut versions =
             rules::versions::listing(&self.offer.releases, &self.offer.os_images, query);
         for (selector, version) in &self.offer.platform_versions {
-            let wanted = query.version.as_ref().is_none_or(|part| {
+            let matches = query.version.as_ref().is_none_or(|part| {
                 selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
             });
-            if wanted {
+            if matches {
                 versions.insert(selector.clone(), version.clone());
             }
         }
-        // The operator's list may name another default than the release images do: his word counts.
+        // The default of PLATFORM_VERSIONS overrides that of the release images.
         let chosen = self
             .offer
             .platform_versions

@@ -12,13 +12,13 @@ use super::Error;
 /// A cluster as stored.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterRow {
-    /// Grows with each change of the cluster or a host of it.
+    /// Raised with each change of the cluster or of its hosts.
     pub(crate) revision: i64,
     /// The wire record.
     pub(crate) record: Cluster,
-    /// What the release image told, as JSON.
+    /// Metadata of the release image, as JSON.
     pub(crate) release_info: Option<serde_json::Value>,
-    /// What the file store holds for it.
+    /// Its files in the file store.
     pub(crate) files: StoredFiles,
 }
 
@@ -63,26 +63,26 @@ pub(crate) async fn find(
     .transpose()
 }
 
-/// How far a cluster is: enough to bring a snapshot of it up to date.
+/// Revisions of a cluster: enough to update a cached snapshot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
-    /// Grows with each change of the cluster or a host of it.
+pub(crate) struct ClusterRevisions {
+    /// Raised with each change of the cluster or of its hosts.
     pub(crate) revision: i64,
-    /// Revision at which the row itself changed last.
+    /// Revision of the last change of the row itself.
     pub(crate) record_revision: i64,
-    /// Revision at which a host left last.
+    /// Revision of the last departure of a host.
     pub(crate) left_revision: i64,
-    /// Validations and statuses have to be computed again.
+    /// Validations and statuses are older than the records.
     pub(crate) refresh_due: bool,
 }
 
-/// How far a cluster is that is not deleted.
-pub(crate) async fn head(
+/// Revisions of a cluster that is not deleted.
+pub(crate) async fn revisions(
     connection: &mut PgConnection,
     id: ClusterId,
-) -> Result<Option<Head>, Error> {
+) -> Result<Option<ClusterRevisions>, Error> {
     Ok(sqlx::query_as!(
-        Head,
+        ClusterRevisions,
         "select revision, record_revision, left_revision, refresh_due
         from clusters
         where id = $1 and deleted_at is null",
@@ -92,7 +92,7 @@ pub(crate) async fn head(
     .await?)
 }
 
-/// Clusters whose refresh is due: of this process, or left behind by another.
+/// Clusters whose refresh is due, of any replica.
 pub(crate) async fn refresh_due(
     connection: &mut PgConnection,
     limit: i64,
@@ -106,16 +106,16 @@ pub(crate) async fn refresh_due(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
-/// Which clusters a listing is about.
+/// Filter of a listing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClusterFilter {
-    /// Only the cluster whose installed platform has this id.
+    /// Id of the installed platform.
     pub(crate) openshift_cluster_id: Option<Uuid>,
-    /// Deleted ones too.
+    /// Include deleted clusters.
     pub(crate) with_deleted: bool,
 }
 
-/// Clusters by age.
+/// Clusters, oldest first.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     filter: ClusterFilter,
@@ -140,7 +140,7 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// How many clusters there are that are not deleted.
+/// Number of clusters that are not deleted.
 pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(
         r#"select count(*) as "count!" from clusters where deleted_at is null"#
@@ -171,23 +171,23 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// What a change means for snapshots of the cluster.
+/// Effects of a change on cached snapshots of the cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bump {
+pub(crate) struct RevisionBump {
     /// The row changed, not only a host.
     pub(crate) record: bool,
     /// A host left.
     pub(crate) left: bool,
-    /// Validations and statuses have to be computed again.
+    /// Validations and statuses are older than the records.
     pub(crate) refresh_due: bool,
 }
 
-/// Stores a changed cluster; gives its new revision.
+/// Stores a changed cluster; returns its new revision.
 pub(crate) async fn save(
     connection: &mut PgConnection,
     cluster: &Cluster,
     files: StoredFiles,
-    bump: Bump,
+    bump: RevisionBump,
     now: Timestamp,
 ) -> Result<i64, Error> {
     Ok(sqlx::query_scalar!(
@@ -222,11 +222,11 @@ pub(crate) async fn save(
     .await?)
 }
 
-/// Says that something of the cluster changed that is not in its record; gives its new revision.
+/// Raises the revision for a change beside the record; returns it.
 pub(crate) async fn touch(
     connection: &mut PgConnection,
     id: ClusterId,
-    bump: Bump,
+    bump: RevisionBump,
 ) -> Result<i64, Error> {
     Ok(sqlx::query_scalar!(
         "update clusters
@@ -245,7 +245,7 @@ pub(crate) async fn touch(
     .await?)
 }
 
-/// A refresh changed nothing: none is due any more.
+/// Clears the due mark after a refresh without changes.
 pub(crate) async fn refreshed(connection: &mut PgConnection, id: ClusterId) -> Result<(), Error> {
     sqlx::query!(
         "update clusters set refresh_due = false where id = $1",
@@ -303,7 +303,7 @@ pub(crate) async fn set_pull_secret(
     Ok(())
 }
 
-/// Keeps what the release image told.
+/// Stores the metadata of the release image.
 pub(crate) async fn set_release_info(
     connection: &mut PgConnection,
     id: ClusterId,
@@ -319,7 +319,7 @@ pub(crate) async fn set_release_info(
     Ok(())
 }
 
-/// The text that the web page keeps with a cluster.
+/// The web UI's settings of a cluster.
 pub(crate) async fn ui_settings(
     connection: &mut PgConnection,
     id: ClusterId,
@@ -332,7 +332,7 @@ pub(crate) async fn ui_settings(
     .await?)
 }
 
-/// Replaces the text that the web page keeps with a cluster; whether there is such a cluster.
+/// Replaces the web UI's settings of a cluster; false for an unknown cluster.
 pub(crate) async fn set_ui_settings(
     connection: &mut PgConnection,
     id: ClusterId,
@@ -348,7 +348,7 @@ pub(crate) async fn set_ui_settings(
     Ok(done.rows_affected() == 1)
 }
 
-/// Clusters whose installation files have to be made.
+/// Clusters whose preparation is due.
 pub(crate) async fn preparation_due(
     connection: &mut PgConnection,
     limit: i64,
@@ -362,7 +362,8 @@ pub(crate) async fn preparation_due(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
-/// Clusters that time alone may change: a clock runs in them, or a host of them fell silent before `silent_since`.
+/// Clusters that change by time alone: those with running timeouts, or with a host whose last heartbeat is before
+/// `silent_since`.
 pub(crate) async fn to_monitor(
     connection: &mut PgConnection,
     silent_since: Timestamp,
@@ -400,7 +401,7 @@ pub(crate) async fn to_monitor(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
-/// Tells every replica that a preparation is due.
+/// Notifies every replica of a due preparation.
 pub(crate) async fn notify_preparation(connection: &mut PgConnection) -> Result<(), Error> {
     sqlx::query_scalar!("select pg_notify('atoll_preparation', '')")
         .fetch_one(connection)
@@ -408,7 +409,7 @@ pub(crate) async fn notify_preparation(connection: &mut PgConnection) -> Result<
     Ok(())
 }
 
-/// Whether the installation files of a cluster in this state have to be made.
+/// Whether the preparation of a cluster in this state is due.
 pub(crate) fn is_preparation_due(cluster: &Cluster) -> bool {
     use model::cluster::PreparationStatus;
     cluster.status == ClusterStatus::PreparingForInstallation

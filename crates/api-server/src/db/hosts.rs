@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// Where a host stands: enough to answer a poll from the cache.
+/// Binding of a host: enough to answer a poll from the cache.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HostPlace {
+pub(crate) struct HostBinding {
     /// The cluster it is bound to, and that cluster's revision.
     pub(crate) cluster: Option<(ClusterId, i64)>,
 }
 
-/// A host and what is kept beside its record.
+/// A host as stored.
 #[derive(Debug, Clone)]
 pub(crate) struct HostRow {
-    /// The wire record, with the last check-in that was flushed.
+    /// The wire record, with the last flushed heartbeat.
     pub(crate) record: Host,
 }
 
@@ -46,12 +46,12 @@ fn record(
     Ok(host)
 }
 
-/// The cluster of a host, with its revision; none when there is no such host.
-pub(crate) async fn place(
+/// The cluster of a host, with its revision; none for an unknown host.
+pub(crate) async fn binding(
     connection: &mut PgConnection,
     infra_env: InfraEnvId,
     id: HostId,
-) -> Result<Option<HostPlace>, Error> {
+) -> Result<Option<HostBinding>, Error> {
     let row = sqlx::query!(
         r#"select hosts.cluster_id, clusters.revision as "revision?"
         from hosts
@@ -62,28 +62,28 @@ pub(crate) async fn place(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(|row| HostPlace {
+    Ok(row.map(|row| HostBinding {
         cluster: row.cluster_id.map(ClusterId).zip(row.revision),
     }))
 }
 
-/// What a poll is answered from.
+/// Inputs of the reply to a poll.
 #[derive(Debug, Clone)]
-pub(crate) struct Polled {
+pub(crate) struct PollInputs {
     /// The cluster that the host is bound to, and that cluster's revision.
     pub(crate) cluster: Option<(ClusterId, i64)>,
-    /// The record of a host that is bound to none.
+    /// The record of an unbound host.
     pub(crate) alone: Option<Host>,
-    /// The infra-env that it registered to.
+    /// Its infra-env.
     pub(crate) infra_env: InfraEnv,
 }
 
-/// What a poll of that host is answered from, in one look.
+/// Inputs of the reply to a poll, in one statement.
 pub(crate) async fn poll(
     connection: &mut PgConnection,
     infra_env: InfraEnvId,
     id: HostId,
-) -> Result<Option<Polled>, Error> {
+) -> Result<Option<PollInputs>, Error> {
     let row = sqlx::query!(
         r#"select hosts.cluster_id, clusters.revision as "revision?", infra_envs.record as infra_env,
             case when hosts.cluster_id is null then hosts.record end as "alone?",
@@ -103,7 +103,7 @@ pub(crate) async fn poll(
             .alone
             .map(|value| record(id.0, value, row.checked_in_at, row.clock_offset_s))
             .transpose()?;
-        Ok(Polled {
+        Ok(PollInputs {
             cluster: row.cluster_id.map(ClusterId).zip(row.revision),
             alone,
             infra_env: super::infra_envs::record(infra_env.0, row.infra_env)?,
@@ -161,7 +161,7 @@ pub(crate) async fn of_cluster(
         .collect()
 }
 
-/// The hosts of a cluster that changed after that revision of it, in the order of their registration.
+/// The hosts of a cluster that changed after `revision`, in the order of their registration.
 pub(crate) async fn changed_since(
     connection: &mut PgConnection,
     cluster: ClusterId,
@@ -213,7 +213,7 @@ pub(crate) async fn of_infra_env(
         .collect()
 }
 
-/// How many hosts of which status a cluster has.
+/// Hosts of one status in a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusCount {
     /// The cluster.
@@ -224,7 +224,7 @@ pub(crate) struct StatusCount {
     pub(crate) count: i64,
 }
 
-/// How many hosts of which status each cluster has.
+/// Number of hosts by cluster and status.
 pub(crate) async fn count_by_status(
     connection: &mut PgConnection,
 ) -> Result<Vec<StatusCount>, Error> {
@@ -239,7 +239,7 @@ pub(crate) async fn count_by_status(
     .await?)
 }
 
-/// Adds a host, as of a revision of its cluster; whether its infra-env had fewer than `limit` hosts.
+/// Inserts a host at a revision of its cluster; false if its infra-env has `limit` hosts already.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     host: &Host,
@@ -267,7 +267,7 @@ pub(crate) async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
-/// Stores changed hosts, as of a revision of their cluster, in one statement.
+/// Stores changed hosts at a revision of their cluster, in one statement.
 pub(crate) async fn save(
     connection: &mut PgConnection,
     hosts: &[&Host],
@@ -331,7 +331,7 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// What an ignition endpoint asks of one host, kept out of its record.
+/// Secrets for an ignition endpoint, stored outside the host's record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndpointSecrets {
     /// Bearer token.
@@ -340,7 +340,7 @@ pub(crate) struct EndpointSecrets {
     pub(crate) headers: Option<String>,
 }
 
-/// Replaces those secrets that are given.
+/// Replaces the secrets that are set.
 pub(crate) async fn set_endpoint_secrets(
     connection: &mut PgConnection,
     infra_env: InfraEnvId,
@@ -362,7 +362,7 @@ pub(crate) async fn set_endpoint_secrets(
     Ok(())
 }
 
-/// Hosts of the pool that fell silent before `silent_since`.
+/// Pool hosts whose last heartbeat is before `silent_since`.
 pub(crate) async fn silent_in_pool(
     connection: &mut PgConnection,
     silent_since: Timestamp,

@@ -1,4 +1,4 @@
-//! Handlers that agents and installers call.
+//! Handlers for agents and installers.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,16 +8,16 @@ use model::host::{Host, HostCreateParams};
 use rules::steps::{RunnerCommand, runner_command};
 use serde::Serialize;
 
-use super::error::Refusal;
-use super::extract::{Body, InInfraEnv, OfHost, REPLY_LIMIT};
+use super::error::ApiError;
+use super::extract::{InInfraEnv, JsonBody, OfHost, REPLY_LIMIT};
 use super::query::Query;
-use crate::app::App;
+use crate::app::ApiServer;
 use crate::app::agent::Poll;
 
-/// Header in which an agent names its image.
+/// Header with the agent's image.
 const AGENT_VERSION: &str = "discovery_agent_version";
 
-/// The answer to a registration: the host, and what its agent runs next.
+/// Response to a registration: the host, and its agent's next command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Registration {
     #[serde(flatten)]
@@ -32,11 +32,11 @@ fn agent_version(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(crate) async fn register(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(infra_env): InInfraEnv,
     headers: HeaderMap,
-    body: Body,
-) -> Result<(StatusCode, Json<Registration>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Registration>), ApiError> {
     let mut params: HostCreateParams = body.parse("new-host-params")?;
     if params.discovery_agent_version.is_empty() {
         agent_version(&headers)
@@ -53,11 +53,11 @@ pub(crate) async fn register(
 }
 
 pub(crate) async fn next_steps(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
     headers: HeaderMap,
     query: Query,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let poll = Poll {
         host_time_s: query.integer("timestamp")?,
         agent_version: agent_version(&headers),
@@ -67,20 +67,20 @@ pub(crate) async fn next_steps(
 }
 
 pub(crate) async fn step_reply(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body<REPLY_LIMIT>,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody<REPLY_LIMIT>,
+) -> Result<StatusCode, ApiError> {
     app.accept_reply(infra_env, id, &body.parse("reply")?)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn progress(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     app.report_progress(infra_env, id, &body.parse("host-progress")?)
         .await?;
     Ok(StatusCode::OK)

@@ -1,5 +1,4 @@
-//! A tar archive that is made while it is sent: it is never on disk, and in memory is only what was made for it, the
-//! events and the record of the cluster.
+//! Tar archives, streamed: nothing is written to disk, and only events and record of the cluster are in memory.
 
 use std::io;
 
@@ -10,16 +9,16 @@ use model::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
-use crate::app::App;
-use crate::app::logs::{Collected, Content};
+use crate::app::ApiServer;
+use crate::app::logs::{LogArchive, MemberContent};
 
-/// Units: bytes. What tar counts in.
+/// Block size of tar. Units: bytes.
 const BLOCK: u64 = 512;
-/// Units: bytes of zeros that end an archive.
+/// Zeros at the end of an archive. Units: bytes.
 const END: u64 = 2 * BLOCK;
 
 /// The archive of `collected`, and its length.
-pub(crate) fn archive(app: App, collected: Collected) -> Result<(u64, Body), Error> {
+pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Body), Error> {
     let mut length = END;
     let mut members = Vec::with_capacity(collected.members.len());
     for member in collected.members {
@@ -33,12 +32,12 @@ pub(crate) fn archive(app: App, collected: Collected) -> Result<(u64, Body), Err
         let app = app.clone();
         async move {
             let content = match member.content {
-                Content::Bytes(bytes) => once(bytes.into()).left_stream(),
-                Content::Stored(object) => {
+                MemberContent::Bytes(bytes) => once(bytes.into()).left_stream(),
+                MemberContent::Stored(object) => {
                     let stored = app.store.get(cluster, &object).await;
                     let stored = stored.map_err(io::Error::other)?;
                     if stored.length != member.length {
-                        // The length of the whole has been told already.
+                        // Content-Length has been sent.
                         return Err(io::Error::other("a log was replaced during its download"));
                     }
                     ReaderStream::new(stored.file.take(member.length)).right_stream()
@@ -62,7 +61,7 @@ fn zeros(count: u64) -> impl Stream<Item = io::Result<Bytes>> {
     once(Bytes::from_static(&ZEROS[..count.min(ZEROS.len())]))
 }
 
-/// What precedes the content of a file: one header, or more when the name is long.
+/// Headers of a member: one, or more for a long name.
 fn head(name: &str, length: u64, made_at_s: u64) -> io::Result<Vec<u8>> {
     let mut header = tar::Header::new_gnu();
     header.set_size(length);
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_whole_blocks_and_keeps_long_names() {
+    fn headers_are_whole_blocks_and_keep_long_names() {
         for name in ["a.json".to_owned(), "x".repeat(200)] {
             let mut archive = head(&name, 3, 0).unwrap();
             assert_eq!(archive.len() as u64 % BLOCK, 0);

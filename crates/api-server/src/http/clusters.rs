@@ -1,4 +1,4 @@
-//! Handlers about clusters.
+//! Handlers of clusters.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,16 +8,16 @@ use model::cluster::{Cluster, ClusterDefaultConfig};
 use model::host::{Host, HostRole};
 use serde_json::Value;
 
-use super::error::Refusal;
-use super::extract::{Body, InCluster};
+use super::error::ApiError;
+use super::extract::{InCluster, JsonBody};
 use super::query::Query;
-use crate::app::App;
-use crate::app::clusters::Listing;
+use crate::app::ApiServer;
+use crate::app::clusters::ClusterListing;
 
 pub(crate) async fn register(
-    State(app): State<App>,
-    body: Body,
-) -> Result<(StatusCode, Json<Cluster>), Refusal> {
+    State(app): State<ApiServer>,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Cluster>), ApiError> {
     let params = body.parse("new-cluster-params")?;
     Ok((
         StatusCode::CREATED,
@@ -26,11 +26,11 @@ pub(crate) async fn register(
 }
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     query: Query,
     headers: HeaderMap,
-) -> Result<Json<Vec<Cluster>>, Refusal> {
-    let listing = Listing {
+) -> Result<Json<Vec<Cluster>>, ApiError> {
+    let listing = ClusterListing {
         with_hosts: query.flag("with_hosts"),
         with_deleted: headers
             .get("get_unregistered_clusters")
@@ -41,18 +41,18 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn get(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Json<Cluster>, Refusal> {
+) -> Result<Json<Cluster>, ApiError> {
     Ok(Json(app.cluster(id, !query.flag("exclude-hosts")).await?))
 }
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<(StatusCode, Json<Cluster>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Cluster>), ApiError> {
     let params = body.parse("cluster-update-params")?;
     Ok((
         StatusCode::CREATED,
@@ -61,19 +61,20 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn deregister(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     app.deregister_cluster(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An unknown cluster has no hosts here: the installer asks before and after a cluster's life. A status is any text.
+/// Hosts of a cluster; empty for an unknown one, because the installer polls before and after a cluster's life. Any
+/// status is accepted.
 pub(crate) async fn hosts(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Json<Vec<Host>>, Refusal> {
+) -> Result<Json<Vec<Host>>, ApiError> {
     let role = query.one_of::<HostRole>("role")?;
     let status = query.text("status");
     let with_inventory = query.flag("with-inventory");
@@ -94,46 +95,46 @@ pub(crate) async fn hosts(
     Ok(Json(hosts))
 }
 
-pub(crate) async fn default_config(State(app): State<App>) -> Json<ClusterDefaultConfig> {
+pub(crate) async fn default_config(State(app): State<ApiServer>) -> Json<ClusterDefaultConfig> {
     Json(rules::create::default_config(&app.offer))
 }
 
 pub(crate) async fn preflight_requirements(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ApiError> {
     Ok(Json(app.preflight_requirements(id).await?))
 }
 
 pub(crate) async fn ui_settings(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<String>, Refusal> {
+) -> Result<Json<String>, ApiError> {
     Ok(Json(app.ui_settings(id).await?))
 }
 
 pub(crate) async fn set_ui_settings(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<impl IntoResponse, Refusal> {
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
     let text: String = body.parse("ui-settings")?;
     app.set_ui_settings(id, &text).await?;
     Ok(Json(text))
 }
 
 pub(crate) async fn ignored_validations(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ApiError> {
     Ok(Json(app.ignored_validations(id).await?))
 }
 
 pub(crate) async fn set_ignored_validations(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<(StatusCode, Json<Value>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
     let params = body.parse("ignored_validations")?;
     Ok((
         StatusCode::CREATED,

@@ -1,4 +1,4 @@
-//! Answers that are bytes.
+//! Responses with a file.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -7,15 +7,15 @@ use tokio_util::io::ReaderStream;
 
 use crate::files::Object;
 
-/// A download under a file name.
+/// A response with a file name.
 #[derive(Debug)]
-pub(crate) struct Download {
+pub(crate) struct FileResponse {
     name: String,
     length: u64,
     body: Body,
 }
 
-impl Download {
+impl FileResponse {
     /// A stored object, streamed.
     pub(crate) fn object(name: impl Into<String>, object: Object) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Download {
         }
     }
 
-    /// Bytes that were made for this answer.
+    /// Bytes in memory.
     pub(crate) fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {
             name: name.into(),
@@ -44,9 +44,9 @@ impl Download {
     }
 }
 
-impl IntoResponse for Download {
+impl IntoResponse for FileResponse {
     fn into_response(self) -> Response {
-        // A quote or line break in a name would end the header's value early.
+        // Quotes and control characters would break the header.
         let name: String = self
             .name
             .chars()

@@ -1,4 +1,6 @@
-//! How a refusal looks on the wire: the API's two shapes, each where clients expect it.
+//! Error responses, in the API's two shapes.
+//!
+//! Source: openshift/assisted-service, observed over HTTP: shape and text of 404, 405 and validation errors.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,28 +9,28 @@ use model::Error;
 use serde::Serialize;
 use serde_json::json;
 
-/// Units: seconds. When a client should try again; agents wait 2 to 10 s between tries anyway.
+/// Units: seconds. Agents wait 2 to 10 s between attempts.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// Why a request was not answered as asked.
+/// Reason of an error response.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// Said by a use case: shape `error`.
+pub(crate) enum ApiError {
+    /// Of a use case: shape `error`.
     #[error(transparent)]
     Domain(#[from] Error),
-    /// The request does not fit the API description.
+    /// The request violates the API description.
     #[error("{0}")]
     Request(String),
-    /// A part of the description that this server does not do.
+    /// An operation of the description that this server lacks.
     #[error("operation {0} is not implemented by this server")]
     NotImplemented(&'static str),
-    /// A name that the operation refuses: shape `error`, status 422.
+    /// An invalid file name: shape `error`, status 422.
     #[error("{0}")]
     Unprocessable(String),
 }
 
-impl Refusal {
-    /// `name`, in a part of the request, is wrong.
+impl ApiError {
+    /// Invalid parameter `name` in `place`: path, query or body.
     pub(crate) fn parameter(name: &str, place: &str, problem: impl std::fmt::Display) -> Self {
         Self::Request(format!("{name} in {place} {problem}"))
     }
@@ -36,7 +38,7 @@ impl Refusal {
 
 /// The shape `error` of the API description.
 #[derive(Debug, Serialize)]
-struct Body<'a> {
+struct ErrorBody<'a> {
     code: String,
     href: &'a str,
     id: u16,
@@ -46,7 +48,7 @@ struct Body<'a> {
 
 fn error(status: StatusCode, reason: String) -> Response {
     let id = status.as_u16();
-    let body = Body {
+    let body = ErrorBody {
         code: id.to_string(),
         href: "",
         id,
@@ -56,7 +58,7 @@ fn error(status: StatusCode, reason: String) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// The shape that the description's own checks answer with.
+/// The shape of the description's own checks.
 fn plain(status: StatusCode, message: &str) -> Response {
     (
         status,
@@ -78,12 +80,12 @@ fn status(error: &Error) -> StatusCode {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match self {
             Self::Domain(cause) => domain(&cause),
             Self::Request(message) => {
-                tracing::debug!(message, "refused: does not fit the description");
+                tracing::debug!(message, "request refused: violates the API description");
                 plain(StatusCode::BAD_REQUEST, &message)
             }
             Self::NotImplemented(_) => error(StatusCode::NOT_IMPLEMENTED, self.to_string()),
@@ -95,9 +97,9 @@ impl IntoResponse for Refusal {
 fn domain(cause: &Error) -> Response {
     let status = status(cause);
     if status.is_server_error() {
-        tracing::error!(error = cause.chain(), "the request failed");
+        tracing::error!(error = cause.chain(), "request failed");
     } else {
-        tracing::debug!(error = cause.chain(), "refused");
+        tracing::debug!(error = cause.chain(), "request refused");
     }
     match cause {
         Error::Unauthenticated { .. } | Error::Forbidden { .. } => {
@@ -114,12 +116,12 @@ fn domain(cause: &Error) -> Response {
     }
 }
 
-/// No operation has this path.
+/// 404 for a path without operations.
 pub(crate) fn path_not_found(path: &str) -> Response {
     plain(StatusCode::NOT_FOUND, &format!("path {path} was not found"))
 }
 
-/// Operations of this path have other methods.
+/// 405 for a path whose operations have other methods.
 pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response {
     let message = format!("method {method} is not allowed, but [{allowed}] are");
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, &message);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn unavailable_says_when_to_come_again() {
+    fn unavailable_has_retry_after() {
         let response = domain(&Error::unavailable("the database", "gone"));
         assert!(response.headers().contains_key(header::RETRY_AFTER));
     }

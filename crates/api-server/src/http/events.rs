@@ -1,20 +1,20 @@
-//! Handlers about events.
+//! Handlers of events.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use model::events::{Event, EventCategory};
 
-use super::error::Refusal;
-use super::extract::Body;
+use super::error::ApiError;
+use super::extract::JsonBody;
 use super::query::Query;
-use crate::app::App;
+use crate::app::ApiServer;
 use crate::db::EventFilter;
 
-/// Events in an answer when no limit is asked for.
+/// Default page size. Source: openshift/assisted-service, as the names of the headers below.
 const DEFAULT_LIMIT: i64 = 5000;
-/// Events in an answer at most, also where no limit is asked for by -1: the others come with an offset.
-pub(crate) const MOST: i64 = 50_000;
+/// Largest page, also for limit -1; the rest is read by offset.
+pub(crate) const MAX_LIMIT: i64 = 50_000;
 /// In the order of the severities.
 const SEVERITY_COUNTS: [HeaderName; 4] = [
     HeaderName::from_static("severity-count-info"),
@@ -25,9 +25,9 @@ const SEVERITY_COUNTS: [HeaderName; 4] = [
 const EVENT_COUNT: HeaderName = HeaderName::from_static("event-count");
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     query: Query,
-) -> Result<(HeaderMap, Json<Vec<Event>>), Refusal> {
+) -> Result<(HeaderMap, Json<Vec<Event>>), ApiError> {
     let filter = filter(&query)?;
     let (events, counts) = app.list_events(&filter).await?;
     let mut headers = HeaderMap::new();
@@ -38,7 +38,7 @@ pub(crate) async fn list(
     Ok((headers, Json(events)))
 }
 
-fn filter(query: &Query) -> Result<EventFilter, Refusal> {
+fn filter(query: &Query) -> Result<EventFilter, ApiError> {
     let mut host_ids = query.ids("host_ids")?;
     host_ids.extend(query.id("host_id")?);
     let mut categories = query.some_of::<EventCategory>("categories")?;
@@ -50,7 +50,7 @@ fn filter(query: &Query) -> Result<EventFilter, Refusal> {
     let limit = query.integer("limit")?.unwrap_or(DEFAULT_LIMIT);
     let offset = query.integer("offset")?.unwrap_or(0);
     if limit < -1 || offset < 0 {
-        return Err(Refusal::parameter(
+        return Err(ApiError::parameter(
             "limit and offset",
             "query",
             "should be at least 0; limit -1 is no limit",
@@ -66,15 +66,22 @@ fn filter(query: &Query) -> Result<EventFilter, Refusal> {
         deleted_hosts: query.flag("deleted_hosts"),
         cluster_level: query.flag("cluster_level"),
         descending,
-        limit: Some(if limit < 0 { MOST } else { limit.min(MOST) }),
+        limit: Some(if limit < 0 {
+            MAX_LIMIT
+        } else {
+            limit.min(MAX_LIMIT)
+        }),
         offset,
     })
 }
 
-pub(crate) async fn trigger(State(app): State<App>, body: Body) -> Result<StatusCode, Refusal> {
+pub(crate) async fn trigger(
+    State(app): State<ApiServer>,
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     let event: Event = body.parse("trigger-event-params")?;
     if event.category.is_none() {
-        return Err(Refusal::parameter(
+        return Err(ApiError::parameter(
             "category",
             "body",
             "should be one of [user metrics]",

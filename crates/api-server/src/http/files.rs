@@ -1,12 +1,12 @@
-//! Downloads of an installation's files.
+//! Handlers of installation files.
 
 use axum::extract::State;
 
-use super::download::Download;
-use super::error::Refusal;
+use super::download::FileResponse;
+use super::error::ApiError;
 use super::extract::{InCluster, OfHost};
 use super::query::Query;
-use crate::app::App;
+use crate::app::ApiServer;
 use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
 
 const CLUSTER_FILES: &[&str] = &[
@@ -22,30 +22,30 @@ const CLUSTER_FILES: &[&str] = &[
 const CREDENTIALS: &[&str] = &[KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS];
 
 pub(crate) async fn cluster_file(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Download, Refusal> {
+) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CLUSTER_FILES)?;
-    Ok(Download::object(name, app.download(id, name).await?))
+    Ok(FileResponse::object(name, app.download(id, name).await?))
 }
 
 pub(crate) async fn cluster_credentials(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Download, Refusal> {
+) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
-    Ok(Download::object(
+    Ok(FileResponse::object(
         name,
         app.download_credentials(id, name).await?,
     ))
 }
 
 pub(crate) async fn host_ignition(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-) -> Result<Download, Refusal> {
+) -> Result<FileResponse, ApiError> {
     let (name, object) = app.host_ignition(infra_env, id).await?;
-    Ok(Download::object(name, object))
+    Ok(FileResponse::object(name, object))
 }

@@ -1,33 +1,33 @@
-//! Handlers of users about hosts.
+//! Handlers of hosts, for users.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::host::{Host, HostIgnitionParams, InstallerArgsParams};
 
-use super::error::Refusal;
-use super::extract::{Body, InInfraEnv, OfHost};
-use crate::app::App;
+use super::error::ApiError;
+use super::extract::{InInfraEnv, JsonBody, OfHost};
+use crate::app::ApiServer;
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-) -> Result<Json<Vec<Host>>, Refusal> {
+) -> Result<Json<Vec<Host>>, ApiError> {
     Ok(Json(app.list_hosts(id).await?))
 }
 
 pub(crate) async fn get(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-) -> Result<Json<Host>, Refusal> {
+) -> Result<Json<Host>, ApiError> {
     Ok(Json(app.host(infra_env, id).await?))
 }
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
-) -> Result<(StatusCode, Json<Host>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Host>), ApiError> {
     let params = body.parse("host-update-params")?;
     Ok((
         StatusCode::CREATED,
@@ -36,18 +36,18 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn deregister(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     app.deregister_host(infra_env, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn installer_args(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
-) -> Result<(StatusCode, Json<Host>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Host>), ApiError> {
     let params: InstallerArgsParams = body.parse("installer-args-params")?;
     let args = params.args.unwrap_or_default();
     Ok((
@@ -56,12 +56,12 @@ pub(crate) async fn installer_args(
     ))
 }
 
-/// The description has no body in this answer.
+/// Responds without a body, as the API description has it.
 pub(crate) async fn ignition_override(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     let params: HostIgnitionParams = body.parse("host-ignition-params")?;
     app.set_host_ignition(infra_env, id, &params.config).await?;
     Ok(StatusCode::CREATED)

@@ -1,4 +1,4 @@
-//! Handlers about infra-envs.
+//! Handlers of infra-envs.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use model::ids::ClusterId;
 use model::infra_env::{ImageType, InfraEnv, PresignedUrl};
 
-use super::download::Download;
-use super::error::Refusal;
-use super::extract::{Body, InInfraEnv};
+use super::download::FileResponse;
+use super::error::ApiError;
+use super::extract::{InInfraEnv, JsonBody};
 use super::query::Query;
-use crate::app::App;
+use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
 use crate::discovery;
 
@@ -22,9 +22,9 @@ const ALWAYS: &str = "discovery-image-always";
 const BOOT_ORDER: &str = "boot-order-control";
 
 pub(crate) async fn register(
-    State(app): State<App>,
-    body: Body,
-) -> Result<(StatusCode, Json<InfraEnv>), Refusal> {
+    State(app): State<ApiServer>,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<InfraEnv>), ApiError> {
     let params = body.parse("infraenv-create-params")?;
     Ok((
         StatusCode::CREATED,
@@ -33,25 +33,25 @@ pub(crate) async fn register(
 }
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     query: Query,
-) -> Result<Json<Vec<InfraEnv>>, Refusal> {
+) -> Result<Json<Vec<InfraEnv>>, ApiError> {
     let cluster = query.id("cluster_id")?.map(ClusterId);
     Ok(Json(app.list_infra_envs(cluster).await?))
 }
 
 pub(crate) async fn get(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-) -> Result<Json<InfraEnv>, Refusal> {
+) -> Result<Json<InfraEnv>, ApiError> {
     Ok(Json(app.infra_env(id).await?))
 }
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-    body: Body,
-) -> Result<(StatusCode, Json<InfraEnv>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<InfraEnv>), ApiError> {
     let params = body.parse("infra-env-update-params")?;
     Ok((
         StatusCode::CREATED,
@@ -60,17 +60,17 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn deregister(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     app.deregister_infra_env(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn download_url(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
-) -> Result<Json<PresignedUrl>, Refusal> {
+) -> Result<Json<PresignedUrl>, ApiError> {
     let infra_env = app.infra_env(id).await?;
     Ok(Json(PresignedUrl {
         url: infra_env.download_url,
@@ -79,10 +79,10 @@ pub(crate) async fn download_url(
 }
 
 pub(crate) async fn file_url(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
     query: Query,
-) -> Result<Json<PresignedUrl>, Refusal> {
+) -> Result<Json<PresignedUrl>, ApiError> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE])?;
     let mut url = format!(
         "{}{}/downloads/files?file_name={file}",
@@ -91,10 +91,10 @@ pub(crate) async fn file_url(
     );
     if let Some(kind) = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? {
         if file != IPXE {
-            return Err(Refusal::parameter(
+            return Err(ApiError::parameter(
                 "ipxe_script_type",
                 "query",
-                "goes only with file_name ipxe-script",
+                "requires file_name ipxe-script",
             ));
         }
         url = format!("{url}&ipxe_script_type={kind}");
@@ -106,23 +106,23 @@ pub(crate) async fn file_url(
 }
 
 pub(crate) async fn download_file(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
     query: Query,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE, NETWORK])?;
     let script = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
     query.one_of::<ImageType>("discovery_iso_type")?;
     let mac = query.mac("mac")?;
     let infra_env = app.infra_env(id).await?;
     let download = match file {
-        IGNITION => Download::bytes(IGNITION, app.discovery_ignition(id).await?),
+        IGNITION => FileResponse::bytes(IGNITION, app.discovery_ignition(id).await?),
         IPXE => {
             let script = IpxeScript {
                 by_boot_order: script == Some(BOOT_ORDER),
                 mac: mac.as_deref(),
             };
-            Download::bytes(
+            FileResponse::bytes(
                 format!("{id}-{IPXE}"),
                 app.ipxe_script(&infra_env, script).await?.into_bytes(),
             )
@@ -130,7 +130,7 @@ pub(crate) async fn download_file(
         _ => {
             let archive = discovery::static_networks(&infra_env)?;
             let name = if archive.is_empty() { "" } else { NETWORK };
-            Download::bytes(name, archive)
+            FileResponse::bytes(name, archive)
         }
     };
     let mut response = download.into_response();

@@ -1,27 +1,27 @@
-//! Handlers about an installation.
+//! Handlers of an installation.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::cluster::{Cluster, Credentials};
 
-use super::error::Refusal;
-use super::extract::{Body, InCluster};
-use crate::app::App;
+use super::error::ApiError;
+use super::extract::{InCluster, JsonBody};
+use crate::app::ApiServer;
 
-type Accepted = (StatusCode, Json<Cluster>);
+type AcceptedCluster = (StatusCode, Json<Cluster>);
 
 pub(crate) async fn install(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Accepted, Refusal> {
+) -> Result<AcceptedCluster, ApiError> {
     Ok((StatusCode::ACCEPTED, Json(app.install_cluster(id).await?)))
 }
 
 pub(crate) async fn cancel(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Accepted, Refusal> {
+) -> Result<AcceptedCluster, ApiError> {
     Ok((
         StatusCode::ACCEPTED,
         Json(app.cancel_installation(id).await?),
@@ -29,17 +29,17 @@ pub(crate) async fn cancel(
 }
 
 pub(crate) async fn reset(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Accepted, Refusal> {
+) -> Result<AcceptedCluster, ApiError> {
     Ok((StatusCode::ACCEPTED, Json(app.reset_cluster(id).await?)))
 }
 
 pub(crate) async fn complete(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<Accepted, Refusal> {
+    body: JsonBody,
+) -> Result<AcceptedCluster, ApiError> {
     let params = body.parse("completion-params")?;
     Ok((
         StatusCode::ACCEPTED,
@@ -48,28 +48,28 @@ pub(crate) async fn complete(
 }
 
 pub(crate) async fn finalizing_progress(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     app.report_finalizing(id, &body.parse("finalizing-progress")?)
         .await?;
     Ok(StatusCode::OK)
 }
 
 pub(crate) async fn ingress_cert(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     let pem: String = body.parse("ingress-cert-params")?;
     app.upload_ingress_cert(id, &pem).await?;
     Ok(StatusCode::CREATED)
 }
 
 pub(crate) async fn credentials(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<Credentials>, Refusal> {
+) -> Result<Json<Credentials>, ApiError> {
     Ok(Json(app.credentials(id).await?))
 }

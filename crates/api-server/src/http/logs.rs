@@ -1,4 +1,4 @@
-//! Handlers about logs.
+//! Handlers of logs.
 
 use axum::extract::State;
 use axum::extract::multipart::Multipart;
@@ -9,22 +9,22 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::io::StreamReader;
 
 use super::archive::archive;
-use super::download::Download;
-use super::error::Refusal;
-use super::extract::{Body, InCluster, OfHost};
+use super::download::FileResponse;
+use super::error::ApiError;
+use super::extract::{InCluster, JsonBody, OfHost};
 use super::query::Query;
-use crate::app::App;
-use crate::app::logs::Source;
+use crate::app::ApiServer;
+use crate::app::logs::LogSource;
 
-/// Name of the part that holds the archive.
+/// Multipart name of the archive.
 const PART: &str = "upfile";
 
-fn source(query: &Query) -> Result<Option<Source>, Refusal> {
+fn source(query: &Query) -> Result<Option<LogSource>, ApiError> {
     match query.one_of::<LogsType>("logs_type")? {
-        Some(LogsType::Controller) => Ok(Some(Source::Controller)),
+        Some(LogsType::Controller) => Ok(Some(LogSource::Controller)),
         Some(LogsType::Host) => match query.id("host_id")? {
-            Some(id) => Ok(Some(Source::Host(id.into()))),
-            None => Err(Refusal::parameter(
+            Some(id) => Ok(Some(LogSource::Host(id.into()))),
+            None => Err(ApiError::parameter(
                 "host_id",
                 "query",
                 "is required with logs_type host",
@@ -35,28 +35,28 @@ fn source(query: &Query) -> Result<Option<Source>, Refusal> {
 }
 
 pub(crate) async fn upload(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
     multipart: Result<Multipart, axum::extract::multipart::MultipartRejection>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     query.required("logs_type")?;
     let Some(source) = source(&query)? else {
-        return Err(Refusal::parameter(
+        return Err(ApiError::parameter(
             "logs_type",
             "query",
             "should be one of [host controller]",
         ));
     };
-    let mut multipart = multipart.map_err(|error| Refusal::Request(error.body_text()))?;
+    let mut multipart = multipart.map_err(|error| ApiError::Request(error.body_text()))?;
     let unreadable =
-        |error: axum::extract::multipart::MultipartError| Refusal::Request(error.body_text());
+        |error: axum::extract::multipart::MultipartError| ApiError::Request(error.body_text());
     while let Some(part) = multipart.next_field().await.map_err(unreadable)? {
         if part.name() == Some(PART) {
             let mut bytes = StreamReader::new(part.map_err(std::io::Error::other));
             let stored = app.store_logs(id, source, &mut bytes).await;
             if stored.is_err() {
-                // To a client that is still sending, an answer would be a cut connection. None sends more for ever.
+                // Drained up to the limit: a client that is still sending would see a reset instead of the response.
                 let mut rest = bytes.take(app.settings.max_log_bytes);
                 tokio::io::copy(&mut rest, &mut tokio::io::sink())
                     .await
@@ -66,39 +66,39 @@ pub(crate) async fn upload(
             return Ok(StatusCode::NO_CONTENT);
         }
     }
-    Err(Refusal::parameter(PART, "formData", "is required"))
+    Err(ApiError::parameter(PART, "formData", "is required"))
 }
 
 pub(crate) async fn download(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Download, Refusal> {
+) -> Result<FileResponse, ApiError> {
     let Some(source) = source(&query)? else {
         let collected = app.all_logs(id).await?;
         let name = collected.name.clone();
         let (length, body) = archive(app, collected)?;
-        return Ok(Download::streamed(name, length, body));
+        return Ok(FileResponse::streamed(name, length, body));
     };
     let (name, object) = app.logs(id, source).await?;
-    Ok(Download::object(name, object))
+    Ok(FileResponse::object(name, object))
 }
 
 pub(crate) async fn cluster_progress(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     let params: LogsProgressParams = body.parse("logs-progress-params")?;
     app.cluster_logs_progress(id, params.logs_state).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn host_progress(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
-) -> Result<StatusCode, Refusal> {
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
     let params: LogsProgressParams = body.parse("logs-progress-params")?;
     app.host_logs_progress(infra_env, id, params.logs_state)
         .await?;

@@ -1,4 +1,4 @@
-//! Handlers about manifests.
+//! Handlers of manifests.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use model::manifests::{CreateManifestParams, Manifest, ManifestFolder};
 use serde::Deserialize;
 
-use super::download::Download;
-use super::error::Refusal;
-use super::extract::{Body, InCluster};
+use super::download::FileResponse;
+use super::error::ApiError;
+use super::extract::{InCluster, JsonBody};
 use super::query::Query;
-use crate::app::App;
-use crate::app::manifests::{Place, content, wrong_name};
+use crate::app::ApiServer;
+use crate::app::manifests::{ManifestPath, content, name_problem};
 
 /// `update-manifest-params` of the API description.
 #[derive(Debug, Deserialize)]
@@ -24,23 +24,23 @@ struct UpdateParams {
     updated_content: Option<String>,
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
-    wrong_name(name).map_or(Ok(()), |problem| Err(Refusal::Unprocessable(problem)))
+fn check_name(name: &str) -> Result<(), ApiError> {
+    name_problem(name).map_or(Ok(()), |problem| Err(ApiError::Unprocessable(problem)))
 }
 
-fn place(query: &Query) -> Result<Place, Refusal> {
+fn place(query: &Query) -> Result<ManifestPath, ApiError> {
     let folder = query.one_of("folder")?.unwrap_or_default();
-    Ok(Place {
+    Ok(ManifestPath {
         folder,
         file_name: query.required("file_name")?.to_owned(),
     })
 }
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Json<Vec<Manifest>>, Refusal> {
+) -> Result<Json<Vec<Manifest>>, ApiError> {
     Ok(Json(
         app.list_manifests(id, query.flag("include_system_generated"))
             .await?,
@@ -48,14 +48,14 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn create(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<(StatusCode, Json<Manifest>), Refusal> {
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Manifest>), ApiError> {
     let params: CreateManifestParams = body.parse("CreateManifestParams")?;
     check_name(&params.file_name)?;
     let bytes = content(&params.file_name, &params.content)?;
-    let place = Place {
+    let place = ManifestPath {
         folder: params.folder.unwrap_or_default(),
         file_name: params.file_name,
     };
@@ -66,16 +66,16 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    body: Body,
-) -> Result<Json<Manifest>, Refusal> {
+    body: JsonBody,
+) -> Result<Json<Manifest>, ApiError> {
     let params: UpdateParams = body.parse("UpdateManifestParams")?;
-    let from = Place {
+    let from = ManifestPath {
         folder: params.folder,
         file_name: params.file_name,
     };
-    let to = Place {
+    let to = ManifestPath {
         folder: params.updated_folder.unwrap_or(from.folder),
         file_name: params
             .updated_file_name
@@ -90,20 +90,20 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn delete(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     app.delete_manifest(id, &place(&query)?).await?;
     Ok(StatusCode::OK)
 }
 
 pub(crate) async fn download(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Download, Refusal> {
+) -> Result<FileResponse, ApiError> {
     let place = place(&query)?;
     let object = app.manifest(id, &place).await?;
-    Ok(Download::object(place.file_name, object))
+    Ok(FileResponse::object(place.file_name, object))
 }

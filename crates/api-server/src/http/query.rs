@@ -1,4 +1,6 @@
-//! Query parameters: unknown names are ignored, a malformed boolean counts as false, the rest must fit.
+//! Query parameters. Unknown names are ignored, malformed booleans are false, other malformed values are refused.
+//!
+//! Source: openshift/assisted-service, observed over HTTP.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -8,7 +10,7 @@ use axum::http::request::Parts;
 use model::UnknownValue;
 use uuid::Uuid;
 
-use super::error::Refusal;
+use super::error::ApiError;
 use super::extract::parse_uuid;
 
 /// The decoded query of a request.
@@ -29,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// The first value of that name that is not empty.
+    /// The first non-empty value of that name.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -37,7 +39,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// True only for a well-formed true.
+    /// A boolean; false if absent or malformed.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.text(name).is_some_and(|text| {
             matches!(
@@ -48,11 +50,11 @@ impl Query {
     }
 
     /// An integer.
-    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
         self.text(name)
             .map(|text| {
                 text.parse().map_err(|_| {
-                    Refusal::parameter(
+                    ApiError::parameter(
                         name,
                         "query",
                         format_args!("must be of type int64: {text:?}"),
@@ -63,67 +65,67 @@ impl Query {
     }
 
     /// An id.
-    pub(crate) fn id(&self, name: &str) -> Result<Option<Uuid>, Refusal> {
+    pub(crate) fn id(&self, name: &str) -> Result<Option<Uuid>, ApiError> {
         self.text(name)
             .map(|text| parse_uuid(name, "query", text))
             .transpose()
     }
 
     /// Ids separated by commas.
-    pub(crate) fn ids(&self, name: &str) -> Result<Vec<Uuid>, Refusal> {
+    pub(crate) fn ids(&self, name: &str) -> Result<Vec<Uuid>, ApiError> {
         self.list(name)
             .map(|text| parse_uuid(name, "query", text))
             .collect()
     }
 
-    /// One of a closed set.
+    /// A value of an enum.
     pub(crate) fn one_of<T: FromStr<Err = UnknownValue>>(
         &self,
         name: &str,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Option<T>, ApiError> {
         self.text(name)
             .map(|text| parse_one_of(name, text))
             .transpose()
     }
 
-    /// Some of a closed set, separated by commas.
+    /// Values of an enum, separated by commas.
     pub(crate) fn some_of<T: FromStr<Err = UnknownValue>>(
         &self,
         name: &str,
-    ) -> Result<Vec<T>, Refusal> {
+    ) -> Result<Vec<T>, ApiError> {
         self.list(name)
             .map(|text| parse_one_of(name, text))
             .collect()
     }
 
-    /// A text out of `allowed` that must be there.
+    /// A required value out of `allowed`.
     pub(crate) fn required_one_of(
         &self,
         name: &str,
         allowed: &[&'static str],
-    ) -> Result<&'static str, Refusal> {
+    ) -> Result<&'static str, ApiError> {
         self.optional_one_of(name, allowed)?
-            .ok_or_else(|| Refusal::parameter(name, "query", "is required"))
+            .ok_or_else(|| ApiError::parameter(name, "query", "is required"))
     }
 
-    /// A text out of `allowed`.
+    /// An optional value out of `allowed`.
     pub(crate) fn optional_one_of(
         &self,
         name: &str,
         allowed: &[&'static str],
-    ) -> Result<Option<&'static str>, Refusal> {
+    ) -> Result<Option<&'static str>, ApiError> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
         let known = allowed.iter().copied().find(|one| *one == text);
         known.map(Some).ok_or_else(|| {
             let allowed = allowed.join(" ");
-            Refusal::parameter(name, "query", format_args!("should be one of [{allowed}]"))
+            ApiError::parameter(name, "query", format_args!("should be one of [{allowed}]"))
         })
     }
 
-    /// A MAC address, with colons between its six parts.
-    pub(crate) fn mac(&self, name: &str) -> Result<Option<String>, Refusal> {
+    /// A MAC address, normalized to colons.
+    pub(crate) fn mac(&self, name: &str) -> Result<Option<String>, ApiError> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
@@ -132,17 +134,17 @@ impl Query {
         if mac.split(':').count() == 6 && mac.split(':').all(is_part) {
             return Ok(Some(mac));
         }
-        Err(Refusal::parameter(
+        Err(ApiError::parameter(
             name,
             "query",
             format_args!("must be of type mac: {text:?}"),
         ))
     }
 
-    /// A text that must be there.
-    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
+    /// A required value.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, ApiError> {
         self.text(name)
-            .ok_or_else(|| Refusal::parameter(name, "query", "is required"))
+            .ok_or_else(|| ApiError::parameter(name, "query", "is required"))
     }
 
     fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
@@ -155,9 +157,9 @@ impl Query {
     }
 }
 
-fn parse_one_of<T: FromStr<Err = UnknownValue>>(name: &str, text: &str) -> Result<T, Refusal> {
+fn parse_one_of<T: FromStr<Err = UnknownValue>>(name: &str, text: &str) -> Result<T, ApiError> {
     text.parse().map_err(|error: UnknownValue| {
-        Refusal::parameter(
+        ApiError::parameter(
             name,
             "query",
             format_args!("should be one of [{}]", error.expected),
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_may_be_repeated_or_joined() {
+    fn lists_are_repeated_or_comma_separated() {
         let query = query("severities=info,warning&severities=error");
         let found = query.some_of::<EventSeverity>("severities").unwrap();
         assert_eq!(
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_value_is_told_what_is_known() {
+    fn unknown_values_are_refused_with_the_allowed_ones() {
         let error = query("severities=bad")
             .some_of::<EventSeverity>("severities")
             .unwrap_err();

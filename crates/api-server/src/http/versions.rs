@@ -1,4 +1,4 @@
-//! Handlers about versions and components.
+//! Handlers of versions and components.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use model::versions::{ListVersions, OpenshiftVersion};
 use serde_json::Value;
 
 use super::query::Query;
-use crate::app::App;
+use crate::app::ApiServer;
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(app): State<ApiServer>,
     query: Query,
 ) -> Json<BTreeMap<String, OpenshiftVersion>> {
     let query = rules::versions::Query {
@@ -21,16 +21,16 @@ pub(crate) async fn list(
     Json(app.versions(&query))
 }
 
-pub(crate) async fn components(State(app): State<App>) -> Json<ListVersions> {
+pub(crate) async fn components(State(app): State<ApiServer>) -> Json<ListVersions> {
     Json(app.components())
 }
 
-/// Offline there is no update service to read releases from.
+/// Empty: offline there is no update service with releases.
 pub(crate) async fn release_sources() -> Json<Vec<Value>> {
     Json(Vec::new())
 }
 
-/// No DNS provider is managed from here.
+/// Empty: this server manages no DNS provider.
 pub(crate) async fn managed_domains() -> Json<Vec<Value>> {
     Json(Vec::new())
 }

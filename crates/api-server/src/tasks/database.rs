@@ -1,4 +1,4 @@
-//! Reaching the database: at the start, and again whenever it was away or has moved.
+//! Connecting to the database at start and after outages, and its health check.
 
 use std::time::{Duration, Instant};
 
@@ -8,54 +8,62 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::pause;
-use crate::app::App;
+use crate::app::ApiServer;
 use crate::db::DatabaseUnavailable;
 
-/// How `/ready` calls it.
+/// Name in `/ready`.
 pub(crate) const DATABASE: &str = "database";
-/// Between tries while the database is away: it should be found within a second.
+/// Retry interval during an outage: the database's return is detected within a second.
 const RETRY: Duration = Duration::from_millis(250);
-/// Between looks while it is there.
+/// Interval of health checks.
 const WATCH: Duration = Duration::from_secs(2);
-/// Between tries while it refuses us: each is a line in its log.
+/// Retry interval while the database refuses: each attempt is a line in its log.
 const REFUSED: Duration = Duration::from_secs(5);
-/// Between two log lines about the same state.
+/// Interval of repeated log lines about the same state.
 const REMINDER: Duration = Duration::from_mins(10);
-/// A look that takes longer counts as no answer.
+/// Timeout of a health check.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
-/// A database that came back is brought up to date within this time, which includes waiting for other replicas.
+/// Timeout of migrations after an outage, with waiting for other replicas.
 const MIGRATE_TIMEOUT: Duration = Duration::from_mins(1);
-/// The same at the start, when there may be much to change: who waits longer waits for a database that went silently.
+/// Timeout of migrations at start, which may be long; bounds the wait for a silent database.
 const FIRST_MIGRATE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Brings the schema up to date as soon as the database is there; false when the server ended before that.
-pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationToken) -> bool {
+/// Migrates the schema as soon as the database is available; false after a shutdown before that.
+pub(super) async fn migrate(
+    app: &ApiServer,
+    health: &Health,
+    shutdown: &CancellationToken,
+) -> bool {
     let mut log = StateLog::new(REMINDER);
     loop {
         let opened = tokio::select! {
             opened = open(app) => opened,
             () = shutdown.cancelled() => return false,
         };
-        let Err(away) = opened else {
-            tracing::info!("the database is ready");
-            app.hearing.works(service::clock::now());
+        let Err(unavailable) = opened else {
+            tracing::info!("database ready");
+            app.grace_period.mark_available(service::clock::now());
             health.ready(DATABASE);
             return true;
         };
-        let reason = away.reason();
+        let reason = unavailable.reason();
         if let Some(suppressed) = log.admit(&reason, Instant::now()) {
-            let error = away.to_string();
-            tracing::warn!(reason, error, suppressed, "the database cannot be used yet");
+            let error = unavailable.to_string();
+            tracing::warn!(reason, error, suppressed, "database not ready");
         }
         health.unready(DATABASE, reason);
-        let pace = if away.is_refusal() { REFUSED } else { RETRY };
+        let pace = if unavailable.is_refusal() {
+            REFUSED
+        } else {
+            RETRY
+        };
         if !pause(pace, shutdown).await {
             return false;
         }
     }
 }
 
-async fn open(app: &App) -> Result<(), DatabaseUnavailable> {
+async fn open(app: &ApiServer) -> Result<(), DatabaseUnavailable> {
     let mut connection = app.db.connect().await?;
     let migrating = app.db.migrate(&mut connection);
     timeout(FIRST_MIGRATE_TIMEOUT, migrating)
@@ -63,45 +71,48 @@ async fn open(app: &App) -> Result<(), DatabaseUnavailable> {
         .map_err(|_| DatabaseUnavailable::Silent(FIRST_MIGRATE_TIMEOUT.as_secs()))?
 }
 
-/// Keeps `/ready` true to the database's state.
-pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationToken) {
+/// Health check of the database: updates `/ready`.
+pub(super) async fn watch(app: &ApiServer, health: &Health, shutdown: &CancellationToken) {
     let mut connection = None;
     let mut log = StateLog::new(REMINDER);
-    let mut is_away = false;
+    let mut is_unavailable = false;
     let mut pace = WATCH;
     while pause(pace, shutdown).await {
-        let looked = tokio::select! {
-            looked = look(app, &mut connection) => looked,
+        let checked = tokio::select! {
+        checked = check(app, &mut connection) => checked,
             () = shutdown.cancelled() => return,
         };
         pace = WATCH;
-        let Err(away) = looked else {
-            app.hearing.works(service::clock::now());
+        let Err(unavailable) = checked else {
+            app.grace_period.mark_available(service::clock::now());
             health.ready(DATABASE);
             log.recovered(Instant::now());
-            if std::mem::take(&mut is_away) {
-                tracing::info!("the database is back");
+            if std::mem::take(&mut is_unavailable) {
+                tracing::info!("database available again");
             }
             continue;
         };
         connection = None;
-        app.hearing.fails();
-        let reason = away.reason();
+        app.grace_period.mark_unavailable();
+        let reason = unavailable.reason();
         health.unready(DATABASE, reason.clone());
-        if away.is_refusal() {
+        if unavailable.is_refusal() {
             app.db.suspend();
             pace = REFUSED;
         }
         if let Some(suppressed) = log.admit(&reason, Instant::now()) {
-            let error = away.to_string();
-            tracing::error!(reason, error, suppressed, "the database cannot be used");
+            let error = unavailable.to_string();
+            tracing::error!(reason, error, suppressed, "database unavailable");
         }
-        is_away = true;
+        is_unavailable = true;
     }
 }
 
-/// Asks for a sign of life, on a new connection where the old one is of no use any more.
-async fn look(app: &App, connection: &mut Option<PgConnection>) -> Result<(), DatabaseUnavailable> {
+/// Pings the database, on a new connection if the old one failed or its address changed.
+async fn check(
+    app: &ApiServer,
+    connection: &mut Option<PgConnection>,
+) -> Result<(), DatabaseUnavailable> {
     if connection.is_some() && app.db.has_moved().await {
         *connection = None;
     }

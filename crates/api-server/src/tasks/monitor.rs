@@ -1,18 +1,29 @@
-//! Looks at what time alone may change: clusters in which a clock runs, and hosts that fell silent.
+//! Periodic refresh of clusters with running timeouts, and the periodic flush of heartbeats.
 
 use service::CancellationToken;
 
 use super::pause;
-use crate::app::App;
+use crate::app::ApiServer;
 
-/// Runs until `shutdown`.
-pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
+/// Refreshes clusters and pool hosts until `shutdown`.
+pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
     while pause(app.settings.cluster_monitor_interval, shutdown).await {
         if let Err(error) = app.monitor(shutdown).await {
-            tracing::warn!(
-                error = error.chain(),
-                "looking at the clusters failed, trying again"
-            );
+            tracing::warn!(error = error.chain(), "cluster monitor failed, retrying");
         }
+    }
+}
+
+/// Flushes heartbeats until `shutdown`; the last batch is flushed after the requests are drained.
+pub(super) async fn flush_periodically(app: &ApiServer, shutdown: &CancellationToken) {
+    while pause(app.settings.check_in_flush_interval, shutdown).await {
+        flush(app).await;
+    }
+}
+
+/// Flushes the pending heartbeats.
+pub(super) async fn flush(app: &ApiServer) {
+    if let Err(error) = app.flush_check_ins().await {
+        tracing::warn!(error = error.chain(), "heartbeats not flushed, retrying");
     }
 }

@@ -1,4 +1,4 @@
-//! Makes the files of ordered installations, also of those that another process has left behind.
+//! Runs due preparations, also those that a crashed replica left behind.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::pause;
-use crate::app::{App, Attempt};
+use crate::app::{ApiServer, PreparationAttempt};
 
-/// Without being woken: another replica may have died in the middle.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Preparations that wait or run in this process; the others wait in the database. Each holds a connection to it.
-const AT_ONCE: usize = 16;
-/// Due preparations that are looked at: more than can be deferred at a time, so that the others are seen.
+/// Poll interval without notifications: another replica may have crashed during a preparation.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Concurrency limit of preparations; each holds a connection to the database. The others wait in the database.
+const MAX_RUNNING: usize = 16;
+/// Due preparations read in one query: more than can be deferred at a time, so that deferred ones hide no others.
 const DUE_LIMIT: i64 = 1024;
 
-/// Runs until `shutdown`. A preparation that is running then is left to the next process.
-pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
+/// Runs until `shutdown`. A running preparation is left to another replica or the next start.
+pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
     tokio::join!(prepare(app, shutdown), listen(app, shutdown));
 }
 
-/// Wakes this process for what other replicas have ordered.
-async fn listen(app: &App, shutdown: &CancellationToken) {
+/// Listens for preparations that other replicas notify.
+async fn listen(app: &ApiServer, shutdown: &CancellationToken) {
     loop {
         let Ok(mut listener) = app.db.listen_for_preparations().await else {
-            if pause(LOOK_EVERY, shutdown).await {
+            if pause(POLL_INTERVAL, shutdown).await {
                 continue;
             }
             return;
@@ -35,27 +35,27 @@ async fn listen(app: &App, shutdown: &CancellationToken) {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                told = listener.recv() => match told {
+                notification = listener.recv() => match notification {
                     Ok(_) => app.preparation.notify_one(),
                     Err(_) => break,
                 }
             }
         }
-        if !pause(LOOK_EVERY, shutdown).await {
+        if !pause(POLL_INTERVAL, shutdown).await {
             return;
         }
     }
 }
 
-async fn prepare(app: &App, shutdown: &CancellationToken) {
+async fn prepare(app: &ApiServer, shutdown: &CancellationToken) {
     let mut slots = Slots::default();
     loop {
         slots.start_due(app).await;
         tokio::select! {
             () = shutdown.cancelled() => return,
             () = app.preparation.notified() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-            Some(ended) = slots.running.join_next(), if !slots.running.is_empty() => slots.ended(ended),
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            Some(finished) = slots.running.join_next(), if !slots.running.is_empty() => slots.finished(finished),
         }
     }
 }
@@ -65,18 +65,18 @@ async fn prepare(app: &App, shutdown: &CancellationToken) {
 struct Slots {
     running: JoinSet<(ClusterId, bool)>,
     clusters: HashSet<ClusterId>,
-    /// When those that were deferred or stopped are tried again. They hold no slot meanwhile.
+    /// Retry time of deferred or failed preparations, which hold no slot meanwhile.
     deferred: HashMap<ClusterId, Instant>,
 }
 
 impl Slots {
-    async fn start_due(&mut self, app: &App) {
+    async fn start_due(&mut self, app: &ApiServer) {
         let due = match app.preparations_due(DUE_LIMIT).await {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(
                     error = error.chain(),
-                    "looking for due preparations failed, trying again"
+                    "query of due preparations failed, retrying"
                 );
                 return;
             }
@@ -84,7 +84,7 @@ impl Slots {
         let now = Instant::now();
         self.deferred.retain(|_, until| *until > now);
         for id in due {
-            if self.running.len() == AT_ONCE {
+            if self.running.len() == MAX_RUNNING {
                 break;
             }
             if !self.deferred.contains_key(&id) && self.clusters.insert(id) {
@@ -95,31 +95,31 @@ impl Slots {
         }
     }
 
-    fn ended(&mut self, ended: Result<(ClusterId, bool), JoinError>) {
-        match ended {
+    fn finished(&mut self, finished: Result<(ClusterId, bool), JoinError>) {
+        match finished {
             Ok((id, is_finished)) => {
                 self.clusters.remove(&id);
                 if is_finished {
-                    // One that waits for the same registry may begin.
+                    // A preparation that waits for the same registry may start.
                     self.deferred.clear();
                 } else {
-                    self.deferred.insert(id, Instant::now() + LOOK_EVERY);
+                    self.deferred.insert(id, Instant::now() + POLL_INTERVAL);
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "a preparation ended unexpectedly");
+                tracing::error!(%error, "preparation panicked");
                 self.clusters.clear();
             }
         }
     }
 }
 
-/// Tries to prepare a cluster; whether that came to an end.
-async fn attempt(app: &App, id: ClusterId) -> bool {
+/// Prepares a cluster; false if it is to be retried.
+async fn attempt(app: &ApiServer, id: ClusterId) -> bool {
     match app.prepare(id).await {
-        Ok(attempt) => attempt == Attempt::Finished,
+        Ok(attempt) => attempt == PreparationAttempt::Finished,
         Err(error) => {
-            tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
+            tracing::warn!(cluster.id = %id, error = error.chain(), "preparation interrupted, retrying");
             false
         }
     }
