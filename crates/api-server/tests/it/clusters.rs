@@ -1,11 +1,11 @@
-//! Clusters: create, list, read, change, delete.
+//! Clusters: create, list, read, update, delete.
 
 use serde_json::json;
 
 use crate::harness::{Server, cluster_params, merged};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_cluster_has_the_defaults() {
+async fn new_clusters_have_defaults() {
     let server = Server::start().await;
     let answer = server.post("/v2/clusters", &cluster_params()).await;
     let cluster = answer.expect(201);
@@ -19,7 +19,7 @@ async fn a_new_cluster_has_the_defaults() {
     assert_eq!(cluster["hosts"], json!([]));
     assert!(
         !cluster.to_string().contains("dXNlcjpwYXNzd29yZA"),
-        "the pull secret stays here"
+        "the pull secret is not in the response"
     );
     assert!(
         cluster["validations_info"]
@@ -34,7 +34,7 @@ async fn a_new_cluster_has_the_defaults() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_are_listed_by_age_with_counters() {
+async fn clusters_are_listed_oldest_first_with_counters() {
     let server = Server::start().await;
     assert_eq!(server.get("/v2/clusters").await.expect(200), json!([]));
     let first = server.cluster(json!({ "name": "first" })).await;
@@ -62,7 +62,7 @@ async fn clusters_are_listed_by_age_with_counters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_checked_and_stored() {
+async fn updates_are_validated_and_stored() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}");
@@ -90,7 +90,7 @@ async fn a_change_is_checked_and_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_cluster_is_gone_and_its_infra_env_free() {
+async fn deletion_unbinds_the_infra_env() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;
@@ -127,7 +127,7 @@ async fn a_deleted_cluster_is_gone_and_its_infra_env_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_created_is_told_with_its_field() {
+async fn creation_errors_name_the_field() {
     let server = Server::start().await;
     for (more, field) in [
         (json!({ "openshift_version": "4.1" }), "openshift_version"),
@@ -147,7 +147,7 @@ async fn what_cannot_be_created_is_told_with_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_keeps_its_settings_here() {
+async fn ui_settings_are_stored() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/ui-settings");
@@ -165,7 +165,7 @@ async fn the_page_keeps_its_settings_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn validations_can_be_ignored_as_text_or_list() {
+async fn ignored_validations_are_strings_or_lists() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/ignored-validations");
@@ -185,7 +185,7 @@ async fn validations_can_be_ignored_as_text_or_list() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_changes_are_all_kept() {
+async fn concurrent_registrations_are_serialized() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;

@@ -1,4 +1,4 @@
-//! The two shapes of errors, and what the description's own checks say.
+//! Error responses: both shapes, and the checks of the API description.
 
 use reqwest::Method;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::harness::{Server, cluster_params, merged};
 const NOWHERE: &str = "/v2/clusters/00000000-0000-4000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handlers_answer_in_the_shape_error() {
+async fn handlers_respond_in_the_shape_error() {
     let server = Server::start().await;
     let body = server.get(NOWHERE).await.expect(404);
     let reason = body["reason"].as_str().unwrap().to_owned();
@@ -40,7 +40,7 @@ async fn unknown_paths_and_methods() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_kinds_of_content() {
+async fn wrong_media_types_are_refused() {
     let server = Server::start().await;
     let request = server
         .request(Method::POST, "/v2/clusters")
@@ -62,7 +62,7 @@ async fn wrong_kinds_of_content() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn null_is_the_same_as_nothing() {
+async fn null_members_are_absent() {
     let server = Server::start().await;
     let nulls =
         json!({ "base_dns_domain": null, "tags": null, "platform": null, "api_vips": null });
@@ -76,7 +76,7 @@ async fn null_is_the_same_as_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_answers_are_compressed_for_those_who_accept_it() {
+async fn long_responses_are_compressed_on_request() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let get = |path: String, coding| {
@@ -94,7 +94,7 @@ async fn long_answers_are_compressed_for_those_who_accept_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_are_refused_with_the_field() {
+async fn body_errors_name_the_field() {
     let server = Server::start().await;
     for (body, message) in [
         (json!({}), "name in body is required"),
@@ -128,7 +128,7 @@ async fn bodies_are_refused_with_the_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_have_to_be_ids() {
+async fn malformed_ids_are_refused() {
     let server = Server::start().await;
     let body = server.get("/v2/clusters/demo").await.expect(400);
     assert_eq!(
@@ -143,7 +143,7 @@ async fn ids_have_to_be_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slashes_do_not_matter() {
+async fn slashes_are_normalized() {
     let server = Server::start().await;
     for path in [
         "/v2/clusters",
@@ -156,7 +156,7 @@ async fn slashes_do_not_matter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_done_says_so() {
+async fn unimplemented_operations_respond_501() {
     let server = Server::start().await;
     let body = server
         .get("/v2/support-levels/architectures?openshift_version=4.18")
@@ -176,7 +176,7 @@ async fn what_is_not_done_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_character_nul_is_refused() {
+async fn nul_characters_are_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     server
@@ -186,7 +186,7 @@ async fn the_character_nul_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_routes_are_there() {
+async fn service_routes_are_served() {
     let server = Server::start().await;
     for (path, code) in [("/health", 200), ("/ready", 200), ("/metrics", 404)] {
         assert_eq!(server.plain(path).await, code, "{path}");

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_is_recorded_with_its_request() {
+async fn events_have_the_request_id() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let request_id = "11111111-2222-4333-8444-555555555555";
@@ -39,7 +39,7 @@ async fn what_happens_is_recorded_with_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listings_are_narrowed_paged_and_counted() {
+async fn listings_are_filtered_paginated_and_counted() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     for (number, severity) in ["info", "warning", "warning", "critical"]
@@ -74,7 +74,7 @@ async fn listings_are_narrowed_paged_and_counted() {
     );
     assert!(
         events[0]["event_time"].as_str().unwrap() > "2026",
-        "the time is ours"
+        "the server sets the time"
     );
     let page = server
         .get(&format!("{base}&offset=1&limit=2"))
@@ -108,7 +108,7 @@ async fn listings_are_narrowed_paged_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_of_gone_hosts_are_found_on_demand() {
+async fn events_of_deleted_hosts_are_listed_on_request() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;
@@ -139,7 +139,7 @@ async fn events_of_gone_hosts_are_found_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_about_an_unknown_cluster_is_refused() {
+async fn events_of_unknown_clusters_are_refused() {
     let server = Server::start().await;
     let event = json!({
         "name": "x", "cluster_id": "00000000-0000-4000-8000-000000000000", "severity": "info", "category": "user",

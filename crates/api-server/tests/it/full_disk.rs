@@ -1,4 +1,4 @@
-//! A disk of WORK_DIR with hardly any room: a real one, in memory.
+//! A full disk of WORK_DIR: a small tmpfs.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use serde_json::json;
 use crate::harness::Server;
 use crate::installation::upload;
 
-/// Units: bytes. Less than an upload may have.
+/// Size of the disk: smaller than the limit of an upload. Units: bytes.
 const SIZE: usize = 4 << 20;
 
-/// A disk that only this process and its holder see.
+/// A tmpfs in the mount namespace of the child `holder`.
 struct Disk {
     holder: Child,
     path: PathBuf,
@@ -39,13 +39,13 @@ impl Disk {
         Self { holder, path }
     }
 
-    /// Another program takes all the room that there is.
+    /// Fills the disk, as another program would.
     fn fill(&self) {
         let mut file = File::create(self.path.join("filler")).unwrap();
         while file.write_all(&[1; 4096]).is_ok() {}
     }
 
-    fn make_room(&self) {
+    fn free_space(&self) {
         std::fs::remove_file(self.path.join("filler")).unwrap();
     }
 }
@@ -58,7 +58,7 @@ impl Drop for Disk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_that_find_no_room_are_refused_and_nothing_else_is_lost() {
+async fn uploads_to_a_full_disk_are_refused_without_data_loss() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::mount(folder.path()).await;
     let work_dir = disk.path.join("work");
@@ -91,14 +91,14 @@ async fn logs_that_find_no_room_are_refused_and_nothing_else_is_lost() {
     assert_eq!(server.get(&one).await.text, "FIRST");
     assert_eq!(server.get(&other).await.text, "OTHER");
 
-    disk.make_room();
+    disk.free_space();
     upload(&server, &one, "upfile", &large).await.expect(204);
     assert_eq!(server.get(&one).await.text, large);
     assert_eq!(server.get(&other).await.text, "OTHER");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_that_are_larger_than_the_disk_leave_nothing_behind() {
+async fn failed_uploads_release_their_space() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Disk::mount(folder.path()).await;
     let work_dir = disk.path.join("work");
@@ -109,7 +109,7 @@ async fn logs_that_are_larger_than_the_disk_leave_nothing_behind() {
         upload(&server, &path, "upfile", &"x".repeat(SIZE + 1))
             .await
             .expect(503);
-        // What came has given its room back.
+        // The space of the partial upload is released.
         upload(&server, &path, "upfile", &"x".repeat(SIZE / 3))
             .await
             .expect(204);

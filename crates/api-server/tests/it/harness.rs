@@ -1,4 +1,4 @@
-//! A server on a port of its own, with a database of its own, and a client that reads its answers.
+//! An API server on its own port, with its own database, and a client.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -17,8 +17,8 @@ use testkit::postgres::TestDatabase;
 pub(crate) const BASE: &str = "/api/assisted-install";
 pub(crate) const PULL_SECRET: &str =
     r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
-/// How long a condition may take to come true.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of each condition.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An API server in this process.
 pub(crate) struct Server {
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     work_dir: TempDir,
 }
 
-/// An answer, its body parsed when it is JSON.
+/// A response, with its body parsed if it is JSON.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body, after checking the status.
+    /// Asserts the status, and returns the body.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -123,7 +123,7 @@ impl Server {
         }
     }
 
-    /// Orders the end; the future is done when the server has ended.
+    /// Starts the shutdown; the future completes with it.
     pub(crate) fn stop(&mut self) -> impl Future<Output = ()> + use<> {
         self.shutdown.cancel();
         let running = self.running.take();
@@ -134,7 +134,7 @@ impl Server {
         self.work_dir.path()
     }
 
-    /// Ends this server and starts another on its database and files, with the plain settings.
+    /// Stops this server and starts another on its database and files, with default settings.
     pub(crate) async fn restart(mut self) -> Self {
         self.stop().await;
         let settings = settings(&self.database, self.work_dir.path());
@@ -156,26 +156,26 @@ impl Server {
         .await;
     }
 
-    /// Asks until the answer is the wanted one; the others tell what was found instead.
+    /// Polls a condition until it holds; `Err` has the current state, for the failure's message.
     pub(crate) async fn until<T, E: std::fmt::Display>(
         &self,
         what: &str,
-        mut ask: impl AsyncFnMut() -> Result<T, E>,
+        mut poll: impl AsyncFnMut() -> Result<T, E>,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            match ask().await {
+            match poll().await {
                 Ok(found) => return found,
                 Err(found) => assert!(
                     Instant::now() < deadline,
-                    "waited too long until {what}: {found}"
+                    "timeout waiting for: {what}: {found}"
                 ),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Status of a path outside of the API.
+    /// Status of a path outside the API.
     pub(crate) async fn plain(&self, path: &str) -> u16 {
         self.client
             .get(format!("{}{path}", self.url))
@@ -285,7 +285,7 @@ pub(crate) fn merged(mut params: Value, more: Value) -> Value {
     params
 }
 
-/// What the agent of a machine that is large enough for every role finds.
+/// Inventory of a machine that fits every role.
 pub(crate) fn inventory(number: u32) -> Value {
     let disk = format!("/dev/disk/by-id/wwn-{number}");
     json!({

@@ -1,4 +1,4 @@
-//! Hosts: registration, polls, replies, changes, removal.
+//! Hosts: registration, polls, replies, updates, removal.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn steps(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn registration_answers_with_the_next_program() {
+async fn registration_returns_the_next_command() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
@@ -54,7 +54,7 @@ async fn registration_answers_with_the_next_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inventory_moves_a_host_of_the_pool_on() {
+async fn inventory_makes_a_pool_host_known() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -99,7 +99,10 @@ async fn a_bound_host_with_too_little_memory_is_insufficient() {
         .await
         .expect(200);
     assert_eq!(hosts.as_array().unwrap().len(), 1);
-    assert!(hosts[0].get("inventory").is_none(), "only when asked for");
+    assert!(
+        hosts[0].get("inventory").is_none(),
+        "only with with-inventory"
+    );
     let hosts = server
         .get(&format!("/v2/clusters/{cluster}/hosts?with-inventory=true"))
         .await
@@ -108,7 +111,7 @@ async fn a_bound_host_with_too_little_memory_is_insufficient() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_are_seen_without_a_change_of_the_record() {
+async fn heartbeats_do_not_change_the_record() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
@@ -118,7 +121,7 @@ async fn polls_are_seen_without_a_change_of_the_record() {
         let path = format!("{host}/instructions?timestamp={time}");
         server.get(&path).await.expect(200);
     };
-    // The first one tells how the host's clock stands, and that is looked at.
+    // The first poll sets the clock offset, which starts a refresh.
     poll(now).await;
     let before = server.get(&host).await.expect(200);
     poll(now + 2).await;
@@ -130,12 +133,12 @@ async fn polls_are_seen_without_a_change_of_the_record() {
     let kept = server.get(&host).await.expect(200);
     assert_eq!(
         kept["checked_in_at"], after["checked_in_at"],
-        "written at the latest when the server ended"
+        "flushed at shutdown"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_keeps_the_distance_of_the_clocks() {
+async fn replies_keep_the_clock_offset() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -149,22 +152,22 @@ async fn a_reply_keeps_the_distance_of_the_clocks() {
                 .await
                 .expect(204);
             let record = server.get(&host).await.expect(200);
-            let told = record["timestamp"].as_i64().unwrap();
-            if told > host_time {
+            let timestamp = record["timestamp"].as_i64().unwrap();
+            if timestamp > host_time {
                 Ok(record)
             } else {
-                Err(told)
+                Err(timestamp)
             }
         })
         .await;
     let seen = seconds(&record["checked_in_at"]);
-    let distance = seen - record["timestamp"].as_i64().unwrap();
-    assert!((499..=501).contains(&distance), "{distance}");
+    let offset = seen - record["timestamp"].as_i64().unwrap();
+    assert!((499..=501).contains(&offset), "{offset}");
     let server = server.restart().await;
     let kept = server.get(&host).await.expect(200);
     assert_eq!(
         seconds(&kept["checked_in_at"]) - kept["timestamp"].as_i64().unwrap(),
-        distance
+        offset
     );
 }
 
@@ -174,7 +177,7 @@ fn seconds(time: &Value) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_host_is_disconnected_and_a_poll_brings_it_back() {
+async fn hosts_disconnect_on_heartbeat_timeout_and_reconnect() {
     let server = Server::with(|settings| {
         settings.host_max_disconnection_time = std::time::Duration::from_millis(500);
     })
@@ -204,7 +207,7 @@ async fn a_silent_host_is_disconnected_and_a_poll_brings_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn replies_that_cannot_be_read_are_refused() {
+async fn malformed_replies_are_refused() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -223,7 +226,7 @@ async fn replies_that_cannot_be_read_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_change_and_remove_hosts() {
+async fn users_update_and_delete_hosts() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
@@ -270,7 +273,7 @@ async fn users_change_and_remove_hosts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_of_a_host_that_is_not_installing_is_refused() {
+async fn progress_is_refused_unless_installing() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let bound = server.infra_env(Some(&cluster)).await;

@@ -1,11 +1,11 @@
-//! Infra-envs: create, list, read, change, delete, downloads.
+//! Infra-envs: create, list, read, update, delete, downloads.
 
 use serde_json::json;
 
 use crate::harness::{PULL_SECRET, Server};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_infra_env_tells_where_its_image_is() {
+async fn infra_envs_have_a_download_url() {
     let server = Server::with(|settings| {
         settings.image_service_base_url =
             api_server::settings::BaseUrl("http://images.example.com:8888".to_owned());
@@ -35,11 +35,14 @@ async fn a_new_infra_env_tells_where_its_image_is() {
         .await
         .expect(200);
     let moved = url.replace("images.example.com", "127.0.0.1");
-    assert_eq!(infra_env["download_url"], moved, "the service has moved");
+    assert_eq!(
+        infra_env["download_url"], moved,
+        "the image service has another address"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_listing_can_be_narrowed_to_a_cluster() {
+async fn infra_envs_are_listed_by_cluster() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let bound = server.infra_env(Some(&cluster)).await;
@@ -65,7 +68,7 @@ async fn the_listing_can_be_narrowed_to_a_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_stored_and_static_networks_come_back_as_text() {
+async fn updates_are_stored_with_static_networks_as_text() {
     let server = Server::start().await;
     let id = server.infra_env(None).await;
     let path = format!("/v2/infra-envs/{id}");
@@ -107,7 +110,7 @@ async fn a_change_is_stored_and_static_networks_come_back_as_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_infra_env_with_hosts_stays() {
+async fn infra_envs_with_hosts_are_not_deleted() {
     let server = Server::start().await;
     let id = server.infra_env(None).await;
     let host = server.host(&id, 1).await;
@@ -131,7 +134,7 @@ async fn an_infra_env_with_hosts_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_discovery_ignition_calls_back_by_name() {
+async fn discovery_ignition_has_the_service_fqdn() {
     let server = Server::start().await;
     let id = server.infra_env(None).await;
     let answer = server
@@ -190,7 +193,7 @@ async fn boot_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_cluster_is_not_found() {
+async fn unknown_clusters_are_not_found() {
     let server = Server::start().await;
     let params = json!({
         "name": "rack", "pull_secret": PULL_SECRET, "cluster_id": "00000000-0000-4000-8000-000000000000",

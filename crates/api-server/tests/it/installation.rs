@@ -1,4 +1,4 @@
-//! A single-node cluster from nothing to installed, and what can go wrong on the way.
+//! Installation of a single-node cluster, with cancellation, reset, restarts and logs.
 
 use serde_json::{Value, json};
 
@@ -6,17 +6,17 @@ use crate::harness::{Answer, Server, host_id, inventory, merged};
 
 const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
-/// A ready single-node cluster: its id, its host's path, the instructions answered so far.
+/// A ready single-node cluster: its id, and its host's path.
 async fn ready(server: &Server) -> (String, String) {
     ready_with(server, 1).await
 }
 
-/// The same, its host being the one of that number.
+/// The same, with that host number.
 async fn ready_with(server: &Server, number: u32) -> (String, String) {
     ready_as(server, number, json!({})).await
 }
 
-/// The same, created with more.
+/// The same, with additional parameters.
 pub(crate) async fn ready_as(server: &Server, number: u32, more: Value) -> (String, String) {
     let params = json!({ "control_plane_count": 1, "high_availability_mode": "None" });
     let cluster = server.cluster(merged(params, more)).await;
@@ -26,14 +26,14 @@ pub(crate) async fn ready_as(server: &Server, number: u32, more: Value) -> (Stri
         .reply(&host, "inventory", &inventory(1))
         .await
         .expect(204);
-    answer_until(server, &host, "known").await;
+    reply_until(server, &host, "known").await;
     let path = format!("/v2/clusters/{cluster}");
     wait_status(server, &path, "ready").await;
     (cluster, host)
 }
 
-/// Does what the instructions say until the host has that status.
-async fn answer_until(server: &Server, host: &str, status: &str) {
+/// Replies to the host's steps until it has that status.
+async fn reply_until(server: &Server, host: &str, status: &str) {
     server
         .until(&format!("the host is {status}"), async || {
             let record = server.get(host).await.expect(200);
@@ -61,7 +61,7 @@ async fn answer_until(server: &Server, host: &str, status: &str) {
         .await;
 }
 
-/// What a healthy machine finds.
+/// Output of a step on a healthy machine.
 fn output(step: &Value) -> Option<Value> {
     let request =
         || -> Value { serde_json::from_str(step["args"][0].as_str().unwrap()).unwrap_or_default() };
@@ -120,11 +120,11 @@ async fn progress(server: &Server, host: &str, stages: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_single_node_is_installed() {
+async fn single_nodes_are_installed() {
     install_single_node(&Server::start().await).await;
 }
 
-/// From nothing to an installed cluster of one host.
+/// Creates and installs a single-node cluster.
 pub(crate) async fn install_single_node(server: &Server) {
     let (id, host) = ready(server).await;
     let path = format!("/v2/clusters/{id}");
@@ -138,7 +138,7 @@ pub(crate) async fn install_single_node(server: &Server) {
         .post(&format!("{path}/actions/install"), &json!({}))
         .await
         .expect(409);
-    answer_until(server, &host, "installing").await;
+    reply_until(server, &host, "installing").await;
     let cluster = wait_status(server, &path, "installing").await;
     assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 
@@ -205,7 +205,7 @@ pub(crate) async fn install_single_node(server: &Server) {
     finish(server, &path).await;
 }
 
-/// What the controller does.
+/// Reports of the controller, until the cluster is installed.
 async fn finish(server: &Server, path: &str) {
     let stage = json!({ "finalizing_stage": "Waiting for cluster operators" });
     server
@@ -281,7 +281,7 @@ async fn finish(server: &Server, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_hosts_is_not_installed() {
+async fn installation_without_hosts_is_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}");
@@ -313,7 +313,7 @@ async fn a_cluster_without_hosts_is_not_installed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_and_reset_a_cluster_starts_over() {
+async fn installations_are_cancelled_and_reset() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
@@ -321,7 +321,7 @@ async fn cancelled_and_reset_a_cluster_starts_over() {
         .post(&format!("{path}/actions/install"), &json!({}))
         .await
         .expect(202);
-    answer_until(&server, &host, "installing").await;
+    reply_until(&server, &host, "installing").await;
     wait_status(&server, &path, "installing").await;
     let cancelled = server
         .post(&format!("{path}/actions/cancel"), &json!({}))
@@ -345,7 +345,7 @@ async fn cancelled_and_reset_a_cluster_starts_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordered_installation_survives_a_restart() {
+async fn preparation_resumes_after_a_restart() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
@@ -354,11 +354,11 @@ async fn an_ordered_installation_survives_a_restart() {
         .await
         .expect(202);
     let server = server.restart().await;
-    answer_until(&server, &host, "installing").await;
+    reply_until(&server, &host, "installing").await;
     wait_status(&server, &path, "installing").await;
 }
 
-/// Uploads logs as the part of that name.
+/// Uploads logs under that multipart name.
 pub(crate) async fn upload(server: &Server, path: &str, part: &str, content: &str) -> Answer {
     let body = format!(
         "--b\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"l.tgz\"\r\n\r\n{content}\r\n--b--\r\n"
@@ -371,7 +371,7 @@ pub(crate) async fn upload(server: &Server, path: &str, part: &str, content: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_are_kept_and_given_back() {
+async fn logs_are_stored_and_downloaded() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/logs");
@@ -409,7 +409,7 @@ async fn logs_are_kept_and_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_logs_come_in_one_archive() {
+async fn all_logs_are_one_archive() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/logs");
@@ -418,7 +418,7 @@ async fn all_logs_come_in_one_archive() {
     upload(&server, &of_controller, "upfile", &large)
         .await
         .expect(204);
-    // Two machines with one name, which is none for a file.
+    // Two machines with the same name, which is not a valid file name.
     let infra_env = server.infra_env(Some(&id)).await;
     for number in [1, 2] {
         let host = server.host(&infra_env, number).await;
@@ -473,7 +473,7 @@ async fn all_logs_come_in_one_archive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_in_flight_is_finished_when_the_server_ends() {
+async fn graceful_shutdown_drains_in_flight_requests() {
     let mut server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let (parts, body) = tokio::sync::mpsc::channel::<Result<&'static str, std::io::Error>>(1);
@@ -493,7 +493,7 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
     parts.send(Ok(head)).await.unwrap();
     let folder = server.work_dir().join(&id).join("logs/controller");
     server
-        .until("the upload has begun", async || {
+        .until("the upload is in progress", async || {
             if folder.exists() {
                 Ok(())
             } else {
@@ -501,40 +501,40 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
             }
         })
         .await;
-    let ended = server.stop();
+    let stopped = server.stop();
     parts.send(Ok("TES\r\n--b--\r\n")).await.unwrap();
     drop(parts);
     upload.await.unwrap().expect(204);
-    ended.await;
+    stopped.await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_still_at_a_preparation_is_left_alone() {
+async fn preparation_of_another_replica_is_not_disturbed() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
-    // As a replica holds it that lost its database in the middle, and its lock there.
+    // The file lock of a replica that lost its database connection, and the advisory lock with it.
     let folder = server.work_dir().join("install-config-generate");
     std::fs::create_dir_all(&folder).unwrap();
-    let claim = std::fs::File::create(folder.join(format!(".{id}.claim"))).unwrap();
-    claim.lock().unwrap();
+    let lock = std::fs::File::create(folder.join(format!(".{id}.claim"))).unwrap();
+    lock.lock().unwrap();
     server
         .post(&format!("{path}/actions/install"), &json!({}))
         .await
         .expect(202);
-    // Meanwhile another is prepared, from its creation on.
+    // Meanwhile another cluster is created and prepared.
     let (other, other_host) = ready_with(&server, 2).await;
     let other = format!("/v2/clusters/{other}");
     server
         .post(&format!("{other}/actions/install"), &json!({}))
         .await
         .expect(202);
-    answer_until(&server, &other_host, "installing").await;
+    reply_until(&server, &other_host, "installing").await;
     let cluster = server.get(&path).await.expect(200);
     assert_eq!(cluster["status"], "preparing-for-installation");
     assert!(cluster.get("openshift_cluster_id").is_none(), "{cluster}");
-    drop(claim);
-    answer_until(&server, &host, "installing").await;
+    drop(lock);
+    reply_until(&server, &host, "installing").await;
     let cluster = wait_status(&server, &path, "installing").await;
     assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 }

@@ -1,4 +1,4 @@
-//! Bounds on what clients store, each at the bound and one above.
+//! Limits of stored data, each at the limit and one above.
 
 use model::time::Timestamp;
 use reqwest::Method;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::harness::{Server, cluster_params};
 use crate::installation::upload;
 
-/// A body of so many bytes: blanks do not count in JSON.
+/// JSON padded with spaces to `length` bytes.
 fn padded(json: &str, length: usize) -> String {
     format!("{json}{}", " ".repeat(length - json.len()))
 }
 
 // limit: JSON body
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_is_taken_up_to_its_bound() {
+async fn body_limit_is_enforced() {
     let server = Server::start().await;
     let status = async |length| {
         let body = padded("{}", length);
@@ -28,7 +28,7 @@ async fn a_body_is_taken_up_to_its_bound() {
 
 // limit: JSON body of a step reply
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_is_taken_up_to_its_bound() {
+async fn reply_limit_is_enforced() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -45,7 +45,7 @@ async fn a_reply_is_taken_up_to_its_bound() {
 
 // limit: images, tested disks or time sources
 #[tokio::test(flavor = "multi_thread")]
-async fn results_of_a_host_are_bounded_over_all_its_replies() {
+async fn results_of_a_host_are_limited_over_all_replies() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -67,7 +67,7 @@ async fn results_of_a_host_are_bounded_over_all_its_replies() {
 
 // limit: progress text of a host
 #[tokio::test(flavor = "multi_thread")]
-async fn a_progress_text_is_taken_up_to_its_bound() {
+async fn progress_text_limit_is_enforced() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
@@ -88,7 +88,7 @@ async fn a_progress_text_is_taken_up_to_its_bound() {
 // limit: texts of an event
 // limit: text of the user interface
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_are_taken_up_to_their_bound() {
+async fn text_limits_are_enforced() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let event = |length| {
@@ -115,7 +115,7 @@ async fn texts_are_taken_up_to_their_bound() {
 // limit: clusters
 // limit: infra-envs
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_and_infra_envs_are_created_up_to_their_bounds() {
+async fn cluster_and_infra_env_limits_are_enforced() {
     let server = Server::with(|settings| {
         settings.max_clusters = 1;
         settings.max_infra_envs = 1;
@@ -144,7 +144,7 @@ async fn clusters_and_infra_envs_are_created_up_to_their_bounds() {
 // limit: events
 // limit: events of an answer
 #[tokio::test(flavor = "multi_thread")]
-async fn the_oldest_events_go() {
+async fn oldest_events_are_deleted() {
     let server = Server::with(|settings| {
         settings.max_events_per_cluster = 10;
         settings.max_events = 100;
@@ -164,7 +164,7 @@ async fn the_oldest_events_go() {
         });
         server.post("/v2/events", &event).await.expect(201);
     }
-    // Each 64th event trims: so many may stand above the bound.
+    // Each 64th event trims: so many may exceed the limit.
     let kept = count(&format!("cluster_id={busy}&")).await;
     assert!((10..10 + 64).contains(&kept), "{kept}");
     let all = count("").await;
@@ -179,7 +179,7 @@ async fn the_oldest_events_go() {
 
 // limit: logs
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_are_taken_up_to_their_bound() {
+async fn log_limit_is_enforced() {
     let server = Server::with(|settings| settings.max_log_bytes = 1000).await;
     let id = server.cluster(json!({})).await;
     let upload = async |length| {
@@ -200,7 +200,7 @@ async fn logs_are_taken_up_to_their_bound() {
 
 // limit: manifests
 #[tokio::test(flavor = "multi_thread")]
-async fn manifests_are_taken_up_to_their_bound() {
+async fn manifest_limit_is_enforced() {
     let server = Server::with(|settings| settings.max_manifests_per_cluster = 2).await;
     let id = server.cluster(json!({})).await;
     let create = async |name: &str| {

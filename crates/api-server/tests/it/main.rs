@@ -1,4 +1,4 @@
-//! The real router over HTTP, with a real Postgres.
+//! Integration tests: the router over HTTP, with PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! Manifests of users.
+//! Custom manifests.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::harness::Server;
 const CONTENT: &str = "a2luZDogQ29uZmlnTWFwCg==";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn manifests_come_change_and_go() {
+async fn manifests_are_created_updated_and_deleted() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/manifests");
@@ -43,7 +43,7 @@ async fn manifests_come_change_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_manifest_is_refused() {
+async fn invalid_manifests_are_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/manifests");

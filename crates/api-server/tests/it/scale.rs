@@ -1,4 +1,4 @@
-//! What many hosts of one cluster cost: registrations do not grow with it, and what they make necessary is done once.
+//! Scaling of one cluster: constant cost of registrations, and coalesced refreshes.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,20 @@ use serde_json::json;
 
 use crate::harness::{AGENT, Server, host_id, inventory};
 
-/// Registrations around a measured one: the shortest of them is its cost, all else is of the machine.
+/// Registrations per measurement: the minimum is the cost, the rest is noise of the machine.
 const SAMPLE: u32 = 20;
 
-/// Hosts that register at a time where nothing is measured: they share the moments between two refreshes.
-const AT_ONCE: usize = 32;
+/// Concurrent registrations outside measurements: they share the pauses between refreshes.
+const CONCURRENCY: usize = 32;
 
-/// Registers a host; how long the answer took that let it in.
-async fn registered(server: &Server, infra_env: &str, number: u32) -> Duration {
+/// Registers a host, with retries; returns the latency of the successful attempt.
+async fn register(server: &Server, infra_env: &str, number: u32) -> Duration {
     let params = json!({ "host_id": host_id(number), "discovery_agent_version": AGENT });
     loop {
         let started = Instant::now();
         let path = format!("/v2/infra-envs/{infra_env}/hosts");
         let answer = server.post(&path, &params).await;
-        // A refresh of thousands of hosts in a debug build may take longer than a request waits: agents come again.
+        // A refresh of thousands of hosts in a debug build may exceed the request's timeout: agents retry.
         if answer.status == 503 {
             continue;
         }
@@ -29,23 +29,23 @@ async fn registered(server: &Server, infra_env: &str, number: u32) -> Duration {
     }
 }
 
-/// The shortest of the registrations that end with host `number`, one after the other.
+/// The minimal latency of the sequential registrations up to host `number`.
 async fn cost(server: &Server, infra_env: &str, number: u32) -> Duration {
     let mut shortest = Duration::MAX;
     for number in number - SAMPLE..=number {
-        shortest = shortest.min(registered(server, infra_env, number).await);
+        shortest = shortest.min(register(server, infra_env, number).await);
     }
     shortest
 }
 
-/// How many times as long the registration of the last host takes as that of the 50th.
+/// Cost of the last registration, relative to the 50th.
 async fn ratio(last: u32) -> f64 {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let fill = async |numbers: std::ops::Range<u32>| {
-        let registering = numbers.map(|number| registered(&server, &infra_env, number));
-        let done = stream::iter(registering).buffer_unordered(AT_ONCE);
+        let registering = numbers.map(|number| register(&server, &infra_env, number));
+        let done = stream::iter(registering).buffer_unordered(CONCURRENCY);
         done.for_each(async |_| ()).await;
     };
     fill(1..50 - SAMPLE).await;
@@ -56,8 +56,8 @@ async fn ratio(last: u32) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registration_does_not_cost_more_in_a_larger_cluster() {
-    // Before, it was linear: 8 and more. What is left of the bound is for a busy machine.
+async fn registration_cost_does_not_grow_with_the_cluster() {
+    // A linear cost had a ratio of 8 and more; the margin is for a busy machine.
     let ratio = ratio(500).await;
     assert!(ratio < 3.0, "{ratio}");
 }
@@ -70,7 +70,7 @@ async fn the_5000th_registration_costs_at_most_half_more_than_the_50th() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_registration_makes_necessary_follows_soon() {
+async fn registrations_are_followed_by_a_refresh() {
     let server = Server::start().await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
@@ -81,17 +81,17 @@ async fn what_a_registration_makes_necessary_follows_soon() {
         .expect(200);
     assert_eq!(steps["instructions"][0]["step_type"], "inventory");
     server
-        .until("the host is judged", async || {
+        .until("the host has validations", async || {
             let found = server.get(&host).await.expect(200);
-            let judged = found["validations_info"].as_str().unwrap_or_default();
-            if judged.is_empty() {
+            let validations = found["validations_info"].as_str().unwrap_or_default();
+            if validations.is_empty() {
                 Err(found)
             } else {
                 Ok(())
             }
         })
         .await;
-    // A reply is answered when its consequences can be seen.
+    // The response to a reply waits for its refresh.
     server
         .reply(&host, "inventory", &inventory(1))
         .await
@@ -102,14 +102,14 @@ async fn what_a_registration_makes_necessary_follows_soon() {
 
 // limit: hosts of a cluster
 #[tokio::test]
-async fn a_cluster_takes_hosts_up_to_the_bound() {
+async fn host_limit_of_a_cluster_is_enforced() {
     let server = Server::with(|settings| settings.max_hosts_per_cluster = 2).await;
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let first = server.host(&infra_env, 1).await;
     server.host(&infra_env, 2).await;
-    beyond(&server, &infra_env, "MAX_HOSTS_PER_CLUSTER").await;
-    // Those that are in it may come again, and one that leaves makes room.
+    assert_refused(&server, &infra_env, "MAX_HOSTS_PER_CLUSTER").await;
+    // Re-registrations are accepted, and a deletion frees capacity.
     server.host(&infra_env, 2).await;
     server.delete(&first).await.expect(204);
     server.host(&infra_env, 3).await;
@@ -117,19 +117,19 @@ async fn a_cluster_takes_hosts_up_to_the_bound() {
 
 // limit: hosts of an infra-env
 #[tokio::test]
-async fn an_infra_env_takes_hosts_up_to_the_bound() {
+async fn host_limit_of_an_infra_env_is_enforced() {
     let server = Server::with(|settings| settings.max_hosts_per_infra_env = 2).await;
     let infra_env = server.infra_env(None).await;
     let first = server.host(&infra_env, 1).await;
     server.host(&infra_env, 2).await;
-    beyond(&server, &infra_env, "MAX_HOSTS_PER_INFRA_ENV").await;
+    assert_refused(&server, &infra_env, "MAX_HOSTS_PER_INFRA_ENV").await;
     server.host(&infra_env, 2).await;
     server.delete(&first).await.expect(204);
     server.host(&infra_env, 3).await;
 }
 
-/// An agent that is refused with 400 tries again; with 401, 403, 404 or 409 it would wait for ever.
-async fn beyond(server: &Server, infra_env: &str, setting: &str) {
+/// Asserts 400 above the limit: agents retry after it, but not after 401, 403, 404 or 409.
+async fn assert_refused(server: &Server, infra_env: &str, setting: &str) {
     let params = json!({ "host_id": host_id(3), "discovery_agent_version": AGENT });
     let path = format!("/v2/infra-envs/{infra_env}/hosts");
     let refused = server.post(&path, &params).await;

@@ -1,4 +1,4 @@
-//! Databases of every landed state are brought up to date and used.
+//! Upgrades: databases of every released state are migrated and used.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::installation::{install_single_node, upload};
 
 const STATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/state");
 const DUMP: &str = "database.sql.gz";
-/// Files of the clusters of that database, as they are in the work folder.
+/// The work folder's files of the clusters in that database.
 const FILES: &str = "files.tar.gz";
 const LOGS: &str = "logs of the controller";
 
@@ -21,7 +21,7 @@ fn dumps() -> Vec<PathBuf> {
     dumps.filter(|dump| dump.exists()).collect()
 }
 
-/// Puts the files of the clusters beside a dump into a work folder; the first state has none.
+/// Unpacks the files beside a dump into a work folder; the first state has none.
 fn unpack_files(dump: &Path, work_dir: &Path) {
     let packed = dump.with_file_name(FILES);
     if packed.exists() {
@@ -64,8 +64,8 @@ async fn writes_the_next_database() {
     files.into_inner().unwrap().finish().unwrap();
 }
 
-/// What an installed cluster of a dump serves besides its record.
-async fn serves_installation(server: &Server, path: &str, cluster: &Value) {
+/// Asserts files and progress of an installed cluster of a dump.
+async fn assert_installation(server: &Server, path: &str, cluster: &Value) {
     assert_eq!(cluster["progress"]["total_percentage"], 100);
     let host = &cluster["hosts"][0];
     assert_eq!(host["id"], host_id(1));
@@ -94,7 +94,7 @@ async fn serves_installation(server: &Server, path: &str, cluster: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_landed_database_is_used() {
+async fn every_released_database_is_migrated() {
     let dumps = dumps();
     assert!(!dumps.is_empty(), "{STATES}");
     for dump in dumps {
@@ -119,11 +119,11 @@ async fn every_landed_database_is_used() {
             assert!(host["inventory"].as_str().unwrap().contains("disks"));
         }
         if has_installation {
-            serves_installation(&server, &path, &found).await;
+            assert_installation(&server, &path, &found).await;
         }
         let events = server.get(&format!("/v2/events?cluster_id={id}")).await;
         assert!(!events.expect(200).as_array().unwrap().is_empty());
-        // New rows beside the old ones, and old ones changed.
+        // New rows are inserted, and old ones updated.
         let infra_env = server.infra_env(None).await;
         server.host(&infra_env, 1).await;
         server.cluster(json!({})).await;

@@ -7,7 +7,7 @@ use service::settings::Setting as _;
 use crate::harness::{AGENT, Server};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_spellings_list_the_versions() {
+async fn versions_are_listed_under_both_paths() {
     let server = Server::start().await;
     let versions = server.get("/v2/openshift-versions").await.expect(200);
     assert_eq!(
@@ -27,7 +27,7 @@ async fn both_spellings_list_the_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operators_list_is_shown() {
+async fn platform_versions_override_the_default() {
     let server = Server::with(|settings| {
         let text = r#"{"4.18":{"cpu_architectures":["x86_64"],"display_name":"4.18.7","support_level":"production","default":true}}"#;
         settings.platform_versions = PlatformVersions::parse(text).unwrap();
@@ -44,7 +44,7 @@ async fn the_operators_list_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn components_and_defaults() {
+async fn components_and_defaults_are_listed() {
     let server = Server::start().await;
     let components = server.get("/v2/component-versions").await.expect(200);
     assert_eq!(components["versions"]["discovery-agent"], AGENT);
