@@ -28,6 +28,7 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
+use concurrency::KeyedMutex;
 use model::Error;
 use model::ids::ClusterId;
 use net::resolve::Resolver;
@@ -44,7 +45,6 @@ use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
 use crate::settings::Settings;
 use crate::{discovery, install};
-use concurrency::KeyedMutex;
 
 /// Handle to the server's state. Cloning is cheap.
 #[derive(Debug, Clone)]

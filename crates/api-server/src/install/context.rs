@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use concurrency::KeyedMutex;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use rules::Policy;
@@ -18,7 +19,6 @@ use super::release::ReleaseInfo;
 use super::signers::Signers;
 use super::work_folder::PreparationLock;
 use crate::files::FileStore;
-use concurrency::KeyedMutex;
 
 /// Options of all preparations, fixed at start.
 #[derive(Debug, Clone)]
