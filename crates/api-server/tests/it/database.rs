@@ -41,7 +41,7 @@ async fn requests_fail_with_503_without_a_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn service_recovers_after_a_database_restart() {
-    let mut database = postgres::Server::start().await.unwrap();
+    let mut database = postgres::PostgresServer::start().await.unwrap();
     let server = Server::on(database.database().await.unwrap(), |_| {}).await;
     server.wait_ready().await;
     let id = server.cluster(json!({})).await;
@@ -114,7 +114,7 @@ async fn grace_period_follows_a_server_outage() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn grace_period_follows_a_database_outage() {
-    let mut database = postgres::Server::start().await.unwrap();
+    let mut database = postgres::PostgresServer::start().await.unwrap();
     // Longer, since stopping the database is slow on a busy machine.
     let limit = Duration::from_secs(5);
     let server = Server::on(database.database().await.unwrap(), |settings| {
@@ -411,7 +411,7 @@ async fn tls_is_verified_as_configured() {
     let right = file("right.pem", &authority.certificate);
     let wrong = file("wrong.pem", &Authority::new("wrong").unwrap().certificate);
     let (certificate, key) = authority.sign(&["localhost"]).unwrap();
-    let database = postgres::Server::start_with_tls(&certificate, &key)
+    let database = postgres::PostgresServer::start_with_tls(&certificate, &key)
         .await
         .unwrap();
     for (host, mode, ca) in [
@@ -448,7 +448,7 @@ async fn tls_is_verified_as_configured() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn required_tls_never_falls_back_to_plain_text() {
-    let database = postgres::Server::start().await.unwrap();
+    let database = postgres::PostgresServer::start().await.unwrap();
     let own = database.database().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
