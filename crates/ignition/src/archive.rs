@@ -1,4 +1,4 @@
-//! The archive in which a configuration travels: one compressed cpio member that early boot finds.
+//! The archive of a configuration: one compressed cpio member, which early boot reads.
 
 use std::io::Read as _;
 
@@ -11,7 +11,7 @@ use crate::data_url::{MAX_UNPACKED, gzip};
 /// Name of the member that Ignition reads.
 pub const MEMBER: &str = "config.ign";
 
-/// Units: bytes. The area that live images keep for the archive.
+/// Units: bytes. The area that live images reserve for the archive.
 pub const EMBED_AREA: usize = 262_144;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -19,7 +19,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// A member of an archive, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Path, as it stands in the archive.
+    /// Path in the archive.
     pub name: String,
     /// Kind and permissions.
     pub mode: u32,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_refused() {
+    fn malformed_archives_are_refused() {
         assert!(read(b"rubbish").is_err());
         let mut packed = write(b"{}").unwrap();
         packed.truncate(30);
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(data in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        fn packing_round_trips(data in proptest::collection::vec(any::<u8>(), 0..2000)) {
             prop_assert_eq!(config(&write(&data).unwrap()).unwrap(), Some(data));
         }
 

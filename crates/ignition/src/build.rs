@@ -1,4 +1,4 @@
-//! Short ways to write the records that Atoll makes.
+//! Builders of the records that Atoll writes.
 
 use crate::config::{
     Config, Directory, Dropin, File, Link, Mode, Owner, Resource, Unit, User, Version,
@@ -60,17 +60,17 @@ impl Config {
 }
 
 impl Resource {
-    /// The text itself, readable in the source.
+    /// A readable data URL of the text.
     pub fn text(contents: &str) -> Self {
         Self::at(data_url::text(contents))
     }
 
-    /// The bytes themselves.
+    /// A data URL of the bytes.
     pub fn bytes(contents: &[u8]) -> Self {
         Self::at(data_url::base64(contents))
     }
 
-    /// The bytes themselves, compressed.
+    /// A data URL of the compressed bytes.
     pub fn gzip(contents: &[u8]) -> Self {
         Self {
             compression: Some("gzip".to_owned()),
@@ -78,17 +78,17 @@ impl Resource {
         }
     }
 
-    /// What the URL leads to.
+    /// Contents that are fetched from the URL.
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             source: Some(url.into()),
-            // Said explicitly, because an absent one would leave a merged parent's `gzip` standing.
+            // Explicit, because an absent one would keep a merged parent's `gzip`.
             compression: Some(String::new()),
             ..Self::default()
         }
     }
 
-    /// The bytes, when they are in the source itself; none when they have to be fetched.
+    /// The bytes of a data URL; none when they must be fetched.
     ///
     /// Errors: when the data URL or the compressed bytes cannot be decoded.
     pub fn inline_bytes(&self) -> Result<Option<Vec<u8>>, Error> {
@@ -107,7 +107,7 @@ impl Resource {
 }
 
 impl File {
-    /// A file of root that replaces what is there.
+    /// A file of root that replaces an existing one.
     pub fn new(path: impl Into<String>, mode: u32, contents: Resource) -> Self {
         Self {
             path: path.into(),
@@ -153,7 +153,7 @@ impl Directory {
 }
 
 impl Link {
-    /// A symbolic link at `path` that leads to `target`.
+    /// A symbolic link from `path` to `target`.
     pub fn symbolic(path: impl Into<String>, target: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -166,7 +166,7 @@ impl Link {
 }
 
 impl Unit {
-    /// A unit that starts by itself.
+    /// An enabled unit.
     pub fn enabled(name: impl Into<String>, contents: impl Into<String>) -> Self {
         Self {
             enabled: Some(true),
@@ -174,7 +174,7 @@ impl Unit {
         }
     }
 
-    /// A unit that others start.
+    /// A unit that other units start.
     pub fn new(name: impl Into<String>, contents: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -183,7 +183,7 @@ impl Unit {
         }
     }
 
-    /// Lays a text over the unit.
+    /// Adds a drop-in to the unit.
     #[must_use]
     pub fn dropin(mut self, name: impl Into<String>, contents: impl Into<String>) -> Self {
         self.dropins.push(Dropin {

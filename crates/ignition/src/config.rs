@@ -1,19 +1,19 @@
 //! The records of Ignition 3.1 to 3.3, as far as Atoll writes or checks them.
 //!
-//! Every record keeps the members it does not name in `other`, so nothing a user wrote is lost.
+//! Every record keeps unknown members in `other`, so nothing a user wrote is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Members that a record does not name.
+/// Members without a field of their own.
 pub type Other = Map<String, Value>;
 
 /// A version of the specification, lowest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Version {
-    /// 3.1.0, what the oldest supported hosts read.
+    /// 3.1.0, the version of the oldest supported hosts.
     #[default]
     #[serde(rename = "3.1.0")]
     V3_1,
@@ -94,7 +94,7 @@ pub struct Resource {
     /// Headers of the request.
     #[serde(default, rename = "httpHeaders", skip_serializing_if = "Vec::is_empty")]
     pub http_headers: Vec<HttpHeader>,
-    /// What the bytes have to hash to.
+    /// Expected hash of the bytes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verification: Verification,
     /// Members not named here.
@@ -241,7 +241,7 @@ pub struct Owner {
 pub struct File {
     /// Absolute path.
     pub path: String,
-    /// Whether what is there may be replaced.
+    /// Whether an existing file may be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
     /// Owner.
@@ -256,7 +256,7 @@ pub struct File {
     /// Bytes of the file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub contents: Resource,
-    /// Bytes to add to what is there.
+    /// Bytes to append to an existing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub append: Vec<Resource>,
     /// Members not named here.
@@ -269,7 +269,7 @@ pub struct File {
 pub struct Directory {
     /// Absolute path.
     pub path: String,
-    /// Whether what is there may be replaced.
+    /// Whether an existing node may be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
     /// Owner.
@@ -291,7 +291,7 @@ pub struct Directory {
 pub struct Link {
     /// Absolute path of the link.
     pub path: String,
-    /// Whether what is there may be replaced.
+    /// Whether an existing node may be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
     /// Owner.
@@ -300,10 +300,10 @@ pub struct Link {
     /// Group.
     #[serde(default, skip_serializing_if = "is_default")]
     pub group: Owner,
-    /// Where the link leads.
+    /// Target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Whether it is a second name of the same file instead of a symbolic link.
+    /// Whether it is a hard link instead of a symbolic one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hard: Option<bool>,
     /// Members not named here.
@@ -327,16 +327,16 @@ pub struct Systemd {
 pub struct Unit {
     /// File name, as in `agent.service`.
     pub name: String,
-    /// Whether it starts by itself.
+    /// Whether it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Whether it must never start.
+    /// Whether it is masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<bool>,
     /// The unit's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contents: Option<String>,
-    /// Texts laid over the unit.
+    /// Drop-ins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropins: Vec<Dropin>,
     /// Members not named here.
@@ -344,7 +344,7 @@ pub struct Unit {
     pub other: Other,
 }
 
-/// A text laid over a unit.
+/// A drop-in of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dropin {
     /// File name, ending in `.conf`.
@@ -389,7 +389,7 @@ impl Config {
     }
 }
 
-/// To Ignition a null member is an absent one.
+/// Drops null members, which Ignition reads as absent.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

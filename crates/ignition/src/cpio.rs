@@ -6,7 +6,7 @@ use crate::Error;
 pub const REGULAR: u32 = 0o100_000;
 /// Bits of a directory's kind.
 pub const DIRECTORY: u32 = 0o040_000;
-/// Bits of a symbolic link's kind; its data is where it leads.
+/// Bits of a symbolic link's kind; its data is the target.
 pub const LINK: u32 = 0o120_000;
 
 const KIND: u32 = 0o170_000;
@@ -18,7 +18,7 @@ const TRAILER: &str = "TRAILER!!!";
 /// A member read from an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// Path, as it stands in the archive.
+    /// Path in the archive.
     pub name: &'a str,
     /// Kind and permissions.
     pub mode: u32,
@@ -72,7 +72,7 @@ pub fn write(members: &[Member<'_>]) -> Result<Vec<u8>, Error> {
 
 /// Reads one archive from the start of `bytes`; returns its members and how many bytes it takes.
 ///
-/// Errors: `Archive` when it is no newc archive, or is cut off.
+/// Errors: `Archive` when it is no newc archive, or is truncated.
 pub fn read(bytes: &[u8]) -> Result<(Vec<Member<'_>>, usize), Error> {
     let mut members = Vec::new();
     let mut at = 0;
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_gives_what_was_written(
+        fn archives_round_trip(
             files in proptest::collection::vec(("[a-z/.]{1,20}", proptest::collection::vec(any::<u8>(), 0..50)), 0..6),
         ) {
             let members: Vec<_> = files

@@ -1,4 +1,4 @@
-//! `data:` URLs: how contents stand inside a configuration.
+//! `data:` URLs: inline contents of a configuration.
 
 use std::io::{Read as _, Write as _};
 
@@ -13,7 +13,7 @@ use crate::Error;
 /// Units: bytes. More than any sensible file in a configuration unpacks to; stops a bomb.
 pub const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
 
-/// What RFC 2396 calls unreserved stands for itself.
+/// Unreserved characters of RFC 2396 are not escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -23,7 +23,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'*')
     .remove(b'/');
 
-/// Whether the text claims to be a data URL.
+/// Whether the text has the scheme of a data URL.
 pub fn is_data_url(text: &str) -> bool {
     scheme_end(text).is_some()
 }
@@ -73,9 +73,9 @@ pub fn gunzip(compressed: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(unpacked)
 }
 
-/// The bytes that a data URL stands for.
+/// Decodes a data URL.
 ///
-/// Errors: when it is none, or its base64 or its escapes are broken.
+/// Errors: when it is malformed, or its base64 or its escapes are broken.
 pub fn decode(url: &str) -> Result<Vec<u8>, Error> {
     let rest = scheme_end(url)
         .ok_or_else(|| Error::DataUrl("does not start with \"data:\"".to_owned()))?;

@@ -1,6 +1,6 @@
-//! Why a configuration, a data URL or an archive cannot be used.
+//! Errors of configurations, data URLs and archives.
 
-/// What is wrong with an input, and where.
+/// An invalid input, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text is no JSON, or a member has the wrong type.
@@ -8,21 +8,21 @@ pub enum Error {
     Syntax {
         /// Path of the member, as in `storage.files[0].mode`; `.` is the whole document.
         at: String,
-        /// What the parser says.
+        /// Message of the parser.
         reason: String,
     },
     /// The version is missing or unknown.
     #[error("ignition.version: {found:?} is not supported, expected one of 3.1.0, 3.2.0 and 3.3.0")]
     Version {
-        /// What stands there; empty when nothing does.
+        /// The version found; empty without one.
         found: String,
     },
-    /// A member has a value that Ignition refuses.
+    /// Ignition refuses the value of a member.
     #[error("{at}: {reason}")]
     Invalid {
         /// Path of the member.
         at: String,
-        /// What is wrong and what is expected.
+        /// The problem, and an acceptable value.
         reason: String,
     },
     /// The text is no data URL.

@@ -1,7 +1,7 @@
-//! Ignition configurations: records that keep what they do not know, data URLs, merging, validation, and the
-//! archive in which a configuration travels inside a boot image.
+//! Ignition configurations: records that keep unknown members, data URLs, merging, validation, and the
+//! archive of a configuration inside a boot image.
 //!
-//! No network and no files here. The one invariant: a configuration that was parsed and written again says the
+//! No network and no files here. The one invariant: a configuration that is parsed and written again means the
 //! same to Ignition, members unknown to this crate included.
 
 pub mod archive;

@@ -1,7 +1,8 @@
-//! Ignition's rules for laying one configuration over another.
+//! Ignition's rules for merging configurations.
 //!
-//! Objects merge member by member, scalars are the child's, lists merge by key. Works on JSON, so members that
-//! the records do not name follow the same rules.
+//! Objects merge member by member, scalars are the child's, lists merge by key. Works on JSON, so that unknown
+//! members follow the same rules.
+//! Source: coreos/ignition, config/merge/merge.go.
 
 use std::collections::HashSet;
 
@@ -29,7 +30,7 @@ const KEYS: &[(&str, &str)] = &[
     ("tang", "url"),
 ];
 
-/// Lists in which nothing counts as a repetition: the child's items come after the parent's.
+/// Lists that keep repeated items: the child's come after the parent's.
 const APPENDED: &[&str] = &["append", "options"];
 
 /// Lists that share one set of keys: an item of the child removes one of the same key from the other lists.
@@ -38,7 +39,7 @@ const SHARED: &[&[&str]] = &[
     &["shouldExist", "shouldNotExist"],
 ];
 
-/// Lays `child` over `parent`; where both say something, the child wins. The result has the higher version.
+/// Merges `child` over `parent`: the child wins. The result has the higher version.
 ///
 /// Errors: `Invalid` when the result is not valid although both were: a file whose parent says `append` and
 /// whose child says `overwrite`, for example.
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn appends_add_up() {
+    fn appends_accumulate() {
         let part = |text: &str| json!({"storage": {"files": [{"path": "/a", "append": [{"source": format!("data:,{text}")}]}]}});
         let result = merged(part("x"), part("x"));
         let append = result["storage"]["files"][0]["append"].as_array().unwrap();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_value_goes_away() {
+    fn a_header_without_value_is_removed() {
         let with = |headers: Value| json!({"ignition": {"config": {"merge": [{"source": "http://x/", "httpHeaders": headers}]}}});
         let result = merged(
             with(json!([{"name": "A", "value": "1"}, {"name": "B", "value": "2"}])),

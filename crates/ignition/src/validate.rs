@@ -1,4 +1,5 @@
-//! What Ignition would refuse, found before a host boots with it.
+//! Ignition's validation, before a host boots with a configuration.
+//! Source: coreos/ignition, config/v3_1/types to config/v3_3/types.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ const SCHEMES: &[&str] = &["data", "http", "https", "tftp", "s3", "gs"];
 const MODE_MAX: u32 = 0o7777;
 
 impl Config {
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types do not express.
     ///
     /// Errors: `Invalid` for the first member that Ignition would refuse.
     pub fn validate(&self) -> Result<(), Error> {
@@ -104,7 +105,7 @@ impl Config {
     }
 }
 
-/// Keys seen so far and where.
+/// Keys with the path of their first item.
 #[derive(Default)]
 struct Unique<'a>(HashMap<&'a str, String>);
 
@@ -114,7 +115,7 @@ impl<'a> Unique<'a> {
             None => Ok(()),
             Some(first) => Err(Error::invalid(
                 format!("{at}.{member}"),
-                format!("{key:?} stands at {first} already"),
+                format!("{key:?} is already used at {first}"),
             )),
         }
     }
@@ -281,7 +282,7 @@ mod tests {
             ),
             (
                 json!({"storage": {"files": [{"path": "/x"}], "directories": [{"path": "/x"}]}}),
-                "storage.files[0].path: \"/x\" stands at storage.directories[0]",
+                "storage.files[0].path: \"/x\" is already used at storage.directories[0]",
             ),
             (
                 json!({"storage": {"links": [{"path": "/x"}]}}),

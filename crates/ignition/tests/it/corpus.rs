@@ -1,4 +1,4 @@
-//! The recorded verdicts of Ignition's validator hold for what is written today: see fixtures/corpus/README.md.
+//! The recorded verdicts of Ignition's validator hold for today's output: see fixtures/corpus/README.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use ignition::config::{HttpHeader, Proxy, Verification};
 use ignition::{Config, Directory, File, Link, Resource, Unit, User, Version, archive, merge};
 use sha2::{Digest as _, Sha256};
 
-/// Writes the files anew instead of comparing them.
+/// Writes the files instead of comparing them.
 const RECORD: &str = "RECORD_IGNITION_CORPUS";
 
 fn folder() -> PathBuf {
@@ -48,7 +48,7 @@ fn every_record() -> Config {
         .user(user)
 }
 
-/// What a node fetches the rest with: authorities, proxy, headers, a checked source.
+/// Pointer ignition of a node: authorities, proxy, headers, a verified source.
 fn pointer() -> Config {
     let mut config =
         Config::new(Version::V3_2).file(File::text("/etc/hostname", 0o644, "master-1"));
@@ -75,7 +75,7 @@ fn pointer() -> Config {
     config
 }
 
-/// A user's override, of a newer version, over what Atoll writes.
+/// A user's override, of a newer version, over Atoll's own.
 fn overridden() -> Config {
     let child = br#"{
         "ignition": {"version": "3.2.0", "timeouts": {"httpTotal": 30}},
@@ -145,14 +145,14 @@ fn written_configurations_are_those_that_ignition_accepts() {
     ] {
         let json = config.to_json();
         compare(name, &json, "valid");
-        // The way into an image and back changes nothing.
+        // Packing into an image and back changes nothing.
         let packed = archive::write(&json).unwrap();
         assert_eq!(archive::config(&packed).unwrap().unwrap(), json, "{name}");
     }
 }
 
 #[test]
-fn what_ignition_refuses_is_refused() {
+fn configurations_that_ignition_refuses_are_refused() {
     for (name, json) in REFUSED {
         compare(name, json.as_bytes(), "refused");
         assert!(Config::parse(json.as_bytes()).is_err(), "{name} is taken");

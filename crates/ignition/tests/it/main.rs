@@ -1,4 +1,4 @@
-//! Ignition's own validator as a second reader of what this crate writes.
+//! Ignition's own validator as a second reader of this crate's output.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
