@@ -1,4 +1,4 @@
-//! Clusters: the record, what creates and changes it, and what it is made of.
+//! Clusters: the record, its parameters and its parts.
 //!
 //! Source: the installer API description (wire names, presence rules).
 

@@ -1,8 +1,8 @@
-//! The one error of the domain: transport-free, and every variant says who must act.
+//! The one error of the domain: transport-free, with a variant for each party that must act.
 
 use std::error::Error as StdError;
 
-/// What went wrong, in the terms of whoever has to act on it.
+/// An error, by the party that must act.
 ///
 /// Each transport renders it in its own file: HTTP status and body, the registry's error list, a gRPC status.
 #[derive(Debug, thiserror::Error)]
@@ -12,56 +12,56 @@ pub enum Error {
     NotFound {
         /// Noun, as the wire spells it.
         kind: &'static str,
-        /// What was asked for.
+        /// Id in the request.
         id: String,
     },
-    /// The caller sent something that cannot be accepted, whatever the state.
+    /// The caller sent an unacceptable value, in any state.
     #[error("{field}: {reason}")]
     Invalid {
         /// Wire name of the field, or of the body.
         field: String,
-        /// What is wrong with the value, and what would be right.
+        /// The problem, and an acceptable value.
         reason: String,
     },
     /// The state forbids it now, or it exists already.
     #[error("{reason}")]
     Conflict {
-        /// What forbids it, and what to do first.
+        /// The reason, and the remedy.
         reason: String,
     },
     /// No or wrong credentials.
     #[error("{reason}")]
     Unauthenticated {
-        /// What is missing.
+        /// The missing credential.
         reason: String,
     },
     /// Known, but not allowed.
     #[error("{reason}")]
     Forbidden {
-        /// What is not allowed.
+        /// The forbidden action.
         reason: String,
     },
     /// More than the stated limit.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// What was sent.
+        /// The rejected content.
         what: &'static str,
         /// Units: bytes.
         limit: u64,
     },
-    /// A neighbour is away: the same call works later.
+    /// A dependency is unavailable: the same call works later.
     #[error("{what} is not available now, try again")]
     Unavailable {
-        /// The neighbour, by role, never by address.
+        /// The dependency, by role, never by address.
         what: &'static str,
         /// The cause, for the log.
         #[source]
         source: Option<Box<dyn StdError + Send + Sync>>,
     },
-    /// Our fault, or the machine's.
+    /// A failure of this service, or of its machine.
     #[error("{doing} failed")]
     Internal {
-        /// What was being done.
+        /// The failed action.
         doing: String,
         /// The cause, for the log.
         #[source]
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// `field` holds something that cannot be accepted.
+    /// `field` holds an unacceptable value.
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Invalid {
             field: field.into(),
@@ -93,7 +93,7 @@ impl Error {
         }
     }
 
-    /// A neighbour is away.
+    /// A dependency is unavailable.
     pub fn unavailable(
         what: &'static str,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -104,7 +104,7 @@ impl Error {
         }
     }
 
-    /// Our fault, or the machine's, while `doing`.
+    /// A failure of this service, or of its machine, while `doing`.
     pub fn internal(
         doing: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -121,14 +121,14 @@ impl Error {
     }
 }
 
-/// An error and its causes on one line; a cause that the text before it ends with is not told twice.
+/// An error and its causes on one line, without a cause that the text already ends with.
 pub fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let told = cause.to_string();
-        if !text.ends_with(&told) {
-            text.extend([": ", &told]);
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.extend([": ", &cause_text]);
         }
         next = cause.source();
     }
@@ -148,11 +148,11 @@ mod tests {
     struct Repeating(#[source] std::io::Error);
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_printed_once() {
         let io = || std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
-        let told = format!("opening the folder failed: {}", io());
-        assert_eq!(chain(&Quiet(io())), told);
-        assert_eq!(chain(&Repeating(io())), told);
+        let expected = format!("opening the folder failed: {}", io());
+        assert_eq!(chain(&Quiet(io())), expected);
+        assert_eq!(chain(&Repeating(io())), expected);
         assert_eq!(chain(&std::fmt::Error), std::fmt::Error.to_string());
     }
 }

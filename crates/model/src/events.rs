@@ -1,4 +1,4 @@
-//! Events: what happened to clusters, hosts and infra-envs.
+//! Events of clusters, hosts and infra-envs.
 //!
 //! Source: the installer API description (wire names, presence rules).
 

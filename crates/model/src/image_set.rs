@@ -1,6 +1,6 @@
-//! What a site wants carried across the gap: the image set, as its configuration and the metadata of archives spell it.
+//! The image set: selection of a mirror run, in its configuration and in the metadata of archives.
 //!
-//! Source: `ImageSetConfiguration` of `v1alpha2`, with what `v2alpha1` adds. Metadata knows the members of `v1alpha2` only,
+//! Source: oc-mirror, `ImageSetConfiguration` of `v1alpha2` and `v2alpha1`. Metadata has the members of `v1alpha2` only,
 //! and its readers refuse others, so those of `v2alpha1` are read and never written.
 
 use serde::{Deserialize, Serialize};
@@ -10,32 +10,32 @@ use crate::wire::{is_false, null_as_default, null_when_empty, wire_enum};
 /// An image set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageSet {
-    /// Most that an archive file may take; nothing for the default. Units: GiB.
+    /// Largest archive file; none for the default. Units: GiB.
     pub archive_size: Option<u64>,
-    /// Where what was carried is remembered; nothing for a set that is carried once.
+    /// Storage of the metadata; none for a set that is mirrored once.
     pub storage: Option<Storage>,
-    /// What is carried.
+    /// The selection.
     pub mirror: Mirror,
 }
 
-/// Where the metadata of former runs is kept.
+/// Storage of the metadata of previous runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In a folder.
+    /// A folder.
     Local {
-        /// The folder, relative to the working directory.
+        /// Path, relative to the working directory.
         path: String,
     },
-    /// In an image.
+    /// An image.
     Registry {
         /// Its reference; without a tag, `latest`.
         image: String,
-        /// Whether its certificate may be any.
+        /// Whether its certificate is not verified.
         skip_tls: bool,
     },
 }
 
-/// What is carried.
+/// The selection of a mirror run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Mirror {
@@ -47,7 +47,7 @@ pub struct Mirror {
         deserialize_with = "null_as_default"
     )]
     pub operators: Vec<Operator>,
-    /// Single images.
+    /// Additional images.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
@@ -55,7 +55,7 @@ pub struct Mirror {
     pub additional_images: Vec<Image>,
     /// Charts and the images that they name.
     pub helm: Helm,
-    /// Images that are not carried, whoever names them. Each is a regular expression.
+    /// Images that are never mirrored. Each is a regular expression.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
@@ -73,16 +73,16 @@ pub struct Mirror {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Platform {
-    /// Whether the data of the upgrade graph is carried along.
+    /// Whether the data of the upgrade graph is mirrored.
     #[serde(skip_serializing_if = "is_false")]
     pub graph: bool,
-    /// From which channels, and how much of each.
+    /// Channels and their version ranges.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
     pub channels: Vec<ReleaseChannel>,
-    /// For which architectures, as Go names them, or `multi`; none for `amd64`.
+    /// Architectures, as Go names them, or `multi`; none for `amd64`.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
@@ -91,10 +91,10 @@ pub struct Platform {
     /// One release by its image (`v2alpha1`).
     #[serde(skip_serializing)]
     pub release: Option<String>,
-    /// Whether the KubeVirt disk image of the releases is carried (`v2alpha1`).
+    /// Whether the KubeVirt disk image of the releases is mirrored (`v2alpha1`).
     #[serde(skip_serializing)]
     pub kube_virt_container: bool,
-    /// Which parts of multi-architecture images are carried; none for all (`v2alpha1`).
+    /// Platforms of multi-architecture images; none for all (`v2alpha1`).
     #[serde(skip_serializing)]
     pub platforms: Vec<Instance>,
 }
@@ -104,19 +104,19 @@ pub struct Platform {
 #[serde(default, rename_all = "camelCase")]
 pub struct ReleaseChannel {
     pub name: String,
-    /// Which platform's channel it is.
+    /// Platform of the channel.
     #[serde(rename = "type")]
     pub kind: ReleaseKind,
-    /// Empty where it is not bounded.
+    /// Minimum version; empty without a bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub min_version: String,
-    /// Empty where it is not bounded.
+    /// Maximum version; empty without a bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub max_version: String,
-    /// Only what the shortest upgrade path needs.
+    /// Only the shortest upgrade path.
     #[serde(skip_serializing_if = "is_false")]
     pub shortest_path: bool,
-    /// From the channel's first release to its last.
+    /// The range from the channel's first release to its last.
     #[serde(skip_serializing_if = "is_false")]
     pub full: bool,
 }
@@ -141,7 +141,7 @@ pub struct Instance {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Operator {
-    /// All, where none is named; metadata has `null` then.
+    /// Packages; all without any. Metadata has `null` then.
     #[serde(
         serialize_with = "null_when_empty",
         deserialize_with = "null_as_default"
@@ -149,32 +149,32 @@ pub struct Operator {
     pub packages: Vec<Package>,
     /// A reference, or `oci://` and a folder.
     pub catalog: String,
-    /// Another last component for the rebuilt catalog's repository.
+    /// Last component of the rebuilt catalog's repository.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_name: String,
-    /// Another repository for the rebuilt catalog. It wins over `target_name`.
+    /// Repository of the rebuilt catalog. It wins over `target_name`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_catalog: String,
-    /// Another tag for the rebuilt catalog.
+    /// Tag of the rebuilt catalog.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_tag: String,
-    /// Everything where no versions are bounded, rather than the heads of channels.
+    /// All bundles without version bounds, rather than the heads of channels.
     #[serde(skip_serializing_if = "is_false")]
     pub full: bool,
-    /// Whether the lowest versions of packages and channels without a highest one have to be there, as configurations of
-    /// `v1alpha2` have it. It is no member of theirs.
+    /// Whether the minimum versions of packages and channels without a maximum must exist, as in configurations of
+    /// `v1alpha2`. It is no member of theirs.
     #[serde(skip)]
     pub from_exact: bool,
-    /// Whether what the selected bundles need is left out.
+    /// Whether dependencies of the selected bundles are left out.
     #[serde(skip_serializing_if = "is_false")]
     pub skip_dependencies: bool,
     /// Accepted, and without effect.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub original_ref: String,
-    /// A file to make the CatalogSource from (`v2alpha1`).
+    /// Template of the CatalogSource (`v2alpha1`).
     #[serde(skip_serializing)]
     pub target_catalog_source_template: Option<String>,
-    /// Which parts of multi-architecture images are carried; none for all (`v2alpha1`).
+    /// Platforms of multi-architecture images; none for all (`v2alpha1`).
     #[serde(skip_serializing)]
     pub platforms: Vec<Instance>,
 }
@@ -184,16 +184,16 @@ pub struct Operator {
 #[serde(default, rename_all = "camelCase")]
 pub struct Package {
     pub name: String,
-    /// All, where none is named.
+    /// Channels; all without any.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
     pub channels: Vec<Channel>,
-    /// For the channels without versions of their own.
+    /// Bounds of channels without their own.
     #[serde(flatten)]
     pub versions: Versions,
-    /// The default channel, where the package's own is not carried.
+    /// Default channel, where the package's own is not mirrored.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default_channel: String,
 }
@@ -207,17 +207,17 @@ pub struct Channel {
     pub versions: Versions,
 }
 
-/// Which bundles; members are empty where nothing is bounded.
+/// Range of bundles; an empty member is no bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Versions {
-    /// The lowest version.
+    /// Minimum version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub min_version: String,
-    /// The highest version.
+    /// Maximum version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub max_version: String,
-    /// The lowest bundle, by name.
+    /// Minimum bundle, by name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub min_bundle: String,
 }
@@ -227,13 +227,13 @@ pub struct Versions {
 #[serde(default, rename_all = "camelCase")]
 pub struct Image {
     pub name: String,
-    /// Another repository in the target (`v2alpha1`).
+    /// Repository in the target (`v2alpha1`).
     #[serde(skip_serializing)]
     pub target_repo: String,
-    /// Another tag in the target (`v2alpha1`).
+    /// Tag in the target (`v2alpha1`).
     #[serde(skip_serializing)]
     pub target_tag: String,
-    /// Which parts of a multi-architecture image are carried; none for all (`v2alpha1`).
+    /// Platforms of a multi-architecture image; none for all (`v2alpha1`).
     #[serde(skip_serializing)]
     pub platforms: Vec<Instance>,
 }
@@ -262,7 +262,7 @@ pub struct Helm {
 pub struct ChartRepository {
     pub url: String,
     pub name: String,
-    /// All, where none is named.
+    /// Charts; all without any.
     #[serde(deserialize_with = "null_as_default")]
     pub charts: Vec<Chart>,
 }
@@ -277,13 +277,13 @@ pub struct Chart {
     /// An archive or a folder, for charts on this machine.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Where images stand besides the usual places. Each is a JSONPath.
+    /// Additional JSONPaths of images.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
     pub image_paths: Vec<String>,
-    /// Which parts of multi-architecture images are carried; none for all (`v2alpha1`).
+    /// Platforms of multi-architecture images; none for all (`v2alpha1`).
     #[serde(skip_serializing)]
     pub platforms: Vec<Instance>,
 }

@@ -1,4 +1,4 @@
-//! Infra-envs: what a discovery image is made from.
+//! Infra-envs: the inputs of a discovery image.
 //!
 //! Source: the installer API description (wire names, presence rules).
 

@@ -1,4 +1,4 @@
-//! What an agent says of its machine.
+//! The inventory: hardware and network of a host, as its agent reports them.
 //!
 //! Source: the installer API description (wire names, presence rules).
 

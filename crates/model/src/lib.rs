@@ -1,6 +1,6 @@
 //! The nouns: every record on a wire or in a file, typed ids, states and the one error type.
 //!
-//! What is not here: decisions (`rules`), I/O of any kind, clocks. The one invariant: a record serialises
+//! Not here: decisions (`rules`), I/O of any kind, clocks. The one invariant: a record serialises
 //! exactly as the peers' clients expect it, member for member, absent for absent.
 
 pub mod cluster;

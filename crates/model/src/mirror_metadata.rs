@@ -1,6 +1,6 @@
-//! What an archive, a folder and a registry remember of what was carried.
+//! Metadata of mirror runs, in archives, folders and registries.
 //!
-//! Source: `Metadata` of `mirror.openshift.io/v1alpha2`. The peer refuses metadata with members that it does not know.
+//! Source: oc-mirror, `Metadata` of `mirror.openshift.io/v1alpha2`. It refuses metadata with unknown members.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,19 +13,19 @@ pub const API_VERSION: &str = "mirror.openshift.io/v1alpha2";
 /// The `kind` of metadata.
 pub const KIND: &str = "Metadata";
 
-/// What was carried, and with which run.
+/// Past mirrors of an image set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     pub kind: String,
     pub api_version: String,
-    /// Which set it is, over all its runs.
+    /// Id of the set, over all its runs.
     pub uid: Uuid,
-    /// Whether the set is carried once, and nothing is remembered.
+    /// Whether the set is mirrored once, without history.
     pub single_use: bool,
     /// The last run.
     pub past_mirror: PastMirror,
-    /// All images that are still wanted, also those of the last run.
+    /// All images that are still needed, also those of the last run.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -42,15 +42,15 @@ pub struct PastMirror {
     pub timestamp: i64,
     /// 1 for the first.
     pub sequence: u64,
-    /// What was wanted.
+    /// The image set.
     pub mirror: Mirror,
-    /// What the catalogs were, and from where later runs go on.
+    /// Catalogs of the run, with the start versions of later runs.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
     pub operators: Vec<CatalogStart>,
-    /// From where later runs go on in the channels of releases.
+    /// Release channels of the run, with the start versions of later runs.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
@@ -72,7 +72,7 @@ pub struct CatalogStart {
     pub catalog: String,
     /// The source by digest; empty where the configuration has the digest.
     pub image_pin: String,
-    /// Packages with their channels, each with the lowest version that was carried. None for a whole catalog.
+    /// Packages with their channels, each with its lowest mirrored version. None for a whole catalog.
     #[serde(
         serialize_with = "crate::wire::null_when_empty",
         deserialize_with = "null_as_default"
@@ -80,31 +80,31 @@ pub struct CatalogStart {
     pub packages: Vec<Package>,
 }
 
-/// A channel of releases of a run.
+/// A release channel of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ChannelStart {
     pub channel: String,
-    /// The lowest version that was carried.
+    /// The lowest mirrored version.
     pub min_version: String,
 }
 
-/// An image that was carried.
+/// A mirrored image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Association {
-    /// The source by digest; a part of an index has its digest only.
+    /// The source by digest; the manifest of an index has its digest only.
     pub name: String,
     /// The repository, without a host; after a direct copy, the whole reference in the target.
     pub path: String,
     /// Its digest.
     pub id: String,
-    /// The tag; empty for parts of an index.
+    /// The tag; empty for the manifests of an index.
     pub tag_symlink: String,
-    /// What it is.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: ImageType,
-    /// Of an index: the digests of its parts.
+    /// Of an index: the digests of its manifests.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
@@ -119,7 +119,7 @@ pub struct Association {
 }
 
 wire_enum! {
-    /// Values of an association's `type`, and of what lists of deletions have; `helmImage` is in those only.
+    /// Values of an association's `type`, and of entries in deletion lists, the only ones with `helmImage`.
     pub enum ImageType {
         Generic = "generic",
         OcpRelease = "ocpRelease",
@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_the_peers() {
+    fn metadata_has_the_form_of_oc_mirror() {
         insta::assert_snapshot!(serde_json::to_string(&sample()).unwrap(), @r#"{"kind":"Metadata","apiVersion":"mirror.openshift.io/v1alpha2","uid":"00000000-0000-0000-0000-000000000000","singleUse":false,"pastMirror":{"timestamp":1795241937,"sequence":1,"mirror":{"platform":{},"operators":[{"packages":null,"catalog":"r:5000/acme/index:v1","full":true}],"additionalImages":[{"name":"r:5000/misc/tool:1.0"}],"helm":{}},"operators":[{"catalog":"r:5000/acme/index:v1","imagePin":"r:5000/acme/index@sha256:00","packages":[{"name":"op","channels":[{"name":"stable","minVersion":"1.9.0"}]}]}],"associations":[{"name":"r:5000/misc/tool@sha256:01","path":"misc/tool","id":"sha256:01","tagSymlink":"1.0","type":"generic","layerDigests":["sha256:02"]}]}}"#);
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn metadata_round_trips() {
         let text = serde_json::to_string(&sample()).unwrap();
         let mut expected = sample();
         // Of a later version of the configuration, and not for the peer's eyes.

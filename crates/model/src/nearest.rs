@@ -1,6 +1,6 @@
-//! What somebody may have meant who wrote a name that is not known.
+//! Suggestion for a mistyped name.
 
-/// The known name that is the least letters away, whatever their case, if that is not more than `limit`; of several, the
+/// The known name of the smallest edit distance, ignoring case, up to `limit`; of several, the
 /// first in the alphabet.
 pub fn nearest<'a>(
     name: &str,
@@ -15,7 +15,7 @@ pub fn nearest<'a>(
         .map(|(_, known)| known)
 }
 
-/// How many letters have to be put in, taken out or changed. Source: Levenshtein.
+/// Edit distance: letters to insert, delete or replace. Source: Levenshtein.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_away_is_not_meant() {
+    fn distant_names_are_not_suggested() {
         let known = ["catalog", "channels", "packages"];
         assert_eq!(nearest("chanels", known, 2), Some("channels"));
         assert_eq!(nearest("images", known, 2), None);

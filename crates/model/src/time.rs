@@ -1,12 +1,12 @@
-//! The two ways in which the API prints a moment.
+//! The two time formats of the API.
 //!
-//! Both are sent also when unset, as the year 1: clients compare with that text to learn whether something
-//! has happened yet.
+//! Both are sent also when unset, as the year 1: clients compare with that text to detect whether
+//! something has happened.
 
 use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment in UTC, as the rest of the workspace passes it about.
+/// A time in UTC.
 pub type Timestamp = chrono::DateTime<Utc>;
 
 macro_rules! wire_time {
@@ -16,7 +16,7 @@ macro_rules! wire_time {
         pub struct $name(pub Option<Timestamp>);
 
         impl $name {
-            /// The text of a moment that has not come.
+            /// Text of an unset time.
             pub const UNSET: &'static str = $unset;
         }
 

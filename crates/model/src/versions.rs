@@ -1,4 +1,4 @@
-//! What can be installed: platform versions, release images, OS images.
+//! Installable versions: platform versions, release images, OS images.
 //!
 //! Source: the installer API description (wire names, presence rules).
 

@@ -42,13 +42,13 @@ where
     }
 }
 
-/// A text that is none of the values of a closed set.
+/// A text outside of a closed set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is not a {kind}: it should be one of [{expected}]")]
 pub struct UnknownValue {
     /// Name of the set.
     pub kind: &'static str,
-    /// What was given.
+    /// The given text.
     pub value: String,
     /// The members, separated by blanks.
     pub expected: String,

@@ -1,4 +1,4 @@
-//! The records print what the peers' clients expect: golden files, and every closed set reads what it prints.
+//! Records serialise as the peers' clients expect: golden files, and round trips of every closed set.
 
 use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams};
 use model::host::{Host, HostCreateParams, HostStage, HostStatus};
@@ -58,7 +58,7 @@ fn a_value_outside_a_closed_set_lists_the_set() {
 }
 
 #[test]
-fn closed_sets_read_what_they_print() {
+fn closed_sets_round_trip() {
     fn check<T: std::str::FromStr + std::fmt::Display + PartialEq + Copy + std::fmt::Debug>(
         all: &[T],
     ) {
