@@ -1,4 +1,4 @@
-//! Property tests: whatever hosts send, a look at them neither panics nor, at the same moment, changes its mind.
+//! Property tests: for any input of hosts, a refresh never panics and is idempotent.
 
 use model::cluster::ClusterStatus;
 use model::host::{HostProgressInfo, HostRole, HostStage, HostStatus};
@@ -189,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_second_look_at_anything_changes_nothing(mut snapshot in snapshot()) {
+    fn refresh_is_idempotent(mut snapshot in snapshot()) {
         let policy = Policy::default();
         refresh::cluster(&mut snapshot, &policy, now());
         let cluster = snapshot.cluster.clone();
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn an_unbound_host_is_looked_at_likewise(mut host in host(0)) {
+    fn refresh_of_an_unbound_host_is_idempotent(mut host in host(0)) {
         host.record.cluster_id = None;
         let policy = Policy::default();
         refresh::unbound_host(&mut host, &policy, now());

@@ -1,7 +1,7 @@
-//! What one reply of an agent may hold: bytes and counts, as data.
+//! Bounds on one reply of an agent: bytes and counts, as data.
 //!
-//! Agents are not authenticated. What they send is stored, shown, repeated in events, and looked at with every refresh
-//! of their cluster, so each list has a bound well above what machines have.
+//! Agents are not authenticated. Their replies are stored, shown, repeated in events, and read at every refresh
+//! of their cluster, so each list has a bound well above real machines.
 
 use model::Error;
 use model::inventory::Inventory;
@@ -19,17 +19,17 @@ pub const OUTPUT_BYTES: usize = 256 << 10;
 pub const TEXT_BYTES: usize = 64 << 10;
 /// Units: bytes of a host's name, which every event about it repeats.
 pub const HOSTNAME_BYTES: usize = 1 << 10;
-/// Units: bytes of what failed steps and installers say that is stored.
+/// Units: bytes of a stored message of a failed step or installer.
 pub const MESSAGE_BYTES: usize = 4 << 10;
-/// Container images, tested disks, time sources or names that are remembered of a host.
+/// Stored container images, tested disks, time sources or names of a host.
 pub const RESULTS: usize = 256;
 
-/// A bound on the number of things in an inventory.
+/// A bound on one list of an inventory.
 #[derive(Debug)]
 pub struct Count {
-    /// What is counted, in the plural.
+    /// Noun of the list's items, in the plural.
     pub name: &'static str,
-    /// How many there may be.
+    /// Most items.
     pub limit: usize,
     of: fn(&Inventory) -> usize,
 }
@@ -78,7 +78,7 @@ fn addresses(inventory: &Inventory) -> impl Iterator<Item = usize> {
     of_each.map(|nic| nic.ipv4_addresses.len() + nic.ipv6_addresses.len())
 }
 
-/// How much a step may tell. Units: bytes.
+/// Longest output of a step. Units: bytes.
 pub fn output_bytes(step: StepType) -> usize {
     match step {
         StepType::Inventory => INVENTORY_BYTES,
@@ -90,7 +90,7 @@ pub fn output_bytes(step: StepType) -> usize {
 
 /// Refuses an output before it is parsed.
 ///
-/// Errors: `TooLarge`; `Invalid` – an inventory with a text that no machine has.
+/// Errors: `TooLarge`; `Invalid` – an inventory with an overlong text.
 pub(crate) fn check_output(step: StepType, reply: &StepReply) -> Result<(), Error> {
     let limit = output_bytes(step);
     if reply.output.len() > limit {
@@ -108,9 +108,9 @@ pub(crate) fn check_output(step: StepType, reply: &StepReply) -> Result<(), Erro
     Ok(())
 }
 
-/// Refuses an inventory with more of something than machines have.
+/// Refuses an inventory with longer lists than machines have.
 ///
-/// Errors: `Invalid`, naming what there is too much of.
+/// Errors: `Invalid`, naming the list.
 pub(crate) fn check_inventory(inventory: &Inventory) -> Result<(), Error> {
     for bound in INVENTORY_COUNTS {
         let found = (bound.of)(inventory);
@@ -153,7 +153,7 @@ pub(crate) fn check_results(what: &str, count: usize) -> Result<(), Error> {
     ))
 }
 
-/// The beginning of a message, of at most [`MESSAGE_BYTES`].
+/// Prefix of a message, of at most [`MESSAGE_BYTES`].
 pub(crate) fn cut(message: &str) -> &str {
     &message[..message.floor_char_boundary(MESSAGE_BYTES)]
 }

@@ -1,4 +1,4 @@
-//! The life of a cluster: its table, what moves it, and the counting of its hosts.
+//! The state machine of a cluster: rules, triggers, effects, and the count of its hosts.
 
 pub(crate) mod counting;
 mod effects;

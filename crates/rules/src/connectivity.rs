@@ -1,6 +1,6 @@
-//! Who reaches whom: groups of hosts that all see each other, and addresses that two machines claim.
+//! Connectivity groups and IP collisions of a cluster's hosts.
 //!
-//! The work is linear in what the reports hold, for a bounded number of networks.
+//! The work is linear in the size of the reports, for a bounded number of networks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -15,17 +15,17 @@ use crate::roles;
 use crate::snapshot::Snapshot;
 use crate::validations::HostTexts;
 
-/// A group is a majority from so many hosts on.
+/// Least size of a majority group. Units: hosts.
 const GROUP: usize = 3;
-/// Networks that groups are worked out for: each takes a bit for every pair of hosts, and hosts may claim any number of
+/// Networks with groups of their own: each takes a bit for every pair of hosts, and hosts may claim any number of
 /// networks.
 const NETWORKS: usize = 64;
-/// Collisions that are kept, the lowest addresses first: the record of the cluster holds them.
+/// Stored collisions, the lowest addresses first: the record of the cluster holds them.
 const COLLISIONS: usize = 1000;
-/// With fencing, two masters are a cluster.
+/// Least size with fencing, where two masters are a cluster.
 const FENCED_GROUP: usize = 2;
 
-/// What `connectivity_majority_groups` holds: for each network, and for IPv4 and IPv6 as such, the largest group of
+/// Content of `connectivity_majority_groups`: for each network, and for IPv4 and IPv6 as such, the largest group of
 /// hosts that all reach each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Groups {
@@ -38,13 +38,13 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// What a cluster's record holds.
+    /// Parses the text of a cluster's record.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 }
 
-/// The least number of hosts that makes a group.
+/// Least size of a group in this cluster. Units: hosts.
 pub(crate) fn least(snapshot: &Snapshot) -> usize {
     if roles::is_fenced(snapshot) {
         FENCED_GROUP
@@ -53,7 +53,7 @@ pub(crate) fn least(snapshot: &Snapshot) -> usize {
     }
 }
 
-/// Works out the groups.
+/// Computes the groups.
 pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
     let least = least(snapshot);
     let index: HashMap<HostId, usize> = snapshot
@@ -100,7 +100,7 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
     }
 }
 
-/// How many hosts reach an address, and how many do not.
+/// Hosts that reach an address, and hosts that do not.
 #[derive(Default)]
 struct Tally {
     good: usize,
@@ -213,8 +213,8 @@ impl Graph {
         self.sees(left, right) && self.sees(right, left)
     }
 
-    /// The largest set found in which everybody sees everybody. Well connected hosts are asked first, so a set that
-    /// is whole is found at once; only when links are missing are further starts tried, and few of them.
+    /// The largest full mesh found. Well connected hosts are tried first, so a complete mesh is found at once; only
+    /// missing links cost further starts, at most `STARTS`.
     fn largest_group(&self) -> Vec<usize> {
         const STARTS: usize = 8;
         let mut order: Vec<(usize, usize)> = (0..self.members.len())
@@ -253,7 +253,7 @@ impl Graph {
     }
 }
 
-/// Addresses that several machines claim, with the MACs that answer for them.
+/// Addresses that several machines claim, with the MACs that answered.
 pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>> {
     let mut owners: HashMap<Mac, usize> = HashMap::new();
     let mut claims: BTreeMap<IpAddr, BTreeSet<Mac>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! New records: what a user sent, checked and completed with the defaults.
+//! New records: the parameters of a request, checked and completed with defaults.
 
 mod cluster;
 mod infra_env;
@@ -12,12 +12,12 @@ pub use cluster::{cluster, default_config};
 pub use infra_env::infra_env;
 pub(crate) use infra_env::{ImageParts, set_image_parts};
 
-/// What creating depends on besides the caller's parameters.
+/// Inputs of a creation besides the request's parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Id of the new record.
     pub id: Uuid,
-    /// What the service offers.
+    /// Offered versions and default values.
     pub offer: &'a Offer,
     /// Switches of the operator.
     pub policy: &'a Policy,

@@ -1,4 +1,4 @@
-//! Disks: which may hold the platform, which one does, which are wiped, and how fast it is.
+//! Disks: eligibility, choice of the installation disk, formatting and speed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use model::versions::CpuArchitecture;
 use crate::host::{Outcome, installation_disk};
 use crate::snapshot::HostState;
 
-/// What disks are judged by.
+/// Criteria of a disk's eligibility.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Needs {
     /// Least size. Units: 10^9 bytes.
@@ -19,7 +19,7 @@ pub(crate) struct Needs {
     pub(crate) version: Option<(u64, u64)>,
 }
 
-/// Every reason that we add starts like one of these, so that it can be taken back.
+/// Prefixes of this service's reasons, by which they are removed again.
 const TOO_SMALL: &str = "Disk is too small";
 const WRONG_TYPE: &str = "Drive type is";
 const WRONG_PATHS: &str = "Multipath device has";
@@ -44,7 +44,7 @@ impl Needs {
         }
     }
 
-    /// A version that is not known excludes nothing.
+    /// An unknown version excludes nothing.
     fn at_least(self, version: (u64, u64)) -> bool {
         self.version.is_none_or(|have| have >= version)
     }
@@ -56,7 +56,7 @@ pub(crate) fn minor(version: &str) -> Option<(u64, u64)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Judges every disk anew; reasons that the agent gave are kept. Says whether anything changed.
+/// Judges every disk anew, and keeps the agent's reasons. Returns whether anything changed.
 pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
     let reasons: Vec<Vec<String>> = inventory
         .disks
@@ -137,7 +137,7 @@ fn supported_types(inventory: &Inventory, needs: Needs) -> Vec<DriveType> {
     types
 }
 
-/// The disks that a device is made of, or the devices made of a disk.
+/// Whether `path` is a path of `device`, by its holders.
 fn holds(path: &Disk, device: &Disk) -> bool {
     !device.name.is_empty()
         && path
@@ -242,7 +242,7 @@ fn better(left: &Disk, right: &Disk) -> Ordering {
         .then_with(|| left.hctl.cmp(&right.hctl))
 }
 
-/// Ids of the disks whose boot records must go, so that the firmware finds only the new one.
+/// Ids of the disks whose boot records are wiped, so that the firmware finds only the new one.
 pub(crate) fn to_be_formatted(inventory: &Inventory) -> String {
     let ids: Vec<&str> = inventory
         .disks
@@ -260,14 +260,14 @@ pub(crate) fn to_be_formatted(inventory: &Inventory) -> String {
     ids.join(",")
 }
 
-/// What the speed test of the installation disk said.
+/// Result of the installation disk's speed test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// No test of that disk has ended.
+    /// No result yet.
     Unknown,
     /// Units: milliseconds of one flush.
     Measured(i64),
-    /// The test ended with that code.
+    /// Exit code of the failed test.
     Failed(i64),
 }
 
@@ -281,7 +281,7 @@ impl Speed {
     }
 }
 
-/// The speed of the disk that the platform goes to.
+/// Speed of the installation disk.
 pub fn speed(host: &HostState) -> Speed {
     let Some(disk) = installation_disk(host) else {
         return Speed::Unknown;
@@ -299,7 +299,7 @@ pub fn speed(host: &HostState) -> Speed {
     }
 }
 
-/// What `disks_info` holds: results by the path that was tested.
+/// Parses `disks_info`: results by tested path.
 pub(crate) fn results(text: &str) -> BTreeMap<String, DiskInfo> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,18 +1,18 @@
-//! Events that a decision asks to be recorded.
+//! Events that a decision emits.
 
 use std::collections::BTreeMap;
 
 use model::events::EventSeverity;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
-/// An event to be stored; moment, category and request id are added by whoever stores it.
+/// An event to be stored; the caller adds time, category and request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// Name in the catalogue, for instance `host_status_updated`.
     pub name: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: EventSeverity,
-    /// One sentence for a person.
+    /// One sentence for users.
     pub message: String,
     /// The cluster it is about.
     pub cluster_id: Option<ClusterId>,
@@ -25,7 +25,7 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// An event about nothing yet.
+    /// An event without subject.
     pub fn new(name: &'static str, severity: EventSeverity, message: impl Into<String>) -> Self {
         Self {
             name,
@@ -38,14 +38,14 @@ impl NewEvent {
         }
     }
 
-    /// About a cluster.
+    /// Sets the cluster.
     #[must_use]
     pub fn cluster(mut self, id: ClusterId) -> Self {
         self.cluster_id = Some(id);
         self
     }
 
-    /// About a host, and the cluster it is bound to.
+    /// Sets the host, and the cluster it is bound to.
     #[must_use]
     pub fn host(mut self, host: &model::host::Host) -> Self {
         self.host_id = Some(host.id);
@@ -54,14 +54,14 @@ impl NewEvent {
         self
     }
 
-    /// About an infra-env.
+    /// Sets the infra-env.
     #[must_use]
     pub fn infra_env(mut self, id: InfraEnvId) -> Self {
         self.infra_env_id = Some(id);
         self
     }
 
-    /// Adds a value of the message.
+    /// Adds a property of the message.
     #[must_use]
     #[expect(
         clippy::needless_pass_by_value,

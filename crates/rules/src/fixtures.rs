@@ -1,4 +1,4 @@
-//! Records for tests: clusters and hosts as they look when everything is well.
+//! Records for tests: clusters and hosts without failed validations.
 
 use chrono::TimeDelta;
 use model::cluster::{Cluster, ClusterStatus, HighAvailabilityMode, Platform};
@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use crate::snapshot::{HostState, Snapshot};
 
-/// The moment that tests play at.
+/// Time of the tests.
 pub(crate) fn now() -> Timestamp {
     chrono::DateTime::from_timestamp(1_795_000_000, 0).unwrap()
 }
 
-/// So many minutes after that moment.
+/// `minutes` after [`now`].
 pub(crate) fn later(minutes: i64) -> Timestamp {
     now() + TimeDelta::minutes(minutes)
 }
@@ -85,7 +85,7 @@ pub(crate) fn discovering(at: usize) -> HostState {
     })
 }
 
-/// A host that has answered everything.
+/// A host with replies to every step.
 pub(crate) fn host(at: usize, role: HostRole, hosts: usize) -> HostState {
     let mut host = discovering(at);
     let record = &mut host.record;
@@ -102,7 +102,7 @@ pub(crate) fn host(at: usize, role: HostRole, hosts: usize) -> HostState {
     HostState::new(host.record)
 }
 
-/// What a host reports that reaches every other.
+/// Connectivity report of a host that reaches every other.
 pub(crate) fn connectivity(at: usize, hosts: usize) -> String {
     let remotes: Vec<_> = (0..hosts)
         .filter(|other| *other != at)
@@ -122,7 +122,7 @@ pub(crate) fn connectivity(at: usize, hosts: usize) -> String {
     json!({ "remote_hosts": remotes }).to_string()
 }
 
-/// A cluster that lacks nothing.
+/// A cluster without failed validations.
 pub(crate) fn cluster(control_plane: i64) -> Cluster {
     let id = ClusterId(Uuid::from_u128(1));
     let single = control_plane == 1;
@@ -177,7 +177,7 @@ pub(crate) fn cluster(control_plane: i64) -> Cluster {
     }
 }
 
-/// A cluster with masters and workers that have answered everything.
+/// A cluster of masters and workers with replies to every step.
 pub(crate) fn snapshot(masters: usize, workers: usize) -> Snapshot {
     let all = masters + workers;
     let hosts: Vec<_> = (0..all)

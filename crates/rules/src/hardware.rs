@@ -1,7 +1,8 @@
-//! What a host of a role must have: `HW_VALIDATOR_REQUIREMENTS` over the built-in defaults.
+//! Hardware requirements of a role: `HW_VALIDATOR_REQUIREMENTS` over the built-in defaults.
 //!
 //! An entry is chosen by version: the exact one, else the highest `min_version` not above it, else `default`.
-//! What an entry leaves out comes from the configured default, then from the specification's table.
+//! Missing fields of an entry come from the configured default, then from the specification's table.
+//! Source: assisted-service, internal/hardware/validator.go, versioned-requirements.go.
 
 use model::hardware::{
     ClusterHostRequirementsDetails, MatchType, VersionedClusterHostRequirementsDetails,
@@ -12,10 +13,10 @@ use model::inventory::Inventory;
 
 use crate::policy::Policy;
 
-/// Machines of these products do with less when they are workers.
+/// Products whose workers need less.
 const EDGE_WORKER_PRODUCTS: &[&str] = &["BlueField SoC"];
 
-/// What requirements are told apart by.
+/// Roles with requirements of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Master,
@@ -34,14 +35,14 @@ pub struct Requirements {
     pub arbiter: ClusterHostRequirementsDetails,
     /// Of a worker.
     pub worker: ClusterHostRequirementsDetails,
-    /// Of the one host of a single node cluster.
+    /// Of a single-node cluster's host.
     pub single_node: ClusterHostRequirementsDetails,
     /// Of a worker on a small accelerator card.
     pub edge_worker: ClusterHostRequirementsDetails,
 }
 
 impl Requirements {
-    /// Those of a platform version; an empty version gets the default entry.
+    /// Requirements of a platform version; an empty version selects the default entry.
     pub fn of(policy: &Policy, version: &str) -> Self {
         let layers = layers(&policy.hardware, version);
         Self {
@@ -53,7 +54,7 @@ impl Requirements {
         }
     }
 
-    /// Those of a role; a host without one needs the least that any role needs.
+    /// Requirements of a role; a host without one needs the minimum of all roles.
     pub fn role(&self, role: HostRole, single_node: bool) -> ClusterHostRequirementsDetails {
         match role {
             HostRole::Master | HostRole::Bootstrap if single_node => self.single_node.clone(),
@@ -64,7 +65,7 @@ impl Requirements {
         }
     }
 
-    /// Those of a role on that machine.
+    /// Requirements of a role on that machine.
     pub fn host(
         &self,
         role: HostRole,
@@ -77,7 +78,7 @@ impl Requirements {
         self.role(role, single_node)
     }
 
-    /// The least that a master or a worker needs.
+    /// Minimum of master and worker.
     pub fn least(&self) -> ClusterHostRequirementsDetails {
         let (master, worker) = (&self.master, &self.worker);
         ClusterHostRequirementsDetails {
@@ -111,7 +112,7 @@ fn is_edge_worker(inventory: &Inventory) -> bool {
     arm && EDGE_WORKER_PRODUCTS.contains(&product)
 }
 
-/// The configured entries that apply, the most telling first.
+/// The configured entries that apply, the most specific first.
 fn layers<'a>(
     configured: &'a [VersionedHostRequirements],
     version: &str,

@@ -32,7 +32,7 @@ impl Hosts {
         self.0.iter_mut().map(Arc::make_mut)
     }
 
-    /// The host with this id, to change: the others stay shared, which [`Self::iter_mut`] would end on its way.
+    /// The host with this id, to change; unlike [`Self::iter_mut`], the others stay shared.
     pub fn by_id_mut(&mut self, id: HostId) -> Option<&mut HostState> {
         let own = self.0.iter_mut().find(|host| host.record.id == id)?;
         Some(Arc::make_mut(own))
@@ -74,8 +74,8 @@ impl Hosts {
             .position(|host| host.record.id == id && host.record.infra_env_id == infra_env)
     }
 
-    /// Whether the host at `at` is the very one at `other_at` of `other`: not only equal, but never written since
-    /// one was copied from the other.
+    /// Whether the host at `at` and the one at `other_at` of `other` are one copy: neither was written since they
+    /// were shared.
     pub fn is_shared(&self, at: usize, other: &Self, other_at: usize) -> bool {
         match (self.0.get(at), other.0.get(other_at)) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -83,7 +83,7 @@ impl Hosts {
         }
     }
 
-    /// Takes over the copy of `other`, so that both share it again.
+    /// Replaces the host by the copy of `other`, so that both share it again.
     pub fn share(&mut self, at: usize, other: &Self, other_at: usize) {
         if let (Some(own), Some(other)) = (self.0.get_mut(at), other.0.get(other_at)) {
             *own = Arc::clone(other);

@@ -1,6 +1,6 @@
-//! Checks of single fields that users send; every refusal names the field, the value and the remedy.
+//! Checks of single fields that users send; every error names the field, the value and the remedy.
 //!
-//! What depends on several records at once stands in `create` and `update`.
+//! Rules across several records are in `create` and `update`.
 
 mod kernel;
 mod labels;
@@ -33,9 +33,9 @@ pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platfo
 
 use model::Error;
 
-/// The refusal that names the value.
+/// The error that names the value.
 pub(crate) fn refuse(field: &str, value: &str, remedy: &str) -> Error {
-    // A pasted file must not fill the answer.
+    // A pasted file must not fill the error.
     let shown: String = value.chars().take(128).collect();
     let dots = if shown.len() < value.len() { "…" } else { "" };
     Error::invalid(field, format!("\"{shown}{dots}\" {remedy}"))

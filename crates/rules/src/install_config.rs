@@ -1,6 +1,7 @@
-//! The file that the platform's installer reads: install-config.
+//! The install-config: the input of the installer.
 //!
-//! Built from a cluster and its hosts, then the user's overrides are laid over it.
+//! Built from a cluster and its hosts, then overlaid with the user's overrides.
+//! Source: assisted-service, internal/installcfg/builder/builder.go, internal/installcfg/installcfg.go.
 
 mod build;
 mod overrides;

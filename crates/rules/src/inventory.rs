@@ -1,4 +1,4 @@
-//! Taking an inventory in, and what follows from it for its host alone.
+//! Reception of an inventory, and the host's values that follow from it.
 
 use model::Error;
 use model::cluster::Cluster;
@@ -16,9 +16,9 @@ use crate::replies;
 use crate::roles;
 use crate::snapshot::HostState;
 
-/// Takes an inventory in: members that the API does not know are dropped, disks are judged, one is chosen.
+/// Stores an inventory: drops members unknown to the API, judges disks, chooses the installation disk.
 ///
-/// Errors: Invalid – it does not parse, or holds more than machines have; Conflict – the host's status takes none.
+/// Errors: Invalid – malformed, or longer than machines have; Conflict – the host's status accepts none.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -48,8 +48,8 @@ pub fn accept(
     Ok(Vec::new())
 }
 
-/// Works out what follows from a host's inventory: fit disks, the installation disk, disks to be wiped.
-/// Once the installation has been ordered the choice stands.
+/// Derives eligible disks, the installation disk and the disks to format from a host's inventory.
+/// After the installation has started, the chosen disk is final.
 pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requirements: &Requirements) {
     let single = cluster.is_some_and(roles::is_single_node);
     let role = progress::effective_role(&host.record);

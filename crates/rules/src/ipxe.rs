@@ -7,14 +7,14 @@ use model::infra_env::{KernelArgument, KernelArgumentOperation};
 
 use crate::urls::BootArtifacts;
 
-/// What the kernel of the discovery system is always told.
+/// Kernel arguments of every discovery image.
 const ARGUMENTS: &str = "random.trust_cpu=on rd.luks.options=discard ignition.firstboot \
      ignition.platform.id=metal console=tty1 console=ttyS1,115200n8 \
      coreos.inst.persistent-kargs=\"console=tty1 console=ttyS1,115200n8\"";
 
 /// The script that boots the discovery system.
 ///
-/// `kernel_arguments` is what an infra-env holds: a JSON list as text.
+/// `kernel_arguments` is the infra-env's JSON list as text.
 pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str>) -> String {
     let BootArtifacts {
         kernel,
@@ -35,13 +35,13 @@ pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str
     format!("#!ipxe\ninitrd --name initrd {initrd}\n{line}\nboot\n")
 }
 
-/// The script that asks again with the machine's MAC: only the firmware knows it.
+/// The script that repeats the request with the machine's MAC, which only the firmware knows.
 pub fn redirect_script(url: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("#!ipxe\nchain {url}{separator}mac=${{net0/mac}}\n")
 }
 
-/// Whether a host that asks by its MAC boots the discovery image, and not from its disk.
+/// Whether a host that is found by its MAC boots the discovery image, and not from its disk.
 pub fn boots_discovery(host: &Host) -> bool {
     match host.status {
         HostStatus::Installed | HostStatus::AddedToExistingCluster => false,

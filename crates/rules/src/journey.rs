@@ -1,4 +1,4 @@
-//! Tests that walk whole lives: from the first registration to installed, and the ways in which that fails.
+//! Tests of whole installations: from the first registration to installed, and their failures.
 
 use model::cluster::{ClusterStatus as C, LastInstallationPreparation, PreparationStatus};
 use model::host::{HostCreateParams, HostRole, HostStage, HostStatus as H};
@@ -58,7 +58,7 @@ fn ready(masters: usize, workers: usize) -> Snapshot {
     snapshot
 }
 
-/// Ordered, with disks measured, images pulled and files made.
+/// Requested, with disks measured, images pulled and files made.
 fn installing(masters: usize, workers: usize) -> Snapshot {
     let mut snapshot = ready(masters, workers);
     cluster::apply(
@@ -197,7 +197,7 @@ fn five_fresh_hosts_become_known_and_get_roles() {
     let info = &snapshot.hosts[0].record.status_info;
     assert!(
         info.starts_with("Waiting for the host"),
-        "only what is awaited is named: {info}"
+        "only pending inputs are named: {info}"
     );
     for at in 0..5 {
         let domains = json!({"resolutions": [
@@ -269,7 +269,7 @@ fn too_little_memory_is_named_with_its_numbers() {
 }
 
 #[test]
-fn what_the_page_waits_for_is_sent() {
+fn operator_validations_of_the_page_are_sent() {
     let snapshot = ready(3, 2);
     let texts = [
         &snapshot.cluster.validations_info,
@@ -304,7 +304,7 @@ fn what_the_page_waits_for_is_sent() {
 }
 
 #[test]
-fn a_failed_preparation_can_be_ordered_again() {
+fn a_failed_preparation_can_be_retried() {
     let mut snapshot = ready(3, 2);
     cluster::apply(
         &mut snapshot,
@@ -392,7 +392,7 @@ fn images_that_cannot_be_pulled_end_the_preparation() {
 }
 
 #[test]
-fn results_that_never_come_end_the_preparation() {
+fn missing_results_time_out_the_preparation() {
     let mut snapshot = ready(3, 2);
     cluster::apply(
         &mut snapshot,
@@ -416,7 +416,7 @@ fn results_that_never_come_end_the_preparation() {
 }
 
 #[test]
-fn silent_hosts_are_disconnected_and_come_back() {
+fn hosts_without_heartbeats_disconnect_and_reconnect() {
     let mut snapshot = ready(3, 2);
     refresh::cluster(&mut snapshot, &Policy::default(), later(4));
     assert_eq!(statuses(&snapshot), [H::Disconnected; 5]);
@@ -426,7 +426,7 @@ fn silent_hosts_are_disconnected_and_come_back() {
 }
 
 #[test]
-fn a_host_that_vanishes_while_installing_fails_its_cluster() {
+fn a_heartbeat_timeout_while_installing_fails_the_cluster() {
     let mut snapshot = installing(3, 2);
     report(&mut snapshot, 0, HostStage::Installing, now());
     for host in snapshot.hosts.iter_mut().skip(1) {
@@ -518,7 +518,7 @@ fn stages_only_go_forward() {
 }
 
 #[test]
-fn a_stage_that_takes_too_long_fails_or_is_told() {
+fn a_stage_timeout_fails_or_is_reported() {
     for soft in [false, true] {
         let mut snapshot = installing(3, 2);
         report(&mut snapshot, 0, HostStage::WritingImageToDisk, now());
@@ -533,10 +533,10 @@ fn a_stage_that_takes_too_long_fails_or_is_told() {
             host.record.checked_in_at = later(31).into();
         }
         let events = refresh::cluster(&mut snapshot, &policy, later(31));
-        let told = events
+        let reported = events
             .iter()
             .any(|event| event.name == "host_stage_timed_out");
-        assert_eq!(told, soft);
+        assert_eq!(reported, soft);
         let expected = if soft {
             H::InstallingInProgress
         } else {
@@ -547,7 +547,7 @@ fn a_stage_that_takes_too_long_fails_or_is_told() {
 }
 
 #[test]
-fn a_reboot_that_takes_too_long_waits_for_the_user() {
+fn a_reboot_timeout_waits_for_the_user() {
     let mut snapshot = installing(3, 2);
     for at in 0..5 {
         report(&mut snapshot, at, HostStage::Rebooting, now());
@@ -558,7 +558,7 @@ fn a_reboot_that_takes_too_long_waits_for_the_user() {
 }
 
 #[test]
-fn a_spare_worker_is_left_behind() {
+fn a_spare_worker_times_out_without_failing_the_cluster() {
     let mut snapshot = installing(3, 3);
     for at in 0..5 {
         finish(&mut snapshot, at);
@@ -639,7 +639,7 @@ fn cancel_while_preparing_goes_back_to_ready() {
 }
 
 #[test]
-fn an_order_that_is_not_ready_is_refused_with_its_reasons() {
+fn a_cluster_that_is_not_ready_is_refused_with_its_reasons() {
     let mut snapshot = fixtures::snapshot(3, 2);
     snapshot.cluster.base_dns_domain.clear();
     let refused = cluster::apply(
@@ -667,7 +667,7 @@ fn a_lost_medium_disconnects_until_the_next_good_reply() {
 }
 
 #[test]
-fn a_list_that_was_not_begun_is_empty() {
+fn a_null_list_is_stored_as_empty() {
     let mut snapshot = ready(3, 2);
     for step in [StepType::FreeNetworkAddresses, StepType::VerifyVips] {
         answer(&mut snapshot, 0, step, 0, &json!(null));
@@ -695,7 +695,7 @@ fn an_installer_that_cannot_run_fails_its_host() {
 }
 
 #[test]
-fn a_second_look_changes_nothing() {
+fn refresh_is_idempotent() {
     for (masters, workers) in [(3, 2), (1, 0), (2, 0), (5, 0)] {
         let mut snapshot = fixtures::snapshot(masters, workers);
         refreshed(&mut snapshot, now());
@@ -717,14 +717,14 @@ fn a_second_look_changes_nothing() {
 }
 
 #[test]
-fn five_hundred_hosts_are_looked_at() {
+fn five_hundred_hosts_are_refreshed() {
     let mut snapshot = fixtures::snapshot(3, 497);
     let start = std::time::Instant::now();
     refreshed(&mut snapshot, now());
-    println!("500 hosts, first look: {:?}", start.elapsed());
+    println!("500 hosts, first refresh: {:?}", start.elapsed());
     let start = std::time::Instant::now();
     refreshed(&mut snapshot, now());
-    println!("500 hosts, second look: {:?}", start.elapsed());
+    println!("500 hosts, second refresh: {:?}", start.elapsed());
     assert_eq!(
         snapshot.cluster.status,
         C::Ready,

@@ -1,8 +1,8 @@
 //! The decisions: pure functions over plain records.
 //!
 //! State tables, validations, hardware requirements, defaults and checks of input, version selection,
-//! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: given the
-//! same snapshot, policy and moment, the answer is the same.
+//! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: the
+//! same snapshot, policy and time give the same result.
 
 #[cfg(test)]
 mod arbitrary;

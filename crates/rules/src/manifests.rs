@@ -1,6 +1,7 @@
 //! Manifests that the service adds to an installation, as pure texts.
 //!
 //! All of them go to the folder `openshift`, with source `system`.
+//! Source: assisted-service, internal/network/manifests_generator.go.
 
 mod chrony;
 mod dnsmasq;
@@ -52,7 +53,7 @@ pub fn system(
     Ok(manifests)
 }
 
-/// The user asked for it, or there are not enough workers for the cluster's own services.
+/// The user requested it, or there are too few workers for the cluster's own services.
 fn schedules_masters(snapshot: &Snapshot) -> bool {
     let workers = snapshot
         .hosts

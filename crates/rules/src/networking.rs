@@ -1,4 +1,4 @@
-//! The rules that hold between the network members of a cluster, at creation and at every change.
+//! Rules across the network members of a cluster, at creation and at every change.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ pub(crate) fn has_user_load_balancer(cluster: &Cluster) -> bool {
         == Some(LoadBalancerType::UserManaged)
 }
 
-/// Whether the user runs network services that the cluster would else run itself.
+/// Whether the user runs the network services of the cluster.
 pub(crate) fn is_user_managed(cluster: &Cluster) -> bool {
     cluster.user_managed_networking == Some(true)
 }
@@ -39,7 +39,7 @@ pub(crate) fn uses_dhcp(cluster: &Cluster) -> bool {
     cluster.vip_dhcp_allocation == Some(true)
 }
 
-/// All networks of the record, read.
+/// All networks of the record, parsed.
 pub(crate) fn read(cluster: &Cluster) -> Result<Networks, Error> {
     Networks::read(
         &cluster.cluster_networks,
@@ -50,7 +50,7 @@ pub(crate) fn read(cluster: &Cluster) -> Result<Networks, Error> {
     )
 }
 
-/// Families that the networks which a user gave speak of, in their order; IPv4 when none was given.
+/// Families of the networks that the user gave, in their order; IPv4 without any.
 pub(crate) fn wanted_families(cluster: &Cluster) -> Vec<Family> {
     let mut families = Vec::new();
     let nets = cluster
@@ -74,9 +74,9 @@ pub(crate) fn wanted_families(cluster: &Cluster) -> Vec<Family> {
     families
 }
 
-/// Fills what follows from the other members, then checks them all together.
+/// Derives members that follow from others, then checks them all together.
 ///
-/// `chosen` is the network plug-in that the user asked for just now; one that stands already is kept.
+/// `chosen` is the network plug-in of this request; one of an earlier request is kept.
 pub(crate) fn complete_and_check(
     cluster: &mut Cluster,
     chosen: Option<NetworkType>,
@@ -114,7 +114,7 @@ pub(crate) fn complete_and_check(
     })
 }
 
-/// The platform's type; bare metal unless said otherwise.
+/// The platform's type; bare metal by default.
 pub(crate) fn platform(cluster: &Cluster) -> PlatformType {
     cluster
         .platform
@@ -143,7 +143,7 @@ fn check_dhcp(cluster: &Cluster, networks: &Networks) -> Result<(), Error> {
     ))
 }
 
-/// The list as the record keeps it.
+/// The list, as stored.
 pub(crate) fn cluster_networks(
     id: ClusterId,
     list: Vec<ClusterNetwork>,
@@ -161,7 +161,7 @@ pub(crate) fn cluster_networks(
         .collect()
 }
 
-/// The list as the record keeps it.
+/// The list, as stored.
 pub(crate) fn service_networks(
     id: ClusterId,
     list: Vec<ServiceNetwork>,
@@ -178,7 +178,7 @@ pub(crate) fn service_networks(
         .collect()
 }
 
-/// The list as the record keeps it.
+/// The list, as stored.
 pub(crate) fn machine_networks(
     id: ClusterId,
     list: Vec<MachineNetwork>,
@@ -192,7 +192,7 @@ pub(crate) fn machine_networks(
         .collect()
 }
 
-/// One machine network as the record keeps it.
+/// One machine network, as stored.
 pub(crate) fn machine_network(id: ClusterId, net: IpNet) -> MachineNetwork {
     MachineNetwork {
         cluster_id: Some(id),
@@ -200,7 +200,7 @@ pub(crate) fn machine_network(id: ClusterId, net: IpNet) -> MachineNetwork {
     }
 }
 
-/// The list as the record keeps it: nobody has verified the addresses yet. An empty address clears its place.
+/// The list, as stored: without verification results. An empty address clears its entry.
 pub(crate) fn api_vips(id: ClusterId, list: Vec<ApiVip>) -> Result<Vec<ApiVip>, Error> {
     list.into_iter()
         .filter(|vip| !vip.ip.is_empty())
@@ -216,7 +216,7 @@ pub(crate) fn api_vips(id: ClusterId, list: Vec<ApiVip>) -> Result<Vec<ApiVip>, 
         .collect()
 }
 
-/// The list as the record keeps it: nobody has verified the addresses yet. An empty address clears its place.
+/// The list, as stored: without verification results. An empty address clears its entry.
 pub(crate) fn ingress_vips(id: ClusterId, list: Vec<IngressVip>) -> Result<Vec<IngressVip>, Error> {
     list.into_iter()
         .filter(|vip| !vip.ip.is_empty())

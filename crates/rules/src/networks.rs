@@ -9,11 +9,11 @@ use model::inventory::{Inventory, Route};
 
 use crate::reach::Mac;
 
-/// The networks of a cluster; texts that are none are counted apart.
+/// The networks of a cluster; unparsable texts are kept apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Networks {
     pub(crate) machine: Vec<IpNet>,
-    /// With the prefix that every host's part gets.
+    /// With the host prefix.
     pub(crate) cluster: Vec<(IpNet, i64)>,
     pub(crate) service: Vec<IpNet>,
     pub(crate) unparsable: Vec<String>,
@@ -50,7 +50,7 @@ impl Networks {
         networks
     }
 
-    /// Whether the cluster speaks the address family of `net`; one without networks speaks both.
+    /// Whether the cluster uses the address family of `net`; one without networks uses both.
     pub(crate) fn speaks(&self, net: &IpNet) -> bool {
         let mut all = self
             .machine
@@ -75,7 +75,7 @@ pub(crate) struct Address {
     pub(crate) mac: Option<Mac>,
 }
 
-/// Every address of the machine by which others can reach it.
+/// Every address of the machine that others can reach.
 pub(crate) fn addresses(inventory: &Inventory) -> Vec<Address> {
     let of = |nic: &model::inventory::Interface| {
         let texts = nic.ipv4_addresses.iter().chain(&nic.ipv6_addresses);
@@ -92,7 +92,7 @@ pub(crate) fn addresses(inventory: &Inventory) -> Vec<Address> {
     inventory.interfaces.iter().flat_map(of).collect()
 }
 
-/// Neither loopback nor link-local, which every host has for itself.
+/// Neither loopback nor link-local.
 pub(crate) fn is_routable(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

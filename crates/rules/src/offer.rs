@@ -1,4 +1,4 @@
-//! What this service offers, and what it fills in when a user says nothing.
+//! Versions that this service offers, and its default values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
 
 use crate::input::registry_of;
 
-/// Built once from the settings, read by everything that creates or changes records.
+/// Built once from the settings.
 #[derive(Debug, Clone)]
 pub struct Offer {
     /// `RELEASE_IMAGES`.
@@ -21,7 +21,7 @@ pub struct Offer {
     pub platform_versions: BTreeMap<String, OpenshiftVersion>,
     /// `IGNORED_OPENSHIFT_VERSIONS`: full versions or `x.y`.
     pub ignored_versions: Vec<String>,
-    /// `AGENT_DOCKER_IMAGE`, `INSTALLER_IMAGE`, `CONTROLLER_IMAGE`: pull secrets must open their registries.
+    /// `AGENT_DOCKER_IMAGE`, `INSTALLER_IMAGE`, `CONTROLLER_IMAGE`: pull secrets must cover their registries.
     pub component_images: Vec<String>,
     /// `PUBLIC_CONTAINER_REGISTRIES` and the locations of the mirror configuration: need no pull secret.
     pub public_registries: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Offer {
     pub two_nodes_with_arbiter: bool,
     /// `TNF_CLUSTERS_SUPPORT`.
     pub two_nodes_with_fencing: bool,
-    /// `CHECK_CLUSTER_VERSION`: the cluster's own version operator is waited for.
+    /// `CHECK_CLUSTER_VERSION`: the installation waits for the cluster's version operator.
     pub check_cluster_version: bool,
 }
 

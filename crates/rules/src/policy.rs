@@ -1,4 +1,4 @@
-//! What an operator may set about decisions: requirements, limits of time, switches.
+//! Settings of decisions: requirements, timeouts, switches.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use model::hardware::VersionedHostRequirements;
 use model::validations::{ClusterValidationId, HostValidationId};
 
-/// Settings that decisions depend on. The defaults are the specification's where it names one, else the peer's.
+/// Settings of decisions. The defaults are the specification's where it names one, else the peer's.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent switches, each one a setting"
 )]
 pub struct Policy {
-    /// `HW_VALIDATOR_REQUIREMENTS`; what an entry leaves out comes from the built-in defaults.
+    /// `HW_VALIDATOR_REQUIREMENTS`; missing fields come from the built-in defaults.
     pub hardware: Vec<VersionedHostRequirements>,
     /// `DISABLED_HOST_VALIDATIONS`.
     pub disabled_host_validations: BTreeSet<HostValidationId>,
@@ -25,7 +25,7 @@ pub struct Policy {
     pub disk_encryption_support: bool,
     /// `IPV6_SUPPORT`.
     pub ipv6_support: bool,
-    /// `ENABLE_SOFT_TIMEOUTS`: a stage that takes too long is reported, not failed.
+    /// `ENABLE_SOFT_TIMEOUTS`: a stage that times out is reported and does not fail.
     pub soft_timeouts: bool,
     /// `AGENT_DOCKER_IMAGE`.
     pub agent_image: String,

@@ -1,25 +1,25 @@
-//! When a host was last heard of, and how its clock stands to ours.
+//! Heartbeats: the last poll of a host, and the offset of its clock.
 //!
-//! The record shows the host's clock as a time (`timestamp`), as of `checked_in_at`: whoever moves the one moves
-//! the other, so that only a poll changes what lies between them.
+//! The record holds the host's clock as a time (`timestamp`), as of `checked_in_at`: both are written together, so
+//! that only a poll changes their difference.
 
 use model::host::Host;
 use model::time::Timestamp;
 
-/// The host's clock minus ours; none before the host has told its time. Units: seconds.
+/// The host's clock minus ours; none before its first timestamp. Units: seconds.
 pub fn clock_offset_s(record: &Host) -> Option<i64> {
     let seen = record.checked_in_at.0?;
     (record.timestamp > 0).then(|| record.timestamp.saturating_sub(seen.timestamp()))
 }
 
-/// The host was heard of; a newly measured offset of its clock replaces the known one.
+/// Records a heartbeat; a newly measured clock offset replaces the known one.
 pub fn heard(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
     let offset_s = measured_offset_s.or_else(|| clock_offset_s(record));
     record.checked_in_at = at.into();
     record.timestamp = offset_s.map_or(0, |offset_s| at.timestamp().saturating_add(offset_s));
 }
 
-/// As [`heard`], unless the host was heard of at that time or later.
+/// As [`heard`], unless a heartbeat of that time or later is known.
 pub fn heard_if_newer(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
     if record.checked_in_at.0 < Some(at) {
         heard(record, at, measured_offset_s);
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn being_heard_without_telling_the_time_keeps_the_clocks_distance() {
+    fn a_heartbeat_without_timestamp_keeps_the_clock_offset() {
         let mut record = Host::default();
         heard(&mut record, at(1000), None);
         assert_eq!((record.timestamp, clock_offset_s(&record)), (0, None));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_newer_changes_nothing() {
+    fn an_older_heartbeat_changes_nothing() {
         let mut record = Host::default();
         heard_if_newer(&mut record, at(1000), Some(5));
         let known = record.clone();

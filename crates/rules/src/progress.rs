@@ -1,4 +1,4 @@
-//! How far an installation is: the stages of a host, percentages, and how long a stage may take.
+//! Progress of an installation: stages of a host, percentages, and timeouts of stages.
 
 use chrono::TimeDelta;
 use model::cluster::{
@@ -59,7 +59,7 @@ static SINGLE_NODE: &[HostStage] = &[
     Joined,
     Done,
 ];
-/// A host that joins an installed cluster is out of sight after its reboot.
+/// No agent runs on a day-2 host after its reboot.
 static JOINING_WORKER: &[HostStage] = &[
     StartingInstallation,
     Installing,
@@ -89,7 +89,7 @@ pub fn stages(host: &Host, cluster: &Cluster) -> &'static [HostStage] {
     }
 }
 
-/// The role the host has, or would get.
+/// Role of the host, or the suggested one.
 pub fn effective_role(host: &Host) -> HostRole {
     match host.role {
         Some(HostRole::AutoAssign) | None => host.suggested_role.unwrap_or_default(),
@@ -97,7 +97,7 @@ pub fn effective_role(host: &Host) -> HostRole {
     }
 }
 
-/// Whether the host has rebooted into what was installed, as far as its stages tell.
+/// Whether the host has rebooted into the installed system, by its stage.
 pub fn has_rebooted(stage: Option<HostStage>) -> bool {
     matches!(
         stage,
@@ -105,7 +105,7 @@ pub fn has_rebooted(stage: Option<HostStage>) -> bool {
     )
 }
 
-/// How much of its stages the host has reached. Units: percent.
+/// Part of its stages that the host has reached. Units: percent.
 pub fn host_percentage(stages: &[HostStage], stage: HostStage) -> i64 {
     match stages.iter().position(|one| *one == stage) {
         Some(index) => percent(index + 1, stages.len()),
@@ -113,7 +113,7 @@ pub fn host_percentage(stages: &[HostStage], stage: HostStage) -> i64 {
     }
 }
 
-/// How long a stage may go without a word from the host.
+/// Timeout of a stage, since the host's last report.
 pub fn stage_limit(stage: HostStage, single_node: bool) -> TimeDelta {
     match stage {
         StartingInstallation | WritingImageToDisk => TimeDelta::minutes(30),
@@ -125,7 +125,7 @@ pub fn stage_limit(stage: HostStage, single_node: bool) -> TimeDelta {
     }
 }
 
-/// How long a finalizing stage may take. Stages of added operators get as long as the slowest of them may need.
+/// Timeout of a finalizing stage. Stages of added operators get the timeout of the slowest of them.
 pub fn finalizing_limit(stage: FinalizingStage, cluster: &Cluster, soft: bool) -> TimeDelta {
     let limit = match stage {
         FinalizingStage::WaitingForClusterOperators if !soft => TimeDelta::hours(10),
@@ -146,7 +146,7 @@ pub fn finalizing_limit(stage: FinalizingStage, cluster: &Cluster, soft: bool) -
     slowest.map_or(limit, |slowest| slowest.max(limit))
 }
 
-/// A stage about added operators: being late there never fails the cluster.
+/// Whether a stage concerns added operators, whose timeout never fails the cluster.
 pub fn is_olm_stage(stage: FinalizingStage) -> bool {
     matches!(
         stage,
@@ -157,7 +157,7 @@ pub fn is_olm_stage(stage: FinalizingStage) -> bool {
     )
 }
 
-/// The cluster's progress as its hosts and operators tell it; percentages never go down.
+/// The cluster's progress, by its hosts and operators; percentages never decrease.
 pub fn cluster_progress(snapshot: &Snapshot) -> Option<ClusterProgressInfo> {
     let cluster = &snapshot.cluster;
     let shown = matches!(

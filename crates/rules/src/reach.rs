@@ -1,6 +1,6 @@
-//! What a host's connectivity report says, boiled down to what decisions look at.
+//! The connectivity report of a host, reduced to the inputs of decisions.
 //!
-//! Reports grow with the square of the number of hosts. Each is read once and then kept beside its record.
+//! Reports grow with the square of the number of hosts. Each is parsed once and cached beside its record.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use model::steps::{ConnectivityRemoteHost, ConnectivityReport};
 pub(crate) struct Mac([u8; 6]);
 
 impl Mac {
-    /// Reads six bytes in hexadecimal, separated by colons or hyphens.
+    /// Parses six bytes in hexadecimal, separated by colons or hyphens.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);
@@ -33,23 +33,23 @@ impl std::fmt::Display for Mac {
     }
 }
 
-/// How a host reaches another one.
+/// Reachability of another host.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reach {
     pub(crate) host: HostId,
-    /// Addresses asked for on the wire: whether an answer came, and from which hardware address.
+    /// Layer 2 probes by address: success, and the MAC that answered.
     pub(crate) layer2: Vec<(IpAddr, bool, Option<Mac>)>,
-    /// Addresses that were pinged, and whether they answered.
+    /// Layer 3 probes (ping) by address: success.
     pub(crate) layer3: Vec<(IpAddr, bool)>,
     /// Mean round trip of the addresses that answered. Units: ms.
     pub(crate) rtt_ms: Option<f64>,
     /// Worst loss among the addresses that answered. Units: percent.
     pub(crate) loss: f64,
-    /// Interfaces from which packets of full size get lost, and where to.
+    /// Interfaces and addresses between which packets of full size get lost.
     pub(crate) narrow: Vec<(String, String)>,
 }
 
-/// Reads a report; none when it is empty or does not parse.
+/// Parses a report; none when it is empty or malformed.
 pub(crate) fn read(text: &str) -> Option<Vec<Reach>> {
     if text.is_empty() {
         return None;

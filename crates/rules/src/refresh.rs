@@ -1,6 +1,7 @@
-//! Looking at everything afresh: derived data, validations, then the tables until nothing moves any more.
+//! Refresh: derived data and validations, then the tables, until a fixpoint.
 //!
-//! A second look at the same moment changes nothing and tells nothing.
+//! Idempotent: a second refresh at the same time changes nothing and emits no event.
+//! Source: assisted-service, internal/host/monitor.go, internal/cluster/cluster.go (ClusterMonitoring).
 
 use model::cluster::ClusterStatus;
 use model::events::EventSeverity;
@@ -22,10 +23,10 @@ use crate::validations::{
     self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, HostTexts, Ignored,
 };
 
-/// No chain of rows is longer: each round moves a host or the cluster at least one status on.
+/// Bound on the rounds: each advances a host or the cluster by a status, and no chain of rules is longer.
 const ROUNDS: usize = 12;
 
-/// Looks at a cluster and its hosts afresh, and says what is to be told.
+/// Refreshes a cluster and its hosts, and returns the events.
 pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
     let before = Before::of(snapshot);
     let mut events = Vec::new();
@@ -51,7 +52,7 @@ pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<
     before.flips(snapshot).into_iter().chain(events).collect()
 }
 
-/// Looks at a host without cluster afresh, and says what is to be told.
+/// Refreshes a host without cluster, and returns the events.
 pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
     let before = host.record.validations_info.clone();
     let mut events = Vec::new();
@@ -82,7 +83,7 @@ pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Ve
         .collect()
 }
 
-/// What follows from the hosts' own reports: fit disks, roles, stages, machine networks.
+/// Derives data from the hosts' own reports: eligible disks, roles, stages, machine networks.
 fn derive(
     snapshot: &mut Snapshot,
     policy: &Policy,
@@ -113,7 +114,7 @@ fn derive(
     place(snapshot);
 }
 
-/// The machine networks, and the member that older clients read the first of them from.
+/// Derives the machine networks, and the member from which older clients read the first of them.
 fn place(snapshot: &mut Snapshot) {
     update::derive_machine_networks(snapshot);
     let cluster = &mut snapshot.cluster;
@@ -124,8 +125,8 @@ fn place(snapshot: &mut Snapshot) {
     }
 }
 
-/// Groups and collisions matter, and are kept up to date, while the installation has not been ordered. They follow
-/// from the reports alone, so one look is enough.
+/// Stores groups and collisions until the installation starts. They follow from the reports alone, so that one
+/// computation per refresh is enough.
 fn store_connectivity(
     snapshot: &mut Snapshot,
     texts: &[HostTexts],
@@ -222,7 +223,7 @@ fn gathered(verdict: HostJudgement, cluster: Option<ClusterStatus>, lacked: bool
     }
 }
 
-/// A cluster is judged while something can still be changed about it.
+/// Judges a cluster while it can still be changed.
 fn judge_cluster(
     snapshot: &Snapshot,
     texts: &[HostTexts],
@@ -258,7 +259,7 @@ fn move_cluster(
     cluster::refresh(snapshot, &facts, policy, events);
 }
 
-/// What a round may change that another round looks at.
+/// The state that a round may change and the next one reads.
 #[derive(PartialEq, Eq)]
 struct Stand {
     cluster: ClusterStatus,
@@ -282,7 +283,7 @@ impl Stand {
     }
 }
 
-/// The validations as they were stored.
+/// The validations before the refresh.
 struct Before {
     cluster: String,
     hosts: Vec<String>,

@@ -1,4 +1,4 @@
-//! What agents answer to their steps.
+//! Step replies of agents.
 
 use std::collections::BTreeMap;
 
@@ -26,19 +26,19 @@ use crate::snapshot::HostState;
 
 /// The agent could not read its boot medium.
 const MEDIA_LOST: i64 = 256;
-/// The container engine's answer when the installer's container runs already.
+/// Exit code of the container engine when the installer's container already runs.
 const NAME_IN_USE: i64 = 125;
 /// Below this rate an image counts as not available. Units: 10^6 bytes per second.
 const LEAST_RATE: f64 = 0.001;
 
-/// What became of a reply.
+/// Result of a reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Accepted {
-    /// What is to be told.
+    /// Events to store.
     pub events: Vec<NewEvent>,
-    /// Something changed that decisions depend on.
+    /// An input of decisions changed.
     pub refresh: bool,
-    /// What was found out about the cluster's virtual addresses, to be stored by [`store_vips`].
+    /// Verification of the cluster's virtual addresses, to be stored by [`store_vips`].
     pub vips: Vec<VerifiedVip>,
 }
 
@@ -51,10 +51,10 @@ impl Accepted {
     }
 }
 
-/// Takes a reply in.
+/// Applies a reply.
 ///
-/// Errors: Invalid – the output does not parse or breaks a bound, or the step's type is missing; TooLarge; Conflict –
-/// an inventory in a status that takes none.
+/// Errors: Invalid – the output is malformed or breaks a bound, or the step's type is missing; TooLarge; Conflict –
+/// an inventory in a status that accepts none.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -88,7 +88,7 @@ fn media_lost(
     policy: &Policy,
     now: Timestamp,
 ) -> Accepted {
-    // A status without a row for it takes no note: the agent is not needed any more.
+    // A status without a rule ignores the report: the agent is not needed any more.
     let events = host::apply(host, cluster, host::Trigger::MediaDisconnected, policy, now);
     Accepted {
         events: events.unwrap_or_default(),
@@ -144,7 +144,7 @@ fn install_failed(
         reply.exit_code,
         bounds::cut(said.trim())
     );
-    // A host that is past installing has nothing left to fail.
+    // A host past the installation cannot fail any more.
     match host::apply(
         host,
         cluster,
@@ -230,7 +230,7 @@ fn succeeded(
     }
 }
 
-/// Stores what hosts found out about virtual addresses. Says whether anything changed.
+/// Stores the hosts' verification of virtual addresses. Returns whether anything changed.
 pub fn store_vips(cluster: &mut Cluster, verified: &[VerifiedVip]) -> bool {
     use model::steps::VipType;
     let mut changed = false;
@@ -346,7 +346,7 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
     Ok(accepted)
 }
 
-/// What `images_status` holds: results by image.
+/// Parses `images_status`: results by image.
 pub fn image_statuses(host: &Host) -> BTreeMap<String, ContainerImageAvailability> {
     serde_json::from_str(&host.images_status).unwrap_or_default()
 }
@@ -358,7 +358,7 @@ pub fn is_available(image: &ContainerImageAvailability) -> bool {
     !failed && !crawling
 }
 
-/// The outcome of the image check so far.
+/// Result of the image check so far.
 pub(crate) fn images_outcome(host: &Host) -> Outcome {
     let images = image_statuses(host);
     if images.is_empty() {
@@ -379,7 +379,7 @@ pub(crate) fn failed_images(host: &Host) -> Vec<String> {
         .collect()
 }
 
-/// Keeps only the images that can be used, so that the others are tried again.
+/// Keeps only the available images, so that the others are pulled again.
 pub(crate) fn forget_failed_images(host: &mut Host) {
     let mut images = image_statuses(host);
     images.retain(|_, image| is_available(image));
@@ -390,7 +390,7 @@ pub(crate) fn forget_failed_images(host: &mut Host) {
     };
 }
 
-/// Statuses in which an inventory is taken.
+/// Statuses that accept an inventory.
 pub(crate) fn takes_inventory(status: HostStatus) -> bool {
     matches!(
         status,
@@ -415,7 +415,7 @@ fn store<T: DeserializeOwned + Serialize>(
     Ok(Accepted::changed(set(field, print(&answer)?)))
 }
 
-/// Agents write a list that they have not begun as `null`.
+/// Agents send a list that they have not collected as `null`.
 fn list<T: DeserializeOwned>(reply: &StepReply) -> Result<Vec<T>, Error> {
     Ok(parse::<Option<Vec<T>>>(reply)?.unwrap_or_default())
 }

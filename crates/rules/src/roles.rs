@@ -1,4 +1,5 @@
-//! Which host becomes what.
+//! Role assignment.
+//! Source: assisted-service, internal/host/host.go (AutoAssignRole, selectRole), internal/host/monitor.go (SortHosts).
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ use crate::validations::{mebibytes, usable_mib};
 
 use model::events::EventSeverity;
 
-/// One host is the whole cluster.
+/// Whether one host is the whole cluster.
 pub fn is_single_node(cluster: &Cluster) -> bool {
     match cluster.control_plane_count {
         0 => cluster.high_availability_mode == Some(HighAvailabilityMode::None),
@@ -23,7 +24,7 @@ pub fn is_single_node(cluster: &Cluster) -> bool {
     }
 }
 
-/// How many masters the cluster is to have.
+/// Number of masters that the cluster requests.
 pub fn control_plane_count(cluster: &Cluster) -> usize {
     match usize::try_from(cluster.control_plane_count) {
         Ok(0) | Err(_) if is_single_node(cluster) => 1,
@@ -32,7 +33,7 @@ pub fn control_plane_count(cluster: &Cluster) -> usize {
     }
 }
 
-/// Two masters that can switch each other off: every master has fencing credentials.
+/// Two nodes with fencing: every master has fencing credentials.
 pub(crate) fn is_fenced(snapshot: &Snapshot) -> bool {
     let mut masters = snapshot
         .hosts
@@ -44,7 +45,7 @@ pub(crate) fn is_fenced(snapshot: &Snapshot) -> bool {
         && masters.all(|host| !host.record.fencing_credentials.is_empty())
 }
 
-/// How many workers there are, or would be.
+/// Number of workers, assigned or suggested.
 pub fn workers(snapshot: &Snapshot) -> usize {
     let hosts = snapshot.hosts.iter();
     hosts
@@ -52,7 +53,7 @@ pub fn workers(snapshot: &Snapshot) -> usize {
         .count()
 }
 
-/// Turns every automatic role into the one that was suggested.
+/// Replaces every automatic role by the suggested one.
 pub(crate) fn assign(snapshot: &mut Snapshot, policy: &Policy) {
     let roles = suggestions(snapshot, policy);
     for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
@@ -63,7 +64,7 @@ pub(crate) fn assign(snapshot: &mut Snapshot, policy: &Policy) {
     }
 }
 
-/// Refreshes the suggestions of hosts that wait for their role.
+/// Refreshes the suggestions of hosts without a role.
 pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec<NewEvent>) {
     let roles = suggestions(snapshot, policy);
     for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
@@ -75,9 +76,9 @@ pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec
         if host.record.suggested_role == Some(role) {
             continue;
         }
-        let told = role != HostRole::AutoAssign && is_automatic(&host.record);
+        let reported = role != HostRole::AutoAssign && is_automatic(&host.record);
         host.record.suggested_role = Some(role);
-        if told {
+        if reported {
             events.push(
                 about(
                     host,
@@ -91,7 +92,7 @@ pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec
     }
 }
 
-/// What every host is, or would become: weak hosts without GPU are the first to be masters.
+/// Role of every host, or its suggestion: weak hosts without GPU become masters first.
 fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
     let cluster = &snapshot.cluster;
     let mut roles: Vec<HostRole> = snapshot
@@ -160,7 +161,7 @@ fn fits(host: &HostState, requirements: &Requirements, role: HostRole, single: b
     cores >= needed.cpu_cores && usable_mib(inventory) >= needed.ram_mib
 }
 
-/// Hosts in the order in which they become masters; equal ones keep the order of their ids.
+/// Order in which hosts become masters; equal ones keep the order of their ids.
 fn heavier(left: &HostState, right: &HostState) -> Ordering {
     let gpu = |host: &HostState| {
         host.inventory
@@ -173,7 +174,7 @@ fn heavier(left: &HostState, right: &HostState) -> Ordering {
         .then(left.record.id.cmp(&right.record.id))
 }
 
-/// How much a host has to offer beyond a master's need. Units: thousandths of a core's worth.
+/// Surplus of a host over a master's requirements. Units: thousandths of a core.
 fn weight(host: &HostState) -> i64 {
     let Some(inventory) = &host.inventory else {
         return i64::MAX;

@@ -1,4 +1,4 @@
-//! A cluster with its hosts, as they stand in the database at one instant.
+//! A cluster with its hosts, as of one instant of the database.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,43 +11,43 @@ use model::time::Timestamp;
 use crate::hosts::Hosts;
 use crate::reach::{self, Reach};
 
-/// What every decision about a cluster looks at, and what it changes.
+/// Input and output of every decision about a cluster.
 ///
-/// `cluster.hosts` stays empty and its counters unset: both are filled when an answer is rendered.
+/// `cluster.hosts` stays empty and its counters unset: both are filled when a response is rendered.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// The cluster's record.
     pub cluster: Cluster,
     /// Its hosts, in the order of their creation.
     pub hosts: Hosts,
-    /// What its file store holds.
+    /// State of its file store.
     pub files: StoredFiles,
 }
 
-/// What decisions need to know of a cluster's stored files.
+/// State of a cluster's stored files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredFiles {
-    /// The kubeconfig that trusts the cluster's ingress is there (the ingress certificate has been uploaded).
+    /// The kubeconfig with the cluster's ingress certificate exists (the certificate has been uploaded).
     pub kubeconfig: bool,
-    /// The user has added manifests.
+    /// Manifests of the user exist.
     pub user_manifests: bool,
 }
 
-/// A host and what its texts hold when parsed. Whoever changes a text of the record makes a new one of it.
+/// A host with its parsed texts. A change of a text in the record needs a new value.
 #[derive(Debug, Clone, Default)]
 pub struct HostState {
     /// The host's record.
     pub record: Host,
-    /// The parsed `record.inventory`; none before the first reply or when it does not parse.
+    /// The parsed `record.inventory`; none before the first reply or when it is malformed.
     pub inventory: Option<Inventory>,
-    /// Since when hosts can be heard without a break; none when they always could.
+    /// Start of uninterrupted reception of heartbeats; none without an outage.
     pub heard_since: Option<Timestamp>,
-    /// What `record.connectivity` says, once somebody asked.
+    /// The parsed `record.connectivity`, once read.
     reaches: OnceLock<Option<Arc<[Reach]>>>,
 }
 
 impl HostState {
-    /// Parses what the record holds as text.
+    /// Parses the record's texts.
     pub fn new(record: Host) -> Self {
         let inventory = serde_json::from_str(&record.inventory).ok();
         Self {
@@ -58,18 +58,18 @@ impl HostState {
         }
     }
 
-    /// Whom the host reaches; none before its first report. Read once, however often the record is looked at.
+    /// Reachability of the other hosts; none before the first report. Parsed once.
     pub(crate) fn reaches(&self) -> Option<Arc<[Reach]>> {
         let read = || reach::read(&self.record.connectivity).map(Arc::from);
         self.reaches.get_or_init(read).clone()
     }
 
-    /// To be called whenever `record.connectivity` has changed.
+    /// Drops the parsed report; required after each change of `record.connectivity`.
     pub(crate) fn forget_reaches(&mut self) {
         self.reaches = OnceLock::new();
     }
 
-    /// The name the host goes by: the requested one, else the inventory's, else its id.
+    /// Name of the host: the requested one, else the inventory's, else its id.
     pub fn name(&self) -> String {
         if !self.record.requested_hostname.is_empty() {
             return self.record.requested_hostname.clone();
@@ -96,7 +96,7 @@ impl Snapshot {
         self.hosts.iter().find(|host| host.record.id == id)
     }
 
-    /// The host of that id, to be changed.
+    /// The host of that id, to change.
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut HostState> {
         self.hosts.by_id_mut(id)
     }

@@ -1,6 +1,6 @@
-//! What an agent is told to do next.
+//! Instructions for agents: the next steps of a host.
 //!
-//! The plan of every host status is data (`PLANS`); the arguments of a step are made beside its name.
+//! The plan of every host status is data (`PLANS`); each step builds its own arguments.
 
 mod arguments;
 mod install;
@@ -22,7 +22,7 @@ use model::time::Timestamp;
 use crate::{HostState, Snapshot};
 use view::View;
 
-/// The instructions for a host: the plan of its status, without the steps that have nothing to do.
+/// Instructions for a host: the plan of its status, without steps that have nothing to do.
 ///
 /// `snapshot` is the host's cluster with all its hosts; none for a host without cluster.
 pub fn instructions(
@@ -63,7 +63,7 @@ fn step(kind: StepType, view: &View<'_>) -> Option<Step> {
     })
 }
 
-/// `<type>-<8 hex>`: tells the rounds of a host apart, and is the same for the same moment.
+/// `<type>-<8 hex>`: differs between the rounds of a host, and is the same for the same time.
 fn step_id(kind: StepType, view: &View<'_>) -> String {
     let mut hash = view::Fnv::new();
     hash.add(view.host.record.id.0.as_bytes());

@@ -1,41 +1,41 @@
-//! State machines as data: what a row is, how one is chosen, how a table is drawn.
+//! State machines as data: rules, their selection, and drawings of a table.
 //!
-//! The first row that fits wins. A row never runs code of its own beyond looking at plain facts: what it does is
-//! named data, carried out by whoever walks the table.
+//! The first rule that fits wins. A rule runs no code besides its guard over plain facts: its effects are
+//! named data, which the caller applies.
 
 use std::fmt::{Debug, Display, Write};
 
-/// One row of a state machine over statuses `S`, occasions `O`, facts `F` and named effects `E`.
+/// One rule of a state machine over statuses `S`, triggers `O`, facts `F` and named effects `E`.
 pub struct Rule<S: 'static, O, F, E: 'static> {
-    /// What the row is called in drawings and tests.
+    /// Name in drawings and tests.
     pub name: &'static str,
-    /// The occasion on which it is looked at.
+    /// The trigger.
     pub on: O,
-    /// The statuses it starts from.
+    /// The source statuses.
     pub from: &'static [S],
-    /// Whether it fits.
+    /// The guard.
     pub when: fn(&F) -> bool,
-    /// Where it leads.
+    /// The destination.
     pub to: To<S, F>,
-    /// The status text; none keeps the one there is.
+    /// The status text; none keeps the present one.
     pub info: Option<fn(&F) -> String>,
-    /// What happens besides.
+    /// The effects.
     pub then: &'static [E],
-    /// Why, for a person.
+    /// The reason, for readers.
     pub doc: &'static str,
 }
 
-/// Where a row leads.
+/// Destination of a rule.
 pub enum To<S, F> {
     /// The status stays.
     Stay,
-    /// This one comes next.
+    /// The next status.
     Go(S),
-    /// The occasion is refused.
+    /// The trigger is refused.
     Refuse(fn(&F) -> model::Error),
 }
 
-/// The first row that fits; a table may be written in parts.
+/// The first rule that fits; a table may have several parts.
 pub fn find<'table, S, O, F, E>(
     table: &'table [&'table [Rule<S, O, F, E>]],
     on: &O,

@@ -1,6 +1,6 @@
-//! Changes that users ask for.
+//! Changes that users request.
 //!
-//! A refused change leaves the record as it was. Validations and states are not touched here: the caller
+//! A refused change leaves the record as it was. Validations and states do not change here: the caller
 //! refreshes afterwards.
 
 mod cluster;
@@ -18,10 +18,10 @@ pub use host::{host, host_ignition, installer_args};
 pub use infra_env::infra_env;
 pub use machine_networks::{derive_machine_networks, host_networks};
 
-/// What a change depends on besides the caller's parameters.
+/// Inputs of a change besides the request's parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// What the service offers.
+    /// Offered versions and default values.
     pub offer: &'a Offer,
     /// Switches of the operator.
     pub policy: &'a Policy,

@@ -1,4 +1,4 @@
-//! The URLs that records carry.
+//! URLs in the records.
 
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::infra_env::{ImageType, InfraEnv};
@@ -7,7 +7,7 @@ use model::versions::{CpuArchitecture, OsImage};
 /// Path under which every operation of the API lives.
 pub const API_BASE: &str = "/api/assisted-install";
 
-/// Where an infra-env's discovery image is downloaded from.
+/// Download URL of an infra-env's discovery image.
 pub fn download_url(
     image_service: &str,
     id: InfraEnvId,
@@ -26,7 +26,7 @@ pub fn download_url(
     )
 }
 
-/// What a host downloads to boot over the network.
+/// URLs of a network boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootArtifacts {
     /// Kernel.
@@ -37,7 +37,7 @@ pub struct BootArtifacts {
     pub initrd: String,
 }
 
-/// Where the boot artifacts of an infra-env are.
+/// URLs of an infra-env's boot artifacts.
 pub fn boot_artifacts(
     image_service: &str,
     infra_env: &InfraEnv,

@@ -1,4 +1,4 @@
-//! Validations as data: what is judged, how, and what a failure holds back.
+//! Validations as data: checks, categories, and the effects of a failure.
 //!
 //! Each list is `static`; adding a validation is adding an entry. A validation that does not apply to a host or a
 //! cluster is hidden: no entry is sent for it.
@@ -27,38 +27,38 @@ use std::fmt;
 
 use model::validations::HostValidationId;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It passes.
     Success(String),
-    /// It does not.
+    /// It fails.
     Failure(String),
-    /// What is needed to judge it is not there yet; the text names what is awaited.
+    /// An input is missing; the text names it.
     Pending(String),
-    /// What it is judged by is broken.
+    /// An input is broken.
     Error(String),
-    /// It does not apply here: nothing is shown, nothing is held back.
+    /// It does not apply: neither shown nor blocking.
     Hidden,
 }
 
 impl Verdict {
-    /// It passes, and there is little to say.
+    /// Success.
     pub(crate) fn ok(message: impl Into<String>) -> Self {
         Self::Success(message.into())
     }
 
-    /// It fails: field, value, remedy.
+    /// Failure: field, value, remedy.
     pub(crate) fn fail(message: impl Into<String>) -> Self {
         Self::Failure(message.into())
     }
 
-    /// Something is awaited.
+    /// An input is missing.
     pub(crate) fn wait(what: impl Into<String>) -> Self {
         Self::Pending(what.into())
     }
 
-    /// Passes or fails by a claim.
+    /// Success or failure by a claim.
     pub(crate) fn of(claim: bool, good: impl Into<String>, bad: impl Into<String>) -> Self {
         if claim {
             Self::Success(good.into())
@@ -68,7 +68,7 @@ impl Verdict {
     }
 }
 
-/// The groups that validations are shown in.
+/// Categories of validations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     /// `hardware`
@@ -102,7 +102,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// How a validation is reported.
+/// Status of a validation in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// `success`
@@ -136,38 +136,38 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a host's validation holds back when it does not pass.
+/// Effect of a host's failed validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostBlock {
-    /// The host counts as disconnected.
+    /// Status disconnected.
     Connection,
-    /// The host is insufficient, whatever its role.
+    /// Status insufficient, for any role.
     Hardware,
-    /// The host waits for its user's input.
+    /// Status pending-for-input.
     Input,
-    /// The host is insufficient.
+    /// Status insufficient.
     Sufficient,
-    /// VMware disks without ids: insufficient.
+    /// Status insufficient: VMware disks without ids.
     DiskIds,
-    /// Only the preparation of an installation.
+    /// Blocks only the preparation of an installation.
     Preparing,
-    /// Nothing: it is shown.
+    /// None: it is shown only.
     Nothing,
 }
 
 /// One validation of hosts.
 pub struct HostValidation {
-    /// Its id on the wire.
+    /// Id on the wire.
     pub id: HostValidationId,
-    /// The group it is shown in.
+    /// Category.
     pub category: Category,
-    /// What it holds back.
+    /// Effect of a failure.
     pub blocks: HostBlock,
-    /// It is also judged, and blocks, while the host has no cluster.
+    /// Whether it is also judged, and blocks, while the host has no cluster.
     pub unbound: bool,
-    /// Judges a host.
+    /// The check.
     pub check: fn(&HostSubject<'_>) -> Verdict,
-    /// Why it matters.
+    /// The reason, for readers.
     pub doc: &'static str,
 }
 

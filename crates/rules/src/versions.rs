@@ -1,4 +1,4 @@
-//! What can be installed: release and OS images, how a version finds its images, and the versions listing.
+//! Installable versions: release and OS images, their selection by version, and the versions listing.
 //!
 //! Reading files and asking registries is not done here.
 

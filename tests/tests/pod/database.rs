@@ -18,7 +18,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// it.
 const SILENCE: &str = "25s";
 /// Event texts of heartbeat timeouts.
-const GIVEN_UP: [&str; 2] = ["lost contact", "has not called"];
+const GIVEN_UP: [&str; 3] = [
+    "lost contact",
+    "sent no heartbeat",
+    "stopped sending heartbeats",
+];
 /// Slower than elsewhere: both faults have to fit in.
 const SPEEDUP: f64 = 20.0;
 const LIMIT: Duration = Duration::from_mins(2);

@@ -1,4 +1,5 @@
-//! Whether the hosts that are left are enough for a cluster.
+//! Whether the remaining hosts are enough for a cluster.
+//! Source: assisted-service, internal/common/common.go, HasEnoughMastersAndWorkers; internal/cluster/transition.go.
 
 use model::host::{HostRole, HostStatus};
 use model::ids::HostId;
@@ -16,11 +17,11 @@ const INSTALLABLE: &[HostStatus] = &[
     HostStatus::PreparingSuccessful,
 ];
 
-/// A high availability control plane needs so many.
+/// Control plane hosts of a high availability cluster.
 const CONTROL_PLANE: usize = 3;
-/// With a tie breaker, an arbiter or fencing, so many.
+/// Control plane hosts with an arbiter or fencing.
 const SMALL_CONTROL_PLANE: usize = 2;
-/// Once so many workers are planned, so many must succeed.
+/// Workers that must succeed, once as many are planned.
 const WORKERS: usize = 2;
 
 /// Hosts of each role.
@@ -31,7 +32,7 @@ struct Counts {
     workers: usize,
 }
 
-/// Enough hosts are installing, or have done so, for the cluster to come about.
+/// Enough hosts are installing or installed.
 pub(crate) fn can_install(snapshot: &Snapshot) -> bool {
     enough(snapshot, INSTALLABLE, None)
 }
@@ -41,7 +42,7 @@ pub(crate) fn can_finalize(snapshot: &Snapshot) -> bool {
     enough(snapshot, &[HostStatus::Installed], None)
 }
 
-/// The cluster would fail without that host.
+/// The cluster fails without that host.
 pub(crate) fn lacks(snapshot: &Snapshot, host: HostId) -> bool {
     !enough(snapshot, INSTALLABLE, Some(host))
 }
@@ -66,7 +67,7 @@ fn enough(snapshot: &Snapshot, statuses: &[HostStatus], without: Option<HostId>)
         CONTROL_PLANE
     };
     // All planned masters count while the installation can still place them; once they are installed, a quorum
-    // is enough to go on.
+    // is enough.
     let finalizing = statuses == [HostStatus::Installed];
     let masters = counted.masters >= least
         && (counted.masters == planned.masters || (finalizing && counted.masters >= CONTROL_PLANE))

@@ -1,4 +1,4 @@
-//! What rows of the cluster table do besides changing the status.
+//! Effects of a cluster's transitions beyond the status.
 
 use model::cluster::{ClusterProgressInfo, LastInstallationPreparation, PreparationStatus};
 use model::events::EventSeverity;
@@ -12,40 +12,40 @@ use crate::host;
 use crate::policy::Policy;
 use crate::snapshot::Snapshot;
 
-/// Something a row does to the cluster and its hosts.
+/// An effect of a transition on the cluster and its hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Notes that the installation has been ordered now.
+    /// Stores the start time of the installation.
     StartPreparing,
-    /// Notes why the preparation failed.
+    /// Stores why the preparation failed.
     FailPreparation,
-    /// Tells that the preparation took too long.
-    TellPreparationTimeout,
-    /// Notes that every file and host is prepared; a single node's VIPs are its own address.
+    /// Reports that the preparation timed out.
+    ReportPreparationTimeout,
+    /// Stores that every file and host is prepared; a single node's VIPs are its own address.
     StartInstalling,
-    /// Winds up the clock of the finalizing stage.
+    /// Restarts the clock of the finalizing stage.
     RestartFinalizingStage,
-    /// Notes that the finalizing stage takes too long.
+    /// Stores and reports that the finalizing stage timed out.
     FinalizingStageTimedOut,
-    /// Tells that the installation has completed.
-    TellCompleted,
-    /// Tells that the installation has failed.
-    TellFailed,
-    /// Gives up on logs.
+    /// Reports the completed installation.
+    ReportCompleted,
+    /// Reports the failed installation.
+    ReportFailed,
+    /// Ends log collection with a timeout.
     LogsTimeOut,
-    /// Forgets everything about the installation.
+    /// Clears progress, times and logs of the installation.
     ClearInstallation,
     /// Cancels every host.
     CancelHosts,
     /// Resets every host.
     ResetHosts,
-    /// Tells that the installation was cancelled.
-    TellCancelled,
-    /// Tells that the installation was reset.
-    TellReset,
+    /// Reports the cancelled installation.
+    ReportCancelled,
+    /// Reports the reset installation.
+    ReportReset,
 }
 
-/// Carries an effect out.
+/// Applies an effect.
 pub(super) fn run(
     effect: Effect,
     snapshot: &mut Snapshot,
@@ -67,9 +67,9 @@ pub(super) fn run(
             cluster.controller_logs_started_at = DateTime(None);
         }
         Effect::FailPreparation => fail_preparation(snapshot, facts),
-        Effect::TellPreparationTimeout => {
+        Effect::ReportPreparationTimeout => {
             let reason = preparation_problem(facts);
-            let said = format!("preparation for the installation took too long: {reason}");
+            let said = format!("preparation for the installation timed out: {reason}");
             events.push(
                 about(
                     snapshot,
@@ -89,8 +89,8 @@ pub(super) fn run(
             }
         }
         Effect::FinalizingStageTimedOut => stage_timed_out(snapshot, facts, events),
-        Effect::TellCompleted => tell_completed(snapshot, facts, events),
-        Effect::TellFailed => {
+        Effect::ReportCompleted => report_completed(snapshot, facts, events),
+        Effect::ReportFailed => {
             let reason = cluster.status_info.clone();
             let said = format!("installation failed: {reason}");
             events.push(
@@ -107,13 +107,13 @@ pub(super) fn run(
         Effect::ClearInstallation => clear_installation(snapshot, facts),
         Effect::CancelHosts => every_host(snapshot, &host::Trigger::Cancel, facts, policy, events),
         Effect::ResetHosts => every_host(snapshot, &host::Trigger::Reset, facts, policy, events),
-        Effect::TellCancelled => events.push(about(
+        Effect::ReportCancelled => events.push(about(
             snapshot,
             "cluster_installation_canceled",
             EventSeverity::Info,
             "installation was cancelled",
         )),
-        Effect::TellReset => events.push(about(
+        Effect::ReportReset => events.push(about(
             snapshot,
             "cluster_installation_reset",
             EventSeverity::Info,
@@ -122,7 +122,7 @@ pub(super) fn run(
     }
 }
 
-/// What went wrong with a preparation, in one text.
+/// Why a preparation failed, in one text.
 pub(super) fn preparation_problem(facts: &Facts) -> String {
     if !facts.hosts_failed_preparing.is_empty() {
         return format!(
@@ -169,7 +169,7 @@ fn start_installing(snapshot: &mut Snapshot) {
     }
 }
 
-/// The address under which the only host of a cluster is reached.
+/// Address of a single-node cluster's host.
 fn single_node_address(snapshot: &Snapshot) -> Option<String> {
     if !crate::roles::is_single_node(&snapshot.cluster) {
         return None;
@@ -209,7 +209,7 @@ fn stage_timed_out(snapshot: &mut Snapshot, facts: &Facts, events: &mut Vec<NewE
     );
 }
 
-fn tell_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEvent>) {
+fn report_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEvent>) {
     events.push(about(
         snapshot,
         "cluster_installation_completed",
@@ -260,7 +260,7 @@ fn clear_installation(snapshot: &mut Snapshot, facts: &Facts) {
     snapshot.files.kubeconfig = false;
 }
 
-/// Hosts whose status forbids it stay: they take no part in the installation.
+/// Skips hosts whose status refuses the trigger: they take no part in the installation.
 fn every_host(
     snapshot: &mut Snapshot,
     trigger: &host::Trigger,

@@ -1,4 +1,4 @@
-//! What the cluster table looks at: plain values, worked out once.
+//! Inputs of a cluster's guards: plain values, computed once.
 
 use chrono::TimeDelta;
 use model::cluster::{Cluster, FinalizingStage, PreparationStatus};
@@ -14,7 +14,7 @@ use crate::progress;
 use crate::roles;
 use crate::snapshot::Snapshot;
 
-/// What the validations say of a cluster.
+/// Validation results of a cluster.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Judged {
     pub(crate) input_missing: bool,
@@ -25,21 +25,21 @@ pub(crate) struct Judged {
 /// Plain values about one cluster at one moment.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// The moment.
+    /// Time of the evaluation.
     pub now: Timestamp,
-    /// Something that only the user can enter is missing.
+    /// A required input of the user is missing.
     pub input_missing: bool,
     /// Every blocking validation passes.
     pub ready: bool,
-    /// Messages of exactly the validations that hold the cluster back.
+    /// Messages of exactly the blocking validations.
     pub blocking: String,
-    /// The installation files have been made.
+    /// The installation files are made.
     pub prepared: bool,
     /// Making them failed.
     pub preparation_failed: bool,
     /// Why it failed.
     pub preparation_reason: String,
-    /// Preparation takes longer than it may.
+    /// The preparation timed out.
     pub prepare_expired: bool,
     /// Every host is prepared.
     pub hosts_prepared: bool,
@@ -57,19 +57,19 @@ pub struct Facts {
     pub hosts_in_error: String,
     /// Every host is installed or failed.
     pub hosts_ended: bool,
-    /// The whole installation takes longer than it may.
+    /// The installation timed out.
     pub installation_expired: bool,
-    /// Finalizing takes longer than it may.
+    /// Finalizing timed out.
     pub finalizing_expired: bool,
-    /// The finalizing stage takes longer than it may.
+    /// The finalizing stage timed out.
     pub finalizing_stage_expired: bool,
     /// The finalizing stage, when there is one.
     pub finalizing_stage: Option<FinalizingStage>,
     /// Limit of the finalizing stage. Units: minutes.
     pub finalizing_limit_min: i64,
-    /// Too slow a stage is reported, not failed.
+    /// A stage that times out is reported and does not fail.
     pub soft_timeouts: bool,
-    /// The kubeconfig that trusts the ingress is there.
+    /// The kubeconfig with the ingress certificate exists.
     pub kubeconfig: bool,
     /// Every operator of the platform itself is available.
     pub builtin_available: bool,
@@ -77,7 +77,7 @@ pub struct Facts {
     pub olm_ended: bool,
     /// Added operators that failed.
     pub olm_failed: String,
-    /// Logs have been asked for and do not come.
+    /// Log collection is overdue.
     pub logs_overdue: bool,
     /// One host is the whole cluster.
     pub single_node: bool,
@@ -144,7 +144,7 @@ impl Facts {
         }
     }
 
-    /// Every host has ended, the files are there and no operator is waited for.
+    /// Every host has ended, the files exist and no operator is pending.
     pub fn is_complete(&self) -> bool {
         self.hosts_ended && self.kubeconfig && self.builtin_available && self.olm_ended
     }
@@ -165,7 +165,7 @@ fn failed_operators(cluster: &Cluster) -> String {
     failed.join(", ")
 }
 
-/// Names of the hosts in one of the statuses; with `why`, their status texts too.
+/// Names of the hosts in one of the statuses; with `why`, also their status texts.
 fn named(snapshot: &Snapshot, statuses: &[HostStatus], why: bool) -> String {
     let mut names: Vec<String> = snapshot
         .hosts

@@ -1,4 +1,6 @@
-//! The cluster's table, row by row.
+//! The rules of a cluster's state machine.
+//! Source: assisted-service, internal/cluster/statemachine.go. A quoted name is the peer's name of the rule; rules
+//! without one have no counterpart there, and those from a status to a status are unnamed there.
 
 use model::cluster::ClusterStatus;
 
@@ -14,14 +16,14 @@ use super::trigger::On;
 use crate::progress;
 use crate::table::{self, To};
 
-/// A row of the cluster's table.
+/// A rule of the cluster's state machine.
 pub type Rule = table::Rule<ClusterStatus, On, Facts, Effect>;
 
-/// Every way in which a cluster's status changes.
+/// Every transition of a cluster.
 pub static TABLE: &[&[Rule]] = &[ROWS];
 
 static ROWS: &[Rule] = &[
-    // What its user does.
+    // Requests of the user.
     Rule {
         name: "installation requested",
         on: On::Prepare,
@@ -39,7 +41,7 @@ static ROWS: &[Rule] = &[
         when: |_| true,
         to: To::Go(Ready),
         info: Some(|_| "The installation was cancelled before it began".to_owned()),
-        then: &[Effect::CancelHosts, Effect::TellCancelled],
+        then: &[Effect::CancelHosts, Effect::ReportCancelled],
         doc: "Nothing was written to any host.",
     },
     Rule {
@@ -49,7 +51,7 @@ static ROWS: &[Rule] = &[
         when: |_| true,
         to: To::Go(Cancelled),
         info: Some(|_| "The installation was cancelled".to_owned()),
-        then: &[Effect::CancelHosts, Effect::TellCancelled],
+        then: &[Effect::CancelHosts, Effect::ReportCancelled],
         doc: "Agents stop and collect logs.",
     },
     Rule {
@@ -71,11 +73,11 @@ static ROWS: &[Rule] = &[
         then: &[
             Effect::ClearInstallation,
             Effect::ResetHosts,
-            Effect::TellReset,
+            Effect::ReportReset,
         ],
         doc: "Settings stay; files and progress of the installation are removed.",
     },
-    // Getting ready.
+    // Before the installation.
     Rule {
         name: "pending for input",
         on: On::Refresh,
@@ -116,7 +118,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "The installation can be requested.",
     },
-    // Preparing.
+    // Preparation.
     Rule {
         name: "preparation succeeded",
         on: On::Refresh,
@@ -154,7 +156,7 @@ static ROWS: &[Rule] = &[
         when: |facts| facts.prepare_expired,
         to: To::Go(Ready),
         info: Some(retry),
-        then: &[Effect::FailPreparation, Effect::TellPreparationTimeout],
+        then: &[Effect::FailPreparation, Effect::ReportPreparationTimeout],
         doc: "The timeout of the preparation.",
     },
     Rule {
@@ -167,7 +169,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "Files are being made, hosts are being checked.",
     },
-    // Waiting for a person.
+    // Pending user action.
     Rule {
         name: "too few hosts left, pending user action",
         on: On::Refresh,
@@ -175,7 +177,7 @@ static ROWS: &[Rule] = &[
         when: |facts| !facts.can_install,
         to: To::Go(Failed),
         info: Some(lost_hosts),
-        then: &[Effect::TellFailed],
+        then: &[Effect::ReportFailed],
         doc: "Too few hosts are left.",
     },
     Rule {
@@ -186,12 +188,12 @@ static ROWS: &[Rule] = &[
         to: To::Go(Failed),
         info: Some(|facts| {
             format!(
-                "The installation took too long; these hosts still wait to be booted from disk: {}",
+                "The installation timed out; these hosts must still be booted from disk: {}",
                 facts.hosts_pending_action
             )
         }),
-        then: &[Effect::TellFailed],
-        doc: "The timeout of the user action.",
+        then: &[Effect::ReportFailed],
+        doc: "The timeout of the installation.",
     },
     Rule {
         name: "pending user action",
@@ -211,7 +213,7 @@ static ROWS: &[Rule] = &[
         to: To::Go(Finalizing),
         info: Some(|_| "The installation is being finalized".to_owned()),
         then: &[Effect::RestartFinalizingStage],
-        doc: "The host came back from its disk.",
+        doc: "The host booted from its disk.",
     },
     Rule {
         name: "resumes installing",
@@ -221,7 +223,7 @@ static ROWS: &[Rule] = &[
         to: To::Go(Installing),
         info: Some(|_| "The installation is in progress".to_owned()),
         then: &[],
-        doc: "The host came back from its disk.",
+        doc: "The host booted from its disk.",
     },
     Rule {
         name: "too few hosts left",
@@ -230,7 +232,7 @@ static ROWS: &[Rule] = &[
         when: |facts| !facts.can_install,
         to: To::Go(Failed),
         info: Some(lost_hosts),
-        then: &[Effect::TellFailed],
+        then: &[Effect::ReportFailed],
         doc: "Too few hosts are left.",
     },
     Rule {
@@ -243,7 +245,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "A host booted the image instead of its disk.",
     },
-    // Installing.
+    // Installation.
     Rule {
         name: "installation completed",
         on: On::Refresh,
@@ -251,7 +253,7 @@ static ROWS: &[Rule] = &[
         when: Facts::is_complete,
         to: To::Go(Installed),
         info: Some(complete),
-        then: &[Effect::TellCompleted],
+        then: &[Effect::ReportCompleted],
         doc: "Enough hosts and operators succeeded.",
     },
     Rule {
@@ -260,8 +262,8 @@ static ROWS: &[Rule] = &[
         from: &[Installing, Finalizing],
         when: |facts| facts.installation_expired && !facts.soft_timeouts,
         to: To::Go(Failed),
-        info: Some(|_| "The installation took longer than it may".to_owned()),
-        then: &[Effect::TellFailed],
+        info: Some(|_| "The installation timed out".to_owned()),
+        then: &[Effect::ReportFailed],
         doc: "The timeout of the whole installation.",
     },
     Rule {
@@ -270,8 +272,8 @@ static ROWS: &[Rule] = &[
         from: &[Finalizing],
         when: |facts| facts.finalizing_expired && !facts.soft_timeouts,
         to: To::Go(Failed),
-        info: Some(|facts| format!("Finalizing took longer than it may{}", stage(facts))),
-        then: &[Effect::TellFailed],
+        info: Some(|facts| format!("Finalizing timed out{}", stage(facts))),
+        then: &[Effect::ReportFailed],
         doc: "The timeout of finalizing.",
     },
     Rule {
@@ -291,18 +293,18 @@ static ROWS: &[Rule] = &[
                 stage(facts)
             )
         }),
-        then: &[Effect::TellFailed],
+        then: &[Effect::ReportFailed],
         doc: "The timeout of the stage.",
     },
     Rule {
-        name: "finalizing stage over its time (soft timeouts)",
+        name: "finalizing stage times out (soft timeouts)",
         on: On::Refresh,
         from: &[Finalizing],
         when: |facts| facts.finalizing_stage_expired,
         to: To::Stay,
         info: None,
         then: &[Effect::FinalizingStageTimedOut],
-        doc: "Soft timeouts, and stages of added operators, only change the status text.",
+        doc: "Soft timeouts, and stages of added operators, change only the status text.",
     },
     Rule {
         name: "starts finalizing",
@@ -322,7 +324,7 @@ static ROWS: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "Its hosts and operators move it on.",
+        doc: "Reports of hosts and operators advance it.",
     },
     // After the end.
     Rule {
@@ -333,7 +335,7 @@ static ROWS: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::LogsTimeOut],
-        doc: "Log collection is given up.",
+        doc: "Log collection ends without logs.",
     },
     Rule {
         name: "final status",
@@ -343,7 +345,7 @@ static ROWS: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "Only its user moves it on.",
+        doc: "Only a request of the user leaves this status.",
     },
 ];
 
@@ -356,7 +358,7 @@ fn blocking(what: &str, facts: &Facts) -> String {
 
 fn retry(facts: &Facts) -> String {
     format!(
-        "The last preparation failed: {}. The installation can be started again once that is mended",
+        "The last preparation failed: {}. The installation can be started again once the cause is fixed",
         preparation_problem(facts).trim_end_matches('.')
     )
 }

@@ -1,4 +1,4 @@
-//! What moves a cluster, and the walk through its table.
+//! Triggers of a cluster, and their application.
 
 use model::Error;
 use model::cluster::ClusterStatus;
@@ -15,34 +15,34 @@ use crate::roles;
 use crate::snapshot::Snapshot;
 use crate::table::{self, To};
 
-/// The occasions on which a cluster's table is walked.
+/// Triggers without parameters: the keys of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// Something that decisions depend on may have changed, or time has passed.
+    /// An input of a decision may have changed, or time has passed.
     Refresh,
-    /// The user orders the installation.
+    /// The user requests the installation.
     Prepare,
     /// The user cancels the installation.
     Cancel,
-    /// The user starts over.
+    /// The user resets the cluster.
     Reset,
 }
 
-/// Something the user does to a cluster.
+/// A request of the user to a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// Orders the installation.
+    /// Requests the installation.
     Prepare,
     /// Cancels the installation.
     Cancel,
-    /// Starts over.
+    /// Resets the cluster.
     Reset,
 }
 
-/// Lets the user move a cluster; its hosts follow.
+/// Applies a request of the user to a cluster; its hosts follow.
 ///
-/// `Prepare` assigns roles, looks at everything afresh, refuses what is not ready and chooses the bootstrap host.
-/// The installation's files are the caller's to make; their result goes into `last_installation_preparation`.
+/// `Prepare` assigns roles, refreshes the cluster, refuses one that is not ready and chooses the bootstrap host.
+/// The caller makes the installation's files and stores the result in `last_installation_preparation`.
 ///
 /// Errors: Conflict – the status, or a validation, forbids it; Invalid – a host is not known.
 pub fn apply(
@@ -72,7 +72,7 @@ pub fn apply(
     Ok(events)
 }
 
-/// Walks the refresh rows once.
+/// Applies the first refresh rule that fits.
 pub(crate) fn refresh(
     snapshot: &mut Snapshot,
     facts: &Facts,
@@ -80,7 +80,7 @@ pub(crate) fn refresh(
     events: &mut Vec<NewEvent>,
 ) {
     if let Some(rule) = table::find(TABLE, &On::Refresh, &snapshot.cluster.status, facts) {
-        // Refresh rows never refuse; the table's test says so.
+        // Refresh rules never refuse; the table's test proves it.
         let _ = moved(snapshot, rule, facts, policy, events);
     }
 }
@@ -134,7 +134,7 @@ fn status_event(snapshot: &Snapshot) -> NewEvent {
     .prop("status_info", &cluster.status_info)
 }
 
-/// Roles, a fresh look, and the refusal of what is not ready.
+/// Assigns roles, refreshes, and refuses a cluster that is not ready.
 fn order(
     snapshot: &mut Snapshot,
     policy: &Policy,
@@ -170,7 +170,7 @@ fn order(
     }
 }
 
-/// The last known master, unless there is one already.
+/// Chooses the last known master, unless a bootstrap host exists.
 fn choose_bootstrap(snapshot: &mut Snapshot, events: &mut Vec<NewEvent>) {
     for host in &mut snapshot.hosts {
         host.record.bootstrap &= host.record.role == Some(HostRole::Master);

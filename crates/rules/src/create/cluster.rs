@@ -16,9 +16,9 @@ use crate::networking;
 use crate::versions::{Release, release};
 use crate::{Offer, input, urls};
 
-/// Units: seconds that the console and the version operator may take to become available.
+/// Timeout of the console and the version operator. Units: seconds.
 const BUILTIN_OPERATOR_TIMEOUT_S: i64 = 3600;
-/// How long this service keeps idle clusters, as the API tells it. Units: hours.
+/// Idle time after which clusters are deleted, as the API reports it. Units: hours.
 const INACTIVE_DELETION_HOURS: i64 = 480;
 
 const CLUSTER_NETWORK: (&str, i64) = ("10.128.0.0/14", 23);
@@ -99,8 +99,8 @@ fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<Release, 
         &params.openshift_version,
         wanted,
     )?;
-    // The caller names an image of that version, for instance by digest on another mirror. Whether it may be installed
-    // is asked by who can look for its signature.
+    // The caller names an image of that version, for instance by digest on another mirror. Its permission is checked
+    // by the caller of this function, which can fetch its signature.
     if !params.ocp_release_image.is_empty() {
         found.image.clone_from(&params.ocp_release_image);
     }
@@ -235,7 +235,7 @@ fn builtin_operators(id: ClusterId, with_version_operator: bool) -> Vec<Monitore
     operators
 }
 
-/// What a user interface fills its form with.
+/// Default values for the form of a new cluster.
 pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
     let cluster_v4 = vec![cluster_network(CLUSTER_NETWORK)];
     let service_v4 = vec![service_network(SERVICE_NETWORK)];

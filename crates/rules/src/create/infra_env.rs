@@ -11,7 +11,7 @@ use super::Context;
 use crate::versions::{architecture, find_os_image};
 use crate::{input, urls};
 
-/// A new infra-env's record; the cluster that the parameters name stands in the context.
+/// A new infra-env's record; the context holds the cluster that the parameters name.
 ///
 /// Errors: `Invalid` naming the field; `NotFound` – the named cluster does not exist.
 pub fn infra_env(
@@ -87,7 +87,7 @@ pub fn infra_env(
     Ok(infra_env)
 }
 
-/// Members that creation and update treat alike.
+/// Members that creation and update share.
 #[derive(Debug, Default)]
 pub(crate) struct ImageParts {
     pub(crate) static_network_config: Option<Vec<model::infra_env::HostStaticNetworkConfig>>,
@@ -96,7 +96,7 @@ pub(crate) struct ImageParts {
     pub(crate) network_discovery_delay_seconds: Option<i64>,
 }
 
-/// Checks and stores what the image is made from.
+/// Checks and stores the inputs of the discovery image.
 pub(crate) fn set_image_parts(infra_env: &mut InfraEnv, parts: ImageParts) -> Result<(), Error> {
     if let Some(hosts) = &parts.static_network_config {
         input::static_network_config(hosts)?;

@@ -133,7 +133,7 @@ fn release_images_come_from_known_registries() {
     let check = |image: &str| offer.check_release_image(image);
     assert!(check("trusted.example.com/a:1").is_ok());
     assert!(check("registry.example.com:5000/other/release:1").is_err());
-    // What the operator lists needs no other permission.
+    // A listed release image needs no other permission.
     assert!(check(&offer.releases[0].url).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! What rows of the host table do besides changing the status.
+//! Effects of a host's transitions beyond the status.
 
 use model::host::{HostKind, HostProgressInfo, HostRole, HostStage, MediaStatus};
 use model::logs::LogsState;
@@ -12,48 +12,48 @@ use crate::{presence, progress};
 use model::cluster::Cluster;
 use model::events::EventSeverity::{Error, Info, Warning};
 
-/// Something a row does to the host.
+/// An effect of a transition on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Forgets the inventory; the next reply brings a new one.
+    /// Clears the inventory until the next reply.
     ClearInventory,
-    /// Is no bootstrap host any more, unless it is the only host.
+    /// Clears the bootstrap flag, except on a single node.
     ClearBootstrap,
-    /// Forgets stage and percentage.
+    /// Clears stage and percentage.
     ClearProgress,
-    /// Forgets which images could be pulled.
+    /// Clears the results of the image check.
     ClearImages,
-    /// Forgets the results of images that could not be pulled, so that they are tried again.
+    /// Clears the failed results of the image check, so that these images are pulled again.
     ClearFailedImages,
-    /// Forgets logs and when they were collected.
+    /// Clears log state and log times.
     ClearLogs,
-    /// Forgets the state of time sources.
+    /// Clears the state of time sources.
     ClearNtp,
-    /// Forgets everything that was learnt in a cluster.
+    /// Clears the results that belong to a cluster.
     ClearCluster,
-    /// Notes the registration and the agent that made it.
+    /// Stores the registration and the agent's version.
     Register,
     /// Stores the reported stage.
     StoreStage,
-    /// Notes that the stage takes too long.
+    /// Stores and reports that the stage timed out.
     StageTimedOut,
-    /// Winds up the clock of the stage.
+    /// Restarts the clock of the stage.
     KeepStageFresh,
-    /// Notes whether the host is out of sight.
+    /// Stores whether heartbeats time out.
     NoteConnection,
-    /// Notes that the boot medium is lost.
+    /// Stores and reports that the boot medium is lost.
     LoseMedia,
-    /// Gives up on logs.
+    /// Ends log collection with a timeout.
     LogsTimeOut,
-    /// Joins the cluster.
+    /// Binds the host to the cluster.
     Bind,
-    /// Tells that its installation was cancelled.
-    TellCancelled,
-    /// Tells that it was reset and that the user must boot it.
-    TellReset,
+    /// Reports the cancelled installation.
+    ReportCancelled,
+    /// Reports the reset, and that the user must boot the host.
+    ReportReset,
 }
 
-/// Carries an effect out.
+/// Applies an effect.
 pub(super) fn run(
     effect: Effect,
     host: &mut HostState,
@@ -86,13 +86,13 @@ pub(super) fn run(
         Effect::LoseMedia => lose_media(host, events),
         Effect::LogsTimeOut => record.logs_info = Some(LogsState::Timeout),
         Effect::Bind => record.cluster_id = cluster.map(|cluster| cluster.id),
-        Effect::TellCancelled => events.push(about(
+        Effect::ReportCancelled => events.push(about(
             host,
             "host_installation_cancelled",
             Info,
             "installation was cancelled",
         )),
-        Effect::TellReset => {
+        Effect::ReportReset => {
             events.push(about(
                 host,
                 "host_installation_reset",
@@ -157,7 +157,7 @@ fn store_stage(
     events: &mut Vec<NewEvent>,
 ) {
     let Some(report) = &facts.report else { return };
-    // A host that joins an installed cluster is not seen after its reboot.
+    // No agent runs on a day-2 host after its reboot.
     let stage = match report.stage {
         HostStage::Rebooting if facts.day2 => HostStage::Done,
         stage => stage,
@@ -210,7 +210,7 @@ fn stage_timed_out(host: &mut HostState, facts: &Facts, events: &mut Vec<NewEven
     );
 }
 
-/// At most once a minute, so that a monitor's pass does not become a write.
+/// At most once a minute, so that a refresh does not become a write.
 fn keep_stage_fresh(host: &mut HostState, facts: &Facts) {
     if !facts.stage_stale {
         return;

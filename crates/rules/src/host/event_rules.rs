@@ -1,4 +1,6 @@
 //! Event rules of a host: registrations, reports of agents and installers, requests of users.
+//! Source: assisted-service, internal/host/statemachine.go; of unbound hosts pool_host_statemachine.go there. A quoted
+//! name is the peer's name of the rule.
 
 use model::Error;
 use model::host::{HostStage, HostStatus};
@@ -17,9 +19,9 @@ use super::table::{EARLY, NO_INVENTORY, READY, Rule, media_text};
 use super::trigger::On;
 use crate::table::To;
 
-/// Tried from the top; a status without a row refuses.
+/// Tried from the top; an event without a rule for the status is refused.
 pub(super) static EVENT_RULES: &[Rule] = &[
-    // Registering again.
+    // Registration.
     Rule {
         name: "registers during preparation",
         on: On::Register,
@@ -33,7 +35,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
             Effect::ClearImages,
             Effect::ClearLogs,
         ],
-        doc: "Inventory and bootstrap role survive; preparation begins anew.",
+        doc: "Inventory and bootstrap role survive; the preparation starts over.",
     },
     Rule {
         name: "registers",
@@ -60,7 +62,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
             Effect::ClearLogs,
             Effect::ClearNtp,
         ],
-        doc: "A fresh start of the agent: everything is learnt again. Role, disk choice and disk speed survive.",
+        doc: "The agent restarted: its results are collected again. Role, disk choice and disk speed survive.",
     },
     Rule {
         name: "registers during a reset",
@@ -127,7 +129,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
             format!("The host rebooted unexpectedly during its installation, {stage}")
         }),
         then: &[Effect::Register],
-        doc: "What was being installed is lost.",
+        doc: "The reboot interrupts the installer.",
     },
     Rule {
         name: "registers after a failure",
@@ -174,7 +176,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
             Effect::ClearProgress,
             Effect::ClearNtp,
         ],
-        doc: "A fresh start of the agent of a host without cluster.",
+        doc: "The agent of a host without cluster restarted.",
     },
     // Progress reports.
     Rule {
@@ -230,7 +232,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
                 .to_owned()
         }),
         then: &[Effect::StoreStage],
-        doc: "After its reboot such a host is out of sight.",
+        doc: "No agent runs on a day-2 host after its reboot.",
     },
     Rule {
         name: "reports the last stage",
@@ -258,7 +260,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         to: To::Go(InstallingInProgress),
         info: Some(stage_text),
         then: &[Effect::StoreStage],
-        doc: "The installation moves on; also a host that booted wrongly has come back from its disk.",
+        doc: "The installation proceeds; a host with a wrong boot order has booted from its disk.",
     },
     Rule {
         name: "reports a stage after the last",
@@ -313,7 +315,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         to: To::Go(Failed),
         info: Some(media_text),
         then: &[Effect::LoseMedia],
-        doc: "The installer runs from the medium, so it cannot go on.",
+        doc: "The installer runs from the medium, and cannot continue.",
     },
     Rule {
         name: "virtual media of an unbound host disconnected",
@@ -331,7 +333,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::LoseMedia],
         doc: "As for a host of a cluster.",
     },
-    // Cancelling and resetting.
+    // Cancellation and reset.
     Rule {
         name: "cancelled",
         on: On::Cancel,
@@ -345,8 +347,8 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         when: |_| true,
         to: To::Go(Cancelled),
         info: Some(|_| "The installation was cancelled".to_owned()),
-        then: &[Effect::TellCancelled],
-        doc: "The agent is told to stop and to gather logs.",
+        then: &[Effect::ReportCancelled],
+        doc: "The agent gathers logs and stops.",
     },
     Rule {
         name: "cancelled before the installation",
@@ -392,11 +394,11 @@ pub(super) static EVENT_RULES: &[Rule] = &[
             Effect::ClearProgress,
             Effect::ClearImages,
             Effect::ClearLogs,
-            Effect::TellReset,
+            Effect::ReportReset,
         ],
         doc: "The service cannot reboot a host: its user must.",
     },
-    // Joining and leaving a cluster.
+    // Binding.
     Rule {
         name: "bound to a cluster",
         on: On::Bind,
@@ -405,7 +407,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         to: To::Go(Binding),
         info: Some(|_| "Waiting for the agent to register for its new cluster".to_owned()),
         then: &[Effect::ClearCluster, Effect::ClearInventory, Effect::Bind],
-        doc: "The agent is told to exit and registers again, which brings everything fresh.",
+        doc: "The agent exits and registers again, with a new inventory.",
     },
     Rule {
         name: "unbound",

@@ -1,4 +1,4 @@
-//! What the host table looks at: plain values, worked out once.
+//! Inputs of a host's guards: plain values, computed once.
 
 use chrono::TimeDelta;
 use model::cluster::{Cluster, ClusterStatus};
@@ -12,19 +12,19 @@ use crate::progress;
 use crate::roles;
 use crate::snapshot::HostState;
 
-/// A result that may not be there yet.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing has been reported.
+    /// No result yet.
     #[default]
     Unknown,
-    /// It went well.
+    /// The check passed.
     Good,
-    /// It failed.
+    /// The check failed.
     Failed,
 }
 
-/// Where a reported stage stands among the host's stages.
+/// Position of a reported stage relative to the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StageMove {
     /// Later than the current one, or the first.
@@ -42,13 +42,13 @@ pub enum StageMove {
 pub struct Report {
     /// The stage as the host reported it.
     pub stage: HostStage,
-    /// What else the host says of it.
+    /// Additional text of the report.
     pub info: String,
-    /// Where the stage stands.
+    /// Position of the stage.
     pub step: StageMove,
 }
 
-/// What only a look at the whole cluster tells of a host.
+/// Inputs of a host that depend on the whole cluster.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gathered {
     pub(crate) connected: bool,
@@ -64,31 +64,31 @@ pub(crate) struct Gathered {
 /// Plain values about one host at one moment.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// The moment.
+    /// Time of the evaluation.
     pub now: Timestamp,
-    /// The host joins an installed cluster.
+    /// Day-2 host.
     pub day2: bool,
     /// Status of its cluster, when it has one.
     pub cluster: Option<ClusterStatus>,
-    /// The agent calls and its boot medium can be read.
+    /// Heartbeats arrive and the boot medium can be read.
     pub connected: bool,
     /// The boot medium was lost.
     pub media_lost: bool,
     /// It has a role that can be installed.
     pub role_valid: bool,
-    /// There is an inventory that parses.
+    /// The inventory is present and valid.
     pub inventory: bool,
-    /// The inventory had to be cut so far that nothing can be judged by it.
+    /// The inventory is truncated so far that no check can use it.
     pub inventory_truncated: bool,
     /// Every validation of the hardware class passes.
     pub hardware_ok: bool,
-    /// What the user must enter is there.
+    /// The user's required input is complete.
     pub input_ok: bool,
     /// Disks of a VMware machine carry ids.
     pub vsphere_ok: bool,
     /// Every validation of the sufficiency class passes.
     pub sufficient: bool,
-    /// Messages of exactly the validations that hold the host back.
+    /// Messages of exactly the blocking validations.
     pub blocking: String,
     /// Result of the installation disk's speed test.
     pub disk_speed: Outcome,
@@ -98,23 +98,23 @@ pub struct Facts {
     pub bad_images: String,
     /// Current stage.
     pub stage: Option<HostStage>,
-    /// The current stage takes longer than it may.
+    /// The current stage timed out.
     pub stage_expired: bool,
     /// Limit of the current stage. Units: minutes.
     pub stage_limit_min: i64,
-    /// The clock of the stage was last wound up a minute ago or more.
+    /// The clock of the stage is a minute old or more.
     pub stage_stale: bool,
-    /// Preparation takes longer than it may.
+    /// The preparation timed out.
     pub prepare_expired: bool,
-    /// Installation was ordered 20 minutes ago and nothing came.
+    /// No progress within 20 minutes of the installation's start.
     pub start_expired: bool,
-    /// The user was asked to act longer ago than may pass.
+    /// The pending user action timed out.
     pub action_expired: bool,
     /// The cluster could not be installed without this host.
     pub cluster_lacks_it: bool,
-    /// Too slow a stage is reported, not failed.
+    /// A stage that times out is reported and does not fail.
     pub soft_timeouts: bool,
-    /// Logs have been asked for and do not come.
+    /// Log collection is overdue.
     pub logs_overdue: bool,
     /// The only host of its cluster.
     pub single_node: bool,
@@ -122,16 +122,16 @@ pub struct Facts {
     pub machine: String,
     /// The installation disk, for texts: name and id.
     pub disk: String,
-    /// What the host reports, when it does.
+    /// The progress report of this trigger.
     pub report: Option<Report>,
-    /// Why its installation failed, when it did.
+    /// Why the installation failed.
     pub reason: String,
     /// Version of the agent that registers.
     pub agent_version: String,
 }
 
 impl Facts {
-    /// Looks at the host alone; `gathered` holds what the cluster tells.
+    /// Computes the inputs of one host; `gathered` holds those that depend on the cluster.
     pub(crate) fn of(
         host: &HostState,
         cluster: Option<&Cluster>,
@@ -193,12 +193,12 @@ impl Facts {
         }
     }
 
-    /// Both results that a preparation waits for are there and good.
+    /// Disk speed and container images have passed.
     pub fn prepared(&self) -> bool {
         self.disk_speed == Outcome::Good && self.images == Outcome::Good
     }
 
-    /// A result that a preparation waits for is not there yet.
+    /// A result of the preparation is missing.
     pub fn prepare_pending(&self) -> bool {
         self.disk_speed == Outcome::Unknown || self.images == Outcome::Unknown
     }
@@ -218,14 +218,14 @@ pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
         .find(|disk| !wanted.is_empty() && disk.id == *wanted)
 }
 
-/// How long ago a moment was; nothing for a moment that has not come.
+/// Age of a moment; zero for an unset one.
 pub(crate) fn older(moment: DateTime, now: Timestamp) -> TimeDelta {
     moment.0.map_or(TimeDelta::zero(), |moment| {
         now.signed_duration_since(moment)
     })
 }
 
-/// A limit of the settings; one too long to be counted never passes.
+/// A limit of the settings; one beyond the range never expires.
 pub(crate) fn limit_of(limit: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(limit).unwrap_or(TimeDelta::MAX)
 }

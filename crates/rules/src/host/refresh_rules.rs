@@ -1,6 +1,8 @@
 //! Refresh rules of a host: transitions that follow from its inputs alone (heartbeat, inventory, validations, time).
 //!
 //! Rules of the preparing statuses check the heartbeat first: a cluster does not wait for a disconnected host.
+//! Source: assisted-service, internal/host/statemachine.go; of unbound hosts pool_host_statemachine.go there. A quoted
+//! name is the peer's name of the rule; rules without one have no counterpart there.
 
 use model::cluster::ClusterStatus as C;
 use model::host::{HostStage, HostStatus};
@@ -27,9 +29,9 @@ const POOL: &[HostStatus] = &[
     DisconnectedUnbound,
 ];
 
-/// Tried from the top; every status that a host can have has a last row that always fits.
+/// Tried from the top; every status ends with an unconditional rule.
 pub(super) static REFRESH_RULES: &[Rule] = &[
-    // Preparing.
+    // Preparation.
     Rule {
         name: "disconnects while preparing when heartbeats time out",
         on: On::Refresh,
@@ -64,7 +66,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
             "Prepared: disk and container images are fit for the installation".to_owned()
         }),
         then: &[],
-        doc: "Both checks came back good.",
+        doc: "Both checks passed.",
     },
     Rule {
         name: "waits until every host is prepared",
@@ -137,12 +139,12 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
                 missing.push("the check of container images");
             }
             format!(
-                "Preparation took too long: no result of {}",
+                "Preparation timed out: no result of {}",
                 missing.join(" and ")
             )
         }),
         then: &[],
-        doc: "Results that never come must not hold the cluster up.",
+        doc: "Missing results must not block the cluster.",
     },
     Rule {
         name: "preparation in progress",
@@ -152,7 +154,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "Results are awaited.",
+        doc: "Results are pending.",
     },
     Rule {
         name: "preparation of the cluster ended",
@@ -172,7 +174,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Known),
         info: Some(|_| READY.to_owned()),
         then: &[],
-        doc: "The cluster's text keeps the reason; the next order tries again.",
+        doc: "The cluster's text keeps the reason; the next request retries.",
     },
     Rule {
         name: "prepared, but the cluster's preparation failed",
@@ -184,7 +186,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The preparation of the cluster failed or was cancelled.",
     },
-    // Losing contact.
+    // Heartbeat.
     Rule {
         name: "disconnects when heartbeats time out",
         on: On::Refresh,
@@ -210,9 +212,9 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "The cluster decides next.",
+        doc: "The cluster's preparation decides.",
     },
-    // Installing.
+    // Installation.
     Rule {
         name: "fails because the cluster failed",
         on: On::Refresh,
@@ -227,7 +229,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Failed),
         info: Some(|_| "The host is part of a cluster whose installation failed".to_owned()),
         then: &[],
-        doc: "Its work is of no use without the rest.",
+        doc: "A host is of no use without its cluster.",
     },
     Rule {
         name: "installation start times out",
@@ -237,7 +239,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Failed),
         info: Some(|_| "The host did not start its installation within 20 minutes".to_owned()),
         then: &[],
-        doc: "The install step was never taken.",
+        doc: "The agent did not report the install step.",
     },
     Rule {
         name: "fails when heartbeats time out while installing",
@@ -260,7 +262,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::NoteConnection],
-        doc: "Soft timeouts only change the status text.",
+        doc: "Soft timeouts change only the status text.",
     },
     Rule {
         name: "waits while another host needs user action",
@@ -281,7 +283,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::KeepStageFresh, Effect::NoteConnection],
-        doc: "Another host booted wrongly: the waiting is not this host's fault.",
+        doc: "Another host booted the wrong medium: the stage timeout is suspended.",
     },
     Rule {
         name: "reboot times out",
@@ -296,7 +298,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
             )
         }),
         then: &[],
-        doc: "Mostly a matter of the boot order, which its user can set right.",
+        doc: "Usually a wrong boot order, which the user can change.",
     },
     Rule {
         name: "stage times out",
@@ -315,14 +317,14 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "No progress within the timeout of the stage.",
     },
     Rule {
-        name: "stage over its time (soft timeouts)",
+        name: "stage times out (soft timeouts)",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| facts.stage_expired,
         to: To::Stay,
         info: None,
         then: &[Effect::StageTimedOut, Effect::NoteConnection],
-        doc: "Soft timeouts only change the status text.",
+        doc: "Soft timeouts change only the status text.",
     },
     Rule {
         name: "fails when the cluster proceeds without it",
@@ -337,12 +339,12 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Failed),
         info: Some(|facts| {
             format!(
-                "The host was not booted from its installation disk {} in time; the cluster goes on without it",
+                "The host was not booted from its installation disk {} in time; the cluster proceeds without it",
                 facts.disk
             )
         }),
         then: &[],
-        doc: "One host must not hold up a cluster that can do without it.",
+        doc: "One host must not block a cluster that succeeds without it.",
     },
     Rule {
         name: "installation in progress",
@@ -352,7 +354,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::NoteConnection],
-        doc: "The installer moves it on.",
+        doc: "Progress reports advance it.",
     },
     Rule {
         name: "waits for an event",
@@ -366,9 +368,9 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "Others move it on.",
+        doc: "Another trigger leaves this status.",
     },
-    // Being looked at.
+    // Discovery.
     Rule {
         name: "discovering until the inventory arrives",
         on: On::Refresh,
@@ -377,7 +379,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Discovering),
         info: Some(|_| NO_INVENTORY.to_owned()),
         then: &[],
-        doc: "Nothing can be judged yet.",
+        doc: "Validations need the inventory.",
     },
     Rule {
         name: "insufficient for hardware requirements",
@@ -387,7 +389,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Insufficient),
         info: Some(blocking_text),
         then: &[],
-        doc: "It is of no use for any role.",
+        doc: "The hardware fits no role.",
     },
     Rule {
         name: "pending for input",
@@ -397,7 +399,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(PendingForInput),
         info: Some(blocking_text),
         then: &[],
-        doc: "What the user enters for the cluster decides the rest.",
+        doc: "Further validations depend on the user's input.",
     },
     Rule {
         name: "insufficient for failed validations",
@@ -428,7 +430,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[Effect::LogsTimeOut],
-        doc: "Log collection is given up.",
+        doc: "Log collection ends without logs.",
     },
     Rule {
         name: "final status",
@@ -438,7 +440,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "Only its user moves it on.",
+        doc: "Only a request of the user leaves this status.",
     },
     Rule {
         name: "waits for its registration",
@@ -448,9 +450,9 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "The next registration moves it on.",
+        doc: "Only a registration leaves this status.",
     },
-    // Without a cluster.
+    // Unbound hosts.
     Rule {
         name: "unbound host disconnects when heartbeats time out",
         on: On::Refresh,
@@ -469,7 +471,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(DiscoveringUnbound),
         info: Some(|_| NO_INVENTORY.to_owned()),
         then: &[],
-        doc: "Nothing can be judged yet.",
+        doc: "Validations need the inventory.",
     },
     Rule {
         name: "unbound host insufficient for failed validations",
@@ -479,7 +481,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(InsufficientUnbound),
         info: Some(blocking_text),
         then: &[],
-        doc: "It is of no use for any role.",
+        doc: "The hardware fits no role.",
     },
     Rule {
         name: "unbound host passes all validations",
@@ -489,7 +491,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(KnownUnbound),
         info: Some(|_| "The host is ready to be bound to a cluster".to_owned()),
         then: &[],
-        doc: "Everything that can be judged without a cluster passes.",
+        doc: "All validations of unbound hosts pass.",
     },
 ];
 
@@ -497,8 +499,7 @@ fn contact_text(facts: &Facts) -> String {
     if facts.media_lost {
         return media_text(facts);
     }
-    "The host has not called for longer than it may; see that it runs and reaches the service"
-        .to_owned()
+    "The host stopped sending heartbeats; check that it runs and reaches the service".to_owned()
 }
 
 fn blocking_text(facts: &Facts) -> String {

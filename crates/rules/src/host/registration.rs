@@ -1,4 +1,4 @@
-//! The first time a host calls.
+//! First registration of a host.
 
 use model::Error;
 use model::cluster::{Cluster, ClusterKind, ClusterStatus};
@@ -14,7 +14,7 @@ use crate::event::NewEvent;
 use crate::roles;
 use crate::snapshot::HostState;
 
-/// Statuses of a cluster that takes hosts and changes.
+/// Statuses of a cluster that accepts hosts and changes.
 pub(crate) const OPEN: &[ClusterStatus] = &[
     ClusterStatus::Insufficient,
     ClusterStatus::Ready,
@@ -24,7 +24,7 @@ pub(crate) const OPEN: &[ClusterStatus] = &[
 
 /// The record of a host that registers for the first time.
 ///
-/// Errors: Invalid – the infra-env's image takes no registrations; Conflict – the cluster takes no hosts now.
+/// Errors: Invalid – the infra-env's image takes no registrations; Conflict – the cluster does not accept hosts.
 pub fn new_host(
     params: &HostCreateParams,
     infra_env: &InfraEnv,
@@ -99,7 +99,7 @@ pub fn registered(host: &HostState) -> NewEvent {
     )
 }
 
-/// What kind of host a cluster's hosts are.
+/// Kind of a cluster's hosts.
 pub(super) fn kind(cluster: Option<&Cluster>) -> HostKind {
     if cluster.is_some_and(is_day2) {
         HostKind::AddToExistingClusterHost
@@ -108,7 +108,7 @@ pub(super) fn kind(cluster: Option<&Cluster>) -> HostKind {
     }
 }
 
-/// The cluster is installed and takes more hosts.
+/// Whether the cluster is installed and accepts day-2 hosts.
 pub(crate) fn is_day2(cluster: &Cluster) -> bool {
     cluster.kind == ClusterKind::AddHostsCluster
 }

@@ -9,7 +9,7 @@ use super::refresh_rules::REFRESH_RULES;
 use super::trigger::On;
 use crate::table;
 
-/// A row of the host's table.
+/// A rule of the host's state machine.
 pub type Rule = table::Rule<HostStatus, On, Facts, Effect>;
 
 /// Every transition of a host, and every refusal.
@@ -24,12 +24,12 @@ pub(super) const EARLY: &[HostStatus] = &[
     HostStatus::Disconnected,
 ];
 
-/// The text of a host that lacks nothing.
+/// Status text of a host without failed validations.
 pub(super) const READY: &str = "The host is ready to be installed";
-/// The text of a host that has said nothing yet.
+/// Status text before the first inventory.
 pub(super) const NO_INVENTORY: &str = "Waiting for the host to send its inventory";
 
-/// The text of a host that lost its boot medium.
+/// Status text of a host without boot medium.
 pub(super) fn media_text(_: &Facts) -> String {
     "The host cannot read its boot medium any more; attach the discovery image again and reboot it"
         .to_owned()

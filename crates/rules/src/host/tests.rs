@@ -12,7 +12,7 @@ use crate::Policy;
 use crate::fixtures::{discovering, now};
 use crate::table::{self, To};
 
-/// Statuses that no row knows: rows of older databases, and what only the Kubernetes API enters.
+/// Statuses without a rule: those of older databases, and those that only the Kubernetes API enters.
 const FOREIGN: &[HostStatus] = &[
     HostStatus::Disabled,
     HostStatus::DisabledUnbound,

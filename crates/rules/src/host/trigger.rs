@@ -1,4 +1,4 @@
-//! What moves a host, and the walk through its table.
+//! Triggers of a host, and their application.
 
 use model::Error;
 use model::cluster::Cluster;
@@ -18,16 +18,16 @@ use crate::table::{self, To};
 /// Longest status text that the database takes. Units: characters.
 const STATUS_INFO_LIMIT: usize = 2040;
 
-/// The occasions on which a host's table is walked.
+/// Triggers without parameters: the keys of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// Something that decisions depend on may have changed, or time has passed.
+    /// An input of a decision may have changed, or time has passed.
     Refresh,
     /// The agent registers (again).
     Register,
     /// The installer reports a stage.
     Progress,
-    /// The installer could not be run.
+    /// The installer could not be started.
     InstallationFailed,
     /// The agent cannot read its boot medium.
     MediaDisconnected,
@@ -35,30 +35,30 @@ pub enum On {
     Cancel,
     /// The cluster, or a host that joins one, is reset.
     Reset,
-    /// The user gives the host to a cluster.
+    /// The user binds the host to a cluster.
     Bind,
-    /// The user takes the host out of its cluster.
+    /// The user unbinds the host.
     Unbind,
 }
 
-/// Something that happened to a host, with what came along.
+/// A trigger with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
     /// The agent registers again.
     Register {
-        /// Its image.
+        /// Image of the agent.
         agent_version: String,
     },
     /// The installer reports a stage.
     Progress {
         /// The stage.
         stage: HostStage,
-        /// What else it says.
+        /// Additional text of the report.
         info: String,
     },
-    /// The installer could not be run.
+    /// The installer could not be started.
     InstallationFailed {
-        /// What it said.
+        /// Its error text.
         reason: String,
     },
     /// The agent cannot read its boot medium.
@@ -67,14 +67,14 @@ pub enum Trigger {
     Cancel,
     /// The cluster, or the host itself, is reset.
     Reset,
-    /// The user gives the host to the cluster passed along.
+    /// The user binds the host to the cluster passed along.
     Bind,
-    /// The user takes the host out of its cluster.
+    /// The user unbinds the host.
     Unbind,
 }
 
 impl Trigger {
-    /// The occasion that the table knows it by.
+    /// Key of the trigger in the rules.
     pub fn on(&self) -> On {
         match self {
             Self::Register { .. } => On::Register,
@@ -89,7 +89,7 @@ impl Trigger {
     }
 }
 
-/// Lets something happen to a host.
+/// Applies a trigger to a host.
 ///
 /// Errors: Conflict – the host's status forbids it; Invalid – it forbids a registration, or a host without cluster
 /// reports progress;
@@ -127,7 +127,7 @@ pub fn apply(
     Ok(events)
 }
 
-/// Walks the refresh rows once. A status without a row stays as it is.
+/// Applies the first refresh rule that fits. A status without one stays.
 pub(crate) fn refresh(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -135,12 +135,12 @@ pub(crate) fn refresh(
     events: &mut Vec<NewEvent>,
 ) {
     if let Some(rule) = table::find(TABLE, &On::Refresh, &host.record.status, facts) {
-        // Refresh rows never refuse; the table's test says so.
+        // Refresh rules never refuse; the table's test proves it.
         let _ = moved(host, cluster, rule, facts, events);
     }
 }
 
-/// Carries a row out.
+/// Applies a rule.
 fn moved(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -257,7 +257,8 @@ fn refusal(host: &HostState, on: On) -> Error {
         allowed.join(", ")
     );
     match on {
-        // An agent freezes for good on a conflict; so it comes again, and gets in once the cluster is reset.
+        // An agent waits for ever after a conflict. After 400 it retries, and registers once the cluster is reset.
+        // Source: assisted-installer-agent, src/commands/register_node.go.
         On::Register => Error::invalid("host_id", reason),
         _ => Error::conflict(reason),
     }

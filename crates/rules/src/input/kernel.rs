@@ -52,7 +52,7 @@ const WITH_VALUE: &[&str] = &[
     "--image-url",
     "--image-file",
 ];
-/// Flags that stand alone.
+/// Flags without a value.
 const ALONE: &[&str] = &["-n", "--copy-network"];
 
 /// Checks the arguments that a user adds to the installer of a host.

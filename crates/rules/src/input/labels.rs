@@ -7,7 +7,7 @@ use model::host::NodeLabelParams;
 
 use super::refuse;
 
-/// Checks labels by the rules of the cluster's API, and answers them as a map.
+/// Checks labels by the rules of Kubernetes, and returns them as a map.
 pub fn node_labels(list: &[NodeLabelParams]) -> Result<BTreeMap<String, String>, Error> {
     const FIELD: &str = "node_labels";
     let mut labels = BTreeMap::new();

@@ -15,7 +15,7 @@ const DOMAIN_CHARS: usize = 255;
 /// Longest `apps.<name>.<domain>`: routes prepend their own label to it.
 const APPS_DOMAIN_CHARS: usize = 191;
 
-/// Names that every machine answers to.
+/// Names that every machine has.
 pub const FORBIDDEN_HOSTNAMES: &[&str] = &[
     "localhost",
     "localhost.localdomain",

@@ -30,7 +30,7 @@ pub fn family(address: IpAddr) -> Family {
     }
 }
 
-/// Reads an address.
+/// Parses an address.
 pub fn ip(field: &str, text: &str) -> Result<IpAddr, Error> {
     text.parse().map_err(|_| {
         refuse(
@@ -41,7 +41,7 @@ pub fn ip(field: &str, text: &str) -> Result<IpAddr, Error> {
     })
 }
 
-/// Reads a CIDR, and cuts a host address to the address of its network.
+/// Parses a CIDR; a host address is cut to the address of its network.
 pub fn cidr(field: &str, text: &str) -> Result<IpNet, Error> {
     text.parse::<IpNet>().map(|net| net.trunc()).map_err(|_| {
         refuse(
@@ -52,7 +52,7 @@ pub fn cidr(field: &str, text: &str) -> Result<IpNet, Error> {
     })
 }
 
-/// What the rules on networks depend on.
+/// Inputs of the rules on networks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) version: &'a str,
@@ -65,7 +65,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) hosts: u64,
 }
 
-/// All networks of a cluster, read.
+/// All networks of a cluster, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Networks {
     pub(crate) cluster: Vec<(IpNet, i64)>,
@@ -76,7 +76,7 @@ pub(crate) struct Networks {
 }
 
 impl Networks {
-    /// Reads the wire's lists.
+    /// Parses the wire's lists.
     pub(crate) fn read(
         cluster: &[ClusterNetwork],
         service: &[ServiceNetwork],
@@ -410,7 +410,7 @@ fn overlap(left: &IpNet, right: &IpNet) -> bool {
     left.contains(right) || right.contains(left)
 }
 
-/// The first address of a network belongs to nobody; the last of IPv4 is the broadcast address.
+/// Whether an address is the network address, or the broadcast address of an IPv4 network.
 fn is_reserved(net: &IpNet, address: &IpAddr) -> bool {
     net.network() == *address || (address.is_ipv4() && net.broadcast() == *address)
 }

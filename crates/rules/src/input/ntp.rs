@@ -19,7 +19,7 @@ pub fn ntp_sources(sources: &str, additional_field: &str, additional: &str) -> R
             "ntp_sources",
             sources,
             &format!(
-                "cannot stand beside {additional_field} \"{additional}\": leave one of them empty"
+                "cannot be combined with {additional_field} \"{additional}\": leave one of them empty"
             ),
         ));
     }

@@ -1,4 +1,4 @@
-//! Operators that a user asks to be installed with the cluster.
+//! Operators to be installed with the cluster.
 
 use model::Error;
 use model::operators::{BundleCreateParams, OperatorCreateParams};

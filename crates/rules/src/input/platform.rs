@@ -37,7 +37,7 @@ pub(crate) fn platform(
         None => Platform::default(),
     };
     check_external(&wanted)?;
-    // Clients read the member whatever the platform.
+    // Clients read the member on every platform.
     wanted.external.get_or_insert_default();
     let kind = wanted.r#type;
     if single_node && !matches!(kind, PlatformType::None | PlatformType::External) {
@@ -135,7 +135,7 @@ pub(crate) fn network_type(
     Ok(wanted)
 }
 
-/// What the load balancer rules depend on.
+/// Inputs of the load balancer rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoadBalancerFacts<'a> {
     pub(crate) version: &'a str,
@@ -145,7 +145,7 @@ pub(crate) struct LoadBalancerFacts<'a> {
     pub(crate) dhcp: bool,
 }
 
-/// Checks the load balancer; the cluster's own is the default.
+/// Checks the load balancer; `cluster-managed` is the default.
 pub(crate) fn load_balancer(
     given: Option<&LoadBalancer>,
     facts: &LoadBalancerFacts<'_>,
@@ -231,7 +231,7 @@ fn tang_servers(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks where hosts that join later fetch their ignition.
+/// Checks the ignition endpoint of day-2 hosts.
 pub fn ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Error> {
     if let Some(text) = endpoint.url.as_deref().filter(|text| !text.is_empty()) {
         let is_good = Url::parse(text)

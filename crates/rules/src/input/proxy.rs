@@ -44,7 +44,7 @@ fn proxy_url(field: &str, text: &str, schemes: &[&str]) -> Result<(), Error> {
     }
     let wanted = schemes.join(" or ");
     let remedy = format!("is not a proxy: write {wanted}://[user:password@]host:port");
-    // The value may hold a password, so a refusal does not repeat it.
+    // The value may hold a password, so the error does not repeat it.
     let url =
         Url::parse(text).map_err(|error| Error::invalid(field, format!("{error}: {remedy}")))?;
     if !schemes.contains(&url.scheme()) {
@@ -56,7 +56,7 @@ fn proxy_url(field: &str, text: &str, schemes: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the comma list of what is reached without proxy; empty is allowed, `*` from 4.8.
+/// Checks the comma list of destinations without proxy; empty is allowed, `*` from 4.8.
 pub fn no_proxy(field: &str, list: &str, version: &str) -> Result<(), Error> {
     if list.is_empty() {
         return Ok(());

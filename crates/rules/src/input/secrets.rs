@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::refuse;
 
 const PULL_SECRET: &str = "pull_secret";
-/// How pull secrets call the registry that a reference without a host means.
+/// Key of the registry `docker.io` in pull secrets.
 const DOCKER_IO: &str = "https://index.docker.io/v1/";
 
 /// Checks a pull secret: it must be well formed and hold credentials for every image in `required`.
 ///
-/// Registries in `exempt` (hosts, or locations with a path) need none. The text never appears in a refusal.
+/// Registries in `exempt` (hosts, or locations with a path) need none. The text never appears in an error.
 pub fn pull_secret<R, E>(text: &str, required: &[R], exempt: &[E]) -> Result<(), Error>
 where
     R: AsRef<str>,
@@ -121,7 +121,7 @@ fn prefixes(location: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Checks a text of PEM certificates, and answers it trimmed; empty is allowed.
+/// Checks PEM certificates, and returns them trimmed; empty is allowed.
 pub fn ca_certificates(field: &str, text: &str) -> Result<String, Error> {
     let trimmed = text.trim();
     let mut rest = trimmed;
@@ -138,7 +138,7 @@ pub fn ca_certificates(field: &str, text: &str) -> Result<String, Error> {
     Ok(trimmed.to_owned())
 }
 
-/// Takes one block off the front and answers what follows it.
+/// Splits off one block, and returns the rest.
 fn certificate(text: &str) -> Option<&str> {
     let body = text.strip_prefix("-----BEGIN CERTIFICATE-----")?;
     let (body, rest) = body.split_once("-----END CERTIFICATE-----")?;

@@ -6,7 +6,7 @@ use model::Error;
 
 use super::refuse;
 
-/// The kinds of key that the platform's machines accept. Keys on security tokens are not among them.
+/// Key types that the platform's machines accept. Keys on security tokens are not among them.
 const KINDS: &[&str] = &[
     "ssh-rsa",
     "ssh-dss",
@@ -44,7 +44,7 @@ fn is_key(line: &str) -> bool {
             .is_ok_and(|bytes| names_kind(&bytes, kind))
 }
 
-/// The blob repeats its kind as a text with its length before it, and has a body after that.
+/// The blob starts with its key type, preceded by its length, and has a body after that.
 fn names_kind(blob: &[u8], kind: &str) -> bool {
     let Some((length, rest)) = blob.split_first_chunk::<4>() else {
         return false;

@@ -1,4 +1,4 @@
-//! Static network configuration of hosts, as an infra-env carries it.
+//! Static network configuration of an infra-env's hosts.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::refuse;
 
 const FIELD: &str = "static_network_config";
-/// Kinds of interface that the network configuration itself makes, so no MAC address belongs to them.
+/// Interface types that the network configuration creates, without a MAC address of their own.
 const CREATED: &[&str] = &[
     "bond",
     "dummy",
@@ -33,7 +33,7 @@ pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Er
         if host.mac_interface_map.is_empty() {
             return Err(Error::invalid(
                 format!("{at}.mac_interface_map"),
-                "is empty: tell at least one MAC address, by which the host is recognised",
+                "is empty: name at least one MAC address, which identifies the host",
             ));
         }
         let mut names = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! How many control plane machines a cluster has.
+//! Size of a cluster's control plane.
 
 use model::Error;
 use model::cluster::HighAvailabilityMode;
@@ -6,10 +6,10 @@ use model::cluster::HighAvailabilityMode;
 use super::refuse;
 use crate::versions::at_least;
 
-/// Most control plane machines that the platform supports.
+/// Most control plane machines.
 const MAX_CONTROL_PLANE: i64 = 5;
 
-/// The two spellings of a cluster's size, agreeing.
+/// Both spellings of a cluster's size, in agreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topology {
     /// 1 is a single-node cluster.
@@ -19,7 +19,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// One machine is the whole cluster.
+    /// Whether one machine is the whole cluster.
     pub fn is_single_node(self) -> bool {
         self.control_plane_count == 1
     }

@@ -1,4 +1,4 @@
-//! The members of an install-config that follow from the records.
+//! Members of an install-config that follow from the records.
 
 use ipnet::IpNet;
 use model::Error;
@@ -12,16 +12,16 @@ use crate::steps::installation_path;
 use crate::versions::{Number, at_least};
 use crate::{HostState, Snapshot, networking};
 
-/// A registry and the places that hold copies of it.
+/// A registry and its mirrors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirror {
-    /// Where references point.
+    /// Location in references.
     pub source: String,
-    /// Where the copies are.
+    /// Locations of the copies.
     pub mirrors: Vec<String>,
 }
 
-/// What an install-config needs besides the records.
+/// Inputs of an install-config besides the records.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The cluster's pull secret.
@@ -97,7 +97,7 @@ pub fn build(snapshot: &Snapshot, ctx: &Context<'_>) -> Result<Value, Error> {
     Ok(config)
 }
 
-/// The hosts by what they become, each group by name.
+/// The hosts by role, each group by name.
 pub(super) struct Roles<'a> {
     pub(super) masters: Vec<&'a HostState>,
     pub(super) arbiters: Vec<&'a HostState>,
@@ -123,7 +123,7 @@ impl<'a> Roles<'a> {
     }
 }
 
-/// What a host becomes: its role, or the suggested one while it is assigned automatically.
+/// Role of a host, or the suggested one while it is assigned automatically.
 pub(crate) fn effective_role(host: &HostState) -> HostRole {
     match host.record.role {
         Some(HostRole::Bootstrap) => HostRole::Master,
@@ -212,7 +212,7 @@ fn networking_member(cluster: &Cluster, machine_networks: &[String]) -> Value {
     networking
 }
 
-/// The record's machine networks; without any, those of the bootstrap host that lead outside.
+/// The record's machine networks; without any, the bootstrap host's networks with a default route.
 fn machine_networks(snapshot: &Snapshot) -> Vec<String> {
     let own = &snapshot.cluster.machine_networks;
     if !own.is_empty() {
@@ -226,7 +226,7 @@ fn machine_networks(snapshot: &Snapshot) -> Vec<String> {
     bootstrap.map(outside_networks).unwrap_or_default()
 }
 
-/// The host's networks that hold the gateway of a default route, the one of least metric first.
+/// The host's networks with the gateway of a default route, the one of least metric first.
 fn outside_networks(host: &HostState) -> Vec<String> {
     let Some(inventory) = &host.inventory else {
         return Vec::new();

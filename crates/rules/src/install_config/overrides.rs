@@ -1,4 +1,4 @@
-//! What a user lays over the generated install-config.
+//! The user's overrides of the generated install-config.
 
 use model::Error;
 use model::events::EventSeverity;
@@ -30,7 +30,7 @@ pub fn update(snapshot: &mut Snapshot, text: &str) -> Result<Vec<NewEvent>, Erro
     ])
 }
 
-/// Reads overrides, and answers them with the names spelled as the installer spells them.
+/// Parses overrides, and returns them in the installer's spelling.
 ///
 /// Errors: `Invalid` naming the member.
 pub fn check(text: &str) -> Result<Value, Error> {
@@ -85,7 +85,7 @@ fn refused(at: &str, reason: &str) -> Error {
     Error::invalid(format!("{FIELD}{at}"), reason)
 }
 
-/// Takes the trust bundle out: it is added to the others, not put in their place.
+/// Removes the trust bundle: it is added to the others and does not replace them.
 pub(super) fn take_trust_bundle(overrides: &mut Value) -> Option<String> {
     match overrides.as_object_mut()?.remove("additionalTrustBundle")? {
         Value::String(text) => Some(text),
@@ -93,7 +93,7 @@ pub(super) fn take_trust_bundle(overrides: &mut Value) -> Option<String> {
     }
 }
 
-/// Lays `over` on `base`: objects member by member, everything else replaced.
+/// Merges `over` into `base`: objects member by member, everything else replaced.
 pub(super) fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

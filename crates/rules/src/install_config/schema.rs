@@ -1,9 +1,9 @@
 //! The members that an override of the install-config may name, by their canonical spelling.
 
-/// What may stand at a place.
+/// Shape of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// Anything; its inner names are not looked at.
+    /// Anything; inner names are not checked.
     Any,
     /// An object with these members.
     Object(&'static [(&'static str, Shape)]),

@@ -45,7 +45,7 @@ pub(super) fn manifests(
         .collect()
 }
 
-/// The servers that the user named; the newer list replaces everything else, else those the hosts use join in.
+/// The user's time servers; the newer list replaces all others, else those of the hosts are added.
 fn servers(snapshot: &Snapshot, infra_envs: &[InfraEnv]) -> Vec<String> {
     let cluster = &snapshot.cluster;
     let chosen = infra_envs

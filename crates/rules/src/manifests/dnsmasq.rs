@@ -1,4 +1,4 @@
-//! A single node resolves the names of its own cluster, so that it installs without a prepared name server.
+//! DNS of a single node: it resolves the names of its own cluster, and installs without a prepared name server.
 
 use model::Error;
 use model::host::HostRole;

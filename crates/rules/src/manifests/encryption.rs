@@ -57,7 +57,7 @@ pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<Manifest>, Error> {
 fn covers(target: DiskEncryptionTarget, group: &str) -> bool {
     match target {
         DiskEncryptionTarget::None => false,
-        // An arbiter needs to be named: most clusters have none, and its pool does not exist then.
+        // An arbiter is encrypted only by name: most clusters have none, and its pool does not exist then.
         DiskEncryptionTarget::All => group != "arbiters",
         named => named.as_str().split(',').any(|name| name == group),
     }

@@ -15,11 +15,11 @@ use super::{install, network};
 use crate::replies::image_statuses;
 use crate::{disks, networking};
 
-/// Units: seconds, as text. How long measuring a disk may take.
+/// Timeout of the disk speed check. Units: seconds, as text.
 const DISK_SPEED_TIMEOUT: &str = "480.00";
-/// Units: seconds. How long pulling the images may take.
+/// Timeout of pulling the images. Units: seconds.
 const IMAGE_TIMEOUT_S: i64 = 960;
-/// Where the agent's container sees the file system of its machine.
+/// Mount of the machine's file system in the agent's container.
 const HOST_MOUNT: &str = "/host";
 
 pub(super) fn arguments(kind: StepType, view: &View<'_>) -> Option<Vec<String>> {
@@ -49,7 +49,7 @@ fn one(request: impl Serialize) -> Option<Vec<String>> {
     Some(vec![json(&request)?])
 }
 
-/// The request as the text that a command line carries.
+/// The request as the text of an argument.
 pub(super) fn json(request: &impl Serialize) -> Option<String> {
     serde_json::to_string(request).ok()
 }
@@ -114,7 +114,7 @@ fn api_vip(view: &View<'_>) -> Option<ApiVipConnectivityRequest> {
     })
 }
 
-/// The name or address under which the cluster's machines are told their configuration.
+/// Name or address of the cluster's API, under which machines fetch their configuration.
 fn api_name(cluster: &Cluster) -> Option<String> {
     if let Some(name) = cluster.api_vip_dns_name.as_ref() {
         return Some(name.clone());
@@ -141,7 +141,7 @@ fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
     ])
 }
 
-/// The images that the installation needs and that have not been pulled yet.
+/// Images of the installation without a good result.
 fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
     let release = view.ctx.release;
     let statuses = image_statuses(&view.host.record);
@@ -180,7 +180,7 @@ fn must_gather(text: &str) -> String {
     }
 }
 
-/// Only while no logs have come.
+/// Only while no logs are collected.
 fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
     let record = &view.host.record;
     if record.logs_collected_at.0.is_some() {

@@ -12,7 +12,7 @@ use crate::host::installation_disk;
 use crate::networking;
 use crate::versions::at_least;
 
-/// What the installer on a host reaches without the cluster's proxy.
+/// Destinations that the installer on a host reaches without the cluster's proxy.
 const NEVER_PROXIED: &str = "127.0.0.1,localhost,.svc,.cluster.local";
 /// Arguments of the kernel that a mainframe's host needs to find its disks and networks again.
 const MAINFRAME_ARGUMENTS: &[&str] = &[
@@ -107,7 +107,7 @@ fn disks_to_format(view: &View<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The user keeps what is on that disk.
+/// Whether the user skips formatting of that disk.
 fn is_kept(view: &View<'_>, disk: &str) -> bool {
     !disk.is_empty()
         && view
@@ -141,7 +141,7 @@ fn boots_persistently(view: &View<'_>) -> bool {
         .is_some_and(|boot| boot.device_type == Some(DeviceType::Persistent))
 }
 
-/// The user's arguments, then what the host's network and disk need; a JSON list as text, empty for none.
+/// The user's arguments, then those of the host's network and disk; a JSON list as text, empty for none.
 fn installer_args(view: &View<'_>, cluster: &Cluster) -> Option<String> {
     let text = &view.host.record.installer_args;
     let mut args: Vec<String> = serde_json::from_str(text).unwrap_or_default();

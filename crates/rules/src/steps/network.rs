@@ -1,4 +1,4 @@
-//! Arguments of the steps that look at the network.
+//! Arguments of the network steps.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -19,10 +19,10 @@ use crate::{HostState, networking};
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;
-/// The largest network that is searched for free addresses. Units: bits left for hosts.
+/// Largest network that is scanned for free addresses. Units: host bits.
 const SEARCHED_HOST_BITS: u8 = 10;
 
-/// The other hosts and their addresses; none when there is nobody else, or it is not this host's minute.
+/// The other hosts and their addresses; none without others, or outside of this host's minute.
 pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>> {
     if !is_own_minute(view) {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>
     (!hosts.is_empty()).then_some(hosts)
 }
 
-/// Large clusters take turns by minute.
+/// Spreads the checks of a large cluster over minutes.
 fn is_own_minute(view: &View<'_>) -> bool {
     let Some(snapshot) = view.snapshot else {
         return false;
@@ -82,7 +82,7 @@ fn networks_of(nic: &Interface) -> impl Iterator<Item = IpNet> {
         .filter_map(|text| text.parse().ok())
 }
 
-/// The IPv4 networks of the host that are small enough to be searched.
+/// The IPv4 networks of the host that are small enough for a scan.
 pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
     let inventory = view.host.inventory.as_ref()?;
     let networks: BTreeSet<Ipv4Net> = inventory
@@ -97,7 +97,7 @@ pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
     (!networks.is_empty()).then(|| networks.iter().map(ToString::to_string).collect())
 }
 
-/// The interface in the machine network asks for the addresses, under MACs that the cluster keeps.
+/// The interface in the machine network requests the leases, under MACs derived from the cluster.
 pub(super) fn dhcp(view: &View<'_>) -> Option<DhcpAllocationRequest> {
     let cluster = view.cluster()?;
     if !networking::uses_dhcp(cluster) {
@@ -187,7 +187,7 @@ pub(crate) fn union<'a>(lists: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     items
 }
 
-/// The names that the cluster will answer to, one that must not exist, and the registry of the release.
+/// Names of the cluster, one that must not exist, and the registry of the release.
 pub(super) fn domains(view: &View<'_>) -> Option<DomainResolutionRequest> {
     let cluster = view.cluster()?;
     if cluster.name.is_empty() || cluster.base_dns_domain.is_empty() {

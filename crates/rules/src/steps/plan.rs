@@ -1,35 +1,36 @@
-//! Which steps a host of a status takes.
+//! Steps of each host status.
+//! Source: assisted-service, internal/host/hostcommands/instruction_manager.go.
 
 use model::host::HostStatus;
 use model::steps::{PostStepAction, StepType};
 
 use super::view::View;
 
-/// What a host of one status does in one round.
+/// Steps of one host status.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The status.
     pub status: HostStatus,
-    /// For a host of a cluster to be installed, or of no cluster.
+    /// For a day-1 or unbound host.
     pub first_day: Round,
-    /// For a host that joins an installed cluster.
+    /// For a day-2 host.
     pub later: Round,
 }
 
-/// Steps, and what the agent does afterwards.
+/// Steps of one poll, and the agent's next action.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     /// In the order in which they are sent.
     pub steps: &'static [StepType],
-    /// Units: seconds until the agent asks again.
+    /// Units: seconds until the next poll.
     pub seconds: i64,
-    /// Whether the agent's runner goes on.
+    /// Whether the agent's runner continues.
     pub action: PostStepAction,
 }
 
-/// Units: seconds. How often an agent asks.
+/// Usual poll interval. Units: seconds.
 const OFTEN: i64 = 60;
-/// Units: seconds. How often it asks when little can change.
+/// Poll interval of statuses that rarely change. Units: seconds.
 const SELDOM: i64 = 120;
 
 const IDLE: Round = Round {
@@ -37,7 +38,7 @@ const IDLE: Round = Round {
     seconds: OFTEN,
     action: PostStepAction::Continue,
 };
-/// The agent registers again, with what has changed about its host.
+/// The agent exits and registers again, with the new state of its host.
 const LEAVE: Round = Round {
     steps: &[],
     seconds: 0,
@@ -80,7 +81,7 @@ const PREPARING: &[StepType] = &[
 ];
 const POOL: &[StepType] = &[StepType::Inventory, StepType::NtpSynchronizer];
 
-/// Every status that has something to do; the others are idle.
+/// Every status with steps; the others are idle.
 pub static PLANS: &[Plan] = &[
     Plan {
         status: HostStatus::Discovering,
@@ -202,9 +203,9 @@ pub(super) fn round(status: HostStatus, adding: bool) -> Round {
         )
 }
 
-/// Whether the agent is to be replaced by another version before anything else.
+/// Whether the agent must be upgraded before any other step.
 ///
-/// An agent that has not told its version is left alone: it would be upgraded again and again.
+/// An agent without a reported version is not upgraded: it would be upgraded again and again.
 pub(super) fn wants_upgrade(view: &View<'_>) -> bool {
     let agent = &view.host.record.discovery_agent_version;
     let wanted = &view.ctx.settings.agent_image;

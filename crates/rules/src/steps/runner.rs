@@ -1,4 +1,4 @@
-//! What a freshly registered agent starts: the program that asks for instructions.
+//! Command of the step runner, which a registered agent starts.
 
 use model::ids::{HostId, InfraEnvId};
 use model::steps::NextStepCmdRequest;

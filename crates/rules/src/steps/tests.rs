@@ -104,11 +104,11 @@ fn every_status_has_its_steps() {
         );
         table.push_str(&line);
     }
-    insta::assert_snapshot!("first_day", table);
+    insta::assert_snapshot!("day1", table);
 }
 
 #[test]
-fn hosts_that_join_later_have_theirs() {
+fn every_status_of_a_day2_host_has_its_steps() {
     let fixture = Fixture::new();
     let mut table = String::new();
     for status in [
@@ -127,11 +127,11 @@ fn hosts_that_join_later_have_theirs() {
         let line = format!("{status}: {}\n", names(&steps).join(" "));
         table.push_str(&line);
     }
-    insta::assert_snapshot!("later", table);
+    insta::assert_snapshot!("day2", table);
 }
 
 #[test]
-fn arguments_are_what_the_agent_expects() {
+fn arguments_have_the_form_of_the_agent() {
     let mut fixture = Fixture::new();
     fixture.infra_env.additional_ntp_sources = "10.0.0.1".to_owned();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
@@ -218,7 +218,7 @@ fn installer_arguments_follow_network_and_disk() {
 }
 
 #[test]
-fn what_is_done_is_not_asked_again() {
+fn completed_checks_are_not_repeated() {
     let fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::PreparingForInstallation);
     let path = snapshot.hosts[1].record.installation_disk_id.clone();
@@ -266,7 +266,7 @@ fn disabled_steps_are_left_out() {
 }
 
 #[test]
-fn a_host_without_cluster_is_looked_at() {
+fn an_unbound_host_sends_its_inventory() {
     let fixture = Fixture::new();
     let mut host = samples::host(1, HostRole::AutoAssign);
     host.record.cluster_id = None;
@@ -296,7 +296,7 @@ fn step_ids_are_eight_hex_digits_and_repeatable() {
 }
 
 #[test]
-fn the_runner_is_told_where_it_belongs() {
+fn the_runner_receives_its_infra_env_and_host() {
     let command = runner_command(
         model::ids::InfraEnvId(samples::id(2)),
         model::ids::HostId(samples::id(3)),
@@ -320,7 +320,7 @@ fn every_status_has_one_plan_at_most() {
 }
 
 #[test]
-fn a_host_that_joins_asks_where_its_configuration_is() {
+fn a_day2_host_checks_its_ignition_endpoint() {
     let mut fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
     snapshot.cluster.kind = ClusterKind::AddHostsCluster;
@@ -351,7 +351,7 @@ fn a_host_that_joins_asks_where_its_configuration_is() {
 }
 
 #[test]
-fn addresses_from_dhcp_are_asked_for_by_the_right_interface() {
+fn dhcp_leases_are_requested_by_the_interface_of_the_machine_network() {
     let fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::InstallingInProgress);
     snapshot.cluster.vip_dhcp_allocation = Some(true);
@@ -365,7 +365,7 @@ fn addresses_from_dhcp_are_asked_for_by_the_right_interface() {
 }
 
 #[test]
-fn large_clusters_check_their_connectivity_in_turns() {
+fn large_clusters_spread_their_connectivity_checks() {
     let fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
     let sample = snapshot.hosts[1].clone();

@@ -1,4 +1,4 @@
-//! What the arguments of steps are made from.
+//! Inputs of step arguments.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl Default for Settings {
     }
 }
 
-/// Images of the release that a cluster installs; empty ones are not known.
+/// Images of the release that a cluster installs; unknown ones are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReleaseImages {
     /// The release image itself.
@@ -67,7 +67,7 @@ pub struct ReleaseImages {
     pub operating_system: String,
 }
 
-/// What a host that joins later shows to the endpoint of its ignition; secret, so not in the records.
+/// Credentials of a day-2 host for its ignition endpoint; secret, so not in the records.
 #[derive(Debug, Clone, Default)]
 pub struct IgnitionAccess {
     /// Bearer token.
@@ -76,7 +76,7 @@ pub struct IgnitionAccess {
     pub headers: Vec<IgnitionEndpointHttpHeadersParams>,
 }
 
-/// What instructions depend on besides the host and its cluster.
+/// Inputs of instructions besides the host and its cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Switches of the operator.
@@ -87,13 +87,13 @@ pub struct Context<'a> {
     pub infra_env: &'a InfraEnv,
     /// Images of the cluster's release.
     pub release: &'a ReleaseImages,
-    /// Access to the endpoint of later ignition.
+    /// Access to the ignition endpoint.
     pub ignition: &'a IgnitionAccess,
-    /// Where a reclaimed host boots from.
+    /// Boot artifacts of a reclaimed host.
     pub boot_artifacts: Option<&'a BootArtifacts>,
 }
 
-/// Everything that an argument may look at.
+/// All inputs of an argument.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) snapshot: Option<&'a Snapshot>,
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         self.snapshot.map(|snapshot| &snapshot.cluster)
     }
 
-    /// The host joins an installed cluster.
+    /// Whether the host joins an installed cluster.
     pub(super) fn is_adding_host(&self) -> bool {
         self.host.record.kind == HostKind::AddToExistingClusterHost
             || self
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The path of the installation disk that survives a reboot best; empty when no disk is chosen.
+/// Most stable path of the installation disk; empty without a disk.
 pub(crate) fn installation_path(host: &HostState) -> String {
     let record = &host.record;
     if record.installation_disk_id.starts_with("/dev/") {
@@ -141,7 +141,7 @@ pub(crate) fn installation_path(host: &HostState) -> String {
     }
 }
 
-/// A short hash that stays the same from one build to the next.
+/// FNV-1a, which is the same in every build.
 pub(super) struct Fnv(u32);
 
 impl Fnv {

@@ -11,7 +11,7 @@ use super::members::{set_plain_members, set_proxy};
 use crate::networking;
 use crate::{NewEvent, Snapshot, input};
 
-/// Whether settings of the cluster may change, and hosts may come and go.
+/// Whether the cluster accepts changes of settings and hosts.
 pub fn accepts_changes(cluster: &Cluster) -> Result<(), Error> {
     match cluster.status {
         ClusterStatus::Insufficient
@@ -76,7 +76,7 @@ pub fn cluster(
     Ok(events)
 }
 
-/// A cluster that only takes more hosts has fewer settings.
+/// Refuses settings that a day-2 cluster cannot change.
 fn check_adding_hosts(params: &ClusterUpdateParams) -> Result<(), Error> {
     let not_possible = [
         ("api_vips", params.api_vips.is_some()),
@@ -145,7 +145,7 @@ fn set_topology(
     Ok(())
 }
 
-/// Platform, user-managed networking, DHCP and load balancer; switching one clears what belongs to the old way.
+/// Platform, user-managed networking, DHCP and load balancer; a switch clears the members of the previous mode.
 fn set_networking_mode(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), Error> {
     let before = (
         networking::platform(cluster),
@@ -153,7 +153,7 @@ fn set_networking_mode(cluster: &mut Cluster, params: &ClusterUpdateParams) -> R
         networking::uses_dhcp(cluster),
     );
     if params.platform.is_some() || params.user_managed_networking.is_some() {
-        // Only what the user did not name adapts: naming one of the two alone switches the other.
+        // Only unnamed members adapt: naming one of the two alone switches the other.
         let given = params.platform.clone().or_else(|| {
             let keeps = params.user_managed_networking == Some(before.1)
                 || (params.user_managed_networking == Some(false)
@@ -241,7 +241,7 @@ fn set_vips(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), E
     Ok(())
 }
 
-/// Machine networks: what the user gives where that is allowed, else the hosts' networks that hold the VIPs.
+/// Machine networks: the user's where that is allowed, else the hosts' networks that hold the VIPs.
 fn place_machine_networks(
     cluster: &mut Cluster,
     before: &Cluster,
@@ -253,7 +253,7 @@ fn place_machine_networks(
         && !networking::is_user_managed(cluster)
         && !networking::uses_dhcp(cluster)
         && !user_balancer;
-    // Forms send an empty list along where the networks are derived: it says nothing.
+    // Forms send an empty list where the networks are derived; it is ignored.
     let given =
         given_machine_networks(cluster, params)?.filter(|list| !(derived && list.is_empty()));
     if let Some(list) = given.clone() {

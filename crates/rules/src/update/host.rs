@@ -13,7 +13,7 @@ use model::inventory::Disk;
 use crate::versions::at_least;
 use crate::{HostState, NewEvent, input, networking};
 
-/// Applies the changes, all or none; token and header values for the ignition endpoint are kept by the caller.
+/// Applies the changes, all or none; the caller stores token and header values of the ignition endpoint.
 ///
 /// Errors: `Invalid` naming the field; `Conflict` – the host's status or its disks forbid it.
 pub fn host(
@@ -275,7 +275,7 @@ pub fn installer_args(host: &mut HostState, args: &[String]) -> Result<Vec<NewEv
     ])
 }
 
-/// Stores what a user lays over the ignition of a host.
+/// Stores the user's ignition overrides of a host.
 ///
 /// Errors: `Invalid` on `config`.
 pub fn host_ignition(host: &mut HostState, config: &str) -> Result<Vec<NewEvent>, Error> {

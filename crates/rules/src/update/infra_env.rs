@@ -127,7 +127,7 @@ fn check_version(version: &str, ctx: &Context<'_>) -> Result<(), Error> {
     }
 }
 
-/// What the image is made from and has changed, by wire name.
+/// Changed inputs of the image, by wire name.
 fn changed_parts(before: &InfraEnv, after: &InfraEnv) -> Vec<&'static str> {
     [
         ("image_type", before.r#type != after.r#type),

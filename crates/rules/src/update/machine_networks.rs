@@ -1,4 +1,4 @@
-//! Which networks the hosts are in, and which of them are the cluster's machine networks.
+//! Networks of the hosts, and the cluster's machine networks among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ pub fn host_networks(hosts: &Hosts) -> Vec<HostNetwork> {
         .collect()
 }
 
-/// The networks that a host has addresses in; link-local ones are nobody's machine network.
+/// Networks of a host's addresses, without link-local ones.
 fn networks_of(host: &HostState) -> BTreeSet<IpNet> {
     host.inventory
         .iter()
@@ -49,7 +49,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// The hosts' network that an address lies in; of several the smallest.
+/// The hosts' network that holds an address; of several the smallest.
 pub(super) fn holding_network(snapshot: &Snapshot, address: IpAddr) -> Option<IpNet> {
     snapshot
         .hosts
@@ -68,9 +68,9 @@ pub(super) fn networks_text(snapshot: &Snapshot) -> String {
         .join(", ")
 }
 
-/// Sets the machine networks that follow from VIPs or hosts; answers whether the record changed.
+/// Derives the machine networks from VIPs or hosts; returns whether the record changed.
 ///
-/// Only while the cluster is pending-for-input or insufficient. What nothing follows for stays as it is.
+/// Only while the cluster is pending-for-input or insufficient. Without a rule, the networks stay.
 pub fn derive_machine_networks(snapshot: &mut Snapshot) -> bool {
     let cluster = &snapshot.cluster;
     let may_change = matches!(
@@ -103,7 +103,7 @@ pub fn derive_machine_networks(snapshot: &mut Snapshot) -> bool {
     is_new
 }
 
-/// With DHCP the user chooses, unless there is nothing to choose from.
+/// With DHCP the user chooses, unless there is only one network.
 fn only_common_network(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     if !snapshot.cluster.machine_networks.is_empty() {
         return None;
@@ -115,7 +115,7 @@ fn only_common_network(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     (common.len() == 1).then_some(common)
 }
 
-/// Networks that every host with an inventory is in.
+/// Networks of every host with an inventory.
 fn common_networks(snapshot: &Snapshot) -> BTreeSet<IpNet> {
     snapshot
         .hosts
@@ -126,7 +126,7 @@ fn common_networks(snapshot: &Snapshot) -> BTreeSet<IpNet> {
         .unwrap_or_default()
 }
 
-/// One network of each family that the cluster speaks; the default route decides between several.
+/// One network of each family that the cluster uses; the default route decides between several.
 fn one_per_family(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     if !snapshot.cluster.machine_networks.is_empty() {
         return None;
@@ -197,6 +197,6 @@ fn holding_vips(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
             chosen.push(net);
         }
     }
-    // One address of two families says nothing of the other family's network.
+    // One address does not determine the network of the other family.
     (!is_dual_stack || chosen.len() == 2).then_some(chosen)
 }

@@ -1,4 +1,4 @@
-//! Members of a cluster that depend on nothing else.
+//! Cluster members without dependencies on others.
 
 use model::Error;
 use model::cluster::{Cluster, ClusterUpdateParams, PlatformType};
@@ -6,7 +6,7 @@ use model::cluster::{Cluster, ClusterUpdateParams, PlatformType};
 use super::Context;
 use crate::{input, networking};
 
-/// Proxy members; answers whether one changed.
+/// Sets the proxy members; returns whether one changed.
 pub(super) fn set_proxy(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
@@ -28,7 +28,7 @@ pub(super) fn set_proxy(
     Ok(before != after)
 }
 
-/// Names, keys, lists of servers and switches.
+/// Sets names, keys, lists of servers and switches.
 pub(super) fn set_plain_members(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
@@ -55,7 +55,7 @@ pub(super) fn set_plain_members(
         cluster.schedulable_masters = params.schedulable_masters;
     }
     if let Some(encryption) = &params.disk_encryption {
-        // Members that the user leaves out stay as they are.
+        // Absent members stay.
         let mut wanted = encryption.clone();
         if let Some(before) = &cluster.disk_encryption {
             wanted.enable_on = wanted.enable_on.or(before.enable_on);

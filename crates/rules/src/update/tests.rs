@@ -48,7 +48,7 @@ fn only_some_statuses_take_changes() {
 }
 
 #[test]
-fn vips_bring_the_machine_network_with_them() {
+fn vips_determine_the_machine_network() {
     let mut snapshot = samples::snapshot();
     assert_eq!(cidrs(&snapshot), ["192.168.10.0/24"]);
     let body =
@@ -126,7 +126,7 @@ fn a_refused_change_changes_nothing() {
 }
 
 #[test]
-fn saying_again_what_is_so_is_accepted() {
+fn repeating_a_value_is_accepted() {
     let mut snapshot = samples::snapshot();
     let before = snapshot.cluster.clone();
     let body = json!({
@@ -144,7 +144,7 @@ fn saying_again_what_is_so_is_accepted() {
 }
 
 #[test]
-fn empty_places_of_a_form_say_nothing() {
+fn empty_fields_of_a_form_are_ignored() {
     let mut snapshot = samples::snapshot();
     let before = snapshot.cluster.clone();
     let body = json!({ "machine_networks": [], "machine_network_cidr": "", "tags": "" });
@@ -156,7 +156,7 @@ fn empty_places_of_a_form_say_nothing() {
 }
 
 #[test]
-fn switching_the_networking_clears_what_belongs_to_the_old_way() {
+fn switching_the_networking_clears_members_of_the_previous_mode() {
     let mut snapshot = samples::snapshot();
     patch(&mut snapshot, json!({ "user_managed_networking": true })).unwrap();
     let cluster = &snapshot.cluster;
@@ -197,7 +197,7 @@ fn a_user_managed_load_balancer_lets_the_user_name_the_networks() {
 }
 
 #[test]
-fn a_changed_proxy_is_told() {
+fn a_changed_proxy_emits_an_event() {
     let mut snapshot = samples::snapshot();
     let events = patch(&mut snapshot, json!({ "http_proxy": "http://proxy:3128" })).unwrap();
     assert_eq!(events[0].name, "proxy_settings_changed");
@@ -283,7 +283,7 @@ fn a_host_takes_its_changes() {
 }
 
 #[test]
-fn a_host_refuses_what_does_not_fit() {
+fn a_host_refuses_invalid_changes() {
     let conflict = |body: Value| {
         let mut host = samples::host(1, HostRole::Worker);
         let before = host.record.clone();

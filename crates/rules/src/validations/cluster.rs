@@ -1,4 +1,5 @@
-//! What a cluster must be told and have.
+//! Validations of clusters.
+//! Source: assisted-service, internal/cluster/validator.go, validation_id.go; blocking: conditions in statemachine.go.
 
 use model::cluster::{CloudControllerManager, PlatformType};
 use model::host::{HostRole, HostStatus};
@@ -17,28 +18,28 @@ use crate::presence::clock_offset_s;
 use crate::progress::effective_role;
 use crate::roles;
 
-/// What a cluster's validation holds back when it does not pass.
+/// Effect of a cluster's failed validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterBlock {
-    /// The cluster waits for its user's input.
+    /// Status pending-for-input.
     Input,
-    /// The cluster is insufficient.
+    /// Status insufficient.
     Install,
-    /// Nothing: it is shown.
+    /// None: it is shown only.
     Nothing,
 }
 
 /// One validation of clusters.
 pub struct ClusterValidation {
-    /// Its id on the wire.
+    /// Id on the wire.
     pub id: Id,
-    /// The group it is shown in.
+    /// Category.
     pub category: Category,
-    /// What it holds back.
+    /// Effect of a failure.
     pub blocks: ClusterBlock,
-    /// Judges a cluster.
+    /// The check.
     pub check: fn(&ClusterSubject<'_>) -> Verdict,
-    /// Why it matters.
+    /// The reason, for readers.
     pub doc: &'static str,
 }
 
@@ -49,7 +50,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         Category::Network,
         ClusterBlock::Input,
         machine_cidr_defined,
-        "Hosts are placed by it.",
+        "Nodes have their addresses in it.",
     ),
     row(
         Id::ClusterCidrDefined,
@@ -140,7 +141,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         Category::Network,
         ClusterBlock::Install,
         no_cidrs_overlapping,
-        "An address must mean one thing.",
+        "Addresses must be unambiguous.",
     ),
     row(
         Id::NtpServerConfigured,
@@ -154,7 +155,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         Category::Network,
         ClusterBlock::Install,
         network_type_valid,
-        "Not every plugin can do everything.",
+        "Plugins differ in their features.",
     ),
     row(
         Id::CustomManifestsRequirementsSatisfied,
@@ -168,7 +169,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         Category::Network,
         ClusterBlock::Install,
         same_families,
-        "Pods, services and machines must speak alike.",
+        "Pods, services and machines must use the same address families.",
     ),
     row(
         Id::PlatformRequirementsSatisfied,
@@ -257,7 +258,7 @@ fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
         waiting.is_empty(),
         "Every host is ready",
         format!(
-            "Hosts: {}; mend them or take them out of the cluster",
+            "Hosts: {}; fix them or remove them from the cluster",
             waiting.join(", ")
         ),
     )
@@ -334,7 +335,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
 
 fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
     let Some(platform) = &cluster.cluster.platform else {
-        return Verdict::ok("No platform integration is asked for");
+        return Verdict::ok("No platform integration is configured");
     };
     let needed = match platform.r#type {
         PlatformType::Vsphere => "VMware, Inc.",

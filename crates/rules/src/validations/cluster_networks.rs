@@ -1,4 +1,4 @@
-//! Checks of clusters about their networks.
+//! Network validations of clusters.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::cluster_vips::{api_vips, needs_no_vips};
 use super::{ClusterSubject, Verdict};
 use crate::networks::{self, is_v4};
 
-/// What some plugins use when they are not told otherwise, by family.
+/// Default prefixes of plugins without a host prefix, by family.
 const OWN_PREFIX: (i64, i64) = (25, 64);
 
 pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
@@ -109,7 +109,7 @@ pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
                 bits - 7
             ));
         }
-        // 62 bits hold more hosts than anyone has.
+        // 62 bits hold more hosts than any cluster has.
         let subnets = 1_i64 << (prefix - length).min(62);
         if subnets < hosts {
             return Verdict::fail(format!(

@@ -1,4 +1,4 @@
-//! Checks of clusters about their virtual addresses.
+//! Validations of clusters' virtual addresses.
 
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ pub(super) fn ingress_vips_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     vips_defined(cluster, "ingress_vips", &ingress_vips(cluster))
 }
 
-/// Nobody needs a VIP where the user brings the load balancer, or one host is everything.
+/// No VIP is needed with a user-managed load balancer or on a single node.
 pub(super) fn needs_no_vips(cluster: &ClusterSubject<'_>) -> bool {
     cluster.user_managed || cluster.single_node || cluster.day2
 }
@@ -128,7 +128,7 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
     }
 }
 
-/// Whether every host that looked found the address free; none when nobody looked.
+/// Whether every host that scanned the network found the address free; none without a scan.
 fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
     let name = network.to_string();
     let lists: Vec<FreeNetworkAddresses> = cluster

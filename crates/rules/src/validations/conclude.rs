@@ -1,4 +1,4 @@
-//! From verdicts to what is stored, what blocks, and what is told.
+//! Conclusions from verdicts: stored entries, blocking messages, events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::{self, ClusterBlock};
 use super::{Category, ClusterSubject, HostBlock, HostSubject, Status, Verdict};
 
-/// Validations of hosts that cannot be ignored.
+/// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
 const FIRM_HOST: &[HostValidationId] = &[
     HostValidationId::Connected,
     HostValidationId::HasInventory,
@@ -17,7 +17,7 @@ const FIRM_HOST: &[HostValidationId] = &[
     HostValidationId::HostnameUnique,
     HostValidationId::HostnameValid,
 ];
-/// Validations of clusters that cannot be ignored.
+/// Validations of clusters that cannot be ignored. Source: as above.
 const FIRM_CLUSTER: &[ClusterValidationId] = &[
     ClusterValidationId::ApiVipsDefined,
     ClusterValidationId::IngressVipsDefined,
@@ -34,14 +34,14 @@ struct Entry {
     message: String,
 }
 
-/// What is remembered of an entry.
+/// Stored part of an entry.
 #[derive(Deserialize)]
 struct Remembered {
     id: String,
     status: String,
 }
 
-/// A validation whose outcome turned.
+/// A validation whose outcome changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Flip {
     pub(crate) id: String,
@@ -49,7 +49,7 @@ pub(crate) struct Flip {
     pub(crate) message: String,
 }
 
-/// Everything that the validations say of a host.
+/// Results of a host's validations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostJudgement {
     pub(crate) text: String,
@@ -61,7 +61,7 @@ pub(crate) struct HostJudgement {
     pub(crate) blocking: String,
 }
 
-/// Everything that the validations say of a cluster.
+/// Results of a cluster's validations.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClusterJudgement {
     pub(crate) text: String,
@@ -70,7 +70,7 @@ pub(crate) struct ClusterJudgement {
     pub(crate) blocking: String,
 }
 
-/// Entries by category, and what holds back.
+/// Entries by category, and the blocking messages.
 #[derive(Default)]
 struct Sheet {
     entries: BTreeMap<&'static str, Vec<Entry>>,
@@ -79,7 +79,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Notes a verdict. Says whether it passes.
+    /// Adds a verdict. Returns whether it passes.
     fn note(&mut self, id: &'static str, category: Category, verdict: Verdict, how: How) -> bool {
         let (status, message) = match verdict {
             Verdict::Hidden => return true,
@@ -114,7 +114,7 @@ impl Sheet {
         passes
     }
 
-    /// Exactly what holds back: failures first, then what is awaited.
+    /// Exactly the blocking messages: failures first, then pending inputs.
     fn blocking(&self) -> String {
         let mut parts: Vec<String> = self.failing.iter().cloned().collect();
         if !self.awaited.is_empty() {
@@ -215,7 +215,7 @@ pub(crate) fn judge_cluster(subject: &ClusterSubject<'_>, ignored: &Ignored) -> 
     judgement
 }
 
-/// The validations that the user wants to be ignored.
+/// The validations that the user ignores.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ignored {
     host: BTreeSet<String>,
@@ -244,7 +244,7 @@ fn names(set: &BTreeSet<String>, id: &str) -> bool {
     set.contains(id) || set.contains("all")
 }
 
-/// What turned between two texts: began to fail, or was mended.
+/// Changes between two texts: new failures, and fixes.
 pub(crate) fn flips(before: &str, after: &str) -> Vec<Flip> {
     #[derive(Deserialize)]
     struct Full {

@@ -1,4 +1,4 @@
-//! Checks of the hardware group about disks and their encryption.
+//! Disk and encryption validations of hosts.
 
 use model::cluster::{DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::HostRole;

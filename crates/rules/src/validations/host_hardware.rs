@@ -1,4 +1,5 @@
-//! What a host must be made of.
+//! Hardware validations of hosts.
+//! Source: assisted-service, internal/host/validator.go, validation_id.go; blocking: conditions in statemachine.go.
 
 use model::cluster::PlatformType;
 use model::host::HostRole;
@@ -19,14 +20,14 @@ pub static VALIDATIONS: &[HostValidation] = &[
         HostBlock::Hardware,
         true,
         has_inventory,
-        "Everything else is judged by the inventory.",
+        "Other validations need the inventory.",
     ),
     row(
         Id::InventoryNotFullyTruncated,
         HostBlock::Sufficient,
         true,
         not_fully_truncated,
-        "An inventory that was cut away says nothing.",
+        "A fully truncated inventory proves nothing.",
     ),
     row(
         Id::InventoryNotPartiallyTruncated,
@@ -75,7 +76,7 @@ pub static VALIDATIONS: &[HostValidation] = &[
         HostBlock::Sufficient,
         false,
         hostname_unique,
-        "Nodes are told apart by their names.",
+        "Names identify nodes.",
     ),
     row(
         Id::HostnameValid,
@@ -226,7 +227,7 @@ fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-/// Inventory and role, or what is awaited.
+/// Inventory and role, or a pending verdict.
 fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole, Needs), Verdict> {
     let inventory = subject.inventory()?;
     let cluster = subject.cluster()?;
@@ -316,7 +317,7 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-/// Names that every machine has, which tell none apart.
+/// Names that every machine has.
 const FORBIDDEN: &[&str] = &[
     "localhost",
     "localhost.localdomain",
@@ -325,7 +326,7 @@ const FORBIDDEN: &[&str] = &[
     "localhost6",
     "localhost6.localdomain6",
 ];
-/// The kernel takes no longer name. Units: characters.
+/// Longest name that the kernel takes. Units: characters.
 const HOSTNAME_LIMIT: usize = 63;
 
 fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {

@@ -1,4 +1,5 @@
-//! What a host must reach, and where it must be.
+//! Network validations of hosts.
+//! Source: assisted-service, internal/host/validator.go, validation_id.go; blocking: conditions in statemachine.go.
 
 use std::net::IpAddr;
 
@@ -24,7 +25,7 @@ pub static VALIDATIONS: &[HostValidation] = &[
         HostBlock::Connection,
         true,
         connected,
-        "A host that does not call cannot be told anything.",
+        "A host without heartbeats receives no steps.",
     ),
     row(
         Id::MediaConnected,
@@ -38,7 +39,7 @@ pub static VALIDATIONS: &[HostValidation] = &[
         HostBlock::Input,
         false,
         machine_cidr_defined,
-        "Hosts are placed by the machine network.",
+        "Nodes have their addresses in the machine network.",
     ),
     row(
         Id::BelongsToMachineCidr,
@@ -185,7 +186,7 @@ const fn row(
     }
 }
 
-/// The bootstrap host is busy with itself for a while.
+/// Additional heartbeat timeout of the bootstrap host, which is busy with its own services.
 const BOOTSTRAP_GRACE: TimeDelta = TimeDelta::minutes(2);
 
 fn connected(subject: &HostSubject<'_>) -> Verdict {
@@ -204,7 +205,7 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
             .checked_add(&BOOTSTRAP_GRACE)
             .unwrap_or(TimeDelta::MAX);
     }
-    // While nobody could be heard, nobody was silent.
+    // Silence during an outage of the service does not count.
     let called = called.map(|called| {
         subject
             .host
@@ -214,9 +215,9 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
     let is_near = called.is_some_and(|called| subject.now.signed_duration_since(called) <= limit);
     Verdict::of(
         is_near,
-        "The host calls",
+        "The host sends heartbeats",
         format!(
-            "The host has not called for more than {} s; see that it runs and reaches the service",
+            "The host has sent no heartbeat for more than {} s; check that it runs and reaches the service",
             limit.num_seconds()
         ),
     )
@@ -248,7 +249,7 @@ fn machine_cidr_defined(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-/// Hosts that need not be in the machine networks.
+/// Hosts that need no address in the machine networks.
 fn is_free_of_machine_networks(subject: &HostSubject<'_>, cluster: &ClusterSubject<'_>) -> bool {
     cluster.day2 || (cluster.user_managed && !cluster.single_node && !subject.host.record.bootstrap)
 }

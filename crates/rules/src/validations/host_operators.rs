@@ -1,7 +1,8 @@
-//! What operators ask of hosts.
+//! Operator validations of hosts.
 //!
-//! Every operator has a row, so that a page that waits for its verdict gets one. An operator that was not chosen
-//! asks for nothing. A chosen operator whose checks are not all here is left out: no verdict is made up.
+//! Every operator has a row, since pages wait for its verdict. An operator that was not chosen passes. A chosen
+//! operator whose checks are incomplete here is left out: no verdict is made up.
+//! Source: assisted-service, internal/operators/<name>/ (ValidateHost, ValidateCluster, GetHostRequirements).
 
 use model::cluster::Cluster;
 use model::host::HostRole;
@@ -11,24 +12,24 @@ use model::validations::{ClusterValidationId as ClusterId, HostValidationId as I
 use super::{Category, ClusterSubject, HostBlock, HostSubject, HostValidation, Verdict};
 use crate::disks::minor;
 
-/// What an operator adds to the need of a host of a role. Units: cores, MiB.
+/// Requirements that an operator adds to a host of a role. Units: cores, MiB.
 pub type Overhead = fn(&ClusterSubject<'_>, HostRole, &Inventory) -> (i64, i64);
-/// Looks at a host; the error says what it lacks.
+/// Checks a host; the error names the missing part.
 pub type HostCheck = fn(&HostSubject<'_>, &Inventory) -> Result<(), String>;
 
 /// An operator that can be chosen.
 pub struct Operator {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: &'static str,
     /// The first platform version that it runs on.
     pub since: (u64, u64),
     /// Cores and MiB on a host of a role.
     pub overhead: Overhead,
-    /// What a host must have besides; none when not everything it asks can be judged here.
+    /// Further checks of a host; none when some of the operator's checks are missing here.
     pub host: Option<HostCheck>,
 }
 
-/// Units of the operators that ask for nothing of a host.
+/// An operator without requirements on hosts.
 const fn simple(name: &'static str) -> Operator {
     Operator {
         name,
@@ -43,7 +44,7 @@ const fn since(mut operator: Operator, version: (u64, u64)) -> Operator {
     operator
 }
 
-/// Asks for more than is judged here.
+/// Marks an operator whose checks are incomplete here.
 const fn unjudged(mut operator: Operator) -> Operator {
     operator.host = None;
     operator
@@ -120,7 +121,7 @@ pub static OPERATORS: &[Operator] = &[
     since(simple("openshift-logging"), (4, 17)),
 ];
 
-/// What the chosen operators need on a host beside its role. Units: cores, MiB.
+/// Requirements of the chosen operators on a host, beside its role's. Units: cores, MiB.
 pub(crate) fn overhead(
     cluster: &ClusterSubject<'_>,
     role: HostRole,
@@ -177,7 +178,7 @@ fn operator(name: &str) -> Option<&'static Operator> {
     OPERATORS.iter().find(|operator| operator.name == name)
 }
 
-/// Judges what an operator asks of a host.
+/// Judges the requirements of an operator on a host.
 fn judge(subject: &HostSubject<'_>, name: &'static str) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -199,7 +200,7 @@ fn judge(subject: &HostSubject<'_>, name: &'static str) -> Verdict {
     }
 }
 
-/// Judges what an operator asks of a cluster.
+/// Judges the requirements of an operator on a cluster.
 pub(super) fn judge_cluster(cluster: &ClusterSubject<'_>, name: &'static str) -> Verdict {
     if cluster.day2 || !cluster.operators.contains(name) {
         return Verdict::ok(format!("Operator {name} is not chosen"));
@@ -232,7 +233,7 @@ macro_rules! rows {
             blocks: HostBlock::Sufficient,
             unbound: false,
             check: |subject| judge(subject, $name),
-            doc: concat!("What operator ", $name, " asks of a host."),
+            doc: concat!("Host requirements of operator ", $name, "."),
         },)*];
 
         /// The same operators' validations of clusters.
@@ -241,7 +242,7 @@ macro_rules! rows {
             category: Category::Operators,
             blocks: super::cluster::ClusterBlock::Install,
             check: |cluster| judge_cluster(cluster, $name),
-            doc: concat!("What operator ", $name, " asks of a cluster."),
+            doc: concat!("Cluster requirements of operator ", $name, "."),
         },)*];
     };
 }

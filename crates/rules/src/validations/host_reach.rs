@@ -1,4 +1,4 @@
-//! Checks of the network group about whom a host reaches, and which names it resolves.
+//! Connectivity and name resolution validations of hosts.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::{HostSubject, Verdict};
 use crate::networks::is_v4;
 use crate::reach::Reach;
 
-/// What is awaited before the network between hosts can be judged.
+/// Pending input of the connectivity validations.
 const TRIAL: &str = "the hosts to try whether they reach each other";
 
 pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
@@ -85,7 +85,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-/// Reports about other hosts of the same role, when the role asks for it.
+/// Reports about other hosts of the same role, when the role has a threshold.
 fn peers<'a>(
     subject: &HostSubject<'a>,
     threshold: Option<f64>,
@@ -149,7 +149,7 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
         slow.is_empty(),
         "Round trips to hosts of the same role are short enough",
         format!(
-            "Latency: at most {limit} ms to hosts of the same role are allowed, measured {}; mend the network",
+            "Latency: at most {limit} ms to hosts of the same role are allowed, measured {}; fix the network",
             slow.join(", ")
         ),
     )
@@ -170,7 +170,7 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
         lossy.is_empty(),
         "Few enough packets to hosts of the same role get lost",
         format!(
-            "Packet loss: at most {limit} % to hosts of the same role are allowed, measured {}; mend the network",
+            "Packet loss: at most {limit} % to hosts of the same role are allowed, measured {}; fix the network",
             lossy.join(", ")
         ),
     )

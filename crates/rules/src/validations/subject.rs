@@ -1,4 +1,4 @@
-//! What checks look at: records, and what their texts hold when parsed.
+//! Inputs of checks: records with their parsed texts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct HostTexts {
 }
 
 impl HostTexts {
-    /// Parses what a host's record holds; a text that does not parse counts as not there.
+    /// Parses the texts of a host's record; a malformed text counts as absent.
     pub fn of(host: &HostState) -> Self {
         let record = &host.record;
         Self {
@@ -58,7 +58,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// A cluster, and what is worked out once for all its hosts.
+/// A cluster, with values computed once for all its hosts.
 pub struct ClusterSubject<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) cluster: &'a Cluster,
@@ -71,7 +71,7 @@ pub struct ClusterSubject<'a> {
     pub(crate) day2: bool,
     pub(crate) index: HashMap<HostId, usize>,
     pub(crate) names: HashMap<String, usize>,
-    /// How many hosts have tried to reach each host, and how many try at all.
+    /// Number of hosts that have tried to reach each host, and of all that try.
     pub(crate) tried: HashMap<HostId, usize>,
     pub(crate) trying: usize,
     pub(crate) groups: Option<Groups>,
@@ -137,7 +137,7 @@ impl<'a> ClusterSubject<'a> {
     }
 }
 
-/// A host as checks see it.
+/// A host, with the inputs of its checks.
 pub struct HostSubject<'a> {
     pub(crate) host: &'a HostState,
     pub(crate) texts: &'a HostTexts,
@@ -147,11 +147,11 @@ pub struct HostSubject<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// What is awaited before most checks can judge.
+/// Pending input of most checks.
 pub(crate) const INVENTORY: &str = "the host's inventory";
 
 impl<'a> HostSubject<'a> {
-    /// The inventory, or the verdict that it is awaited.
+    /// The inventory, or a pending verdict.
     pub(crate) fn inventory(&self) -> Result<&'a Inventory, Verdict> {
         self.host
             .inventory
@@ -159,7 +159,7 @@ impl<'a> HostSubject<'a> {
             .ok_or_else(|| Verdict::wait(INVENTORY))
     }
 
-    /// The cluster, or the verdict that the check does not apply.
+    /// The cluster, or a hidden verdict.
     pub(crate) fn cluster(&self) -> Result<&'a ClusterSubject<'a>, Verdict> {
         self.cluster.ok_or(Verdict::Hidden)
     }
@@ -168,7 +168,7 @@ impl<'a> HostSubject<'a> {
         self.host.record.progress.as_ref()?.current_stage
     }
 
-    /// It has rebooted into what was installed: its agent is gone.
+    /// Whether it has rebooted into the installed system, where no agent runs.
     pub(crate) fn has_rebooted(&self) -> bool {
         progress::has_rebooted(self.stage())
             || matches!(
@@ -185,7 +185,7 @@ impl<'a> HostSubject<'a> {
         self.cluster.is_some_and(|cluster| cluster.single_node)
     }
 
-    /// The role it has or would get; none while neither is known.
+    /// Role, or the suggested one; none while neither is known.
     pub(crate) fn role(&self) -> Option<HostRole> {
         match progress::effective_role(&self.host.record) {
             HostRole::AutoAssign => None,
@@ -197,7 +197,7 @@ impl<'a> HostSubject<'a> {
         hostname(self.host)
     }
 
-    /// Ids of the disks that the user wants to keep as they are.
+    /// Ids of the disks that the user skips formatting.
     pub(crate) fn kept_disks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let ids = self
             .host
@@ -218,7 +218,7 @@ impl<'a> HostSubject<'a> {
     }
 }
 
-/// The name the host will have, when one is known.
+/// Future name of the host, when known.
 pub(crate) fn hostname(host: &HostState) -> Option<&str> {
     let requested = host.record.requested_hostname.as_str();
     let own = host
@@ -228,12 +228,12 @@ pub(crate) fn hostname(host: &HostState) -> Option<&str> {
     [requested, own].into_iter().find(|name| !name.is_empty())
 }
 
-/// Whole MiB in so many bytes.
+/// Whole MiB of a size in bytes.
 pub(crate) fn mebibytes(bytes: i64) -> i64 {
     bytes / (1 << 20)
 }
 
-/// What the machine's memory counts for. Firmware and kernel keep some for themselves: 100 MiB are forgiven, and 2 %
+/// Usable memory of the machine. Firmware and kernel keep some for themselves: 100 MiB are tolerated, and 2 %
 /// more where only the kernel's own count is known.
 pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
     const TOLERANCE_MIB: i64 = 100;
@@ -251,7 +251,7 @@ pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
     usable.saturating_add(TOLERANCE_MIB).saturating_add(more)
 }
 
-/// Nothing that is judged by an inventory can be judged by this one.
+/// Whether the inventory is truncated so far that no check can use it.
 pub(crate) fn is_cut(inventory: &Inventory) -> bool {
     is_fully_truncated(inventory)
 }

@@ -1,4 +1,4 @@
-//! Each validation: what makes it pass, fail and wait.
+//! Inputs that make each validation pass, fail or wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,7 +151,7 @@ fn chosen(snapshot: &mut Snapshot, name: &str) {
         });
 }
 
-/// Id, outcome, what brings it about on the first host.
+/// Id, outcome, and the change of the first host that causes it.
 #[expect(
     clippy::semicolon_if_nothing_returned,
     reason = "a change is one expression"
@@ -525,7 +525,7 @@ static HOSTS: &[(&str, &str, Change)] = &[
     }),
 ];
 
-/// Id, outcome, what brings it about for the cluster.
+/// Id, outcome, and the change of the cluster that causes it.
 #[expect(
     clippy::semicolon_if_nothing_returned,
     reason = "a change is one expression"
@@ -755,7 +755,7 @@ fn ignored_and_disabled_validations_hold_nothing_back() {
     assert_eq!(
         snapshot.hosts[0].record.status,
         HostStatus::Insufficient,
-        "names must be unique whatever is ignored"
+        "names must be unique despite ignored validations"
     );
 
     let mut snapshot = judged(|all| machine(all, |one| one.routes.clear()));
@@ -789,23 +789,23 @@ fn the_status_text_names_what_blocks_and_nothing_else() {
 }
 
 #[test]
-fn a_validation_that_turns_is_told() {
+fn a_changed_validation_emits_an_event() {
     let mut snapshot = judged(|_| ());
     let route = snapshot.hosts[0].inventory.as_ref().unwrap().routes.clone();
     machine(&mut snapshot, |one| one.routes.clear());
-    let told = |events: Vec<crate::NewEvent>, name: &str| {
+    let find = |events: Vec<crate::NewEvent>, name: &str| {
         let mut found = events.into_iter().filter(|event| event.name == name);
         found
             .find(|event| event.props["validation_id"] == "has-default-route")
             .unwrap()
     };
-    let event = told(
+    let event = find(
         refresh::cluster(&mut snapshot, &policy(), now()),
         "host_validation_failed",
     );
     assert!(event.props["failure_message"].starts_with("Routes"));
     machine(&mut snapshot, |one| one.routes.clone_from(&route));
-    told(
+    find(
         refresh::cluster(&mut snapshot, &policy(), now()),
         "host_validation_fixed",
     );

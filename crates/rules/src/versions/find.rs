@@ -1,4 +1,4 @@
-//! Which image a wanted version stands for.
+//! Selection of release and OS images by version.
 
 use model::Error;
 use model::versions::{CpuArchitecture, OsImage, ReleaseImage, ReleaseSupportLevel};
@@ -13,7 +13,7 @@ pub fn architecture(given: CpuArchitecture) -> CpuArchitecture {
     }
 }
 
-/// A release that was found, in the terms of a cluster's record.
+/// A release, in the terms of a cluster's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// Full version.
@@ -43,7 +43,7 @@ pub fn release(
         return Err(Error::invalid(
             "openshift_version",
             format!(
-                "{version:?} stands for {full}, which IGNORED_OPENSHIFT_VERSIONS rules out: choose another version"
+                "{version:?} resolves to {full}, which IGNORED_OPENSHIFT_VERSIONS rules out: choose another version"
             ),
         ));
     }
@@ -56,7 +56,7 @@ pub fn release(
 
 /// The release image of a version: `x.y.z` exactly, `x.y` the newest, final releases first.
 ///
-/// `x.y-multi` and `x.y.z-multi` ask for a release of several architectures, whatever `wanted` says.
+/// `x.y-multi` and `x.y.z-multi` select a release of several architectures, regardless of `wanted`.
 /// Errors: `Invalid` on `openshift_version`.
 pub fn find_release<'a>(
     images: &'a [ReleaseImage],

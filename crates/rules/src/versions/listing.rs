@@ -9,10 +9,10 @@ use model::versions::{
 use super::find::{architecture, find_os_image};
 use super::number::Number;
 
-/// How the caller narrows the listing.
+/// Filters of the listing.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// Only versions whose text contains this.
+    /// Substring of the version.
     pub version: Option<String>,
     /// Only the newest of each minor release.
     pub only_latest: bool,

@@ -1,4 +1,4 @@
-//! A platform version, as people write it: `4.16`, `4.16.3`, `4.17.0-ec.2`, `4.16-multi`.
+//! Platform versions: `4.16`, `4.16.3`, `4.17.0-ec.2`, `4.16-multi`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct Number {
     pub minor: u64,
     /// Third part; none in a selector.
     pub patch: Option<u64>,
-    /// What follows the hyphen, `-multi` left out; empty in a final release.
+    /// Text after the hyphen, without `-multi`; empty in a final release.
     pub pre: Prerelease,
     /// Whether `-multi` closed the text: a release for several architectures.
     pub multi: bool,
@@ -32,7 +32,7 @@ impl Number {
         !self.pre.is_empty()
     }
 
-    /// Order by precedence; a selector stands before every version of its minor release.
+    /// Order by precedence; a selector precedes every version of its minor release.
     pub fn precedence(&self, other: &Self) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
@@ -65,7 +65,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// A text that is no version.
+/// A malformed version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a version: it should look like 4.16, 4.16.3 or 4.16.3-rc.1")]
 pub struct NotAVersion(String);
@@ -112,7 +112,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Whether `version` belongs to `major.minor` or a later minor release; pre-releases count as their release.
 ///
-/// A text that is no version is older than everything.
+/// A malformed version is older than everything.
 pub fn at_least(version: &str, major: u64, minor: u64) -> bool {
     version
         .parse::<Number>()
