@@ -54,6 +54,7 @@ pub(crate) fn least(snapshot: &Snapshot) -> usize {
 }
 
 /// Computes the groups.
+/// Source: assisted-service, internal/network/connectivity_groups.go, CreateL2MajorityGroup, CreateL3MajorityGroup.
 pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
     let least = least(snapshot);
     let index: HashMap<HostId, usize> = snapshot
@@ -254,6 +255,7 @@ impl Graph {
 }
 
 /// Addresses that several machines claim, with the MACs that answered.
+/// Source: assisted-service, internal/cluster/cluster.go, getCollidingIPs.
 pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>> {
     let mut owners: HashMap<Mac, usize> = HashMap::new();
     let mut claims: BTreeMap<IpAddr, BTreeSet<Mac>> = BTreeMap::new();

@@ -82,6 +82,7 @@ pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
     changed
 }
 
+/// Source: assisted-service, internal/hardware/validator.go, DiskIsEligible.
 fn problems(disk: &Disk, inventory: &Inventory, needs: Needs) -> Vec<String> {
     let mut problems = Vec::new();
     if disk.size_bytes < needs.size_gb.saturating_mul(GB) {
@@ -111,6 +112,7 @@ fn problems(disk: &Disk, inventory: &Inventory, needs: Needs) -> Vec<String> {
     problems
 }
 
+/// Source: assisted-service, internal/hardware/validator.go, getValidDeviceStorageTypes.
 fn supported_types(inventory: &Inventory, needs: Needs) -> Vec<DriveType> {
     let text = inventory
         .cpu
@@ -169,6 +171,7 @@ fn path_problem(device: &Disk, inventory: &Inventory) -> Option<String> {
     ))
 }
 
+/// Source: assisted-service, internal/hardware/validator.go, hasMultipathHolder.
 fn member_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
     let device = inventory
         .disks
@@ -180,6 +183,7 @@ fn member_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
     ))
 }
 
+/// Source: assisted-service, internal/hardware/validator.go, isISCSINetworkingValid.
 fn route_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
     let address = &disk.iscsi.as_ref()?.host_ip_address;
     if address.is_empty() {
@@ -203,6 +207,7 @@ fn route_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
 }
 
 /// Keeps the chosen disk while it is eligible, else chooses the best eligible one.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, DetermineInstallationDisk.
 pub(crate) fn choose(host: &mut HostState) {
     let Some(inventory) = &host.inventory else {
         return;
@@ -228,6 +233,7 @@ pub(crate) fn choose(host: &mut HostState) {
     host.record.installation_disk_path = path;
 }
 
+/// Source: assisted-service, internal/hardware/validator.go, ListEligibleDisks.
 fn better(left: &Disk, right: &Disk) -> Ordering {
     let nvme = |disk: &Disk| disk.name.starts_with("nvme");
     right
@@ -243,6 +249,7 @@ fn better(left: &Disk, right: &Disk) -> Ordering {
 }
 
 /// Ids of the disks whose boot records are wiped, so that the firmware finds only the new one.
+/// Source: assisted-service, internal/common/disk_formatting.go, GetDisksToBeFormatted.
 pub(crate) fn to_be_formatted(inventory: &Inventory) -> String {
     let ids: Vec<&str> = inventory
         .disks

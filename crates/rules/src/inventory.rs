@@ -19,6 +19,7 @@ use crate::snapshot::HostState;
 /// Stores an inventory: drops members unknown to the API, judges disks, chooses the installation disk.
 ///
 /// Errors: Invalid – malformed, or longer than machines have; Conflict – the host's status accepts none.
+/// Source: assisted-service, internal/host/host.go, UpdateInventory.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -50,6 +51,7 @@ pub fn accept(
 
 /// Derives eligible disks, the installation disk and the disks to format from a host's inventory.
 /// After the installation has started, the chosen disk is final.
+/// Source: assisted-service, internal/host/host.go, populateDisksEligibility.
 pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requirements: &Requirements) {
     let single = cluster.is_some_and(roles::is_single_node);
     let role = progress::effective_role(&host.record);

@@ -15,6 +15,7 @@ const ARGUMENTS: &str = "random.trust_cpu=on rd.luks.options=discard ignition.fi
 /// The script that boots the discovery system.
 ///
 /// `kernel_arguments` is the infra-env's JSON list as text.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, bootIPXEScript.
 pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str>) -> String {
     let BootArtifacts {
         kernel,
@@ -36,12 +37,14 @@ pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str
 }
 
 /// The script that repeats the request with the machine's MAC, which only the firmware knows.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, hostRedirectIPXEScript.
 pub fn redirect_script(url: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("#!ipxe\nchain {url}{separator}mac=${{net0/mac}}\n")
 }
 
 /// Whether a host that is found by its MAC boots the discovery image, and not from its disk.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, canServeHostIPXEScript.
 pub fn boots_discovery(host: &Host) -> bool {
     match host.status {
         HostStatus::Installed | HostStatus::AddedToExistingCluster => false,

@@ -54,6 +54,7 @@ pub fn system(
 }
 
 /// The user requested it, or there are too few workers for the cluster's own services.
+/// Source: assisted-service, internal/common/common.go, ShouldMastersBeSchedulable.
 fn schedules_masters(snapshot: &Snapshot) -> bool {
     let workers = snapshot
         .hosts

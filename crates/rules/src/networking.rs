@@ -77,6 +77,7 @@ pub(crate) fn wanted_families(cluster: &Cluster) -> Vec<Family> {
 /// Derives members that follow from others, then checks them all together.
 ///
 /// `chosen` is the network plug-in of this request; one of an earlier request is kept.
+/// Source: assisted-service, internal/bminventory/inventory.go, updateNetworkParams.
 pub(crate) fn complete_and_check(
     cluster: &mut Cluster,
     chosen: Option<NetworkType>,
@@ -122,6 +123,7 @@ pub(crate) fn platform(cluster: &Cluster) -> PlatformType {
         .map_or(PlatformType::Baremetal, |platform| platform.r#type)
 }
 
+/// Source: assisted-service, internal/bminventory/inventory.go, validateUserManagedNetworkConflicts.
 fn check_dhcp(cluster: &Cluster, networks: &Networks) -> Result<(), Error> {
     if !uses_dhcp(cluster) {
         return Ok(());

@@ -76,6 +76,7 @@ static JOINING_MASTER: &[HostStage] = &[
 ];
 
 /// The stages that the host goes through, in their order.
+/// Source: assisted-service, internal/host/host.go, GetStagesByRole.
 pub fn stages(host: &Host, cluster: &Cluster) -> &'static [HostStage] {
     let role = effective_role(host);
     let joining = host.kind == model::host::HostKind::AddToExistingClusterHost;
@@ -114,6 +115,7 @@ pub fn host_percentage(stages: &[HostStage], stage: HostStage) -> i64 {
 }
 
 /// Timeout of a stage, since the host's last report.
+/// Source: assisted-service, internal/host/config.go, HostStageTimeout.
 pub fn stage_limit(stage: HostStage, single_node: bool) -> TimeDelta {
     match stage {
         StartingInstallation | WritingImageToDisk => TimeDelta::minutes(30),
@@ -126,6 +128,7 @@ pub fn stage_limit(stage: HostStage, single_node: bool) -> TimeDelta {
 }
 
 /// Timeout of a finalizing stage. Stages of added operators get the timeout of the slowest of them.
+/// Source: assisted-service, internal/cluster/finalizing_stages.go, finalizingStageTimeout.
 pub fn finalizing_limit(stage: FinalizingStage, cluster: &Cluster, soft: bool) -> TimeDelta {
     let limit = match stage {
         FinalizingStage::WaitingForClusterOperators if !soft => TimeDelta::hours(10),
@@ -158,6 +161,7 @@ pub fn is_olm_stage(stage: FinalizingStage) -> bool {
 }
 
 /// The cluster's progress, by its hosts and operators; percentages never decrease.
+/// Source: assisted-service, internal/cluster/cluster.go, UpdateInstallProgress.
 pub fn cluster_progress(snapshot: &Snapshot) -> Option<ClusterProgressInfo> {
     let cluster = &snapshot.cluster;
     let shown = matches!(

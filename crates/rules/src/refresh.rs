@@ -127,6 +127,8 @@ fn place(snapshot: &mut Snapshot) {
 
 /// Stores groups and collisions until the installation starts. They follow from the reports alone, so that one
 /// computation per refresh is enough.
+/// Source: assisted-service, internal/cluster/cluster.go, SetConnectivityMajorityGroupsForCluster,
+/// DetectAndStoreCollidingIPsForCluster.
 fn store_connectivity(
     snapshot: &mut Snapshot,
     texts: &[HostTexts],

@@ -55,6 +55,7 @@ impl Accepted {
 ///
 /// Errors: Invalid – the output is malformed or breaks a bound, or the step's type is missing; TooLarge; Conflict –
 /// an inventory in a status that accepts none.
+/// Source: assisted-service, internal/bminventory/inventory.go, V2PostStepReply.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -82,6 +83,7 @@ pub fn accept(
     Ok(accepted)
 }
 
+/// Source: assisted-service, internal/host/host.go, HandleMediaDisconnected.
 fn media_lost(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -124,6 +126,7 @@ fn failed(
     }
 }
 
+/// Source: assisted-service, internal/host/host.go, HandleInstallationFailure.
 fn install_failed(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -231,6 +234,7 @@ fn succeeded(
 }
 
 /// Stores the hosts' verification of virtual addresses. Returns whether anything changed.
+/// Source: assisted-service, internal/cluster/cluster.go, HandleVerifyVipsResponse.
 pub fn store_vips(cluster: &mut Cluster, verified: &[VerifiedVip]) -> bool {
     use model::steps::VipType;
     let mut changed = false;
@@ -261,6 +265,7 @@ pub fn store_vips(cluster: &mut Cluster, verified: &[VerifiedVip]) -> bool {
     changed
 }
 
+/// Source: assisted-service, internal/host/host.go, SetDiskSpeed.
 fn disk_speed(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -313,6 +318,7 @@ fn disk_speed(
     Ok(accepted)
 }
 
+/// Source: assisted-service, internal/host/host.go, UpdateImageStatus.
 fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
     if reply.output.trim().is_empty() {
         return Ok(Accepted::default());
@@ -352,6 +358,7 @@ pub fn image_statuses(host: &Host) -> BTreeMap<String, ContainerImageAvailabilit
 }
 
 /// Whether an image can be used.
+/// Source: assisted-service, internal/host/validator.go, isInvalidImageStatus.
 pub fn is_available(image: &ContainerImageAvailability) -> bool {
     let failed = image.result == Some(ContainerImageAvailabilityResult::Failure);
     let crawling = image.size_bytes > 0.0 && image.download_rate < LEAST_RATE;
@@ -391,6 +398,7 @@ pub(crate) fn forget_failed_images(host: &mut Host) {
 }
 
 /// Statuses that accept an inventory.
+/// Source: assisted-service, internal/host/host.go, UpdateInventory.
 pub(crate) fn takes_inventory(status: HostStatus) -> bool {
     matches!(
         status,

@@ -64,6 +64,7 @@ fn step(kind: StepType, view: &View<'_>) -> Option<Step> {
 }
 
 /// `<type>-<8 hex>`: differs between the rounds of a host, and is the same for the same time.
+/// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, createStepID.
 fn step_id(kind: StepType, view: &View<'_>) -> String {
     let mut hash = view::Fnv::new();
     hash.add(view.host.record.id.0.as_bytes());

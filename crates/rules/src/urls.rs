@@ -8,6 +8,7 @@ use model::versions::{CpuArchitecture, OsImage};
 pub const API_BASE: &str = "/api/assisted-install";
 
 /// Download URL of an infra-env's discovery image.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, generateShortImageDownloadURLByID.
 pub fn download_url(
     image_service: &str,
     id: InfraEnvId,

@@ -1,6 +1,6 @@
 //! The rules of a cluster's state machine.
-//! Source: assisted-service, internal/cluster/statemachine.go. A quoted name is the peer's name of the rule; rules
-//! without one have no counterpart there, and those from a status to a status are unnamed there.
+//! Source: assisted-service, internal/cluster/statemachine.go. Each rule quotes its name there; a rule
+//! without a source has no counterpart.
 
 use model::cluster::ClusterStatus;
 
@@ -24,6 +24,7 @@ pub static TABLE: &[&[Rule]] = &[ROWS];
 
 static ROWS: &[Rule] = &[
     // Requests of the user.
+    // Source: "Start installation".
     Rule {
         name: "installation requested",
         on: On::Prepare,
@@ -34,6 +35,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::StartPreparing],
         doc: "The installation files are made while the hosts test their disks and pull images.",
     },
+    // Source: "Cancel installation of preparing cluster".
     Rule {
         name: "cancelled during preparation",
         on: On::Cancel,
@@ -44,6 +46,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::CancelHosts, Effect::ReportCancelled],
         doc: "Nothing was written to any host.",
     },
+    // Source: "Cancel installation of installing cluster".
     Rule {
         name: "cancelled",
         on: On::Cancel,
@@ -54,6 +57,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::CancelHosts, Effect::ReportCancelled],
         doc: "Agents stop and collect logs.",
     },
+    // Source: "Reset installation".
     Rule {
         name: "reset",
         on: On::Reset,
@@ -78,6 +82,7 @@ static ROWS: &[Rule] = &[
         doc: "Settings stay; files and progress of the installation are removed.",
     },
     // Before the installation.
+    // Source: "Refresh discovering cluster - detect required input".
     Rule {
         name: "pending for input",
         on: On::Refresh,
@@ -88,6 +93,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "An input of the user is missing.",
     },
+    // Source: "Refresh discovering cluster - detect insufficient".
     Rule {
         name: "insufficient for failed validations",
         on: On::Refresh,
@@ -108,6 +114,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "The status text keeps the reason until the next request.",
     },
+    // Source: "Refresh discovering cluster - detect ready".
     Rule {
         name: "all blocking validations pass",
         on: On::Refresh,
@@ -119,6 +126,7 @@ static ROWS: &[Rule] = &[
         doc: "The installation can be requested.",
     },
     // Preparation.
+    // Source: "Refresh preparing cluster - done preparing".
     Rule {
         name: "preparation succeeded",
         on: On::Refresh,
@@ -129,6 +137,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::StartInstalling],
         doc: "Files and hosts are ready.",
     },
+    // Source: "Refresh preparing cluster - insufficient".
     Rule {
         name: "a host disconnects during preparation",
         on: On::Refresh,
@@ -139,6 +148,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::FailPreparation],
         doc: "The plan needs every host.",
     },
+    // Source: "Refresh preparing cluster - failed".
     Rule {
         name: "preparation failed",
         on: On::Refresh,
@@ -149,6 +159,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::FailPreparation],
         doc: "The installation can be requested again once the cause is removed.",
     },
+    // Source: "Refresh preparing cluster - detect timeout".
     Rule {
         name: "preparation times out",
         on: On::Refresh,
@@ -159,6 +170,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::FailPreparation, Effect::ReportPreparationTimeout],
         doc: "The timeout of the preparation.",
     },
+    // Source: "Maintain %s state".
     Rule {
         name: "preparation in progress",
         on: On::Refresh,
@@ -170,6 +182,7 @@ static ROWS: &[Rule] = &[
         doc: "Files are being made, hosts are being checked.",
     },
     // Pending user action.
+    // Source: unnamed, installing-pending-user-action to error.
     Rule {
         name: "too few hosts left, pending user action",
         on: On::Refresh,
@@ -180,6 +193,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "Too few hosts are left.",
     },
+    // Source: "Timed out while waiting for user".
     Rule {
         name: "pending user action times out",
         on: On::Refresh,
@@ -195,6 +209,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "The timeout of the installation.",
     },
+    // Source: unnamed, stays in installing-pending-user-action.
     Rule {
         name: "pending user action",
         on: On::Refresh,
@@ -205,6 +220,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "Only a person can change the boot order.",
     },
+    // Source: unnamed, installing-pending-user-action to finalizing.
     Rule {
         name: "resumes finalizing",
         on: On::Refresh,
@@ -215,6 +231,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::RestartFinalizingStage],
         doc: "The host booted from its disk.",
     },
+    // Source: unnamed, installing-pending-user-action to installing.
     Rule {
         name: "resumes installing",
         on: On::Refresh,
@@ -225,6 +242,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "The host booted from its disk.",
     },
+    // Source: "Installation error".
     Rule {
         name: "too few hosts left",
         on: On::Refresh,
@@ -235,6 +253,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "Too few hosts are left.",
     },
+    // Source: unnamed, installing or finalizing to installing-pending-user-action.
     Rule {
         name: "a host needs user action",
         on: On::Refresh,
@@ -246,6 +265,7 @@ static ROWS: &[Rule] = &[
         doc: "A host booted the image instead of its disk.",
     },
     // Installation.
+    // Source: "Finalizing complete".
     Rule {
         name: "installation completed",
         on: On::Refresh,
@@ -256,6 +276,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportCompleted],
         doc: "Enough hosts and operators succeeded.",
     },
+    // Source: "Timed out while installing".
     Rule {
         name: "installation times out",
         on: On::Refresh,
@@ -266,6 +287,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "The timeout of the whole installation.",
     },
+    // Source: "Timed out while finalizing".
     Rule {
         name: "finalizing times out",
         on: On::Refresh,
@@ -276,6 +298,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "The timeout of finalizing.",
     },
+    // Source: "Finalizing stage timed out.  Move to error".
     Rule {
         name: "finalizing stage times out",
         on: On::Refresh,
@@ -296,6 +319,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::ReportFailed],
         doc: "The timeout of the stage.",
     },
+    // Source: "Finalizing stage is taking too long.  Emit an appropriate event".
     Rule {
         name: "finalizing stage times out (soft timeouts)",
         on: On::Refresh,
@@ -306,6 +330,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::FinalizingStageTimedOut],
         doc: "Soft timeouts, and stages of added operators, change only the status text.",
     },
+    // Source: "Move to finalizing".
     Rule {
         name: "starts finalizing",
         on: On::Refresh,
@@ -316,6 +341,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "The control plane and enough workers are installed.",
     },
+    // Source: "Stay in installing", "Maintain %s state".
     Rule {
         name: "installation in progress",
         on: On::Refresh,
@@ -327,6 +353,7 @@ static ROWS: &[Rule] = &[
         doc: "Reports of hosts and operators advance it.",
     },
     // After the end.
+    // Source: "Log collection timeout during %s".
     Rule {
         name: "log collection times out",
         on: On::Refresh,
@@ -337,6 +364,7 @@ static ROWS: &[Rule] = &[
         then: &[Effect::LogsTimeOut],
         doc: "Log collection ends without logs.",
     },
+    // Source: "Maintain %s state".
     Rule {
         name: "final status",
         on: On::Refresh,

@@ -171,6 +171,7 @@ fn order(
 }
 
 /// Chooses the last known master, unless a bootstrap host exists.
+/// Source: assisted-service, internal/bminventory/inventory.go, setBootstrapHost.
 fn choose_bootstrap(snapshot: &mut Snapshot, events: &mut Vec<NewEvent>) {
     for host in &mut snapshot.hosts {
         host.record.bootstrap &= host.record.role == Some(HostRole::Master);

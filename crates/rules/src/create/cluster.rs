@@ -29,6 +29,8 @@ const SERVICE_NETWORK_V6: &str = "fd02::/112";
 /// A new cluster's record.
 ///
 /// The pull secret is checked here but kept by the caller. Errors: `Invalid` naming the field.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateRegisterClusterInternalParams,
+/// setDefaultRegisterClusterParams.
 pub fn cluster(
     params: ClusterCreateParams,
     ctx: &Context<'_>,
@@ -236,6 +238,7 @@ fn builtin_operators(id: ClusterId, with_version_operator: bool) -> Vec<Monitore
 }
 
 /// Default values for the form of a new cluster.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, V2GetClusterDefaultConfig.
 pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
     let cluster_v4 = vec![cluster_network(CLUSTER_NETWORK)];
     let service_v4 = vec![service_network(SERVICE_NETWORK)];

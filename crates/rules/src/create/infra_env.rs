@@ -14,6 +14,8 @@ use crate::{input, urls};
 /// A new infra-env's record; the context holds the cluster that the parameters name.
 ///
 /// Errors: `Invalid` naming the field; `NotFound` – the named cluster does not exist.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateInfraEnvCreateParams,
+/// setDefaultRegisterInfraEnvParams.
 pub fn infra_env(
     params: InfraEnvCreateParams,
     ctx: &Context<'_>,

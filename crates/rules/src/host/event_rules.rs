@@ -1,6 +1,7 @@
 //! Event rules of a host: registrations, reports of agents and installers, requests of users.
-//! Source: assisted-service, internal/host/statemachine.go; of unbound hosts pool_host_statemachine.go there. A quoted
-//! name is the peer's name of the rule.
+//!
+//! Source: assisted-service, internal/host/statemachine.go, where no other file is named. Each rule quotes its name
+//! there.
 
 use model::Error;
 use model::host::{HostStage, HostStatus};
@@ -22,6 +23,7 @@ use crate::table::To;
 /// Tried from the top; an event without a rule for the status is refused.
 pub(super) static EVENT_RULES: &[Rule] = &[
     // Registration.
+    // Source: "Re-registration during preparation".
     Rule {
         name: "registers during preparation",
         on: On::Register,
@@ -37,6 +39,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         ],
         doc: "Inventory and bootstrap role survive; the preparation starts over.",
     },
+    // Source: "Re-registration".
     Rule {
         name: "registers",
         on: On::Register,
@@ -64,6 +67,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         ],
         doc: "The agent restarted: its results are collected again. Role, disk choice and disk speed survive.",
     },
+    // Source: "Ignore register while rebooting host in resetting".
     Rule {
         name: "registers during a reset",
         on: On::Register,
@@ -74,6 +78,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "The reboot of the reset is still under way.",
     },
+    // Source: "Register non-rebooting host in resetting".
     Rule {
         name: "registers after a reset",
         on: On::Register,
@@ -89,6 +94,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         ],
         doc: "The reset is complete.",
     },
+    // Source: "Wrong boot order detection".
     Rule {
         name: "boots the discovery image instead of the disk",
         on: On::Register,
@@ -102,6 +108,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::Register],
         doc: "The firmware booted the image instead of the disk that was written.",
     },
+    // Source: "Wrong boot order detection"; transition.go, PostRegisterDuringReboot.
     Rule {
         name: "boots the discovery image repeatedly",
         on: On::Register,
@@ -114,6 +121,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "The agent stops polling after a 403: only a boot from disk helps.",
     },
+    // Source: "Register during installation".
     Rule {
         name: "reboots unexpectedly",
         on: On::Register,
@@ -131,6 +139,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::Register],
         doc: "The reboot interrupts the installer.",
     },
+    // Source: "Register during error".
     Rule {
         name: "registers after a failure",
         on: On::Register,
@@ -141,6 +150,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::Register],
         doc: "The failure stays until the cluster is reset.",
     },
+    // Source: "Register post-installation".
     Rule {
         name: "registers after installation",
         on: On::Register,
@@ -156,6 +166,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "An installed host that boots the image must not be taken for a new one.",
     },
+    // Source: pool_host_statemachine.go, "Initial registration".
     Rule {
         name: "registers unbound",
         on: On::Register,
@@ -179,6 +190,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent of a host without cluster restarted.",
     },
     // Progress reports.
+    // Source: internal/host/host.go, UpdateInstallProgress.
     Rule {
         name: "reports failure",
         on: On::Progress,
@@ -193,6 +205,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "The installer gave up.",
     },
+    // Source: internal/host/host.go, UpdateInstallProgress.
     Rule {
         name: "reports a stage out of order",
         on: On::Progress,
@@ -214,6 +227,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "Stages only go forward, and each role has its own.",
     },
+    // Source: "host progress changed to added-to-existing-cluster for day2 host".
     Rule {
         name: "day-2 host joins the cluster",
         on: On::Progress,
@@ -234,6 +248,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::StoreStage],
         doc: "No agent runs on a day-2 host after its reboot.",
     },
+    // Source: "host progress changed to installed".
     Rule {
         name: "reports the last stage",
         on: On::Progress,
@@ -248,6 +263,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::StoreStage],
         doc: "The node is part of its cluster.",
     },
+    // Source: "default host progress changed".
     Rule {
         name: "reports a stage",
         on: On::Progress,
@@ -262,6 +278,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::StoreStage],
         doc: "The installation proceeds; a host with a wrong boot order has booted from its disk.",
     },
+    // Source: "Host progress change during %s state when host is not in state Done …".
     Rule {
         name: "reports a stage after the last",
         on: On::Progress,
@@ -272,6 +289,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "A delayed report of an installer.",
     },
+    // Source: "Installation failed while host is installing".
     Rule {
         name: "cannot run the installer",
         on: On::InstallationFailed,
@@ -283,6 +301,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The install step ended with an error.",
     },
     // The boot medium.
+    // Source: "Move to disconnected when virtual media disconnects pre-installation".
     Rule {
         name: "virtual media disconnected",
         on: On::MediaDisconnected,
@@ -301,6 +320,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::LoseMedia],
         doc: "Virtual media was unplugged: nothing can be read from the live system any more.",
     },
+    // Source: "Move to error when virtual media disconnects post-installation".
     Rule {
         name: "virtual media disconnected while installing",
         on: On::MediaDisconnected,
@@ -317,6 +337,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::LoseMedia],
         doc: "The installer runs from the medium, and cannot continue.",
     },
+    // Source: pool_host_statemachine.go, "Move to disconnected when virtual media disconnects pre-installation".
     Rule {
         name: "virtual media of an unbound host disconnected",
         on: On::MediaDisconnected,
@@ -334,6 +355,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "As for a host of a cluster.",
     },
     // Cancellation and reset.
+    // Source: "Installation canceled while host is installing".
     Rule {
         name: "cancelled",
         on: On::Cancel,
@@ -350,6 +372,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::ReportCancelled],
         doc: "The agent gathers logs and stops.",
     },
+    // Source: "Cancel while preparing", "Cancel while known".
     Rule {
         name: "cancelled before the installation",
         on: On::Cancel,
@@ -365,6 +388,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[],
         doc: "Nothing was written yet.",
     },
+    // Source: "Reset pending user action all states".
     Rule {
         name: "reset",
         on: On::Reset,
@@ -399,6 +423,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The service cannot reboot a host: its user must.",
     },
     // Binding.
+    // Source: pool_host_statemachine.go, "Bind host".
     Rule {
         name: "bound to a cluster",
         on: On::Bind,
@@ -409,6 +434,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::ClearCluster, Effect::ClearInventory, Effect::Bind],
         doc: "The agent exits and registers again, with a new inventory.",
     },
+    // Source: "Unbind pre-installation".
     Rule {
         name: "unbound",
         on: On::Unbind,
@@ -419,6 +445,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         then: &[Effect::ClearCluster],
         doc: "The agent still runs: it exits and registers again.",
     },
+    // Source: "Unbind during or after installation".
     Rule {
         name: "unbound after the installation",
         on: On::Unbind,

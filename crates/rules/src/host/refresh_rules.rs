@@ -1,8 +1,9 @@
 //! Refresh rules of a host: transitions that follow from its inputs alone (heartbeat, inventory, validations, time).
 //!
 //! Rules of the preparing statuses check the heartbeat first: a cluster does not wait for a disconnected host.
-//! Source: assisted-service, internal/host/statemachine.go; of unbound hosts pool_host_statemachine.go there. A quoted
-//! name is the peer's name of the rule; rules without one have no counterpart there.
+//!
+//! Source: assisted-service, internal/host/statemachine.go, where no other file is named. Each rule quotes its name
+//! there; a rule without a source has no counterpart.
 
 use model::cluster::ClusterStatus as C;
 use model::host::{HostStage, HostStatus};
@@ -32,6 +33,7 @@ const POOL: &[HostStatus] = &[
 /// Tried from the top; every status ends with an unconditional rule.
 pub(super) static REFRESH_RULES: &[Rule] = &[
     // Preparation.
+    // Source: "Move preparing host to disconnected when connection times out".
     Rule {
         name: "disconnects while preparing when heartbeats time out",
         on: On::Refresh,
@@ -42,6 +44,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "A host without heartbeats cannot be prepared.",
     },
+    // Source: "Refresh known host in preparing cluster".
     Rule {
         name: "starts preparing",
         on: On::Refresh,
@@ -56,6 +59,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::ClearFailedImages, Effect::ClearLogs],
         doc: "The user ordered the installation.",
     },
+    // Source: "Refresh successfully preparing host".
     Rule {
         name: "is prepared",
         on: On::Refresh,
@@ -68,6 +72,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Both checks passed.",
     },
+    // Source: "Stay in preparing successful".
     Rule {
         name: "waits until every host is prepared",
         on: On::Refresh,
@@ -78,6 +83,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Installation starts when every host is prepared.",
     },
+    // Source: "Move successfully prepared host to installing".
     Rule {
         name: "starts installing",
         on: On::Refresh,
@@ -88,6 +94,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::ClearProgress],
         doc: "The cluster's files are there and every host is prepared.",
     },
+    // Source: "Preparing failed disk speed host move to insufficient".
     Rule {
         name: "installation disk is too slow",
         on: On::Refresh,
@@ -103,6 +110,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The test of the installation disk failed.",
     },
+    // Source: "Preparing failed image pull host move to preparing failed".
     Rule {
         name: "images cannot be pulled",
         on: On::Refresh,
@@ -120,6 +128,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The host could not use them later either.",
     },
+    // Source: "Preparing timed out host move to known".
     Rule {
         name: "preparation times out",
         on: On::Refresh,
@@ -146,6 +155,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Missing results must not block the cluster.",
     },
+    // Source: "Stay in preparing for installation".
     Rule {
         name: "preparation in progress",
         on: On::Refresh,
@@ -156,6 +166,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Results are pending.",
     },
+    // Source: "Move preparing host to known when cluster stops preparing".
     Rule {
         name: "preparation of the cluster ended",
         on: On::Refresh,
@@ -166,6 +177,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The preparation of the cluster failed or was cancelled.",
     },
+    // Source: "Failed preparing to known when cluster is no longer preparing".
     Rule {
         name: "recovers after the cluster's preparation failed",
         on: On::Refresh,
@@ -176,6 +188,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The cluster's text keeps the reason; the next request retries.",
     },
+    // Source: "Successful preparing to known when cluster is no longer preparing".
     Rule {
         name: "prepared, but the cluster's preparation failed",
         on: On::Refresh,
@@ -187,6 +200,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The preparation of the cluster failed or was cancelled.",
     },
     // Heartbeat.
+    // Source: "Move host to disconnected when connected times out".
     Rule {
         name: "disconnects when heartbeats time out",
         on: On::Refresh,
@@ -215,6 +229,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The cluster's preparation decides.",
     },
     // Installation.
+    // Source: "Move host to error when cluster is in error".
     Rule {
         name: "fails because the cluster failed",
         on: On::Refresh,
@@ -231,6 +246,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "A host is of no use without its cluster.",
     },
+    // Source: "Move host to error when installation times out".
     Rule {
         name: "installation start times out",
         on: On::Refresh,
@@ -241,6 +257,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The agent did not report the install step.",
     },
+    // Source: "Move installing host to error when connection times out".
     Rule {
         name: "fails when heartbeats time out while installing",
         on: On::Refresh,
@@ -254,6 +271,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Before its reboot the agent still polls.",
     },
+    // Source: "Keep installing host when connection times out".
     Rule {
         name: "heartbeats late while installing (soft timeouts)",
         on: On::Refresh,
@@ -264,6 +282,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::NoteConnection],
         doc: "Soft timeouts change only the status text.",
     },
+    // Source: "Ignore timeout if host is in particular installation in progress stages".
     Rule {
         name: "waits while another host needs user action",
         on: On::Refresh,
@@ -285,6 +304,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::KeepStageFresh, Effect::NoteConnection],
         doc: "Another host booted the wrong medium: the stage timeout is suspended.",
     },
+    // Source: "Tell user about boot order wen reboot takes too long".
     Rule {
         name: "reboot times out",
         on: On::Refresh,
@@ -300,6 +320,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Usually a wrong boot order, which the user can change.",
     },
+    // Source: "Move to error on timeout if host is in particular installation in progress stages …".
     Rule {
         name: "stage times out",
         on: On::Refresh,
@@ -316,6 +337,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "No progress within the timeout of the stage.",
     },
+    // Source: "Indicate that timeout occurred and continue installation in particular … stages …".
     Rule {
         name: "stage times out (soft timeouts)",
         on: On::Refresh,
@@ -326,6 +348,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::StageTimedOut, Effect::NoteConnection],
         doc: "Soft timeouts change only the status text.",
     },
+    // Source: "Host pending user action timeout with cluster viability check (day1 only)".
     Rule {
         name: "fails when the cluster proceeds without it",
         on: On::Refresh,
@@ -346,6 +369,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "One host must not block a cluster that succeeds without it.",
     },
+    // Source: "Refresh during %s state without cluster error should stay in %s state".
     Rule {
         name: "installation in progress",
         on: On::Refresh,
@@ -356,6 +380,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::NoteConnection],
         doc: "Progress reports advance it.",
     },
+    // Source: "Refresh during %s state without cluster error should stay in %s state".
     Rule {
         name: "waits for an event",
         on: On::Refresh,
@@ -371,6 +396,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Another trigger leaves this status.",
     },
     // Discovery.
+    // Source: "Host reconnected without inventory".
     Rule {
         name: "discovering until the inventory arrives",
         on: On::Refresh,
@@ -381,6 +407,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Validations need the inventory.",
     },
+    // Source: "Host has insufficient hardware".
     Rule {
         name: "insufficient for hardware requirements",
         on: On::Refresh,
@@ -391,6 +418,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The hardware fits no role.",
     },
+    // Source: "Host pending input".
     Rule {
         name: "pending for input",
         on: On::Refresh,
@@ -401,6 +429,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Further validations depend on the user's input.",
     },
+    // Source: "Host not ready".
     Rule {
         name: "insufficient for failed validations",
         on: On::Refresh,
@@ -411,6 +440,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "A blocking validation fails or is pending.",
     },
+    // Source: "Host ready".
     Rule {
         name: "all blocking validations pass",
         on: On::Refresh,
@@ -422,6 +452,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The host is ready to install.",
     },
     // After the end.
+    // Source: "Log collection timed out during %s should stay in %s".
     Rule {
         name: "log collection times out",
         on: On::Refresh,
@@ -432,6 +463,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[Effect::LogsTimeOut],
         doc: "Log collection ends without logs.",
     },
+    // Source: "Refresh during %s should stay in %s", "Day 2 hosts should stay in added state".
     Rule {
         name: "final status",
         on: On::Refresh,
@@ -442,6 +474,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Only a request of the user leaves this status.",
     },
+    // Source: pool_host_statemachine.go, "Refresh during %s should stay in %s".
     Rule {
         name: "waits for its registration",
         on: On::Refresh,
@@ -453,6 +486,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Only a registration leaves this status.",
     },
     // Unbound hosts.
+    // Source: pool_host_statemachine.go, "Move host to disconnected when connected times out".
     Rule {
         name: "unbound host disconnects when heartbeats time out",
         on: On::Refresh,
@@ -463,6 +497,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "As for a host of a cluster.",
     },
+    // Source: pool_host_statemachine.go, "Host reconnected without inventory".
     Rule {
         name: "unbound host discovering until the inventory arrives",
         on: On::Refresh,
@@ -473,6 +508,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "Validations need the inventory.",
     },
+    // Source: pool_host_statemachine.go, "Host has insufficient hardware".
     Rule {
         name: "unbound host insufficient for failed validations",
         on: On::Refresh,
@@ -483,6 +519,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The hardware fits no role.",
     },
+    // Source: pool_host_statemachine.go, "Host ready".
     Rule {
         name: "unbound host passes all validations",
         on: On::Refresh,

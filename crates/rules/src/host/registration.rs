@@ -15,6 +15,7 @@ use crate::roles;
 use crate::snapshot::HostState;
 
 /// Statuses of a cluster that accepts hosts and changes.
+/// Source: assisted-service, internal/cluster/cluster.go, AcceptRegistration.
 pub(crate) const OPEN: &[ClusterStatus] = &[
     ClusterStatus::Insufficient,
     ClusterStatus::Ready,
@@ -25,6 +26,7 @@ pub(crate) const OPEN: &[ClusterStatus] = &[
 /// The record of a host that registers for the first time.
 ///
 /// Errors: Invalid – the infra-env's image takes no registrations; Conflict – the cluster does not accept hosts.
+/// Source: assisted-service, internal/bminventory/inventory.go, V2RegisterHost.
 pub fn new_host(
     params: &HostCreateParams,
     infra_env: &InfraEnv,

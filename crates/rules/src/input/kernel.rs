@@ -6,6 +6,7 @@ use model::infra_env::{KernelArgument, KernelArgumentOperation};
 use super::refuse;
 
 /// Checks an infra-env's kernel arguments: only appending works on an image.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateKernelArguments.
 pub fn kernel_arguments(list: &[KernelArgument]) -> Result<(), Error> {
     for argument in list {
         match argument.operation {
@@ -56,6 +57,7 @@ const WITH_VALUE: &[&str] = &[
 const ALONE: &[&str] = &["-n", "--copy-network"];
 
 /// Checks the arguments that a user adds to the installer of a host.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateInstallerArgs.
 pub fn installer_args(args: &[String]) -> Result<(), Error> {
     const FIELD: &str = "args";
     let mut rest = args.iter();

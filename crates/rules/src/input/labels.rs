@@ -8,6 +8,7 @@ use model::host::NodeLabelParams;
 use super::refuse;
 
 /// Checks labels by the rules of Kubernetes, and returns them as a map.
+/// Source: assisted-service, internal/bminventory/inventory.go, updateNodeLabels.
 pub fn node_labels(list: &[NodeLabelParams]) -> Result<BTreeMap<String, String>, Error> {
     const FIELD: &str = "node_labels";
     let mut labels = BTreeMap::new();

@@ -16,6 +16,7 @@ const DOMAIN_CHARS: usize = 255;
 const APPS_DOMAIN_CHARS: usize = 191;
 
 /// Names that every machine has.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
 pub const FORBIDDEN_HOSTNAMES: &[&str] = &[
     "localhost",
     "localhost.localdomain",
@@ -26,6 +27,7 @@ pub const FORBIDDEN_HOSTNAMES: &[&str] = &[
 ];
 
 /// Checks a cluster's name; platform `none` may have dots in it.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidateClusterNameFormat.
 pub fn cluster_name(name: &str, dotted: bool) -> Result<(), Error> {
     let is_good = if dotted {
         name.split('.').all(is_label)
@@ -43,6 +45,7 @@ pub fn cluster_name(name: &str, dotted: bool) -> Result<(), Error> {
 }
 
 /// Checks a base domain; empty is allowed.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateDNSDomain.
 pub fn base_dns_domain(domain: &str, cluster_name: &str) -> Result<(), Error> {
     const FIELD: &str = "base_dns_domain";
     if domain.is_empty() {
@@ -74,6 +77,7 @@ pub fn base_dns_domain(domain: &str, cluster_name: &str) -> Result<(), Error> {
 }
 
 /// Checks a host's name.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, ValidateHostname.
 pub fn hostname(name: &str) -> Result<(), Error> {
     const FIELD: &str = "host_name";
     if FORBIDDEN_HOSTNAMES.contains(&name) {
@@ -106,6 +110,7 @@ fn is_hostname(name: &str) -> bool {
 }
 
 /// Checks the comma list of a cluster's tags; empty is allowed.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateTags.
 pub fn tags(list: &str) -> Result<(), Error> {
     if list.is_empty() {
         return Ok(());

@@ -154,6 +154,7 @@ impl Networks {
         ]
     }
 
+    /// Source: assisted-service, internal/cluster/validations/validations.go, ValidateIPAddressFamily.
     fn check_support(&self, rules: &Rules<'_>) -> Result<(), Error> {
         if rules.ipv6_support {
             return Ok(());
@@ -169,6 +170,7 @@ impl Networks {
         Ok(())
     }
 
+    /// Source: assisted-service, internal/network/cidr_validations.go, VerifyClusterOrServiceCIDR, VerifyMachineCIDR.
     fn check_masks(&self, rules: &Rules<'_>) -> Result<(), Error> {
         for (index, (net, host_prefix)) in self.cluster.iter().enumerate() {
             mask(&format!("cluster_networks[{index}].cidr"), *net, 7)?;
@@ -190,6 +192,7 @@ impl Networks {
         Ok(())
     }
 
+    /// Source: assisted-service, internal/network/cidr_validations.go, VerifyClusterCIDRsNotOverlap.
     fn check_overlaps(&self) -> Result<(), Error> {
         let cluster: Vec<IpNet> = self.cluster.iter().map(|(net, _)| *net).collect();
         let lists = [
@@ -215,6 +218,7 @@ impl Networks {
         Ok(())
     }
 
+    /// Source: assisted-service, internal/network/dual_stack_validations.go.
     fn check_dual_stack(&self, rules: &Rules<'_>) -> Result<(), Error> {
         let lists = self.families_by_list();
         let primary = lists
@@ -259,6 +263,8 @@ impl Networks {
         Ok(())
     }
 
+    /// Source: assisted-service, internal/cluster/validations/validations.go, validateVIPsWithUMA,
+    /// ValidateVIPsWereNotSetDhcpMode.
     fn check_vip_modes(&self, rules: &Rules<'_>) -> Result<(), Error> {
         if self.api.is_empty() && self.ingress.is_empty() {
             return Ok(());
@@ -275,6 +281,7 @@ impl Networks {
         Err(Error::invalid("api_vips and ingress_vips", reason))
     }
 
+    /// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipsForClusterManagedLoadBalancer.
     fn check_vips_inside(&self) -> Result<(), Error> {
         if self.machine.is_empty() {
             return Ok(());
@@ -315,6 +322,7 @@ fn addresses<'a>(field: &str, list: impl Iterator<Item = &'a str>) -> Result<Vec
 }
 
 /// Checks the numbers and families of virtual addresses.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidateClusterCreateIPAddresses.
 pub fn vips(
     api: &[IpAddr],
     ingress: &[IpAddr],
@@ -359,6 +367,7 @@ pub fn vips(
     Ok(())
 }
 
+/// Source: assisted-service, internal/network/cidr_validations.go, verifySubnetCIDR.
 fn mask(field: &str, net: IpNet, host_bits: u8) -> Result<(), Error> {
     let max = net.max_prefix_len() - host_bits;
     if (1..=max).contains(&net.prefix_len()) {
@@ -374,6 +383,7 @@ fn mask(field: &str, net: IpNet, host_bits: u8) -> Result<(), Error> {
     ))
 }
 
+/// Source: assisted-service, internal/network/cidr_validations.go, VerifyNetworkHostPrefix, VerifyClusterCidrSize.
 fn check_host_prefix(index: usize, net: IpNet, prefix: i64, hosts: u64) -> Result<(), Error> {
     let field = format!("cluster_networks[{index}].host_prefix");
     let max = net.max_prefix_len() - 7;

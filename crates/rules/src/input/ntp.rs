@@ -7,11 +7,13 @@ use model::Error;
 use super::refuse;
 
 /// Checks `additional_ntp_source(s)`, a comma list; empty is allowed.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateAdditionalNTPSource.
 pub fn additional_ntp_source(field: &str, list: &str) -> Result<(), Error> {
     servers(field, list)
 }
 
 /// Checks `ntp_sources`, the form that replaces the default servers and excludes the additional ones.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateNTPSource.
 pub fn ntp_sources(sources: &str, additional_field: &str, additional: &str) -> Result<(), Error> {
     servers("ntp_sources", sources)?;
     if !sources.is_empty() && !additional.is_empty() {

@@ -17,6 +17,7 @@ use super::secrets::ca_certificates;
 use crate::versions::at_least;
 
 /// Reconciles platform and `user_managed_networking`; the second is absent where the platform decides later.
+/// Source: assisted-service, internal/provider/platform.go.
 pub(crate) fn platform(
     given: Option<&Platform>,
     user_managed_networking: Option<bool>,
@@ -71,6 +72,7 @@ pub(crate) fn platform(
     Ok((wanted, implied))
 }
 
+/// Source: assisted-service, internal/provider/platform_validations.go, validateExternalPlatform.
 fn check_external(platform: &Platform) -> Result<(), Error> {
     let external = platform.external.as_ref();
     let name = external.and_then(|external| external.platform_name.as_deref());
@@ -102,6 +104,7 @@ fn check_external(platform: &Platform) -> Result<(), Error> {
 }
 
 /// Checks the network plug-in, or chooses the version's default.
+/// Source: assisted-service, internal/bminventory/inventory.go, getDefaultNetworkType.
 pub(crate) fn network_type(
     given: Option<NetworkType>,
     version: &str,
@@ -146,6 +149,7 @@ pub(crate) struct LoadBalancerFacts<'a> {
 }
 
 /// Checks the load balancer; `cluster-managed` is the default.
+/// Source: assisted-service, internal/featuresupport/features_networking.go.
 pub(crate) fn load_balancer(
     given: Option<&LoadBalancer>,
     facts: &LoadBalancerFacts<'_>,
@@ -182,6 +186,7 @@ pub(crate) fn load_balancer(
 }
 
 /// Checks disk encryption, and completes it with the defaults.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidateDiskEncryptionParams.
 pub fn disk_encryption(
     given: Option<&DiskEncryption>,
     supported: bool,
@@ -232,6 +237,7 @@ fn tang_servers(text: &str) -> Result<(), Error> {
 }
 
 /// Checks the ignition endpoint of day-2 hosts.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateIgnitionEndpoint.
 pub fn ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Error> {
     if let Some(text) = endpoint.url.as_deref().filter(|text| !text.is_empty()) {
         let is_good = Url::parse(text)

@@ -12,6 +12,7 @@ use super::refuse;
 use crate::versions::at_least;
 
 /// Checks the three members of an infra-env's proxy.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateProxySettings.
 pub fn proxy(given: &Proxy, version: &str) -> Result<(), Error> {
     http_proxy(
         "proxy.http_proxy",
@@ -29,11 +30,13 @@ pub fn proxy(given: &Proxy, version: &str) -> Result<(), Error> {
 }
 
 /// Checks the proxy of plain HTTP; empty is allowed.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateHTTPProxyFormat.
 pub fn http_proxy(field: &str, text: &str) -> Result<(), Error> {
     proxy_url(field, text, &["http"])
 }
 
 /// Checks the proxy of HTTPS; empty is allowed.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateHTTPSProxyFormat.
 pub fn https_proxy(field: &str, text: &str) -> Result<(), Error> {
     proxy_url(field, text, &["http", "https"])
 }
@@ -57,6 +60,7 @@ fn proxy_url(field: &str, text: &str, schemes: &[&str]) -> Result<(), Error> {
 }
 
 /// Checks the comma list of destinations without proxy; empty is allowed, `*` from 4.8.
+/// Source: assisted-service, pkg/validations/validations.go, ValidateNoProxyFormat.
 pub fn no_proxy(field: &str, list: &str, version: &str) -> Result<(), Error> {
     if list.is_empty() {
         return Ok(());

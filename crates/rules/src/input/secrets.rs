@@ -14,6 +14,7 @@ const DOCKER_IO: &str = "https://index.docker.io/v1/";
 /// Checks a pull secret: it must be well formed and hold credentials for every image in `required`.
 ///
 /// Registries in `exempt` (hosts, or locations with a path) need none. The text never appears in an error.
+/// Source: assisted-service, internal/cluster/validations/pull_secret_validation.go, ValidatePullSecret.
 pub fn pull_secret<R, E>(text: &str, required: &[R], exempt: &[E]) -> Result<(), Error>
 where
     R: AsRef<str>,
@@ -49,6 +50,7 @@ where
     Ok(())
 }
 
+/// Source: assisted-service, internal/cluster/validations/pull_secret_validation.go, ParsePullSecret.
 fn auths(text: &str) -> Result<Map<String, Value>, Error> {
     // serde_json names line and column and repeats nothing of the text for a syntax error.
     let value: Value = serde_json::from_str(text)
@@ -65,6 +67,7 @@ fn auths(text: &str) -> Result<Map<String, Value>, Error> {
     }
 }
 
+/// Source: assisted-service, internal/cluster/validations/pull_secret_validation.go, parseAuthConfig.
 fn check_entry(registry: &str, entry: &Value) -> Result<(), Error> {
     let wrong = |reason: &str| {
         Err(Error::invalid(
@@ -122,6 +125,7 @@ fn prefixes(location: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Checks PEM certificates, and returns them trimmed; empty is allowed.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidatePEMCertificateBundle.
 pub fn ca_certificates(field: &str, text: &str) -> Result<String, Error> {
     let trimmed = text.trim();
     let mut rest = trimmed;
@@ -149,6 +153,7 @@ fn certificate(text: &str) -> Option<&str> {
 }
 
 /// Checks an ignition override: JSON of Ignition 3; empty is allowed.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateInfraEnvIgnitionParams.
 pub fn ignition_config_override(field: &str, text: &str) -> Result<(), Error> {
     if text.is_empty() {
         return Ok(());

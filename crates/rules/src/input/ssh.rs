@@ -17,6 +17,7 @@ const KINDS: &[&str] = &[
 ];
 
 /// Checks public keys, one a line; blank lines and an empty text are allowed.
+/// Source: assisted-service, internal/cluster/validations/validations.go, ValidateSSHPublicKey.
 pub fn ssh_public_keys(field: &str, text: &str) -> Result<(), Error> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !is_key(line) {

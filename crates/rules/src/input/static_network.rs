@@ -26,6 +26,7 @@ const CREATED: &[&str] = &[
 ];
 
 /// Checks the static network configuration of all hosts.
+/// Source: assisted-service, pkg/staticnetworkconfig/generator.go, ValidateStaticConfigParamsYAML.
 pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Error> {
     let mut macs = BTreeSet::new();
     for (index, host) in hosts.iter().enumerate() {
@@ -66,6 +67,7 @@ pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Er
     Ok(())
 }
 
+/// Source: assisted-service, pkg/staticnetworkconfig/generator.go, validateInterfaceNamesExistenceYAML.
 fn interfaces(field: &str, yaml: &str, names: &BTreeSet<&str>) -> Result<(), Error> {
     let state: Value = serde_yaml::from_str(yaml)
         .map_err(|error| Error::invalid(field, format!("is not YAML: {error}")))?;

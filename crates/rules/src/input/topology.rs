@@ -28,6 +28,7 @@ impl Topology {
 /// Reconciles the old and the new member; `two_nodes` says whether the operator allows clusters of two.
 ///
 /// Errors: `Invalid` on `control_plane_count`, `high_availability_mode` or `openshift_version`.
+/// Source: assisted-service, internal/common/common.go, GetDefaultHighAvailabilityAndMasterCountParams.
 pub fn topology(
     mode: Option<HighAvailabilityMode>,
     count: Option<i64>,

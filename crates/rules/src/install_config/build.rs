@@ -140,6 +140,7 @@ fn pool(cluster: &Cluster, role: HostRole, replicas: usize) -> Value {
     })
 }
 
+/// Source: assisted-service, internal/installcfg/builder/builder.go, getHypethreadingConfiguration.
 fn hyperthreading(cluster: &Cluster, role: HostRole) -> &'static str {
     let setting = cluster.hyperthreading.unwrap_or(Hyperthreading::All);
     let group = match role {
@@ -166,6 +167,7 @@ fn control_plane(cluster: &Cluster, roles: &Roles<'_>) -> Value {
     pool
 }
 
+/// Source: assisted-service, internal/installcfg/builder/builder.go, handleFencing.
 fn fencing(host: &HostState) -> Option<Value> {
     let given: Value = serde_json::from_str(&host.record.fencing_credentials).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str);
@@ -227,6 +229,7 @@ fn machine_networks(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// The host's networks with the gateway of a default route, the one of least metric first.
+/// Source: assisted-service, internal/network/machine_network_cidr.go, GetMachineNetworksFromBoostrapHost.
 fn outside_networks(host: &HostState) -> Vec<String> {
     let Some(inventory) = &host.inventory else {
         return Vec::new();
@@ -277,6 +280,7 @@ fn proxy(cluster: &Cluster, machine_networks: &[String]) -> Option<Value> {
     Some(proxy)
 }
 
+/// Source: assisted-service, internal/installcfg/builder/builder.go, generateNoProxy.
 fn no_proxy(cluster: &Cluster, machine_networks: &[String]) -> String {
     if cluster.no_proxy.split(',').any(|item| item.trim() == "*") {
         return "*".to_owned();
@@ -325,6 +329,7 @@ fn mirrors_member(cluster: &Cluster) -> &'static str {
     }
 }
 
+/// Source: assisted-service, internal/installcfg/builder/builder.go, handleMirrorRegistry.
 fn mirrors(list: &[Mirror]) -> Value {
     list.iter()
         .map(|mirror| json!({ "source": mirror.source, "mirrors": mirror.mirrors }))
@@ -347,6 +352,7 @@ fn needs_preview(cluster: &Cluster, roles: &Roles<'_>) -> bool {
         || (fenced && !at_least(&cluster.openshift_version, 4, 22))
 }
 
+/// Source: assisted-service, internal/installcfg/builder/builder.go, mergeAllCASources.
 fn add_trust_bundles(config: &mut Value, bundles: &[String]) {
     let mut parts: Vec<&str> = Vec::new();
     for part in bundles.iter().map(|bundle| bundle.trim()) {

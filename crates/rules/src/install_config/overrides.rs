@@ -33,6 +33,7 @@ pub fn update(snapshot: &mut Snapshot, text: &str) -> Result<Vec<NewEvent>, Erro
 /// Parses overrides, and returns them in the installer's spelling.
 ///
 /// Errors: `Invalid` naming the member.
+/// Source: assisted-service, internal/installcfg/builder/builder.go, ValidateInstallConfigPatch.
 pub fn check(text: &str) -> Result<Value, Error> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| Error::invalid(FIELD, format!("is not JSON: {error}")))?;
@@ -94,6 +95,7 @@ pub(super) fn take_trust_bundle(overrides: &mut Value) -> Option<String> {
 }
 
 /// Merges `over` into `base`: objects member by member, everything else replaced.
+/// Source: assisted-service, internal/installcfg/builder/builder.go, applyConfigOverrides.
 pub(super) fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

@@ -27,6 +27,7 @@ pub(super) fn platform(
     }
 }
 
+/// Source: assisted-service, internal/provider/baremetal/installConfig.go.
 fn baremetal(cluster: &Cluster, roles: &Roles<'_>, machine_networks: &[String]) -> Value {
     let networks: Vec<MachineNetwork> = machine_networks
         .iter()
@@ -114,6 +115,7 @@ fn set_vips(platform: &mut Value, cluster: &Cluster) {
     platform["ingressVIPs"] = json!(ingress);
 }
 
+/// Source: assisted-service, internal/provider/external/external.go.
 fn external(cluster: &Cluster) -> Value {
     let external = cluster
         .platform
@@ -129,6 +131,7 @@ fn external(cluster: &Cluster) -> Value {
 }
 
 /// Placeholders: the user replaces them on the running cluster, or by overrides.
+/// Source: assisted-service, internal/provider/vsphere/installConfig.go.
 fn vsphere(cluster: &Cluster) -> Value {
     const DATACENTER: &str = "datacenterplaceholder";
     const SERVER: &str = "vcenterplaceholder";
@@ -173,6 +176,7 @@ fn vsphere(cluster: &Cluster) -> Value {
 }
 
 /// Placeholders, as for vSphere.
+/// Source: assisted-service, internal/provider/nutanix/installConfig.go.
 fn nutanix(cluster: &Cluster) -> Value {
     const UUID: &str = "00000000-0000-0000-0000-000000000000";
     let mut platform = json!({

@@ -54,6 +54,7 @@ pub(super) fn json(request: &impl Serialize) -> Option<String> {
     serde_json::to_string(request).ok()
 }
 
+/// Source: assisted-service, internal/host/hostcommands/inventory_cmd.go.
 fn inventory(view: &View<'_>) -> Vec<String> {
     let settings = view.ctx.settings;
     let mut args = vec![view.host.record.id.to_string()];
@@ -66,6 +67,7 @@ fn inventory(view: &View<'_>) -> Vec<String> {
     args
 }
 
+/// Source: assisted-service, internal/host/hostcommands/tang_connectivity_check_cmd.go.
 fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
     let encryption = cluster.disk_encryption.as_ref()?;
     let is_on = encryption
@@ -76,6 +78,7 @@ fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
     })
 }
 
+/// Source: assisted-service, internal/host/hostcommands/api_vip_connectivity_check_cmd.go.
 fn api_vip(view: &View<'_>) -> Option<ApiVipConnectivityRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
@@ -130,6 +133,7 @@ fn api_name(cluster: &Cluster) -> Option<String> {
 }
 
 /// Only while there is no result for the disk.
+/// Source: assisted-service, internal/host/hostcommands/disk_performance_cmd.go.
 fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
     let path = installation_path(view.host);
     if path.is_empty() || disks::speed(view.host) != disks::Speed::Unknown {
@@ -142,6 +146,7 @@ fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
 }
 
 /// Images of the installation without a good result.
+/// Source: assisted-service, internal/host/hostcommands/container_image_availability_cmd.go.
 fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
     let release = view.ctx.release;
     let statuses = image_statuses(&view.host.record);
@@ -181,6 +186,7 @@ fn must_gather(text: &str) -> String {
 }
 
 /// Only while no logs are collected.
+/// Source: assisted-service, internal/host/hostcommands/logs_cmd.go.
 fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
     let record = &view.host.record;
     if record.logs_collected_at.0.is_some() {
@@ -205,6 +211,7 @@ fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
     })
 }
 
+/// Source: assisted-service, internal/host/hostcommands/download_boot_artifacts_cmd.go.
 fn boot_artifacts(view: &View<'_>) -> Option<Value> {
     let artifacts = view.ctx.boot_artifacts?;
     Some(json!({

@@ -24,6 +24,7 @@ const MAINFRAME_ARGUMENTS: &[&str] = &[
     "zfcp.allow_lun_scan",
 ];
 
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, GetSteps.
 pub(super) fn request(view: &View<'_>) -> Option<InstallCmdRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
@@ -79,6 +80,7 @@ fn role(view: &View<'_>) -> HostRole {
         .unwrap_or(HostRole::Worker)
 }
 
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, getProxyArguments.
 fn proxy(cluster: &Cluster) -> Option<Proxy> {
     if cluster.http_proxy.is_empty() && cluster.https_proxy.is_empty() {
         return None;
@@ -142,6 +144,7 @@ fn boots_persistently(view: &View<'_>) -> bool {
 }
 
 /// The user's arguments, then those of the host's network and disk; a JSON list as text, empty for none.
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, constructHostInstallerArgs.
 fn installer_args(view: &View<'_>, cluster: &Cluster) -> Option<String> {
     let text = &view.host.record.installer_args;
     let mut args: Vec<String> = serde_json::from_str(text).unwrap_or_default();
@@ -169,6 +172,7 @@ fn karg(value: impl Into<String>) -> [String; 2] {
     ["--append-karg".to_owned(), value.into()]
 }
 
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, getDHCPArgPerNIC.
 fn nic_argument(nic: &Interface) -> Option<String> {
     if nic.mac_address.is_empty() {
         return None;
@@ -183,6 +187,8 @@ fn nic_argument(nic: &Interface) -> Option<String> {
     Some(format!("ip={mac}:{method}"))
 }
 
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, appendMultipathArgs, appendRaidArgs,
+/// appendISCSIArgs.
 fn disk_arguments(view: &View<'_>) -> &'static [&'static str] {
     match installation_disk(view.host).and_then(|disk| disk.drive_type) {
         Some(DriveType::ISCSI) => &["rd.iscsi.firmware=1"],
@@ -192,6 +198,7 @@ fn disk_arguments(view: &View<'_>) -> &'static [&'static str] {
     }
 }
 
+/// Source: assisted-service, internal/host/hostcommands/install_cmd.go, appends390xArgs.
 fn mainframe_arguments(view: &View<'_>) -> Vec<String> {
     let line = view
         .host

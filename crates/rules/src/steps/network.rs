@@ -23,6 +23,7 @@ const CHECKS_PER_MINUTE: usize = 150;
 const SEARCHED_HOST_BITS: u8 = 10;
 
 /// The other hosts and their addresses; none without others, or outside of this host's minute.
+/// Source: assisted-service, internal/host/hostcommands/connectivity_check_cmd.go, GetSteps.
 pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>> {
     if !is_own_minute(view) {
         return None;
@@ -41,6 +42,7 @@ pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>
 }
 
 /// Spreads the checks of a large cluster over minutes.
+/// Source: assisted-service, internal/host/hostcommands/connectivity_check_cmd.go, isAdmitted.
 fn is_own_minute(view: &View<'_>) -> bool {
     let Some(snapshot) = view.snapshot else {
         return false;
@@ -83,6 +85,7 @@ fn networks_of(nic: &Interface) -> impl Iterator<Item = IpNet> {
 }
 
 /// The IPv4 networks of the host that are small enough for a scan.
+/// Source: assisted-service, internal/host/hostcommands/free_addresses_cmd.go.
 pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
     let inventory = view.host.inventory.as_ref()?;
     let networks: BTreeSet<Ipv4Net> = inventory
@@ -98,6 +101,7 @@ pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
 }
 
 /// The interface in the machine network requests the leases, under MACs derived from the cluster.
+/// Source: assisted-service, internal/host/hostcommands/dhcp_allocate_cmd.go.
 pub(super) fn dhcp(view: &View<'_>) -> Option<DhcpAllocationRequest> {
     let cluster = view.cluster()?;
     if !networking::uses_dhcp(cluster) {
@@ -114,6 +118,7 @@ pub(super) fn dhcp(view: &View<'_>) -> Option<DhcpAllocationRequest> {
 }
 
 /// A locally administered MAC, always the same for the same cluster.
+/// Source: assisted-service, internal/network/mac_utils.go, generateVipMAC.
 fn vip_mac(cluster: &Cluster, kind: &str) -> String {
     let mut hash = Fnv::new();
     hash.add(cluster.id.0.as_bytes());
@@ -161,6 +166,7 @@ fn parsed(networks: &[MachineNetwork]) -> Vec<IpNet> {
 }
 
 /// Every time server that cluster and infra-env name.
+/// Source: assisted-service, internal/host/hostcommands/ntp_synchronizer_cmd.go.
 pub(super) fn time_servers(view: &View<'_>) -> NtpSynchronizationRequest {
     let infra_env = view.ctx.infra_env;
     let mut lists = vec![
@@ -188,6 +194,7 @@ pub(crate) fn union<'a>(lists: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// Names of the cluster, one that must not exist, and the registry of the release.
+/// Source: assisted-service, internal/host/hostcommands/domain_name_resolution_cmd.go.
 pub(super) fn domains(view: &View<'_>) -> Option<DomainResolutionRequest> {
     let cluster = view.cluster()?;
     if cluster.name.is_empty() || cluster.base_dns_domain.is_empty() {
@@ -223,6 +230,7 @@ fn release_host(cluster: &Cluster) -> Option<String> {
 }
 
 /// The virtual addresses that must still be free.
+/// Source: assisted-service, internal/host/hostcommands/verify_vips_cmd.go.
 pub(super) fn vips(view: &View<'_>) -> Option<Vec<VerifyVip>> {
     let cluster = view.cluster()?;
     if cluster.kind != ClusterKind::Cluster || networking::is_user_managed(cluster) {

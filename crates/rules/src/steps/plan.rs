@@ -206,6 +206,7 @@ pub(super) fn round(status: HostStatus, adding: bool) -> Round {
 /// Whether the agent must be upgraded before any other step.
 ///
 /// An agent without a reported version is not upgraded: it would be upgraded again and again.
+/// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, isAgentUpgradeAllowed.
 pub(super) fn wants_upgrade(view: &View<'_>) -> bool {
     let agent = &view.host.record.discovery_agent_version;
     let wanted = &view.ctx.settings.agent_image;

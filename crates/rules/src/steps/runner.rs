@@ -19,6 +19,7 @@ pub struct RunnerCommand {
 }
 
 /// The command for a host.
+/// Source: assisted-service, internal/host/hostcommands/next_step_runner_cmd.go.
 pub fn runner_command(
     infra_env_id: InfraEnvId,
     host_id: HostId,

@@ -12,6 +12,7 @@ use crate::networking;
 use crate::{NewEvent, Snapshot, input};
 
 /// Whether the cluster accepts changes of settings and hosts.
+/// Source: assisted-service, internal/cluster/cluster.go, VerifyClusterUpdatability.
 pub fn accepts_changes(cluster: &Cluster) -> Result<(), Error> {
     match cluster.status {
         ClusterStatus::Insufficient
@@ -116,6 +117,7 @@ fn check_adding_hosts(params: &ClusterUpdateParams) -> Result<(), Error> {
     }
 }
 
+/// Source: assisted-service, internal/bminventory/inventory.go, validateHighAvailabilityWithControlPlaneCount.
 fn set_topology(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
@@ -146,6 +148,7 @@ fn set_topology(
 }
 
 /// Platform, user-managed networking, DHCP and load balancer; a switch clears the members of the previous mode.
+/// Source: assisted-service, internal/bminventory/inventory.go, updatePlatformParams, updateNetworkParams.
 fn set_networking_mode(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), Error> {
     let before = (
         networking::platform(cluster),
@@ -218,6 +221,7 @@ fn set_lists(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), 
     Ok(())
 }
 
+/// Source: assisted-service, internal/bminventory/inventory.go, updateVips.
 fn set_vips(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), Error> {
     let id = cluster.id;
     if let Some(list) = &params.api_vips {
@@ -242,6 +246,7 @@ fn set_vips(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), E
 }
 
 /// Machine networks: the user's where that is allowed, else the hosts' networks that hold the VIPs.
+/// Source: assisted-service, internal/bminventory/inventory.go, updateNonDhcpNetworkParams, updateDhcpNetworkParams.
 fn place_machine_networks(
     cluster: &mut Cluster,
     before: &Cluster,

@@ -77,6 +77,7 @@ fn role_event(before: &HostState, after: &HostState) -> Vec<NewEvent> {
     ]
 }
 
+/// Source: assisted-service, internal/host/host.go, UpdateHostname, UpdateRole.
 fn check_before_installation(host: &HostState, field: &str) -> Result<(), Error> {
     match host.record.status {
         HostStatus::Discovering
@@ -96,6 +97,7 @@ fn check_before_installation(host: &HostState, field: &str) -> Result<(), Error>
     }
 }
 
+/// Source: assisted-service, internal/bminventory/inventory.go, updateHostRole.
 fn set_role(host: &mut HostState, cluster: Option<&Cluster>, role: HostRole) -> Result<(), Error> {
     const FIELD: &str = "host_role";
     check_before_installation(host, FIELD)?;
@@ -114,6 +116,7 @@ fn set_role(host: &mut HostState, cluster: Option<&Cluster>, role: HostRole) -> 
     Ok(())
 }
 
+/// Source: assisted-service, internal/common/common.go, ValidateClusterSupportsArbiterHosts.
 fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
     let Some(cluster) = cluster else {
         return Ok(());
@@ -134,6 +137,7 @@ fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
     ))
 }
 
+/// Source: assisted-service, internal/common/common.go, ValidateClusterSupportsFencingCredentials.
 fn check_fencing(cluster: Option<&Cluster>) -> Result<(), Error> {
     let is_possible = cluster.is_none_or(|cluster| {
         at_least(&cluster.openshift_version, 4, 20)
@@ -151,6 +155,7 @@ fn check_fencing(cluster: Option<&Cluster>) -> Result<(), Error> {
     ))
 }
 
+/// Source: assisted-service, internal/host/host.go, UpdateInstallationDisk.
 fn select_disk(host: &mut HostState, choices: &[DiskConfigParams]) -> Result<(), Error> {
     let name = host.name();
     let conflict = |reason: String| Err(Error::conflict(format!("host {name}: {reason}")));
@@ -224,6 +229,7 @@ fn device_path(disk: &Disk) -> String {
     }
 }
 
+/// Source: assisted-service, internal/bminventory/inventory.go, updateHostSkipFormattingDisks.
 fn skip_formatting(
     host: &mut HostState,
     choices: &[DiskSkipFormattingParams],
@@ -259,6 +265,7 @@ fn skip_formatting(
 /// Stores the arguments that a user adds to the installer of a host.
 ///
 /// Errors: `Invalid` on `args`.
+/// Source: assisted-service, internal/bminventory/inventory.go, V2UpdateHostInstallerArgsInternal.
 pub fn installer_args(host: &mut HostState, args: &[String]) -> Result<Vec<NewEvent>, Error> {
     input::installer_args(args)?;
     host.record.installer_args = serde_json::to_string(args)
@@ -278,6 +285,7 @@ pub fn installer_args(host: &mut HostState, args: &[String]) -> Result<Vec<NewEv
 /// Stores the user's ignition overrides of a host.
 ///
 /// Errors: `Invalid` on `config`.
+/// Source: assisted-service, internal/bminventory/inventory.go, V2UpdateHostIgnitionInternal.
 pub fn host_ignition(host: &mut HostState, config: &str) -> Result<Vec<NewEvent>, Error> {
     input::ignition_config_override("config", config)?;
     config.clone_into(&mut host.record.ignition_config_overrides);

@@ -12,6 +12,7 @@ use crate::{NewEvent, input, urls};
 /// Applies the changes, all or none; the caller stores a new pull secret.
 ///
 /// Errors: `Invalid` naming the field.
+/// Source: assisted-service, internal/bminventory/inventory.go, UpdateInfraEnvInternal.
 pub fn infra_env(
     infra_env: &mut InfraEnv,
     params: InfraEnvUpdateParams,

@@ -71,6 +71,7 @@ pub(super) fn networks_text(snapshot: &Snapshot) -> String {
 /// Derives the machine networks from VIPs or hosts; returns whether the record changed.
 ///
 /// Only while the cluster is pending-for-input or insufficient. Without a rule, the networks stay.
+/// Source: assisted-service, internal/cluster/cluster.go, autoAssignMachineNetworkCidr.
 pub fn derive_machine_networks(snapshot: &mut Snapshot) -> bool {
     let cluster = &snapshot.cluster;
     let may_change = matches!(
@@ -104,6 +105,7 @@ pub fn derive_machine_networks(snapshot: &mut Snapshot) -> bool {
 }
 
 /// With DHCP the user chooses, unless there is only one network.
+/// Source: assisted-service, internal/cluster/cluster.go, tryAssignMachineCidrDHCPMode.
 fn only_common_network(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     if !snapshot.cluster.machine_networks.is_empty() {
         return None;
@@ -127,6 +129,7 @@ fn common_networks(snapshot: &Snapshot) -> BTreeSet<IpNet> {
 }
 
 /// One network of each family that the cluster uses; the default route decides between several.
+/// Source: assisted-service, internal/cluster/cluster.go, tryAssignMachineCidrSNO.
 fn one_per_family(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     if !snapshot.cluster.machine_networks.is_empty() {
         return None;
@@ -187,6 +190,7 @@ fn default_gateways(inventory: &Inventory) -> impl Iterator<Item = IpAddr> {
 }
 
 /// The networks that hold the virtual addresses; none while a host network is missing.
+/// Source: assisted-service, internal/cluster/cluster.go, tryAssignMachineCidrNonDHCPMode.
 fn holding_vips(snapshot: &Snapshot) -> Option<Vec<IpNet>> {
     let cluster = &snapshot.cluster;
     let is_dual_stack = networking::read(cluster).is_ok_and(|networks| networks.is_dual_stack());

@@ -208,6 +208,7 @@ const fn row(
     }
 }
 
+/// Source: assisted-service, internal/operators/openshiftai/openshift_ai_operator.go, ValidateCluster.
 fn openshift_ai_gpu(cluster: &ClusterSubject<'_>) -> Verdict {
     if !cluster.operators.contains("openshift-ai") {
         return Verdict::ok("Operator openshift-ai is not chosen");
@@ -227,6 +228,7 @@ fn openshift_ai_gpu(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isDNSDomainDefined.
 fn dns_domain_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         !cluster.cluster.base_dns_domain.is_empty() || cluster.day2,
@@ -235,6 +237,7 @@ fn dns_domain_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isPullSecretSet.
 fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         cluster.cluster.pull_secret_set,
@@ -243,6 +246,7 @@ fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, allHostsAreReadyToInstall.
 fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
     let hosts = &cluster.snapshot.hosts;
     if hosts.is_empty() {
@@ -276,6 +280,7 @@ fn is_ready(status: HostStatus) -> bool {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, SufficientMastersCount.
 fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     if cluster.day2 {
         return Verdict::ok("The control plane is there already");
@@ -310,6 +315,7 @@ fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::ok(format!("There are {masters} masters and {workers} workers"))
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isNtpServerConfigured.
 fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
     const SPREAD_S: i64 = 4 * 60;
     let offsets: Vec<(i64, String)> = cluster
@@ -333,6 +339,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, platformRequirementsSatisfied.
 fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
     let Some(platform) = &cluster.cluster.platform else {
         return Verdict::ok("No platform integration is configured");

@@ -13,6 +13,7 @@ use crate::networks::{self, is_v4};
 /// Default prefixes of plugins without a host prefix, by family.
 const OWN_PREFIX: (i64, i64) = (25, 64);
 
+/// Source: assisted-service, internal/cluster/validator.go, isMachineCidrDefined.
 pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     if cluster.user_managed || cluster.day2 {
         return Verdict::ok("No machine network is needed");
@@ -28,6 +29,7 @@ pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isClusterCidrDefined.
 pub(super) fn cluster_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         !cluster.networks.cluster.is_empty() || cluster.day2,
@@ -36,6 +38,7 @@ pub(super) fn cluster_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isServiceCidrDefined.
 pub(super) fn service_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         !cluster.networks.service.is_empty() || cluster.day2,
@@ -44,6 +47,7 @@ pub(super) fn service_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isMachineCidrEqualsToCalculatedCidr.
 pub(super) fn machine_cidr_calculated(cluster: &ClusterSubject<'_>) -> Verdict {
     if needs_no_vips(cluster) || cluster.user_load_balancer {
         return Verdict::ok("The machine network need not hold virtual addresses");
@@ -79,6 +83,7 @@ pub(super) fn machine_cidr_calculated(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::ok("The machine network is the one that holds the virtual addresses")
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, networkPrefixValid.
 pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     if cluster.day2 {
         return Verdict::ok("The cluster is installed already");
@@ -120,6 +125,7 @@ pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::ok("The cluster network has a part for every host")
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, noCidrsOverlapping.
 pub(super) fn no_cidrs_overlapping(cluster: &ClusterSubject<'_>) -> Verdict {
     let networks = &cluster.networks;
     if !networks.unparsable.is_empty() {
@@ -161,6 +167,7 @@ fn is_third_party(kind: NetworkType) -> bool {
     )
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isNetworkTypeValid.
 pub(super) fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     let Some(kind) = cluster.cluster.network_type else {
         return Verdict::of(
@@ -188,6 +195,7 @@ pub(super) fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::ok(format!("Network type {kind} fits"))
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isCustomManifestsRequirementsSatisfied.
 pub(super) fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
     let third_party = cluster
         .cluster
@@ -205,6 +213,7 @@ pub(super) fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, isNetworksSameAddressFamilies.
 pub(super) fn same_families(cluster: &ClusterSubject<'_>) -> Verdict {
     let networks = &cluster.networks;
     let families = |nets: &mut dyn Iterator<Item = &IpNet>| {

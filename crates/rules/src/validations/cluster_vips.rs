@@ -47,6 +47,7 @@ pub(super) fn needs_no_vips(cluster: &ClusterSubject<'_>) -> bool {
     cluster.user_managed || cluster.single_node || cluster.day2
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, areVipsDefined.
 fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
     if needs_no_vips(cluster) {
         return Verdict::ok("No virtual address is needed");
@@ -69,6 +70,7 @@ pub(super) fn ingress_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     vips_valid(cluster, "ingress_vips", &ingress_vips(cluster))
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, areVipsValid.
 fn vips_valid(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
     if needs_no_vips(cluster) {
         return Verdict::ok("No virtual address is needed");
@@ -87,6 +89,8 @@ fn vips_valid(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdic
     awaited.unwrap_or_else(|| Verdict::ok(format!("{field} can be used")))
 }
 
+/// Source: assisted-service, internal/cluster/validator.go, validateVipsClusterManagedLoadBalancer,
+/// validateVipsUserManagedLoadBalancer.
 fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
     let ip = &vip.ip;
     let Ok(address) = ip.parse::<IpAddr>() else {
@@ -129,6 +133,7 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
 }
 
 /// Whether every host that scanned the network found the address free; none without a scan.
+/// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipFree.
 fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
     let name = network.to_string();
     let lists: Vec<FreeNetworkAddresses> = cluster

@@ -11,6 +11,7 @@ use super::{HostSubject, Verdict};
 use crate::disks::{self, Speed};
 use crate::host::installation_disk;
 
+/// Source: assisted-service, internal/host/validator.go, sufficientOrUnknownInstallationDiskSpeed.
 pub(super) fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
     let disk = || installation_disk(subject.host).map_or("", |disk| disk.name.as_str());
     match disks::speed(subject.host) {
@@ -27,6 +28,7 @@ pub(super) fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, isVSphereDiskUUIDEnabled.
 pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
     let Some(inventory) = &subject.host.inventory else {
         return Verdict::Hidden;
@@ -49,6 +51,7 @@ pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, noSkipInstallationDisk.
 pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
     let wanted = &subject.host.record.installation_disk_id;
     let kept = subject.kept_disks().any(|id| id == wanted);
@@ -61,6 +64,7 @@ pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, noSkipMissingDisk.
 pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) => inventory,
@@ -80,6 +84,7 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied.
 pub(super) fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) if !cluster.day2 => cluster,
@@ -130,6 +135,7 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, areTangServersReachable.
 fn tang(subject: &HostSubject<'_>) -> Verdict {
     let text = &subject.host.record.tang_connectivity;
     if text.is_empty() {
@@ -145,6 +151,7 @@ fn tang(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasMinValidDisks.
 pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) if is_cut(inventory) => {

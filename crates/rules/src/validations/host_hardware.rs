@@ -153,6 +153,7 @@ const fn row(
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasInventory.
 fn has_inventory(subject: &HostSubject<'_>) -> Verdict {
     match subject.inventory() {
         Ok(_) => Verdict::ok("The inventory has been received"),
@@ -160,10 +161,12 @@ fn has_inventory(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, inventoryNotFullyTruncated.
 fn not_fully_truncated(subject: &HostSubject<'_>) -> Verdict {
     truncation(subject, Type::Full)
 }
 
+/// Source: assisted-service, internal/host/validator.go, inventoryNotPartiallyTruncated.
 fn not_partially_truncated(subject: &HostSubject<'_>) -> Verdict {
     truncation(subject, Type::Partial)
 }
@@ -193,6 +196,7 @@ fn memory_mib(inventory: &Inventory) -> i64 {
         .map_or(0, |memory| mebibytes(memory.usable_bytes))
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasMinCpuCores.
 fn has_min_cpu_cores(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) => inventory,
@@ -210,6 +214,7 @@ fn has_min_cpu_cores(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasMinMemory.
 fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) => inventory,
@@ -259,6 +264,7 @@ struct Needs {
     operators: &'static str,
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasCPUCoresForRole.
 fn has_cpu_cores_for_role(subject: &HostSubject<'_>) -> Verdict {
     let (inventory, role, needs) = match role_needs(subject) {
         Ok(all) => all,
@@ -278,6 +284,7 @@ fn has_cpu_cores_for_role(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasMemoryForRole.
 fn has_memory_for_role(subject: &HostSubject<'_>) -> Verdict {
     let (inventory, role, needs) = match role_needs(subject) {
         Ok(all) => all,
@@ -297,6 +304,7 @@ fn has_memory_for_role(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isHostnameUnique.
 fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -318,6 +326,7 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
 }
 
 /// Names that every machine has.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
 const FORBIDDEN: &[&str] = &[
     "localhost",
     "localhost.localdomain",
@@ -329,6 +338,7 @@ const FORBIDDEN: &[&str] = &[
 /// Longest name that the kernel takes. Units: characters.
 const HOSTNAME_LIMIT: usize = 63;
 
+/// Source: assisted-service, internal/host/validator.go, isHostnameValid.
 fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     let Some(name) = subject.name() else {
         return Verdict::wait(super::subject::INVENTORY);
@@ -347,6 +357,7 @@ fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, ValidateHostname.
 fn is_hostname(name: &str) -> bool {
     let fits = |label: &str| {
         (1..=HOSTNAME_LIMIT).contains(&label.len())
@@ -357,6 +368,7 @@ fn is_hostname(name: &str) -> bool {
     name.len() <= HOSTNAME_LIMIT && !name.starts_with('-') && name.split('.').all(fits)
 }
 
+/// Source: assisted-service, internal/host/validator.go, compatibleWithClusterPlatform.
 fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -399,6 +411,7 @@ pub(super) fn maker(inventory: &Inventory) -> &str {
         .map_or("", |vendor| vendor.manufacturer.as_str())
 }
 
+/// Source: assisted-service, internal/host/validator.go, compatibleAgent.
 fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
     let wanted = &subject.policy.agent_image;
     let has = &subject.host.record.discovery_agent_version;

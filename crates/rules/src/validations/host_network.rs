@@ -189,6 +189,7 @@ const fn row(
 /// Additional heartbeat timeout of the bootstrap host, which is busy with its own services.
 const BOOTSTRAP_GRACE: TimeDelta = TimeDelta::minutes(2);
 
+/// Source: assisted-service, internal/host/validator.go, isConnected.
 fn connected(subject: &HostSubject<'_>) -> Verdict {
     if subject.has_rebooted() {
         return Verdict::Hidden;
@@ -223,6 +224,7 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isMediaConnected.
 fn media_connected(subject: &HostSubject<'_>) -> Verdict {
     if subject.has_rebooted() {
         return Verdict::Hidden;
@@ -234,6 +236,7 @@ fn media_connected(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isMachineCidrDefined.
 fn machine_cidr_defined(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -261,6 +264,7 @@ fn shown(nets: &[ipnet::IpNet]) -> String {
         .join(", ")
 }
 
+/// Source: assisted-service, internal/host/validator.go, belongsToMachineCidr.
 fn belongs_to_machine_cidr(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -302,6 +306,7 @@ fn belongs_to_machine_cidr(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isIgnitionDownloadable.
 fn ignition_downloadable(subject: &HostSubject<'_>) -> Verdict {
     if !subject.day2() {
         return Verdict::Hidden;
@@ -319,6 +324,7 @@ fn ignition_downloadable(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, isValidPlatformNetworkSettings.
 fn valid_platform_network_settings(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -339,6 +345,7 @@ fn valid_platform_network_settings(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isNTPSynced.
 fn ntp_synced(subject: &HostSubject<'_>) -> Verdict {
     if subject.has_rebooted() {
         return Verdict::Hidden;
@@ -360,6 +367,7 @@ fn ntp_synced(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
+/// Source: assisted-service, internal/host/validator.go, isTimeSyncedBetweenHostAndService.
 fn time_synced(subject: &HostSubject<'_>) -> Verdict {
     const BEHIND_S: i64 = 20 * 60;
     const AHEAD_S: i64 = 60 * 60;
@@ -377,6 +385,7 @@ fn time_synced(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, sucessfullOrUnknownContainerImagesAvailability.
 fn container_images_available(subject: &HostSubject<'_>) -> Verdict {
     let images = replies::image_statuses(&subject.host.record);
     let failed = replies::failed_images(&subject.host.record);
@@ -392,6 +401,7 @@ fn container_images_available(subject: &HostSubject<'_>) -> Verdict {
     Verdict::ok(format!("All {} images can be pulled", images.len()))
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasDefaultRoute.
 fn has_default_route(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) => inventory,
@@ -404,6 +414,7 @@ fn has_default_route(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, nonOverlappingSubnets.
 fn non_overlapping_subnets(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -437,6 +448,7 @@ fn non_overlapping_subnets(subject: &HostSubject<'_>) -> Verdict {
     Verdict::ok("No networks of the host overlap")
 }
 
+/// Source: assisted-service, internal/host/validator.go, noIPCollisionsInNetwork.
 fn no_ip_collisions(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -465,6 +477,7 @@ fn no_ip_collisions(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, noIscsiNicBelongsToMachineCidr.
 fn no_iscsi_nic(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,

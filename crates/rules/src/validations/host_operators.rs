@@ -138,6 +138,7 @@ fn version(cluster: &Cluster) -> (u64, u64) {
     minor(&cluster.openshift_version).unwrap_or((4, u64::MAX))
 }
 
+/// Source: assisted-service, internal/operators/lvm/lvm_operator.go, GetHostRequirements.
 fn lvm_overhead(cluster: &ClusterSubject<'_>, _: HostRole, _: &Inventory) -> (i64, i64) {
     let mib = match version(cluster.cluster) {
         version if version >= (4, 16) => 100,
@@ -147,6 +148,7 @@ fn lvm_overhead(cluster: &ClusterSubject<'_>, _: HostRole, _: &Inventory) -> (i6
     (1, mib)
 }
 
+/// Source: assisted-service, internal/operators/lvm/lvm_operator.go, ValidateHost.
 fn lvm_disk(subject: &HostSubject<'_>, inventory: &Inventory) -> Result<(), String> {
     let installation = &subject.host.record.installation_disk_id;
     let spare = inventory.disks.iter().any(|disk| {
@@ -160,6 +162,7 @@ fn lvm_disk(subject: &HostSubject<'_>, inventory: &Inventory) -> Result<(), Stri
     Err("Disks: lvm needs an HDD or SSD besides the installation disk; attach one".to_owned())
 }
 
+/// Source: assisted-service, internal/operators/kmm/kmm_operator.go, isSecureBootEnabled.
 fn secure_boot_off(_: &HostSubject<'_>, inventory: &Inventory) -> Result<(), String> {
     use model::inventory::SecureBootState;
     let state = inventory

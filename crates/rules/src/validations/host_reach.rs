@@ -12,6 +12,7 @@ use crate::reach::Reach;
 /// Pending input of the connectivity validations.
 const TRIAL: &str = "the hosts to try whether they reach each other";
 
+/// Source: assisted-service, internal/host/validator.go, belongsToMajorityGroup.
 pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -134,6 +135,7 @@ fn remote_name(subject: &HostSubject<'_>, reach: &Reach) -> String {
         .unwrap_or_default()
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasSufficientNetworkLatencyRequirementForRole.
 pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
     let threshold = threshold(subject, |needs| needs.network_latency_threshold_ms);
     let (limit, remotes) = match peers(subject, threshold) {
@@ -155,6 +157,7 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, hasSufficientPacketLossRequirementForRole.
 pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
     let threshold = threshold(subject, |needs| needs.packet_loss_percentage);
     let (limit, remotes) = match peers(subject, threshold) {
@@ -176,18 +179,22 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isAPIDomainNameResolvedCorrectly.
 pub(super) fn api_resolved(subject: &HostSubject<'_>) -> Verdict {
     resolved(subject, "api")
 }
 
+/// Source: assisted-service, internal/host/validator.go, isAPIInternalDomainNameResolvedCorrectly.
 pub(super) fn api_int_resolved(subject: &HostSubject<'_>) -> Verdict {
     resolved(subject, "api-int")
 }
 
+/// Source: assisted-service, internal/host/validator.go, isAppsDomainNameResolvedCorrectly.
 pub(super) fn apps_resolved(subject: &HostSubject<'_>) -> Verdict {
     resolved(subject, "console-openshift-console.apps")
 }
 
+/// Source: assisted-service, internal/host/validator.go, shouldValidateDNSResolution, checkDomainNameResolution.
 fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -246,6 +253,7 @@ fn found(answer: &DomainResolutionResponseResolutionsItem) -> Vec<IpAddr> {
     texts.filter_map(|text| text.parse().ok()).collect()
 }
 
+/// Source: assisted-service, internal/host/validator.go, isDNSWildcardNotConfigured.
 pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -269,6 +277,7 @@ pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
+/// Source: assisted-service, internal/host/validator.go, isMtuValid.
 pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,

@@ -235,6 +235,7 @@ pub(crate) fn mebibytes(bytes: i64) -> i64 {
 
 /// Usable memory of the machine. Firmware and kernel keep some for themselves: 100 MiB are tolerated, and 2 %
 /// more where only the kernel's own count is known.
+/// Source: assisted-service, internal/host/validator.go, hasMinMemory.
 pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
     const TOLERANCE_MIB: i64 = 100;
     let Some(memory) = &inventory.memory else {

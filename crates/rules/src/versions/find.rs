@@ -58,6 +58,7 @@ pub fn release(
 ///
 /// `x.y-multi` and `x.y.z-multi` select a release of several architectures, regardless of `wanted`.
 /// Errors: `Invalid` on `openshift_version`.
+/// Source: assisted-service, internal/versions/rest_api_versions.go, GetReleaseImage.
 pub fn find_release<'a>(
     images: &'a [ReleaseImage],
     version: &str,
@@ -128,6 +129,7 @@ fn offered(images: &[ReleaseImage]) -> String {
 /// release; without a version the newest of all.
 ///
 /// Errors: `Invalid` on `openshift_version` or `cpu_architecture`.
+/// Source: assisted-service, internal/versions/osimages.go, GetOsImageOrLatest.
 pub fn find_os_image<'a>(
     images: &'a [OsImage],
     version: Option<&str>,

@@ -19,6 +19,7 @@ pub struct Query {
 }
 
 /// The versions that can be installed: those with an OS image for at least one of their architectures.
+/// Source: assisted-service, internal/versions/api.go, V2ListSupportedOpenshiftVersions.
 pub fn listing(
     releases: &[ReleaseImage],
     os_images: &[OsImage],

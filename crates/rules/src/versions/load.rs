@@ -13,6 +13,7 @@ use super::number::Number;
 /// Reads `RELEASE_IMAGES`.
 ///
 /// Errors: `Invalid` naming `RELEASE_IMAGES` and the entry, counted from 0.
+/// Source: assisted-service, internal/versions/common.go, ParseReleaseImages, validateReleaseImage.
 pub fn load_release_images(json: &str) -> Result<Vec<ReleaseImage>, Error> {
     const NAME: &str = "RELEASE_IMAGES";
     let mut images: Vec<ReleaseImage> = list(NAME, json)?;
@@ -52,6 +53,7 @@ pub fn load_release_images(json: &str) -> Result<Vec<ReleaseImage>, Error> {
 /// Reads `OS_IMAGES`.
 ///
 /// Errors: `Invalid` naming `OS_IMAGES` and the entry, counted from 0.
+/// Source: assisted-service, internal/versions/osimages.go, validateOSImage.
 pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
     const NAME: &str = "OS_IMAGES";
     let mut images: Vec<OsImage> = list(NAME, json)?;
