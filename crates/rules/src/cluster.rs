@@ -10,7 +10,7 @@ mod trigger;
 
 pub use effects::Effect;
 pub use facts::Facts;
-pub use table::{Rule, TABLE};
+pub use table::{ClusterRule, TABLE};
 pub use trigger::{On, Trigger, apply};
 
 pub(crate) use effects::about;

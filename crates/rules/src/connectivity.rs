@@ -63,7 +63,7 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
         .enumerate()
         .map(|(at, host)| (host.record.id, at))
         .collect();
-    let mut graphs = Graphs::new(texts, least);
+    let mut graphs = ReachGraphs::new(texts, least);
     let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Tally>> = BTreeMap::new();
     for (from, one) in texts.iter().enumerate() {
         for reach in one.reaches.iter().flat_map(|reaches| reaches.iter()) {
@@ -109,19 +109,19 @@ struct Tally {
 }
 
 /// One graph per network and family.
-struct Graphs {
-    networks: Vec<(IpNet, Graph)>,
-    v4: Graph,
-    v6: Graph,
+struct ReachGraphs {
+    networks: Vec<(IpNet, ReachGraph)>,
+    v4: ReachGraph,
+    v6: ReachGraph,
 }
 
 /// Directed edges between hosts, one bit each.
-struct Graph {
+struct ReachGraph {
     members: Vec<bool>,
     edges: Vec<Vec<u64>>,
 }
 
-impl Graphs {
+impl ReachGraphs {
     fn new(texts: &[HostTexts], least: usize) -> Self {
         let hosts = texts.len();
         let mut members: BTreeMap<IpNet, Vec<bool>> = BTreeMap::new();
@@ -146,10 +146,10 @@ impl Graphs {
         Self {
             networks: networks
                 .into_iter()
-                .map(|(net, members)| (net, Graph::new(members)))
+                .map(|(net, members)| (net, ReachGraph::new(members)))
                 .collect(),
-            v4: Graph::new(v4),
-            v6: Graph::new(v6),
+            v4: ReachGraph::new(v4),
+            v6: ReachGraph::new(v6),
         }
     }
 
@@ -193,7 +193,7 @@ impl Graphs {
     }
 }
 
-impl Graph {
+impl ReachGraph {
     fn new(members: Vec<bool>) -> Self {
         let words = members.len().div_ceil(64);
         Self {

@@ -14,7 +14,7 @@ pub(crate) use infra_env::{ImageParts, set_image_parts};
 
 /// Inputs of a creation besides the request's parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct CreateContext<'a> {
     /// Id of the new record.
     pub id: Uuid,
     /// Offered versions and default values.

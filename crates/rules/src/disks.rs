@@ -7,12 +7,12 @@ use model::cluster::Cluster;
 use model::inventory::{Disk, DiskInfo, DriveType, Inventory};
 use model::versions::CpuArchitecture;
 
-use crate::host::{Outcome, installation_disk};
+use crate::host::{CheckOutcome, installation_disk};
 use crate::snapshot::HostState;
 
 /// Criteria of a disk's eligibility.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Needs {
+pub(crate) struct DiskCriteria {
     /// Least size. Units: 10^9 bytes.
     pub(crate) size_gb: i64,
     /// Major and minor version of the platform, when it is known.
@@ -36,7 +36,7 @@ const OURS: &[&str] = &[
 /// Units: bytes.
 const GB: i64 = 1_000_000_000;
 
-impl Needs {
+impl DiskCriteria {
     pub(crate) fn new(size_gb: i64, cluster: Option<&Cluster>) -> Self {
         Self {
             size_gb,
@@ -57,7 +57,7 @@ pub(crate) fn minor(version: &str) -> Option<(u64, u64)> {
 }
 
 /// Judges every disk anew, and keeps the agent's reasons. Returns whether anything changed.
-pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
+pub(crate) fn judge(inventory: &mut Inventory, criteria: DiskCriteria) -> bool {
     let reasons: Vec<Vec<String>> = inventory
         .disks
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
             let kept = disk.installation_eligibility.not_eligible_reasons.iter();
             kept.filter(|reason| !OURS.iter().any(|ours| reason.starts_with(ours)))
                 .cloned()
-                .chain(problems(disk, inventory, needs))
+                .chain(problems(disk, inventory, criteria))
                 .collect()
         })
         .collect();
@@ -83,17 +83,17 @@ pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
 }
 
 /// Source: assisted-service, internal/hardware/validator.go, DiskIsEligible.
-fn problems(disk: &Disk, inventory: &Inventory, needs: Needs) -> Vec<String> {
+fn problems(disk: &Disk, inventory: &Inventory, criteria: DiskCriteria) -> Vec<String> {
     let mut problems = Vec::new();
-    if disk.size_bytes < needs.size_gb.saturating_mul(GB) {
+    if disk.size_bytes < criteria.size_gb.saturating_mul(GB) {
         problems.push(format!(
             "{TOO_SMALL} (it has {} GB, at least {} GB are needed)",
             disk.size_bytes / GB,
-            needs.size_gb
+            criteria.size_gb
         ));
     }
     let drive_type = disk.drive_type.unwrap_or_default();
-    let supported = supported_types(inventory, needs);
+    let supported = supported_types(inventory, criteria);
     if !supported.contains(&drive_type) {
         let supported: Vec<&str> = supported.iter().map(|one| one.as_str()).collect();
         problems.push(format!(
@@ -113,17 +113,17 @@ fn problems(disk: &Disk, inventory: &Inventory, needs: Needs) -> Vec<String> {
 }
 
 /// Source: assisted-service, internal/hardware/validator.go, getValidDeviceStorageTypes.
-fn supported_types(inventory: &Inventory, needs: Needs) -> Vec<DriveType> {
+fn supported_types(inventory: &Inventory, criteria: DiskCriteria) -> Vec<DriveType> {
     let text = inventory
         .cpu
         .as_ref()
         .map_or("", |cpu| cpu.architecture.as_str());
     let architecture: Option<CpuArchitecture> = text.parse().ok();
     let mut types = vec![DriveType::HDD, DriveType::SSD, DriveType::Multipath];
-    if needs.at_least((4, 14)) {
+    if criteria.at_least((4, 14)) {
         types.push(DriveType::RAID);
     }
-    if needs.at_least((4, 15)) {
+    if criteria.at_least((4, 15)) {
         types.push(DriveType::ISCSI);
     }
     match architecture {
@@ -279,11 +279,11 @@ pub enum Speed {
 }
 
 impl Speed {
-    pub(crate) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(self) -> CheckOutcome {
         match self {
-            Self::Unknown => Outcome::Unknown,
-            Self::Measured(_) => Outcome::Good,
-            Self::Failed(_) => Outcome::Failed,
+            Self::Unknown => CheckOutcome::Unknown,
+            Self::Measured(_) => CheckOutcome::Good,
+            Self::Failed(_) => CheckOutcome::Failed,
         }
     }
 }

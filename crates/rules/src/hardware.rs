@@ -18,7 +18,7 @@ const EDGE_WORKER_PRODUCTS: &[&str] = &["BlueField SoC"];
 
 /// Roles with requirements of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RequirementKind {
     Master,
     Arbiter,
     Worker,
@@ -46,11 +46,11 @@ impl Requirements {
     pub fn of(policy: &Policy, version: &str) -> Self {
         let layers = layers(&policy.hardware, version);
         Self {
-            master: merged(&layers, Kind::Master),
-            arbiter: merged(&layers, Kind::Arbiter),
-            worker: merged(&layers, Kind::Worker),
-            single_node: merged(&layers, Kind::SingleNode),
-            edge_worker: merged(&layers, Kind::EdgeWorker),
+            master: merged(&layers, RequirementKind::Master),
+            arbiter: merged(&layers, RequirementKind::Arbiter),
+            worker: merged(&layers, RequirementKind::Worker),
+            single_node: merged(&layers, RequirementKind::SingleNode),
+            edge_worker: merged(&layers, RequirementKind::EdgeWorker),
         }
     }
 
@@ -149,15 +149,19 @@ fn number(version: &str) -> Option<(u64, u64, u64)> {
     Some((major, minor, patch))
 }
 
-fn merged(layers: &[&VersionedHostRequirements], kind: Kind) -> ClusterHostRequirementsDetails {
+fn merged(
+    layers: &[&VersionedHostRequirements],
+    kind: RequirementKind,
+) -> ClusterHostRequirementsDetails {
     let mut details: Vec<&VersionedClusterHostRequirementsDetails> = layers
         .iter()
         .filter_map(|layer| part(layer, kind))
         .collect();
-    if details.is_empty() && matches!(kind, Kind::Arbiter | Kind::EdgeWorker) {
+    if details.is_empty() && matches!(kind, RequirementKind::Arbiter | RequirementKind::EdgeWorker)
+    {
         details = layers
             .iter()
-            .filter_map(|layer| part(layer, Kind::Worker))
+            .filter_map(|layer| part(layer, RequirementKind::Worker))
             .collect();
     }
     let base = built_in(kind);
@@ -189,25 +193,25 @@ fn merged(layers: &[&VersionedHostRequirements], kind: Kind) -> ClusterHostRequi
 
 fn part(
     entry: &VersionedHostRequirements,
-    kind: Kind,
+    kind: RequirementKind,
 ) -> Option<&VersionedClusterHostRequirementsDetails> {
     match kind {
-        Kind::Master => entry.master.as_ref(),
-        Kind::Arbiter => entry.arbiter.as_ref(),
-        Kind::Worker => entry.worker.as_ref(),
-        Kind::SingleNode => entry.sno.as_ref(),
-        Kind::EdgeWorker => entry.edge_worker.as_ref(),
+        RequirementKind::Master => entry.master.as_ref(),
+        RequirementKind::Arbiter => entry.arbiter.as_ref(),
+        RequirementKind::Worker => entry.worker.as_ref(),
+        RequirementKind::SingleNode => entry.sno.as_ref(),
+        RequirementKind::EdgeWorker => entry.edge_worker.as_ref(),
     }
 }
 
 /// The specification's table; arbiter and edge worker, which it does not name, are the peer's.
-fn built_in(kind: Kind) -> ClusterHostRequirementsDetails {
+fn built_in(kind: RequirementKind) -> ClusterHostRequirementsDetails {
     let (cpu_cores, ram_mib, disk_size_gb, network) = match kind {
-        Kind::Master => (4, 16384, 120, Some((100.0, 0.0))),
-        Kind::Arbiter => (2, 8192, 50, Some((1000.0, 0.0))),
-        Kind::Worker => (2, 8192, 120, Some((1000.0, 10.0))),
-        Kind::SingleNode => (8, 32768, 120, None),
-        Kind::EdgeWorker => (2, 8192, 15, Some((1000.0, 10.0))),
+        RequirementKind::Master => (4, 16384, 120, Some((100.0, 0.0))),
+        RequirementKind::Arbiter => (2, 8192, 50, Some((1000.0, 0.0))),
+        RequirementKind::Worker => (2, 8192, 120, Some((1000.0, 10.0))),
+        RequirementKind::SingleNode => (8, 32768, 120, None),
+        RequirementKind::EdgeWorker => (2, 8192, 15, Some((1000.0, 10.0))),
     };
     ClusterHostRequirementsDetails {
         cpu_cores,

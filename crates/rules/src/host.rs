@@ -11,12 +11,12 @@ mod tests;
 mod trigger;
 
 pub use effects::Effect;
-pub use facts::{Facts, Outcome, Report, StageMove};
+pub use facts::{CheckOutcome, Facts, ProgressReport, StageMove};
 pub use registration::{new_host, registered};
-pub use table::{Rule, TABLE};
+pub use table::{HostRule, TABLE};
 pub use trigger::{On, Trigger, apply};
 
 pub(crate) use effects::about;
-pub(crate) use facts::{Gathered, installation_disk, is_fully_truncated, limit_of, older};
+pub(crate) use facts::{ClusterInputs, installation_disk, is_fully_truncated, limit_of, older};
 pub(crate) use registration::is_day2;
 pub(crate) use trigger::refresh;

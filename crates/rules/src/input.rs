@@ -28,7 +28,7 @@ pub use ssh::ssh_public_keys;
 pub use static_network::static_network_config;
 pub use topology::{Topology, topology};
 
-pub(crate) use networks::{Networks, Rules as NetworkRules};
+pub(crate) use networks::{NetworkInput, NetworkRules};
 pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
 
 use model::Error;

@@ -8,7 +8,7 @@ mod overrides;
 mod platform;
 mod schema;
 
-pub use build::{Context, Mirror, build};
+pub use build::{ImageMirror, InstallConfigContext, build};
 pub use overrides::{check, update};
 
 pub(crate) use build::effective_role;

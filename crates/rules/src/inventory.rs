@@ -59,7 +59,7 @@ pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requiremen
         return;
     };
     let size = requirements.host(role, single, inventory).disk_size_gb;
-    if disks::judge(inventory, disks::Needs::new(size, cluster))
+    if disks::judge(inventory, disks::DiskCriteria::new(size, cluster))
         && let Ok(text) = serde_json::to_string(inventory)
     {
         host.record.inventory = text;

@@ -22,7 +22,7 @@ const IGNITION_VERSION: &str = "3.2.0";
 
 /// A manifest by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub struct SystemManifest {
     /// File name in the folder `openshift`.
     pub file_name: String,
     /// YAML.
@@ -36,7 +36,7 @@ pub fn system(
     snapshot: &Snapshot,
     infra_envs: &[InfraEnv],
     policy: &Policy,
-) -> Result<Vec<Manifest>, Error> {
+) -> Result<Vec<SystemManifest>, Error> {
     let mut manifests = chrony::manifests(snapshot, infra_envs)?;
     manifests.extend(iscsi::manifests()?);
     manifests.extend(encryption::manifests(&snapshot.cluster)?);
@@ -44,7 +44,7 @@ pub fn system(
         manifests.extend(dnsmasq::manifest(snapshot)?);
     }
     if schedules_masters(snapshot) {
-        manifests.push(Manifest {
+        manifests.push(SystemManifest {
             file_name: "cluster-scheduler-02-config.yml.patch_ai_set_masters_schedulable"
                 .to_owned(),
             content: "- op: replace\n  path: /spec/mastersSchedulable\n  value: true\n".to_owned(),
@@ -95,10 +95,10 @@ fn file(path: &str, mode: u32, content: &str) -> Value {
     })
 }
 
-fn yaml(file_name: String, value: &Value) -> Result<Manifest, Error> {
+fn yaml(file_name: String, value: &Value) -> Result<SystemManifest, Error> {
     let content = serde_yaml::to_string(value)
         .map_err(|error| Error::internal(format!("writing manifest {file_name}"), error))?;
-    Ok(Manifest { file_name, content })
+    Ok(SystemManifest { file_name, content })
 }
 
 #[cfg(test)]

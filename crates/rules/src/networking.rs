@@ -13,7 +13,7 @@ use model::network::{
 };
 
 use crate::Policy;
-use crate::input::{self, Family, LoadBalancerFacts, NetworkRules, Networks};
+use crate::input::{self, Family, LoadBalancerFacts, NetworkInput, NetworkRules};
 
 /// Whether the cluster is a single machine.
 pub(crate) fn is_single_node(cluster: &Cluster) -> bool {
@@ -40,8 +40,8 @@ pub(crate) fn uses_dhcp(cluster: &Cluster) -> bool {
 }
 
 /// All networks of the record, parsed.
-pub(crate) fn read(cluster: &Cluster) -> Result<Networks, Error> {
-    Networks::read(
+pub(crate) fn read(cluster: &Cluster) -> Result<NetworkInput, Error> {
+    NetworkInput::read(
         &cluster.cluster_networks,
         &cluster.service_networks,
         &cluster.machine_networks,
@@ -124,7 +124,7 @@ pub(crate) fn platform(cluster: &Cluster) -> PlatformType {
 }
 
 /// Source: assisted-service, internal/bminventory/inventory.go, validateUserManagedNetworkConflicts.
-fn check_dhcp(cluster: &Cluster, networks: &Networks) -> Result<(), Error> {
+fn check_dhcp(cluster: &Cluster, networks: &NetworkInput) -> Result<(), Error> {
     if !uses_dhcp(cluster) {
         return Ok(());
     }

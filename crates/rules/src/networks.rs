@@ -11,7 +11,7 @@ use crate::reach::Mac;
 
 /// The networks of a cluster; unparsable texts are kept apart.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Networks {
+pub(crate) struct NetworkSet {
     pub(crate) machine: Vec<IpNet>,
     /// With the host prefix.
     pub(crate) cluster: Vec<(IpNet, i64)>,
@@ -19,7 +19,7 @@ pub(crate) struct Networks {
     pub(crate) unparsable: Vec<String>,
 }
 
-impl Networks {
+impl NetworkSet {
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let mut networks = Self::default();
         let mut parse = |text: &str| {

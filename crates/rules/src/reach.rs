@@ -55,10 +55,10 @@ pub(crate) fn read(text: &str) -> Option<Vec<Reach>> {
         return None;
     }
     let report: ConnectivityReport = serde_json::from_str(text).ok()?;
-    Some(report.remote_hosts.iter().filter_map(boil).collect())
+    Some(report.remote_hosts.iter().filter_map(summarise).collect())
 }
 
-fn boil(remote: &ConnectivityRemoteHost) -> Option<Reach> {
+fn summarise(remote: &ConnectivityRemoteHost) -> Option<Reach> {
     let answered = || remote.l3_connectivity.iter().filter(|link| link.successful);
     let count = u32::try_from(answered().count()).unwrap_or(u32::MAX);
     let sum: f64 = answered().map(|link| link.average_rtt_ms).sum();

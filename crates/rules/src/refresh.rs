@@ -12,7 +12,7 @@ use crate::cluster::{self, counting};
 use crate::connectivity;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
-use crate::host::{self, Facts, Gathered, about};
+use crate::host::{self, ClusterInputs, Facts, about};
 use crate::inventory;
 use crate::policy::Policy;
 use crate::progress;
@@ -28,24 +28,24 @@ const ROUNDS: usize = 12;
 
 /// Refreshes a cluster and its hosts, and returns the events.
 pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
-    let before = Before::of(snapshot);
+    let before = StoredValidations::of(snapshot);
     let mut events = Vec::new();
     let requirements = Requirements::of(policy, &snapshot.cluster.openshift_version);
     let texts: Vec<HostTexts> = snapshot.hosts.iter().map(HostTexts::of).collect();
     let mut reached = None;
     for _ in 0..ROUNDS {
-        let stand = Stand::of(snapshot);
+        let state = RoundState::of(snapshot);
         derive(snapshot, policy, &requirements, &mut events);
         store_connectivity(snapshot, &texts, &mut reached);
         let verdicts = judge_hosts(snapshot, &texts, policy, &requirements, now);
-        move_hosts(snapshot, verdicts, policy, now, &mut events);
+        transition_hosts(snapshot, verdicts, policy, now, &mut events);
         let verdict = judge_cluster(snapshot, &texts, policy);
         if let Some(verdict) = &verdict {
             snapshot.cluster.validations_info.clone_from(&verdict.text);
         }
-        move_cluster(snapshot, verdict, policy, now, &mut events);
+        transition_cluster(snapshot, verdict, policy, now, &mut events);
         snapshot.cluster.progress = progress::cluster_progress(snapshot);
-        if stand == Stand::of(snapshot) {
+        if state == RoundState::of(snapshot) {
             break;
         }
     }
@@ -71,7 +71,13 @@ pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Ve
         };
         let verdict = validations::judge_host(&subject, &Ignored::default());
         host.record.validations_info.clone_from(&verdict.text);
-        let facts = Facts::of(host, None, gathered(verdict, None, false), policy, now);
+        let facts = Facts::of(
+            host,
+            None,
+            cluster_inputs(verdict, None, false),
+            policy,
+            now,
+        );
         host::refresh(host, None, &facts, &mut events);
         if status == host.record.status {
             break;
@@ -111,11 +117,11 @@ fn derive(
     }
     let forced = roles::is_single_node(&snapshot.cluster) || roles::workers(snapshot) < 2;
     snapshot.cluster.schedulable_masters_forced_true = Some(forced);
-    place(snapshot);
+    set_machine_networks(snapshot);
 }
 
 /// Derives the machine networks, and the member from which older clients read the first of them.
-fn place(snapshot: &mut Snapshot) {
+fn set_machine_networks(snapshot: &mut Snapshot) {
     update::derive_machine_networks(snapshot);
     let cluster = &mut snapshot.cluster;
     let first = cluster.machine_networks.first();
@@ -182,7 +188,7 @@ fn judge_hosts(
     snapshot.hosts.iter().zip(texts).map(judge).collect()
 }
 
-fn move_hosts(
+fn transition_hosts(
     snapshot: &mut Snapshot,
     verdicts: Vec<HostJudgement>,
     policy: &Policy,
@@ -195,7 +201,7 @@ fn move_hosts(
         .iter()
         .map(|host| {
             host.record.status == HostStatus::InstallingPendingUserAction
-                && counting::lacks(snapshot, host.record.id)
+                && counting::fails_without(snapshot, host.record.id)
         })
         .collect();
     let cluster = &snapshot.cluster;
@@ -204,7 +210,7 @@ fn move_hosts(
         let facts = Facts::of(
             host,
             Some(cluster),
-            gathered(verdict, Some(status), lacked),
+            cluster_inputs(verdict, Some(status), lacked),
             policy,
             now,
         );
@@ -212,15 +218,19 @@ fn move_hosts(
     }
 }
 
-fn gathered(verdict: HostJudgement, cluster: Option<ClusterStatus>, lacked: bool) -> Gathered {
-    Gathered {
+fn cluster_inputs(
+    verdict: HostJudgement,
+    cluster: Option<ClusterStatus>,
+    lacked: bool,
+) -> ClusterInputs {
+    ClusterInputs {
         connected: verdict.connected,
         hardware_ok: verdict.hardware_ok,
         input_ok: verdict.input_ok,
         vsphere_ok: verdict.disk_ids_ok,
         sufficient: verdict.sufficient,
         blocking: verdict.blocking,
-        cluster_lacks_it: lacked,
+        cluster_needs_it: lacked,
         cluster_status: cluster,
     }
 }
@@ -244,7 +254,7 @@ fn judge_cluster(
     })
 }
 
-fn move_cluster(
+fn transition_cluster(
     snapshot: &mut Snapshot,
     verdict: Option<ClusterJudgement>,
     policy: &Policy,
@@ -263,12 +273,12 @@ fn move_cluster(
 
 /// The state that a round may change and the next one reads.
 #[derive(PartialEq, Eq)]
-struct Stand {
+struct RoundState {
     cluster: ClusterStatus,
     hosts: Vec<(HostStatus, Option<HostRole>, String)>,
 }
 
-impl Stand {
+impl RoundState {
     fn of(snapshot: &Snapshot) -> Self {
         let of = |host: &HostState| {
             let record = &host.record;
@@ -286,12 +296,12 @@ impl Stand {
 }
 
 /// The validations before the refresh.
-struct Before {
+struct StoredValidations {
     cluster: String,
     hosts: Vec<String>,
 }
 
-impl Before {
+impl StoredValidations {
     fn of(snapshot: &Snapshot) -> Self {
         Self {
             cluster: snapshot.cluster.validations_info.clone(),
@@ -319,16 +329,16 @@ fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
         .into_iter()
         .map(|flip| {
             if flip.fixed {
-                let said = format!("validation {} is now fixed", flip.id);
-                return about(host, "host_validation_fixed", EventSeverity::Info, &said)
+                let message = format!("validation {} is now fixed", flip.id);
+                return about(host, "host_validation_fixed", EventSeverity::Info, &message)
                     .prop("validation_id", flip.id);
             }
-            let said = format!("validation {} now fails: {}", flip.id, flip.message);
+            let message = format!("validation {} now fails: {}", flip.id, flip.message);
             about(
                 host,
                 "host_validation_failed",
                 EventSeverity::Warning,
-                &said,
+                &message,
             )
             .prop("validation_id", flip.id)
             .prop("failure_message", flip.message)
@@ -338,22 +348,22 @@ fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
 
 fn cluster_flip(snapshot: &Snapshot, flip: &validations::Flip) -> NewEvent {
     if flip.fixed {
-        let said = format!("validation {} is now fixed", flip.id);
+        let message = format!("validation {} is now fixed", flip.id);
         return cluster::about(
             snapshot,
             "cluster_validation_fixed",
             EventSeverity::Info,
-            &said,
+            &message,
         )
         .prop("validation_id", &flip.id)
         .prop("validation_msg", &flip.message);
     }
-    let said = format!("validation {} now fails: {}", flip.id, flip.message);
+    let message = format!("validation {} now fails: {}", flip.id, flip.message);
     cluster::about(
         snapshot,
         "cluster_validation_failed",
         EventSeverity::Warning,
-        &said,
+        &message,
     )
     .prop("validation_id", &flip.id)
     .prop("validation_msg", &flip.message)

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::bounds;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
-use crate::host::{self, Outcome, about};
+use crate::host::{self, CheckOutcome, about};
 use crate::policy::Policy;
 use crate::snapshot::HostState;
 
@@ -33,7 +33,7 @@ const LEAST_RATE: f64 = 0.001;
 
 /// Result of a reply.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Accepted {
+pub struct AcceptedReply {
     /// Events to store.
     pub events: Vec<NewEvent>,
     /// An input of decisions changed.
@@ -42,7 +42,7 @@ pub struct Accepted {
     pub vips: Vec<VerifiedVip>,
 }
 
-impl Accepted {
+impl AcceptedReply {
     fn changed(refresh: bool) -> Self {
         Self {
             refresh,
@@ -62,7 +62,7 @@ pub fn accept(
     reply: &StepReply,
     policy: &Policy,
     now: Timestamp,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedReply, Error> {
     let Some(step) = reply.step_type else {
         return Err(Error::invalid(
             "step_type",
@@ -89,10 +89,10 @@ fn media_lost(
     cluster: Option<&Cluster>,
     policy: &Policy,
     now: Timestamp,
-) -> Accepted {
+) -> AcceptedReply {
     // A status without a rule ignores the report: the agent is not needed any more.
     let events = host::apply(host, cluster, host::Trigger::MediaDisconnected, policy, now);
-    Accepted {
+    AcceptedReply {
         events: events.unwrap_or_default(),
         refresh: true,
         vips: Vec::new(),
@@ -106,7 +106,7 @@ fn failed(
     reply: &StepReply,
     policy: &Policy,
     now: Timestamp,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedReply, Error> {
     match step {
         StepType::Install => Ok(install_failed(host, cluster, reply, policy, now)),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
@@ -117,12 +117,12 @@ fn failed(
             } else {
                 &reply.error
             };
-            Ok(Accepted::changed(set(
+            Ok(AcceptedReply::changed(set(
                 &mut host.record.tang_connectivity,
                 bounds::cut(text).to_owned(),
             )))
         }
-        _ => Ok(Accepted::default()),
+        _ => Ok(AcceptedReply::default()),
     }
 }
 
@@ -133,11 +133,11 @@ fn install_failed(
     reply: &StepReply,
     policy: &Policy,
     now: Timestamp,
-) -> Accepted {
+) -> AcceptedReply {
     if reply.exit_code == NAME_IN_USE && reply.error.contains("already in use") {
-        return Accepted::default();
+        return AcceptedReply::default();
     }
-    let said = if reply.error.is_empty() {
+    let message = if reply.error.is_empty() {
         &reply.output
     } else {
         &reply.error
@@ -145,7 +145,7 @@ fn install_failed(
     let reason = format!(
         "exit code {}: {}",
         reply.exit_code,
-        bounds::cut(said.trim())
+        bounds::cut(message.trim())
     );
     // A host past the installation cannot fail any more.
     match host::apply(
@@ -155,12 +155,12 @@ fn install_failed(
         policy,
         now,
     ) {
-        Ok(events) => Accepted {
+        Ok(events) => AcceptedReply {
             events,
             refresh: true,
             vips: Vec::new(),
         },
-        Err(_) => Accepted::default(),
+        Err(_) => AcceptedReply::default(),
     }
 }
 
@@ -171,14 +171,14 @@ fn succeeded(
     reply: &StepReply,
     policy: &Policy,
     now: Timestamp,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedReply, Error> {
     let record = &mut host.record;
     match step {
         StepType::Inventory => {
             let before = record.inventory.clone();
             let events = crate::inventory::accept(host, cluster, &reply.output, policy, now)?;
             let refresh = host.record.inventory != before;
-            Ok(Accepted {
+            Ok(AcceptedReply {
                 events,
                 refresh,
                 vips: Vec::new(),
@@ -186,13 +186,15 @@ fn succeeded(
         }
         StepType::ConnectivityCheck => {
             let accepted = store::<ConnectivityReport>(&mut record.connectivity, reply)?;
-            host.forget_reaches();
+            host.clear_reaches();
             Ok(accepted)
         }
-        StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => Ok(Accepted::default()),
+        StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => {
+            Ok(AcceptedReply::default())
+        }
         StepType::FreeNetworkAddresses => {
             let found = list::<FreeNetworkAddresses>(reply)?;
-            Ok(Accepted::changed(set(
+            Ok(AcceptedReply::changed(set(
                 &mut record.free_addresses,
                 print(&found)?,
             )))
@@ -200,7 +202,7 @@ fn succeeded(
         StepType::NtpSynchronizer => {
             let answer: NtpSynchronizationResponse = parse(reply)?;
             bounds::check_results("time sources", answer.ntp_sources.len())?;
-            Ok(Accepted::changed(set(
+            Ok(AcceptedReply::changed(set(
                 &mut record.ntp_sources,
                 print(&answer.ntp_sources)?,
             )))
@@ -214,10 +216,10 @@ fn succeeded(
         StepType::ApiVipConnectivityCheck => {
             store::<ApiVipConnectivityResponse>(&mut record.api_vip_connectivity, reply)
         }
-        StepType::VerifyVips => Ok(Accepted {
+        StepType::VerifyVips => Ok(AcceptedReply {
             refresh: true,
             vips: list(reply)?,
-            ..Accepted::default()
+            ..AcceptedReply::default()
         }),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
@@ -229,7 +231,7 @@ fn succeeded(
         | StepType::NextStepRunner
         | StepType::UpgradeAgent
         | StepType::DownloadBootArtifacts
-        | StepType::RebootForReclaim => Ok(Accepted::default()),
+        | StepType::RebootForReclaim => Ok(AcceptedReply::default()),
     }
 }
 
@@ -271,9 +273,9 @@ fn disk_speed(
     cluster: Option<&Cluster>,
     reply: &StepReply,
     policy: &Policy,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedReply, Error> {
     if reply.output.trim().is_empty() {
-        return Ok(Accepted::default());
+        return Ok(AcceptedReply::default());
     }
     let answer: DiskSpeedCheckResponse = parse(reply)?;
     let mut results = crate::disks::results(&host.record.disks_info);
@@ -292,7 +294,7 @@ fn disk_speed(
     );
     bounds::check_results("tested disks", results.len())?;
     let changed = set(&mut host.record.disks_info, print(&results)?);
-    let mut accepted = Accepted::changed(changed);
+    let mut accepted = AcceptedReply::changed(changed);
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
     let single = cluster.is_some_and(crate::roles::is_single_node);
     let role = crate::progress::effective_role(&host.record);
@@ -300,7 +302,7 @@ fn disk_speed(
         .role(role, single)
         .installation_disk_speed_threshold_ms;
     if changed && reply.exit_code == 0 && answer.io_sync_duration > limit {
-        let said = format!(
+        let message = format!(
             "disk {} needs {} ms for a flush, more than the {limit} ms that are supported",
             answer.path, answer.io_sync_duration
         );
@@ -309,7 +311,7 @@ fn disk_speed(
                 host,
                 "disk_speed_slower_than_supported",
                 EventSeverity::Warning,
-                &said,
+                &message,
             )
             .prop("host_disk", &answer.path)
             .prop("fdatasync_duration", answer.io_sync_duration),
@@ -319,13 +321,13 @@ fn disk_speed(
 }
 
 /// Source: assisted-service, internal/host/host.go, UpdateImageStatus.
-fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
+fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Error> {
     if reply.output.trim().is_empty() {
-        return Ok(Accepted::default());
+        return Ok(AcceptedReply::default());
     }
     let answer: ContainerImageAvailabilityResponse = parse(reply)?;
     let mut known = image_statuses(&host.record);
-    let mut accepted = Accepted::default();
+    let mut accepted = AcceptedReply::default();
     for image in answer.images {
         bounds::check_text("the name of an image", &image.name, bounds::HOSTNAME_BYTES)?;
         let result = image.result.unwrap_or_default();
@@ -337,9 +339,9 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
                 "{} bytes in {:.1} s, {:.1} MB/s",
                 image.size_bytes, image.time, image.download_rate
             );
-            let said = format!("image {}: {result} ({info})", image.name);
+            let message = format!("image {}: {result} ({info})", image.name);
             accepted.events.push(
-                about(host, "image_status_updated", EventSeverity::Info, &said)
+                about(host, "image_status_updated", EventSeverity::Info, &message)
                     .prop("image_status", &image.name)
                     .prop("result", result)
                     .prop("info", info),
@@ -366,14 +368,14 @@ pub fn is_available(image: &ContainerImageAvailability) -> bool {
 }
 
 /// Result of the image check so far.
-pub(crate) fn images_outcome(host: &Host) -> Outcome {
+pub(crate) fn images_outcome(host: &Host) -> CheckOutcome {
     let images = image_statuses(host);
     if images.is_empty() {
-        Outcome::Unknown
+        CheckOutcome::Unknown
     } else if images.values().all(is_available) {
-        Outcome::Good
+        CheckOutcome::Good
     } else {
-        Outcome::Failed
+        CheckOutcome::Failed
     }
 }
 
@@ -387,7 +389,7 @@ pub(crate) fn failed_images(host: &Host) -> Vec<String> {
 }
 
 /// Keeps only the available images, so that the others are pulled again.
-pub(crate) fn forget_failed_images(host: &mut Host) {
+pub(crate) fn clear_failed_images(host: &mut Host) {
     let mut images = image_statuses(host);
     images.retain(|_, image| is_available(image));
     host.images_status = if images.is_empty() {
@@ -418,9 +420,9 @@ pub(crate) fn takes_inventory(status: HostStatus) -> bool {
 fn store<T: DeserializeOwned + Serialize>(
     field: &mut String,
     reply: &StepReply,
-) -> Result<Accepted, Error> {
+) -> Result<AcceptedReply, Error> {
     let answer: T = parse(reply)?;
-    Ok(Accepted::changed(set(field, print(&answer)?)))
+    Ok(AcceptedReply::changed(set(field, print(&answer)?)))
 }
 
 /// Agents send a list that they have not collected as `null`.

@@ -77,7 +77,7 @@ pub(crate) fn params() -> ClusterCreateParams {
 
 pub(crate) fn create(params: ClusterCreateParams) -> Result<Cluster, model::Error> {
     let (offer, policy) = (offer(), Policy::default());
-    let ctx = create::Context {
+    let ctx = create::CreateContext {
         id: id(1),
         offer: &offer,
         policy: &policy,

@@ -65,7 +65,7 @@ impl HostState {
     }
 
     /// Drops the parsed report; required after each change of `record.connectivity`.
-    pub(crate) fn forget_reaches(&mut self) {
+    pub(crate) fn clear_reaches(&mut self) {
         self.reaches = OnceLock::new();
     }
 

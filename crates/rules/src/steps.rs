@@ -9,9 +9,9 @@ mod plan;
 mod runner;
 mod view;
 
-pub use plan::{PLANS, Plan, Round};
+pub use plan::{PLANS, Round, StepPlan};
 pub use runner::{RunnerCommand, runner_command};
-pub use view::{Context, IgnitionAccess, ReleaseImages, Settings};
+pub use view::{IgnitionAccess, ReleaseImages, Settings, StepContext};
 
 pub(crate) use network::{main_address, nics_inside, union};
 pub(crate) use view::installation_path;
@@ -20,7 +20,7 @@ use model::steps::{Step, StepType, Steps};
 use model::time::Timestamp;
 
 use crate::{HostState, Snapshot};
-use view::View;
+use view::StepView;
 
 /// Instructions for a host: the plan of its status, without steps that have nothing to do.
 ///
@@ -28,10 +28,10 @@ use view::View;
 pub fn instructions(
     snapshot: Option<&Snapshot>,
     host: &HostState,
-    ctx: &Context<'_>,
+    ctx: &StepContext<'_>,
     now: Timestamp,
 ) -> Steps {
-    let view = View {
+    let view = StepView {
         snapshot,
         host,
         ctx,
@@ -54,7 +54,7 @@ pub fn instructions(
     }
 }
 
-fn step(kind: StepType, view: &View<'_>) -> Option<Step> {
+fn step(kind: StepType, view: &StepView<'_>) -> Option<Step> {
     let args = arguments::arguments(kind, view)?;
     Some(Step {
         step_type: Some(kind),
@@ -65,7 +65,7 @@ fn step(kind: StepType, view: &View<'_>) -> Option<Step> {
 
 /// `<type>-<8 hex>`: differs between the rounds of a host, and is the same for the same time.
 /// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, createStepID.
-fn step_id(kind: StepType, view: &View<'_>) -> String {
+fn step_id(kind: StepType, view: &StepView<'_>) -> String {
     let mut hash = view::Fnv::new();
     hash.add(view.host.record.id.0.as_bytes());
     hash.add(kind.as_str().as_bytes());

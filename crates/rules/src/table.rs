@@ -6,7 +6,7 @@
 use std::fmt::{Debug, Display, Write};
 
 /// One rule of a state machine over statuses `S`, triggers `O`, facts `F` and named effects `E`.
-pub struct Rule<S: 'static, O, F, E: 'static> {
+pub struct TransitionRule<S: 'static, O, F, E: 'static> {
     /// Name in drawings and tests.
     pub name: &'static str,
     /// The trigger.
@@ -37,11 +37,11 @@ pub enum To<S, F> {
 
 /// The first rule that fits; a table may have several parts.
 pub fn find<'table, S, O, F, E>(
-    table: &'table [&'table [Rule<S, O, F, E>]],
+    table: &'table [&'table [TransitionRule<S, O, F, E>]],
     on: &O,
     from: &S,
     facts: &F,
-) -> Option<&'table Rule<S, O, F, E>>
+) -> Option<&'table TransitionRule<S, O, F, E>>
 where
     S: PartialEq,
     O: PartialEq,
@@ -54,7 +54,7 @@ where
 }
 
 /// The table as Markdown, one line per row in the order in which rows are tried.
-pub fn markdown<S, O, F, E>(table: &[&[Rule<S, O, F, E>]]) -> String
+pub fn markdown<S, O, F, E>(table: &[&[TransitionRule<S, O, F, E>]]) -> String
 where
     S: Display,
     O: Debug,
@@ -83,7 +83,7 @@ where
 }
 
 /// The table as a Mermaid state diagram; rows that stay or refuse draw no arrow.
-pub fn mermaid<S, O, F, E>(table: &[&[Rule<S, O, F, E>]]) -> String
+pub fn mermaid<S, O, F, E>(table: &[&[TransitionRule<S, O, F, E>]]) -> String
 where
     S: Display,
     O: Debug,
@@ -111,8 +111,8 @@ fn node(status: &impl Display) -> String {
 mod tests {
     use super::*;
 
-    static TABLE: &[&[Rule<&str, u8, bool, u8>]] = &[&[
-        Rule {
+    static TABLE: &[&[TransitionRule<&str, u8, bool, u8>]] = &[&[
+        TransitionRule {
             name: "up",
             on: 1,
             from: &["low-one", "mid"],
@@ -122,7 +122,7 @@ mod tests {
             then: &[7],
             doc: "because",
         },
-        Rule {
+        TransitionRule {
             name: "wait",
             on: 1,
             from: &["low-one"],

@@ -20,7 +20,7 @@ pub use machine_networks::{derive_machine_networks, host_networks};
 
 /// Inputs of a change besides the request's parameters.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct UpdateContext<'a> {
     /// Offered versions and default values.
     pub offer: &'a Offer,
     /// Switches of the operator.

@@ -43,7 +43,7 @@ pub(crate) fn can_finalize(snapshot: &Snapshot) -> bool {
 }
 
 /// The cluster fails without that host.
-pub(crate) fn lacks(snapshot: &Snapshot, host: HostId) -> bool {
+pub(crate) fn fails_without(snapshot: &Snapshot, host: HostId) -> bool {
     !enough(snapshot, INSTALLABLE, Some(host))
 }
 
@@ -122,8 +122,8 @@ mod tests {
             host.record.status = Installing;
         }
         snapshot.hosts[5].record.status = InstallingPendingUserAction;
-        assert!(!lacks(&snapshot, snapshot.hosts[5].record.id));
-        assert!(lacks(&snapshot, snapshot.hosts[0].record.id));
+        assert!(!fails_without(&snapshot, snapshot.hosts[5].record.id));
+        assert!(fails_without(&snapshot, snapshot.hosts[0].record.id));
     }
 
     #[test]

@@ -69,13 +69,13 @@ pub(super) fn run(
         Effect::FailPreparation => fail_preparation(snapshot, facts),
         Effect::ReportPreparationTimeout => {
             let reason = preparation_problem(facts);
-            let said = format!("preparation for the installation timed out: {reason}");
+            let message = format!("preparation for the installation timed out: {reason}");
             events.push(
                 about(
                     snapshot,
                     "installation_preparing_timed_out",
                     EventSeverity::Warning,
-                    &said,
+                    &message,
                 )
                 .prop("reason", reason),
             );
@@ -92,13 +92,13 @@ pub(super) fn run(
         Effect::ReportCompleted => report_completed(snapshot, facts, events),
         Effect::ReportFailed => {
             let reason = cluster.status_info.clone();
-            let said = format!("installation failed: {reason}");
+            let message = format!("installation failed: {reason}");
             events.push(
                 about(
                     snapshot,
                     "cluster_installation_failed",
                     EventSeverity::Critical,
-                    &said,
+                    &message,
                 )
                 .prop("failure_reason", reason),
             );
@@ -175,7 +175,7 @@ fn single_node_address(snapshot: &Snapshot) -> Option<String> {
         return None;
     }
     let host = snapshot.hosts.first()?;
-    let networks = crate::networks::Networks::of(&snapshot.cluster);
+    let networks = crate::networks::NetworkSet::of(&snapshot.cluster);
     let addresses = crate::networks::addresses(host.inventory.as_ref()?);
     let inside = addresses.iter().find(|one| {
         networks
@@ -196,13 +196,13 @@ fn stage_timed_out(snapshot: &mut Snapshot, facts: &Facts, events: &mut Vec<NewE
     progress.finalizing_stage_timed_out = true;
     let stage = facts.finalizing_stage.map_or("", |stage| stage.as_str());
     let minutes = facts.finalizing_limit_min;
-    let said = format!("finalizing stage {stage} takes longer than {minutes} minutes");
+    let message = format!("finalizing stage {stage} takes longer than {minutes} minutes");
     events.push(
         about(
             snapshot,
             "finalizing_stage_timed_out",
             EventSeverity::Warning,
-            &said,
+            &message,
         )
         .prop("stage", stage)
         .prop("minutes", minutes),
@@ -219,7 +219,7 @@ fn report_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEven
     if facts.olm_failed.is_empty() {
         return;
     }
-    let said = format!(
+    let message = format!(
         "installed, but these operators failed: {}",
         facts.olm_failed
     );
@@ -228,7 +228,7 @@ fn report_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEven
             snapshot,
             "cluster_degraded_OLM_operators_failed",
             EventSeverity::Warning,
-            &said,
+            &message,
         )
         .prop("failed_operators", &facts.olm_failed),
     );
@@ -281,12 +281,12 @@ pub(crate) fn about(
     snapshot: &Snapshot,
     name: &'static str,
     severity: EventSeverity,
-    said: &str,
+    message: &str,
 ) -> NewEvent {
     NewEvent::new(
         name,
         severity,
-        format!("Cluster {}: {said}", snapshot.cluster.name),
+        format!("Cluster {}: {message}", snapshot.cluster.name),
     )
     .cluster(snapshot.cluster.id)
 }

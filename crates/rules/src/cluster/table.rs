@@ -17,15 +17,15 @@ use crate::progress;
 use crate::table::{self, To};
 
 /// A rule of the cluster's state machine.
-pub type Rule = table::Rule<ClusterStatus, On, Facts, Effect>;
+pub type ClusterRule = table::TransitionRule<ClusterStatus, On, Facts, Effect>;
 
 /// Every transition of a cluster.
-pub static TABLE: &[&[Rule]] = &[ROWS];
+pub static TABLE: &[&[ClusterRule]] = &[ROWS];
 
-static ROWS: &[Rule] = &[
+static ROWS: &[ClusterRule] = &[
     // Requests of the user.
     // Source: "Start installation".
-    Rule {
+    ClusterRule {
         name: "installation requested",
         on: On::Prepare,
         from: &[Ready],
@@ -36,7 +36,7 @@ static ROWS: &[Rule] = &[
         doc: "The installation files are made while the hosts test their disks and pull images.",
     },
     // Source: "Cancel installation of preparing cluster".
-    Rule {
+    ClusterRule {
         name: "cancelled during preparation",
         on: On::Cancel,
         from: &[PreparingForInstallation],
@@ -47,7 +47,7 @@ static ROWS: &[Rule] = &[
         doc: "Nothing was written to any host.",
     },
     // Source: "Cancel installation of installing cluster".
-    Rule {
+    ClusterRule {
         name: "cancelled",
         on: On::Cancel,
         from: &[Installing, InstallingPendingUserAction, Failed, Finalizing],
@@ -58,7 +58,7 @@ static ROWS: &[Rule] = &[
         doc: "Agents stop and collect logs.",
     },
     // Source: "Reset installation".
-    Rule {
+    ClusterRule {
         name: "reset",
         on: On::Reset,
         from: &[
@@ -83,7 +83,7 @@ static ROWS: &[Rule] = &[
     },
     // Before the installation.
     // Source: "Refresh discovering cluster - detect required input".
-    Rule {
+    ClusterRule {
         name: "pending for input",
         on: On::Refresh,
         from: &[PendingForInput, Ready, Insufficient],
@@ -94,7 +94,7 @@ static ROWS: &[Rule] = &[
         doc: "An input of the user is missing.",
     },
     // Source: "Refresh discovering cluster - detect insufficient".
-    Rule {
+    ClusterRule {
         name: "insufficient for failed validations",
         on: On::Refresh,
         from: &[PendingForInput, Ready, Insufficient],
@@ -104,7 +104,7 @@ static ROWS: &[Rule] = &[
         then: &[],
         doc: "A blocking validation fails or is pending.",
     },
-    Rule {
+    ClusterRule {
         name: "ready after a failed preparation",
         on: On::Refresh,
         from: &[PendingForInput, Ready, Insufficient],
@@ -115,7 +115,7 @@ static ROWS: &[Rule] = &[
         doc: "The status text keeps the reason until the next request.",
     },
     // Source: "Refresh discovering cluster - detect ready".
-    Rule {
+    ClusterRule {
         name: "all blocking validations pass",
         on: On::Refresh,
         from: &[PendingForInput, Ready, Insufficient],
@@ -127,7 +127,7 @@ static ROWS: &[Rule] = &[
     },
     // Preparation.
     // Source: "Refresh preparing cluster - done preparing".
-    Rule {
+    ClusterRule {
         name: "preparation succeeded",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -138,7 +138,7 @@ static ROWS: &[Rule] = &[
         doc: "Files and hosts are ready.",
     },
     // Source: "Refresh preparing cluster - insufficient".
-    Rule {
+    ClusterRule {
         name: "a host disconnects during preparation",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -149,7 +149,7 @@ static ROWS: &[Rule] = &[
         doc: "The plan needs every host.",
     },
     // Source: "Refresh preparing cluster - failed".
-    Rule {
+    ClusterRule {
         name: "preparation failed",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -160,7 +160,7 @@ static ROWS: &[Rule] = &[
         doc: "The installation can be requested again once the cause is removed.",
     },
     // Source: "Refresh preparing cluster - detect timeout".
-    Rule {
+    ClusterRule {
         name: "preparation times out",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -171,7 +171,7 @@ static ROWS: &[Rule] = &[
         doc: "The timeout of the preparation.",
     },
     // Source: "Maintain %s state".
-    Rule {
+    ClusterRule {
         name: "preparation in progress",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -183,7 +183,7 @@ static ROWS: &[Rule] = &[
     },
     // Pending user action.
     // Source: unnamed, installing-pending-user-action to error.
-    Rule {
+    ClusterRule {
         name: "too few hosts left, pending user action",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
@@ -194,7 +194,7 @@ static ROWS: &[Rule] = &[
         doc: "Too few hosts are left.",
     },
     // Source: "Timed out while waiting for user".
-    Rule {
+    ClusterRule {
         name: "pending user action times out",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
@@ -210,7 +210,7 @@ static ROWS: &[Rule] = &[
         doc: "The timeout of the installation.",
     },
     // Source: unnamed, stays in installing-pending-user-action.
-    Rule {
+    ClusterRule {
         name: "pending user action",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
@@ -221,7 +221,7 @@ static ROWS: &[Rule] = &[
         doc: "Only a person can change the boot order.",
     },
     // Source: unnamed, installing-pending-user-action to finalizing.
-    Rule {
+    ClusterRule {
         name: "resumes finalizing",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
@@ -232,7 +232,7 @@ static ROWS: &[Rule] = &[
         doc: "The host booted from its disk.",
     },
     // Source: unnamed, installing-pending-user-action to installing.
-    Rule {
+    ClusterRule {
         name: "resumes installing",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
@@ -243,7 +243,7 @@ static ROWS: &[Rule] = &[
         doc: "The host booted from its disk.",
     },
     // Source: "Installation error".
-    Rule {
+    ClusterRule {
         name: "too few hosts left",
         on: On::Refresh,
         from: &[Installing, Finalizing],
@@ -254,7 +254,7 @@ static ROWS: &[Rule] = &[
         doc: "Too few hosts are left.",
     },
     // Source: unnamed, installing or finalizing to installing-pending-user-action.
-    Rule {
+    ClusterRule {
         name: "a host needs user action",
         on: On::Refresh,
         from: &[Installing, Finalizing],
@@ -266,7 +266,7 @@ static ROWS: &[Rule] = &[
     },
     // Installation.
     // Source: "Finalizing complete".
-    Rule {
+    ClusterRule {
         name: "installation completed",
         on: On::Refresh,
         from: &[Finalizing],
@@ -277,7 +277,7 @@ static ROWS: &[Rule] = &[
         doc: "Enough hosts and operators succeeded.",
     },
     // Source: "Timed out while installing".
-    Rule {
+    ClusterRule {
         name: "installation times out",
         on: On::Refresh,
         from: &[Installing, Finalizing],
@@ -288,7 +288,7 @@ static ROWS: &[Rule] = &[
         doc: "The timeout of the whole installation.",
     },
     // Source: "Timed out while finalizing".
-    Rule {
+    ClusterRule {
         name: "finalizing times out",
         on: On::Refresh,
         from: &[Finalizing],
@@ -299,7 +299,7 @@ static ROWS: &[Rule] = &[
         doc: "The timeout of finalizing.",
     },
     // Source: "Finalizing stage timed out.  Move to error".
-    Rule {
+    ClusterRule {
         name: "finalizing stage times out",
         on: On::Refresh,
         from: &[Finalizing],
@@ -320,7 +320,7 @@ static ROWS: &[Rule] = &[
         doc: "The timeout of the stage.",
     },
     // Source: "Finalizing stage is taking too long.  Emit an appropriate event".
-    Rule {
+    ClusterRule {
         name: "finalizing stage times out (soft timeouts)",
         on: On::Refresh,
         from: &[Finalizing],
@@ -331,7 +331,7 @@ static ROWS: &[Rule] = &[
         doc: "Soft timeouts, and stages of added operators, change only the status text.",
     },
     // Source: "Move to finalizing".
-    Rule {
+    ClusterRule {
         name: "starts finalizing",
         on: On::Refresh,
         from: &[Installing],
@@ -342,7 +342,7 @@ static ROWS: &[Rule] = &[
         doc: "The control plane and enough workers are installed.",
     },
     // Source: "Stay in installing", "Maintain %s state".
-    Rule {
+    ClusterRule {
         name: "installation in progress",
         on: On::Refresh,
         from: &[Installing, Finalizing],
@@ -354,7 +354,7 @@ static ROWS: &[Rule] = &[
     },
     // After the end.
     // Source: "Log collection timeout during %s".
-    Rule {
+    ClusterRule {
         name: "log collection times out",
         on: On::Refresh,
         from: &[Failed, Cancelled],
@@ -365,7 +365,7 @@ static ROWS: &[Rule] = &[
         doc: "Log collection ends without logs.",
     },
     // Source: "Maintain %s state".
-    Rule {
+    ClusterRule {
         name: "final status",
         on: On::Refresh,
         from: &[Installed, Failed, Cancelled, AddingHosts, Unmonitored],

@@ -8,7 +8,7 @@ use model::time::Timestamp;
 
 use super::effects::{self, about};
 use super::facts::{Facts, Judged};
-use super::table::{Rule, TABLE};
+use super::table::{ClusterRule, TABLE};
 use crate::event::NewEvent;
 use crate::policy::Policy;
 use crate::roles;
@@ -54,7 +54,7 @@ pub fn apply(
     let mut events = Vec::new();
     let on = match trigger {
         Trigger::Prepare => {
-            order(snapshot, policy, now, &mut events)?;
+            prepare(snapshot, policy, now, &mut events)?;
             On::Prepare
         }
         Trigger::Cancel => On::Cancel,
@@ -64,7 +64,7 @@ pub fn apply(
     let Some(rule) = table::find(TABLE, &on, &snapshot.cluster.status, &facts) else {
         return Err(refusal(snapshot, on));
     };
-    moved(snapshot, rule, &facts, policy, &mut events)?;
+    apply_rule(snapshot, rule, &facts, policy, &mut events)?;
     if trigger == Trigger::Prepare {
         choose_bootstrap(snapshot, &mut events);
     }
@@ -81,13 +81,13 @@ pub(crate) fn refresh(
 ) {
     if let Some(rule) = table::find(TABLE, &On::Refresh, &snapshot.cluster.status, facts) {
         // Refresh rules never refuse; the table's test proves it.
-        let _ = moved(snapshot, rule, facts, policy, events);
+        let _ = apply_rule(snapshot, rule, facts, policy, events);
     }
 }
 
-fn moved(
+fn apply_rule(
     snapshot: &mut Snapshot,
-    rule: &Rule,
+    rule: &ClusterRule,
     facts: &Facts,
     policy: &Policy,
     events: &mut Vec<NewEvent>,
@@ -135,7 +135,7 @@ fn status_event(snapshot: &Snapshot) -> NewEvent {
 }
 
 /// Assigns roles, refreshes, and refuses a cluster that is not ready.
-fn order(
+fn prepare(
     snapshot: &mut Snapshot,
     policy: &Policy,
     now: Timestamp,

@@ -11,9 +11,9 @@ use model::operators::{MonitoredOperator, OperatorType};
 use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
-use super::Context;
+use super::CreateContext;
 use crate::networking;
-use crate::versions::{Release, release};
+use crate::versions::{ResolvedRelease, release};
 use crate::{Offer, input, urls};
 
 /// Timeout of the console and the version operator. Units: seconds.
@@ -33,7 +33,7 @@ const SERVICE_NETWORK_V6: &str = "fd02::/112";
 /// setDefaultRegisterClusterParams.
 pub fn cluster(
     params: ClusterCreateParams,
-    ctx: &Context<'_>,
+    ctx: &CreateContext<'_>,
     now: Timestamp,
 ) -> Result<Cluster, Error> {
     let release = find_release(&params, ctx.offer)?;
@@ -93,7 +93,7 @@ pub fn cluster(
     Ok(cluster)
 }
 
-fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<Release, Error> {
+fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<ResolvedRelease, Error> {
     let wanted = params.cpu_architecture.unwrap_or(CpuArchitecture::X86_64);
     let mut found = release(
         &offer.releases,
@@ -111,7 +111,7 @@ fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<Release, 
 
 fn check_texts(
     params: &ClusterCreateParams,
-    release: &Release,
+    release: &ResolvedRelease,
     offer: &Offer,
 ) -> Result<(), Error> {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();

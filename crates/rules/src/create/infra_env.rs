@@ -7,7 +7,7 @@ use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvKind};
 use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
-use super::Context;
+use super::CreateContext;
 use crate::versions::{architecture, find_os_image};
 use crate::{input, urls};
 
@@ -18,7 +18,7 @@ use crate::{input, urls};
 /// setDefaultRegisterInfraEnvParams.
 pub fn infra_env(
     params: InfraEnvCreateParams,
-    ctx: &Context<'_>,
+    ctx: &CreateContext<'_>,
     now: Timestamp,
 ) -> Result<InfraEnv, Error> {
     if let (Some(id), None) = (params.cluster_id, ctx.cluster) {

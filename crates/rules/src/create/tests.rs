@@ -229,7 +229,7 @@ fn dual_stack_gets_networks_of_both_families() {
         ipv6_support: true,
         ..Policy::default()
     };
-    let ctx = Context {
+    let ctx = CreateContext {
         id: samples::id(1),
         offer: &offer,
         policy: &policy,
@@ -264,7 +264,7 @@ fn infra(
     change: impl FnOnce(&mut InfraEnvCreateParams),
 ) -> Result<InfraEnv, model::Error> {
     let (offer, policy) = (samples::offer(), Policy::default());
-    let ctx = Context {
+    let ctx = CreateContext {
         id: samples::id(2),
         offer: &offer,
         policy: &policy,

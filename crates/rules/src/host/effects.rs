@@ -38,11 +38,11 @@ pub enum Effect {
     /// Stores and reports that the stage timed out.
     StageTimedOut,
     /// Restarts the clock of the stage.
-    KeepStageFresh,
+    RestartStageClock,
     /// Stores whether heartbeats time out.
-    NoteConnection,
+    StoreConnection,
     /// Stores and reports that the boot medium is lost.
-    LoseMedia,
+    DisconnectMedia,
     /// Ends log collection with a timeout.
     LogsTimeOut,
     /// Binds the host to the cluster.
@@ -70,7 +70,7 @@ pub(super) fn run(
         Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
         Effect::ClearProgress => clear_progress(host),
         Effect::ClearImages => record.images_status.clear(),
-        Effect::ClearFailedImages => crate::replies::forget_failed_images(record),
+        Effect::ClearFailedImages => crate::replies::clear_failed_images(record),
         Effect::ClearLogs => {
             record.logs_info = None;
             record.logs_collected_at = DateTime(None);
@@ -81,9 +81,9 @@ pub(super) fn run(
         Effect::Register => register(host, cluster, facts),
         Effect::StoreStage => store_stage(host, cluster, facts, events),
         Effect::StageTimedOut => stage_timed_out(host, facts, events),
-        Effect::KeepStageFresh => keep_stage_fresh(host, facts),
-        Effect::NoteConnection => record.connection_timed_out = !facts.connected,
-        Effect::LoseMedia => lose_media(host, events),
+        Effect::RestartStageClock => restart_stage_clock(host, facts),
+        Effect::StoreConnection => record.connection_timed_out = !facts.connected,
+        Effect::DisconnectMedia => disconnect_media(host, events),
         Effect::LogsTimeOut => record.logs_info = Some(LogsState::Timeout),
         Effect::Bind => record.cluster_id = cluster.map(|cluster| cluster.id),
         Effect::ReportCancelled => events.push(about(
@@ -135,7 +135,7 @@ fn clear_cluster(host: &mut HostState) {
     record.installation_disk_path.clear();
     record.machine_config_pool_name.clear();
     record.api_vip_connectivity.clear();
-    host.forget_reaches();
+    host.clear_reaches();
 }
 
 fn register(host: &mut HostState, cluster: Option<&Cluster>, facts: &Facts) {
@@ -179,14 +179,14 @@ fn store_stage(
             stage => progress.installation_percentage = progress::host_percentage(stages, stage),
         }
     }
-    let said = if report.info.is_empty() {
+    let message = if report.info.is_empty() {
         format!("reached stage {stage}")
     } else {
         format!("reached stage {stage}: {}", report.info)
     };
     let shown = format!("{stage} {}", report.info);
     events.push(
-        about(host, "host_install_progress_updated", Info, &said).prop("event", shown.trim()),
+        about(host, "host_install_progress_updated", Info, &message).prop("event", shown.trim()),
     );
 }
 
@@ -202,16 +202,16 @@ fn stage_timed_out(host: &mut HostState, facts: &Facts, events: &mut Vec<NewEven
         return;
     };
     let minutes = facts.stage_limit_min;
-    let said = format!("stage {stage} takes longer than {minutes} minutes");
+    let message = format!("stage {stage} takes longer than {minutes} minutes");
     events.push(
-        about(host, "host_stage_timed_out", Warning, &said)
+        about(host, "host_stage_timed_out", Warning, &message)
             .prop("stage", stage)
             .prop("minutes", minutes),
     );
 }
 
 /// At most once a minute, so that a refresh does not become a write.
-fn keep_stage_fresh(host: &mut HostState, facts: &Facts) {
+fn restart_stage_clock(host: &mut HostState, facts: &Facts) {
     if !facts.stage_stale {
         return;
     }
@@ -221,7 +221,7 @@ fn keep_stage_fresh(host: &mut HostState, facts: &Facts) {
     }
 }
 
-fn lose_media(host: &mut HostState, events: &mut Vec<NewEvent>) {
+fn disconnect_media(host: &mut HostState, events: &mut Vec<NewEvent>) {
     if host.record.media_status == Some(MediaStatus::Disconnected) {
         return;
     }
@@ -239,10 +239,10 @@ pub(crate) fn about(
     host: &HostState,
     name: &'static str,
     severity: model::events::EventSeverity,
-    said: &str,
+    message: &str,
 ) -> NewEvent {
-    let who = host.name();
-    NewEvent::new(name, severity, format!("Host {who}: {said}"))
+    let host_name = host.name();
+    NewEvent::new(name, severity, format!("Host {host_name}: {message}"))
         .host(&host.record)
-        .prop("host_name", who)
+        .prop("host_name", host_name)
 }

@@ -16,15 +16,15 @@ use HostStatus::{
 
 use super::effects::Effect;
 use super::facts::{Facts, StageMove};
-use super::table::{EARLY, NO_INVENTORY, READY, Rule, media_text};
+use super::table::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::table::To;
 
 /// Tried from the top; an event without a rule for the status is refused.
-pub(super) static EVENT_RULES: &[Rule] = &[
+pub(super) static EVENT_RULES: &[HostRule] = &[
     // Registration.
     // Source: "Re-registration during preparation".
-    Rule {
+    HostRule {
         name: "registers during preparation",
         on: On::Register,
         from: &[PreparingForInstallation, PreparingSuccessful],
@@ -40,7 +40,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Inventory and bootstrap role survive; the preparation starts over.",
     },
     // Source: "Re-registration".
-    Rule {
+    HostRule {
         name: "registers",
         on: On::Register,
         from: &[
@@ -68,7 +68,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent restarted: its results are collected again. Role, disk choice and disk speed survive.",
     },
     // Source: "Ignore register while rebooting host in resetting".
-    Rule {
+    HostRule {
         name: "registers during a reset",
         on: On::Register,
         from: &[Resetting],
@@ -79,7 +79,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The reboot of the reset is still under way.",
     },
     // Source: "Register non-rebooting host in resetting".
-    Rule {
+    HostRule {
         name: "registers after a reset",
         on: On::Register,
         from: &[Resetting],
@@ -95,7 +95,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The reset is complete.",
     },
     // Source: "Wrong boot order detection".
-    Rule {
+    HostRule {
         name: "boots the discovery image instead of the disk",
         on: On::Register,
         from: &[InstallingInProgress, AddedToExistingCluster],
@@ -109,7 +109,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The firmware booted the image instead of the disk that was written.",
     },
     // Source: "Wrong boot order detection"; transition.go, PostRegisterDuringReboot.
-    Rule {
+    HostRule {
         name: "boots the discovery image repeatedly",
         on: On::Register,
         from: &[InstallingPendingUserAction],
@@ -122,7 +122,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent stops polling after a 403: only a boot from disk helps.",
     },
     // Source: "Register during installation".
-    Rule {
+    HostRule {
         name: "reboots unexpectedly",
         on: On::Register,
         from: &[Installing, InstallingInProgress],
@@ -140,7 +140,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The reboot interrupts the installer.",
     },
     // Source: "Register during error".
-    Rule {
+    HostRule {
         name: "registers after a failure",
         on: On::Register,
         from: &[Failed],
@@ -151,7 +151,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The failure stays until the cluster is reset.",
     },
     // Source: "Register post-installation".
-    Rule {
+    HostRule {
         name: "registers after installation",
         on: On::Register,
         from: &[Installed],
@@ -167,7 +167,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "An installed host that boots the image must not be taken for a new one.",
     },
     // Source: pool_host_statemachine.go, "Initial registration".
-    Rule {
+    HostRule {
         name: "registers unbound",
         on: On::Register,
         from: &[
@@ -191,7 +191,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // Progress reports.
     // Source: internal/host/host.go, UpdateInstallProgress.
-    Rule {
+    HostRule {
         name: "reports failure",
         on: On::Progress,
         from: &[
@@ -201,12 +201,12 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         ],
         when: |facts| reported(facts, HostStage::Failed),
         to: To::Go(Failed),
-        info: Some(|facts| format!("Failed: {}", said(facts))),
+        info: Some(|facts| format!("Failed: {}", report_text(facts))),
         then: &[],
         doc: "The installer gave up.",
     },
     // Source: internal/host/host.go, UpdateInstallProgress.
-    Rule {
+    HostRule {
         name: "reports a stage out of order",
         on: On::Progress,
         from: &[
@@ -228,7 +228,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Stages only go forward, and each role has its own.",
     },
     // Source: "host progress changed to added-to-existing-cluster for day2 host".
-    Rule {
+    HostRule {
         name: "day-2 host joins the cluster",
         on: On::Progress,
         from: &[
@@ -249,7 +249,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "No agent runs on a day-2 host after its reboot.",
     },
     // Source: "host progress changed to installed".
-    Rule {
+    HostRule {
         name: "reports the last stage",
         on: On::Progress,
         from: &[
@@ -264,7 +264,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The node is part of its cluster.",
     },
     // Source: "default host progress changed".
-    Rule {
+    HostRule {
         name: "reports a stage",
         on: On::Progress,
         from: &[
@@ -279,7 +279,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The installation proceeds; a host with a wrong boot order has booted from its disk.",
     },
     // Source: "Host progress change during %s state when host is not in state Done …".
-    Rule {
+    HostRule {
         name: "reports a stage after the last",
         on: On::Progress,
         from: &[Installed, ResettingPendingUserAction],
@@ -290,7 +290,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "A delayed report of an installer.",
     },
     // Source: "Installation failed while host is installing".
-    Rule {
+    HostRule {
         name: "cannot run the installer",
         on: On::InstallationFailed,
         from: &[Installing, InstallingInProgress],
@@ -302,7 +302,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // The boot medium.
     // Source: "Move to disconnected when virtual media disconnects pre-installation".
-    Rule {
+    HostRule {
         name: "virtual media disconnected",
         on: On::MediaDisconnected,
         from: &[
@@ -317,11 +317,11 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         when: |_| true,
         to: To::Go(Disconnected),
         info: Some(media_text),
-        then: &[Effect::LoseMedia],
+        then: &[Effect::DisconnectMedia],
         doc: "Virtual media was unplugged: nothing can be read from the live system any more.",
     },
     // Source: "Move to error when virtual media disconnects post-installation".
-    Rule {
+    HostRule {
         name: "virtual media disconnected while installing",
         on: On::MediaDisconnected,
         from: &[
@@ -334,11 +334,11 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         when: |_| true,
         to: To::Go(Failed),
         info: Some(media_text),
-        then: &[Effect::LoseMedia],
+        then: &[Effect::DisconnectMedia],
         doc: "The installer runs from the medium, and cannot continue.",
     },
     // Source: pool_host_statemachine.go, "Move to disconnected when virtual media disconnects pre-installation".
-    Rule {
+    HostRule {
         name: "virtual media of an unbound host disconnected",
         on: On::MediaDisconnected,
         from: &[
@@ -351,12 +351,12 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         when: |_| true,
         to: To::Go(DisconnectedUnbound),
         info: Some(media_text),
-        then: &[Effect::LoseMedia],
+        then: &[Effect::DisconnectMedia],
         doc: "As for a host of a cluster.",
     },
     // Cancellation and reset.
     // Source: "Installation canceled while host is installing".
-    Rule {
+    HostRule {
         name: "cancelled",
         on: On::Cancel,
         from: &[
@@ -373,7 +373,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent gathers logs and stops.",
     },
     // Source: "Cancel while preparing", "Cancel while known".
-    Rule {
+    HostRule {
         name: "cancelled before the installation",
         on: On::Cancel,
         from: &[
@@ -389,7 +389,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Nothing was written yet.",
     },
     // Source: "Reset pending user action all states".
-    Rule {
+    HostRule {
         name: "reset",
         on: On::Reset,
         from: &[
@@ -424,7 +424,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // Binding.
     // Source: pool_host_statemachine.go, "Bind host".
-    Rule {
+    HostRule {
         name: "bound to a cluster",
         on: On::Bind,
         from: &[KnownUnbound],
@@ -435,7 +435,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent exits and registers again, with a new inventory.",
     },
     // Source: "Unbind pre-installation".
-    Rule {
+    HostRule {
         name: "unbound",
         on: On::Unbind,
         from: EARLY,
@@ -446,7 +446,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent still runs: it exits and registers again.",
     },
     // Source: "Unbind during or after installation".
-    Rule {
+    HostRule {
         name: "unbound after the installation",
         on: On::Unbind,
         from: &[
@@ -482,7 +482,7 @@ fn step(facts: &Facts) -> Option<StageMove> {
     facts.report.as_ref().map(|report| report.step)
 }
 
-fn said(facts: &Facts) -> &str {
+fn report_text(facts: &Facts) -> &str {
     facts
         .report
         .as_ref()

@@ -14,7 +14,7 @@ use crate::snapshot::HostState;
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// No result yet.
     #[default]
     Unknown,
@@ -39,7 +39,7 @@ pub enum StageMove {
 
 /// A progress report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ProgressReport {
     /// The stage as the host reported it.
     pub stage: HostStage,
     /// Additional text of the report.
@@ -50,14 +50,14 @@ pub struct Report {
 
 /// Inputs of a host that depend on the whole cluster.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct ClusterInputs {
     pub(crate) connected: bool,
     pub(crate) hardware_ok: bool,
     pub(crate) input_ok: bool,
     pub(crate) vsphere_ok: bool,
     pub(crate) sufficient: bool,
     pub(crate) blocking: String,
-    pub(crate) cluster_lacks_it: bool,
+    pub(crate) cluster_needs_it: bool,
     pub(crate) cluster_status: Option<ClusterStatus>,
 }
 
@@ -91,9 +91,9 @@ pub struct Facts {
     /// Messages of exactly the blocking validations.
     pub blocking: String,
     /// Result of the installation disk's speed test.
-    pub disk_speed: Outcome,
+    pub disk_speed: CheckOutcome,
     /// Result of the container image check.
-    pub images: Outcome,
+    pub images: CheckOutcome,
     /// Images that cannot be pulled.
     pub bad_images: String,
     /// Current stage.
@@ -111,7 +111,7 @@ pub struct Facts {
     /// The pending user action timed out.
     pub action_expired: bool,
     /// The cluster could not be installed without this host.
-    pub cluster_lacks_it: bool,
+    pub cluster_needs_it: bool,
     /// A stage that times out is reported and does not fail.
     pub soft_timeouts: bool,
     /// Log collection is overdue.
@@ -123,7 +123,7 @@ pub struct Facts {
     /// The installation disk, for texts: name and id.
     pub disk: String,
     /// The progress report of this trigger.
-    pub report: Option<Report>,
+    pub report: Option<ProgressReport>,
     /// Why the installation failed.
     pub reason: String,
     /// Version of the agent that registers.
@@ -131,11 +131,11 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Computes the inputs of one host; `gathered` holds those that depend on the cluster.
+    /// Computes the inputs of one host; `cluster_inputs` holds those that depend on the cluster.
     pub(crate) fn of(
         host: &HostState,
         cluster: Option<&Cluster>,
-        gathered: Gathered,
+        cluster_inputs: ClusterInputs,
         policy: &Policy,
         now: Timestamp,
     ) -> Self {
@@ -153,8 +153,8 @@ impl Facts {
         Self {
             now,
             day2: record.kind == HostKind::AddToExistingClusterHost,
-            cluster: gathered.cluster_status,
-            connected: gathered.connected,
+            cluster: cluster_inputs.cluster_status,
+            connected: cluster_inputs.connected,
             media_lost: record.media_status == Some(MediaStatus::Disconnected),
             role_valid: matches!(
                 record.role,
@@ -162,11 +162,11 @@ impl Facts {
             ),
             inventory: host.inventory.is_some(),
             inventory_truncated: host.inventory.as_ref().is_some_and(is_fully_truncated),
-            hardware_ok: gathered.hardware_ok,
-            input_ok: gathered.input_ok,
-            vsphere_ok: gathered.vsphere_ok,
-            sufficient: gathered.sufficient,
-            blocking: gathered.blocking,
+            hardware_ok: cluster_inputs.hardware_ok,
+            input_ok: cluster_inputs.input_ok,
+            vsphere_ok: cluster_inputs.vsphere_ok,
+            sufficient: cluster_inputs.sufficient,
+            blocking: cluster_inputs.blocking,
             disk_speed: crate::disks::speed(host).outcome(),
             images: crate::replies::images_outcome(record),
             bad_images: crate::replies::failed_images(record).join(", "),
@@ -181,7 +181,7 @@ impl Facts {
             prepare_expired: age > limit_of(policy.prepare_host_timeout),
             start_expired: age > TimeDelta::minutes(20),
             action_expired: age > limit_of(policy.pending_user_action_timeout),
-            cluster_lacks_it: gathered.cluster_lacks_it,
+            cluster_needs_it: cluster_inputs.cluster_needs_it,
             soft_timeouts: policy.soft_timeouts,
             logs_overdue: are_logs_overdue(record, policy, now),
             single_node,
@@ -195,12 +195,12 @@ impl Facts {
 
     /// Disk speed and container images have passed.
     pub fn prepared(&self) -> bool {
-        self.disk_speed == Outcome::Good && self.images == Outcome::Good
+        self.disk_speed == CheckOutcome::Good && self.images == CheckOutcome::Good
     }
 
     /// A result of the preparation is missing.
     pub fn prepare_pending(&self) -> bool {
-        self.disk_speed == Outcome::Unknown || self.images == Outcome::Unknown
+        self.disk_speed == CheckOutcome::Unknown || self.images == CheckOutcome::Unknown
     }
 
     /// The cluster has the given status.

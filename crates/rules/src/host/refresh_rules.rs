@@ -17,8 +17,8 @@ use HostStatus::{
 };
 
 use super::effects::Effect;
-use super::facts::{Facts, Outcome};
-use super::table::{EARLY, NO_INVENTORY, READY, Rule, media_text};
+use super::facts::{CheckOutcome, Facts};
+use super::table::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::table::To;
 
@@ -31,10 +31,10 @@ const POOL: &[HostStatus] = &[
 ];
 
 /// Tried from the top; every status ends with an unconditional rule.
-pub(super) static REFRESH_RULES: &[Rule] = &[
+pub(super) static REFRESH_RULES: &[HostRule] = &[
     // Preparation.
     // Source: "Move preparing host to disconnected when connection times out".
-    Rule {
+    HostRule {
         name: "disconnects while preparing when heartbeats time out",
         on: On::Refresh,
         from: &[PreparingForInstallation, PreparingSuccessful],
@@ -45,7 +45,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "A host without heartbeats cannot be prepared.",
     },
     // Source: "Refresh known host in preparing cluster".
-    Rule {
+    HostRule {
         name: "starts preparing",
         on: On::Refresh,
         from: &[Known],
@@ -60,7 +60,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The user ordered the installation.",
     },
     // Source: "Refresh successfully preparing host".
-    Rule {
+    HostRule {
         name: "is prepared",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -73,7 +73,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Both checks passed.",
     },
     // Source: "Stay in preparing successful".
-    Rule {
+    HostRule {
         name: "waits until every host is prepared",
         on: On::Refresh,
         from: &[PreparingSuccessful],
@@ -84,7 +84,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Installation starts when every host is prepared.",
     },
     // Source: "Move successfully prepared host to installing".
-    Rule {
+    HostRule {
         name: "starts installing",
         on: On::Refresh,
         from: &[PreparingSuccessful],
@@ -95,11 +95,11 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The cluster's files are there and every host is prepared.",
     },
     // Source: "Preparing failed disk speed host move to insufficient".
-    Rule {
+    HostRule {
         name: "installation disk is too slow",
         on: On::Refresh,
         from: &[PreparingForInstallation, PreparingFailed, Known],
-        when: |facts| facts.disk_speed == Outcome::Failed,
+        when: |facts| facts.disk_speed == CheckOutcome::Failed,
         to: To::Go(Insufficient),
         info: Some(|facts| {
             format!(
@@ -111,12 +111,12 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The test of the installation disk failed.",
     },
     // Source: "Preparing failed image pull host move to preparing failed".
-    Rule {
+    HostRule {
         name: "images cannot be pulled",
         on: On::Refresh,
         from: &[PreparingForInstallation],
         when: |facts| {
-            facts.images == Outcome::Failed && facts.cluster_is(C::PreparingForInstallation)
+            facts.images == CheckOutcome::Failed && facts.cluster_is(C::PreparingForInstallation)
         },
         to: To::Go(PreparingFailed),
         info: Some(|facts| {
@@ -129,7 +129,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The host could not use them later either.",
     },
     // Source: "Preparing timed out host move to known".
-    Rule {
+    HostRule {
         name: "preparation times out",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -141,10 +141,10 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(PreparingFailed),
         info: Some(|facts| {
             let mut missing = Vec::new();
-            if facts.disk_speed == Outcome::Unknown {
+            if facts.disk_speed == CheckOutcome::Unknown {
                 missing.push("the speed of the installation disk");
             }
-            if facts.images == Outcome::Unknown {
+            if facts.images == CheckOutcome::Unknown {
                 missing.push("the check of container images");
             }
             format!(
@@ -156,7 +156,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Missing results must not block the cluster.",
     },
     // Source: "Stay in preparing for installation".
-    Rule {
+    HostRule {
         name: "preparation in progress",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -167,7 +167,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Results are pending.",
     },
     // Source: "Move preparing host to known when cluster stops preparing".
-    Rule {
+    HostRule {
         name: "preparation of the cluster ended",
         on: On::Refresh,
         from: &[PreparingForInstallation],
@@ -178,7 +178,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The preparation of the cluster failed or was cancelled.",
     },
     // Source: "Failed preparing to known when cluster is no longer preparing".
-    Rule {
+    HostRule {
         name: "recovers after the cluster's preparation failed",
         on: On::Refresh,
         from: &[PreparingFailed],
@@ -189,7 +189,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The cluster's text keeps the reason; the next request retries.",
     },
     // Source: "Successful preparing to known when cluster is no longer preparing".
-    Rule {
+    HostRule {
         name: "prepared, but the cluster's preparation failed",
         on: On::Refresh,
         from: &[PreparingSuccessful],
@@ -201,7 +201,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Heartbeat.
     // Source: "Move host to disconnected when connected times out".
-    Rule {
+    HostRule {
         name: "disconnects when heartbeats time out",
         on: On::Refresh,
         from: &[
@@ -218,7 +218,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         then: &[],
         doc: "The agent stopped polling, or its virtual media disconnected.",
     },
-    Rule {
+    HostRule {
         name: "preparation failed",
         on: On::Refresh,
         from: &[PreparingFailed],
@@ -230,7 +230,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Installation.
     // Source: "Move host to error when cluster is in error".
-    Rule {
+    HostRule {
         name: "fails because the cluster failed",
         on: On::Refresh,
         from: &[
@@ -247,7 +247,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "A host is of no use without its cluster.",
     },
     // Source: "Move host to error when installation times out".
-    Rule {
+    HostRule {
         name: "installation start times out",
         on: On::Refresh,
         from: &[Installing],
@@ -258,7 +258,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The agent did not report the install step.",
     },
     // Source: "Move installing host to error when connection times out".
-    Rule {
+    HostRule {
         name: "fails when heartbeats time out while installing",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
@@ -272,18 +272,18 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Before its reboot the agent still polls.",
     },
     // Source: "Keep installing host when connection times out".
-    Rule {
+    HostRule {
         name: "heartbeats late while installing (soft timeouts)",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
         when: |facts| !facts.connected,
         to: To::Stay,
         info: None,
-        then: &[Effect::NoteConnection],
+        then: &[Effect::StoreConnection],
         doc: "Soft timeouts change only the status text.",
     },
     // Source: "Ignore timeout if host is in particular installation in progress stages".
-    Rule {
+    HostRule {
         name: "waits while another host needs user action",
         on: On::Refresh,
         from: &[InstallingInProgress],
@@ -301,11 +301,11 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         },
         to: To::Stay,
         info: None,
-        then: &[Effect::KeepStageFresh, Effect::NoteConnection],
+        then: &[Effect::RestartStageClock, Effect::StoreConnection],
         doc: "Another host booted the wrong medium: the stage timeout is suspended.",
     },
     // Source: "Tell user about boot order wen reboot takes too long".
-    Rule {
+    HostRule {
         name: "reboot times out",
         on: On::Refresh,
         from: &[InstallingInProgress],
@@ -321,7 +321,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Usually a wrong boot order, which the user can change.",
     },
     // Source: "Move to error on timeout if host is in particular installation in progress stages …".
-    Rule {
+    HostRule {
         name: "stage times out",
         on: On::Refresh,
         from: &[InstallingInProgress],
@@ -338,24 +338,24 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "No progress within the timeout of the stage.",
     },
     // Source: "Indicate that timeout occurred and continue installation in particular … stages …".
-    Rule {
+    HostRule {
         name: "stage times out (soft timeouts)",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| facts.stage_expired,
         to: To::Stay,
         info: None,
-        then: &[Effect::StageTimedOut, Effect::NoteConnection],
+        then: &[Effect::StageTimedOut, Effect::StoreConnection],
         doc: "Soft timeouts change only the status text.",
     },
     // Source: "Host pending user action timeout with cluster viability check (day1 only)".
-    Rule {
+    HostRule {
         name: "fails when the cluster proceeds without it",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
         when: |facts| {
             facts.action_expired
-                && !facts.cluster_lacks_it
+                && !facts.cluster_needs_it
                 && !facts.cluster_is(C::Installed)
                 && !facts.cluster_is(C::AddingHosts)
         },
@@ -370,18 +370,18 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "One host must not block a cluster that succeeds without it.",
     },
     // Source: "Refresh during %s state without cluster error should stay in %s state".
-    Rule {
+    HostRule {
         name: "installation in progress",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
         when: |_| true,
         to: To::Stay,
         info: None,
-        then: &[Effect::NoteConnection],
+        then: &[Effect::StoreConnection],
         doc: "Progress reports advance it.",
     },
     // Source: "Refresh during %s state without cluster error should stay in %s state".
-    Rule {
+    HostRule {
         name: "waits for an event",
         on: On::Refresh,
         from: &[
@@ -397,7 +397,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Discovery.
     // Source: "Host reconnected without inventory".
-    Rule {
+    HostRule {
         name: "discovering until the inventory arrives",
         on: On::Refresh,
         from: &[Disconnected, Discovering],
@@ -408,7 +408,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Validations need the inventory.",
     },
     // Source: "Host has insufficient hardware".
-    Rule {
+    HostRule {
         name: "insufficient for hardware requirements",
         on: On::Refresh,
         from: EARLY,
@@ -419,7 +419,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The hardware fits no role.",
     },
     // Source: "Host pending input".
-    Rule {
+    HostRule {
         name: "pending for input",
         on: On::Refresh,
         from: EARLY,
@@ -430,7 +430,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Further validations depend on the user's input.",
     },
     // Source: "Host not ready".
-    Rule {
+    HostRule {
         name: "insufficient for failed validations",
         on: On::Refresh,
         from: EARLY,
@@ -441,7 +441,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "A blocking validation fails or is pending.",
     },
     // Source: "Host ready".
-    Rule {
+    HostRule {
         name: "all blocking validations pass",
         on: On::Refresh,
         from: EARLY,
@@ -453,7 +453,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // After the end.
     // Source: "Log collection timed out during %s should stay in %s".
-    Rule {
+    HostRule {
         name: "log collection times out",
         on: On::Refresh,
         from: &[Failed, Cancelled],
@@ -464,7 +464,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Log collection ends without logs.",
     },
     // Source: "Refresh during %s should stay in %s", "Day 2 hosts should stay in added state".
-    Rule {
+    HostRule {
         name: "final status",
         on: On::Refresh,
         from: &[Failed, Cancelled, AddedToExistingCluster, Resetting],
@@ -475,7 +475,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Only a request of the user leaves this status.",
     },
     // Source: pool_host_statemachine.go, "Refresh during %s should stay in %s".
-    Rule {
+    HostRule {
         name: "waits for its registration",
         on: On::Refresh,
         from: &[Binding, Unbinding, UnbindingPendingUserAction],
@@ -487,7 +487,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Unbound hosts.
     // Source: pool_host_statemachine.go, "Move host to disconnected when connected times out".
-    Rule {
+    HostRule {
         name: "unbound host disconnects when heartbeats time out",
         on: On::Refresh,
         from: POOL,
@@ -498,7 +498,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "As for a host of a cluster.",
     },
     // Source: pool_host_statemachine.go, "Host reconnected without inventory".
-    Rule {
+    HostRule {
         name: "unbound host discovering until the inventory arrives",
         on: On::Refresh,
         from: POOL,
@@ -509,7 +509,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Validations need the inventory.",
     },
     // Source: pool_host_statemachine.go, "Host has insufficient hardware".
-    Rule {
+    HostRule {
         name: "unbound host insufficient for failed validations",
         on: On::Refresh,
         from: POOL,
@@ -520,7 +520,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The hardware fits no role.",
     },
     // Source: pool_host_statemachine.go, "Host ready".
-    Rule {
+    HostRule {
         name: "unbound host passes all validations",
         on: On::Refresh,
         from: POOL,

@@ -10,10 +10,10 @@ use super::trigger::On;
 use crate::table;
 
 /// A rule of the host's state machine.
-pub type Rule = table::Rule<HostStatus, On, Facts, Effect>;
+pub type HostRule = table::TransitionRule<HostStatus, On, Facts, Effect>;
 
 /// Every transition of a host, and every refusal.
-pub static TABLE: &[&[Rule]] = &[EVENT_RULES, REFRESH_RULES];
+pub static TABLE: &[&[HostRule]] = &[EVENT_RULES, REFRESH_RULES];
 
 /// Statuses of a host in a cluster before its installation.
 pub(super) const EARLY: &[HostStatus] = &[

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::cluster::ClusterStatus;
 use model::host::{HostStage, HostStatus};
 
-use super::facts::{Facts, Gathered, Outcome, Report, StageMove};
+use super::facts::{CheckOutcome, ClusterInputs, Facts, ProgressReport, StageMove};
 use super::table::TABLE;
 use super::trigger::On;
 use crate::Policy;
@@ -44,11 +44,15 @@ impl Dice {
         let base = Facts::of(
             &discovering(0),
             None,
-            Gathered::default(),
+            ClusterInputs::default(),
             &Policy::default(),
             now(),
         );
-        let results = [Outcome::Unknown, Outcome::Good, Outcome::Failed];
+        let results = [
+            CheckOutcome::Unknown,
+            CheckOutcome::Good,
+            CheckOutcome::Failed,
+        ];
         let steps = [
             StageMove::Forward,
             StageMove::Same,
@@ -75,10 +79,10 @@ impl Dice {
             prepare_expired: self.flip(),
             start_expired: self.flip(),
             action_expired: self.flip(),
-            cluster_lacks_it: self.flip(),
+            cluster_needs_it: self.flip(),
             soft_timeouts: self.flip(),
             logs_overdue: self.flip(),
-            report: Some(Report {
+            report: Some(ProgressReport {
                 stage: self.pick(HostStage::ALL),
                 info: String::new(),
                 step: self.pick(&steps),

@@ -7,8 +7,8 @@ use model::host::{HostKind, HostStage, HostStatus};
 use model::time::Timestamp;
 
 use super::effects::{self, about};
-use super::facts::{Facts, Gathered, Report, StageMove};
-use super::table::{Rule, TABLE};
+use super::facts::{ClusterInputs, Facts, ProgressReport, StageMove};
+use super::table::{HostRule, TABLE};
 use crate::event::NewEvent;
 use crate::policy::Policy;
 use crate::progress;
@@ -102,11 +102,11 @@ pub fn apply(
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
     let on = trigger.on();
-    let gathered = Gathered {
+    let cluster_inputs = ClusterInputs {
         cluster_status: cluster.map(|cluster| cluster.status),
-        ..Gathered::default()
+        ..ClusterInputs::default()
     };
-    let mut facts = Facts::of(host, cluster, gathered, policy, now);
+    let mut facts = Facts::of(host, cluster, cluster_inputs, policy, now);
     match trigger {
         Trigger::Register { agent_version } => facts.agent_version = agent_version,
         Trigger::InstallationFailed { reason } => facts.reason = reason,
@@ -123,7 +123,7 @@ pub fn apply(
         return Err(refusal(host, on));
     };
     let mut events = Vec::new();
-    moved(host, cluster, rule, &facts, &mut events)?;
+    apply_rule(host, cluster, rule, &facts, &mut events)?;
     Ok(events)
 }
 
@@ -136,15 +136,15 @@ pub(crate) fn refresh(
 ) {
     if let Some(rule) = table::find(TABLE, &On::Refresh, &host.record.status, facts) {
         // Refresh rules never refuse; the table's test proves it.
-        let _ = moved(host, cluster, rule, facts, events);
+        let _ = apply_rule(host, cluster, rule, facts, events);
     }
 }
 
 /// Applies a rule.
-fn moved(
+fn apply_rule(
     host: &mut HostState,
     cluster: Option<&Cluster>,
-    rule: &Rule,
+    rule: &HostRule,
     facts: &Facts,
     events: &mut Vec<NewEvent>,
 ) -> Result<(), Error> {
@@ -196,7 +196,7 @@ fn report(
     cluster: Option<&Cluster>,
     stage: HostStage,
     info: String,
-) -> Result<Report, Error> {
+) -> Result<ProgressReport, Error> {
     let Some(cluster) = cluster else {
         return Err(Error::invalid(
             "host_id",
@@ -223,7 +223,7 @@ fn report(
         (_, Some(_)) => StageMove::Forward,
         (_, None) => StageMove::Foreign,
     };
-    Ok(Report { stage, info, step })
+    Ok(ProgressReport { stage, info, step })
 }
 
 fn refusal(host: &HostState, on: On) -> Error {

@@ -54,7 +54,7 @@ pub fn cidr(field: &str, text: &str) -> Result<IpNet, Error> {
 
 /// Inputs of the rules on networks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct NetworkRules<'a> {
     pub(crate) version: &'a str,
     pub(crate) single_node: bool,
     pub(crate) user_managed_networking: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Rules<'a> {
 
 /// All networks of a cluster, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Networks {
+pub(crate) struct NetworkInput {
     pub(crate) cluster: Vec<(IpNet, i64)>,
     pub(crate) service: Vec<IpNet>,
     pub(crate) machine: Vec<IpNet>,
@@ -75,7 +75,7 @@ pub(crate) struct Networks {
     pub(crate) ingress: Vec<IpAddr>,
 }
 
-impl Networks {
+impl NetworkInput {
     /// Parses the wire's lists.
     pub(crate) fn read(
         cluster: &[ClusterNetwork],
@@ -113,7 +113,7 @@ impl Networks {
     }
 
     /// The rules that hold at creation and at every change.
-    pub(crate) fn check(&self, rules: &Rules<'_>) -> Result<(), Error> {
+    pub(crate) fn check(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         self.check_support(rules)?;
         self.check_masks(rules)?;
         self.check_overlaps()?;
@@ -155,7 +155,7 @@ impl Networks {
     }
 
     /// Source: assisted-service, internal/cluster/validations/validations.go, ValidateIPAddressFamily.
-    fn check_support(&self, rules: &Rules<'_>) -> Result<(), Error> {
+    fn check_support(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         if rules.ipv6_support {
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Networks {
     }
 
     /// Source: assisted-service, internal/network/cidr_validations.go, VerifyClusterOrServiceCIDR, VerifyMachineCIDR.
-    fn check_masks(&self, rules: &Rules<'_>) -> Result<(), Error> {
+    fn check_masks(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         for (index, (net, host_prefix)) in self.cluster.iter().enumerate() {
             mask(&format!("cluster_networks[{index}].cidr"), *net, 7)?;
             check_host_prefix(index, *net, *host_prefix, rules.hosts)?;
@@ -219,7 +219,7 @@ impl Networks {
     }
 
     /// Source: assisted-service, internal/network/dual_stack_validations.go.
-    fn check_dual_stack(&self, rules: &Rules<'_>) -> Result<(), Error> {
+    fn check_dual_stack(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         let lists = self.families_by_list();
         let primary = lists
             .iter()
@@ -265,7 +265,7 @@ impl Networks {
 
     /// Source: assisted-service, internal/cluster/validations/validations.go, validateVIPsWithUMA,
     /// ValidateVIPsWereNotSetDhcpMode.
-    fn check_vip_modes(&self, rules: &Rules<'_>) -> Result<(), Error> {
+    fn check_vip_modes(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         if self.api.is_empty() && self.ingress.is_empty() {
             return Ok(());
         }

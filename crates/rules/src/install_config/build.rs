@@ -14,7 +14,7 @@ use crate::{HostState, Snapshot, networking};
 
 /// A registry and its mirrors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mirror {
+pub struct ImageMirror {
     /// Location in references.
     pub source: String,
     /// Locations of the copies.
@@ -23,11 +23,11 @@ pub struct Mirror {
 
 /// Inputs of an install-config besides the records.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct InstallConfigContext<'a> {
     /// The cluster's pull secret.
     pub pull_secret: &'a str,
     /// The mirror configuration.
-    pub mirrors: &'a [Mirror],
+    pub mirrors: &'a [ImageMirror],
     /// PEM texts: of the mirror configuration and of the cluster's infra-envs.
     pub trust_bundles: &'a [String],
 }
@@ -35,7 +35,7 @@ pub struct Context<'a> {
 /// The install-config of a cluster, its overrides included.
 ///
 /// Errors: `Invalid` – a member that the installer needs is missing, or the overrides do not fit.
-pub fn build(snapshot: &Snapshot, ctx: &Context<'_>) -> Result<Value, Error> {
+pub fn build(snapshot: &Snapshot, ctx: &InstallConfigContext<'_>) -> Result<Value, Error> {
     let cluster = &snapshot.cluster;
     for (field, value) in [
         ("name", &cluster.name),
@@ -330,7 +330,7 @@ fn mirrors_member(cluster: &Cluster) -> &'static str {
 }
 
 /// Source: assisted-service, internal/installcfg/builder/builder.go, handleMirrorRegistry.
-fn mirrors(list: &[Mirror]) -> Value {
+fn mirrors(list: &[ImageMirror]) -> Value {
     list.iter()
         .map(|mirror| json!({ "source": mirror.source, "mirrors": mirror.mirrors }))
         .collect()

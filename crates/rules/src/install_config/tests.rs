@@ -5,10 +5,10 @@ use crate::{Snapshot, samples};
 
 fn config(
     snapshot: &Snapshot,
-    mirrors: &[Mirror],
+    mirrors: &[ImageMirror],
     bundles: &[String],
 ) -> Result<Value, model::Error> {
-    let ctx = Context {
+    let ctx = InstallConfigContext {
         pull_secret: samples::PULL_SECRET,
         mirrors,
         trust_bundles: bundles,
@@ -16,8 +16,8 @@ fn config(
     build(snapshot, &ctx)
 }
 
-fn mirror() -> Mirror {
-    Mirror {
+fn mirror() -> ImageMirror {
+    ImageMirror {
         source: "quay.example.org/openshift/release".to_owned(),
         mirrors: vec!["registry.example.com:5000/openshift/release".to_owned()],
     }
@@ -83,7 +83,7 @@ fn overrides_are_laid_over() {
     assert!(
         build(
             &snapshot,
-            &Context {
+            &InstallConfigContext {
                 pull_secret: "",
                 mirrors: &[],
                 trust_bundles: &[]

@@ -8,7 +8,7 @@ use model::infra_env::InfraEnv;
 use model::steps::{NtpSource, SourceState};
 use serde_json::json;
 
-use super::{IGNITION_VERSION, Manifest, file, machine_config, yaml};
+use super::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
 use crate::Snapshot;
 use crate::steps::union;
 
@@ -17,7 +17,7 @@ const MODE: u32 = 0o644;
 pub(super) fn manifests(
     snapshot: &Snapshot,
     infra_envs: &[InfraEnv],
-) -> Result<Vec<Manifest>, Error> {
+) -> Result<Vec<SystemManifest>, Error> {
     let servers = servers(snapshot, infra_envs);
     if servers.is_empty() {
         return Ok(Vec::new());

@@ -4,7 +4,7 @@ use model::Error;
 use model::host::HostRole;
 use serde_json::json;
 
-use super::{IGNITION_VERSION, Manifest, file, machine_config, yaml};
+use super::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
 use crate::Snapshot;
 use crate::steps::main_address;
 
@@ -46,7 +46,7 @@ mv -f "$target" /etc/resolv.conf
 "#;
 
 /// None while the node has no address.
-pub(super) fn manifest(snapshot: &Snapshot) -> Result<Option<Manifest>, Error> {
+pub(super) fn manifest(snapshot: &Snapshot) -> Result<Option<SystemManifest>, Error> {
     let cluster = &snapshot.cluster;
     let address = snapshot
         .hosts

@@ -5,9 +5,9 @@ use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::HostRole;
 use serde_json::{Value, json};
 
-use super::{IGNITION_VERSION, Manifest, machine_config, yaml};
+use super::{IGNITION_VERSION, SystemManifest, machine_config, yaml};
 
-pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<Manifest>, Error> {
+pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<SystemManifest>, Error> {
     let Some(encryption) = &cluster.disk_encryption else {
         return Ok(Vec::new());
     };

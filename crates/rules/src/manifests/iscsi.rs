@@ -4,7 +4,7 @@ use model::Error;
 use model::host::HostRole;
 use serde_json::json;
 
-use super::{IGNITION_VERSION, Manifest, file, machine_config, yaml};
+use super::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
 
 const SCRIPT_PATH: &str = "/usr/local/bin/iscsi-nic-reapply.sh";
 const SCRIPT_MODE: u32 = 0o755;
@@ -34,7 +34,7 @@ ExecStart=/usr/local/bin/iscsi-nic-reapply.sh
 WantedBy=multi-user.target
 ";
 
-pub(super) fn manifests() -> Result<Vec<Manifest>, Error> {
+pub(super) fn manifests() -> Result<Vec<SystemManifest>, Error> {
     let config = json!({
         "ignition": { "version": IGNITION_VERSION },
         "storage": { "files": [file(SCRIPT_PATH, SCRIPT_MODE, SCRIPT)] },

@@ -3,7 +3,7 @@ use model::cluster::{DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget};
 use super::*;
 use crate::samples;
 
-fn names(manifests: &[Manifest]) -> Vec<&str> {
+fn names(manifests: &[SystemManifest]) -> Vec<&str> {
     manifests
         .iter()
         .map(|manifest| manifest.file_name.as_str())
@@ -37,7 +37,7 @@ fn time_servers_of_cluster_infra_env_and_hosts_join() {
     );
 }
 
-fn chrony_conf(manifest: &Manifest) -> String {
+fn chrony_conf(manifest: &SystemManifest) -> String {
     let value: Value = serde_yaml::from_str(&manifest.content).unwrap();
     let source = value
         .pointer("/spec/config/storage/files/0/contents/source")

@@ -10,7 +10,7 @@ use model::steps::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::view::{View, installation_path};
+use super::view::{StepView, installation_path};
 use super::{install, network};
 use crate::replies::image_statuses;
 use crate::{disks, networking};
@@ -22,7 +22,7 @@ const IMAGE_TIMEOUT_S: i64 = 960;
 /// Mount of the machine's file system in the agent's container.
 const HOST_MOUNT: &str = "/host";
 
-pub(super) fn arguments(kind: StepType, view: &View<'_>) -> Option<Vec<String>> {
+pub(super) fn arguments(kind: StepType, view: &StepView<'_>) -> Option<Vec<String>> {
     match kind {
         StepType::Inventory => Some(inventory(view)),
         StepType::ConnectivityCheck => one(network::connectivity(view)?),
@@ -55,7 +55,7 @@ pub(super) fn json(request: &impl Serialize) -> Option<String> {
 }
 
 /// Source: assisted-service, internal/host/hostcommands/inventory_cmd.go.
-fn inventory(view: &View<'_>) -> Vec<String> {
+fn inventory(view: &StepView<'_>) -> Vec<String> {
     let settings = view.ctx.settings;
     let mut args = vec![view.host.record.id.to_string()];
     if let Some(size) = settings.inventory_max_size {
@@ -79,7 +79,7 @@ fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
 }
 
 /// Source: assisted-service, internal/host/hostcommands/api_vip_connectivity_check_cmd.go.
-fn api_vip(view: &View<'_>) -> Option<ApiVipConnectivityRequest> {
+fn api_vip(view: &StepView<'_>) -> Option<ApiVipConnectivityRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
     let pool = if record.machine_config_pool_name.is_empty() {
@@ -134,7 +134,7 @@ fn api_name(cluster: &Cluster) -> Option<String> {
 
 /// Only while there is no result for the disk.
 /// Source: assisted-service, internal/host/hostcommands/disk_performance_cmd.go.
-fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
+fn disk_speed(view: &StepView<'_>) -> Option<Vec<String>> {
     let path = installation_path(view.host);
     if path.is_empty() || disks::speed(view.host) != disks::Speed::Unknown {
         return None;
@@ -147,7 +147,7 @@ fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
 
 /// Images of the installation without a good result.
 /// Source: assisted-service, internal/host/hostcommands/container_image_availability_cmd.go.
-fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
+fn images(view: &StepView<'_>) -> Option<ContainerImageAvailabilityRequest> {
     let release = view.ctx.release;
     let statuses = image_statuses(&view.host.record);
     let is_present = |image: &String| {
@@ -187,7 +187,7 @@ fn must_gather(text: &str) -> String {
 
 /// Only while no logs are collected.
 /// Source: assisted-service, internal/host/hostcommands/logs_cmd.go.
-fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
+fn logs(view: &StepView<'_>) -> Option<LogsGatherCmdRequest> {
     let record = &view.host.record;
     if record.logs_collected_at.0.is_some() {
         return None;
@@ -212,7 +212,7 @@ fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
 }
 
 /// Source: assisted-service, internal/host/hostcommands/download_boot_artifacts_cmd.go.
-fn boot_artifacts(view: &View<'_>) -> Option<Value> {
+fn boot_artifacts(view: &StepView<'_>) -> Option<Value> {
     let artifacts = view.ctx.boot_artifacts?;
     Some(json!({
         "kernel_url": artifacts.kernel,

@@ -7,7 +7,7 @@ use model::network::Proxy;
 use model::steps::InstallCmdRequest;
 
 use super::network::{nics_inside, union};
-use super::view::{View, installation_path};
+use super::view::{StepView, installation_path};
 use crate::host::installation_disk;
 use crate::networking;
 use crate::versions::at_least;
@@ -25,7 +25,7 @@ const MAINFRAME_ARGUMENTS: &[&str] = &[
 ];
 
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, GetSteps.
-pub(super) fn request(view: &View<'_>) -> Option<InstallCmdRequest> {
+pub(super) fn request(view: &StepView<'_>) -> Option<InstallCmdRequest> {
     let cluster = view.cluster()?;
     let record = &view.host.record;
     let settings = view.ctx.settings;
@@ -67,7 +67,7 @@ pub(super) fn request(view: &View<'_>) -> Option<InstallCmdRequest> {
     })
 }
 
-fn role(view: &View<'_>) -> HostRole {
+fn role(view: &StepView<'_>) -> HostRole {
     let record = &view.host.record;
     if record.bootstrap {
         return HostRole::Bootstrap;
@@ -99,7 +99,7 @@ fn proxy(cluster: &Cluster) -> Option<Proxy> {
     })
 }
 
-fn disks_to_format(view: &View<'_>) -> Vec<String> {
+fn disks_to_format(view: &StepView<'_>) -> Vec<String> {
     view.host
         .record
         .disks_to_be_formatted
@@ -110,7 +110,7 @@ fn disks_to_format(view: &View<'_>) -> Vec<String> {
 }
 
 /// Whether the user skips formatting of that disk.
-fn is_kept(view: &View<'_>, disk: &str) -> bool {
+fn is_kept(view: &StepView<'_>, disk: &str) -> bool {
     !disk.is_empty()
         && view
             .host
@@ -120,14 +120,14 @@ fn is_kept(view: &View<'_>, disk: &str) -> bool {
             .any(|id| id == disk)
 }
 
-fn skips_reboot(view: &View<'_>, cluster: &Cluster, boot_device: &str) -> bool {
+fn skips_reboot(view: &StepView<'_>, cluster: &Cluster, boot_device: &str) -> bool {
     view.ctx.settings.skip_mco_reboot
         && at_least(&cluster.openshift_version, 4, 15)
         && !is_mainframe(view)
         && !boot_device.contains("/dm-")
 }
 
-fn is_mainframe(view: &View<'_>) -> bool {
+fn is_mainframe(view: &StepView<'_>) -> bool {
     view.host
         .inventory
         .as_ref()
@@ -135,7 +135,7 @@ fn is_mainframe(view: &View<'_>) -> bool {
         .is_some_and(|cpu| cpu.architecture == "s390x")
 }
 
-fn boots_persistently(view: &View<'_>) -> bool {
+fn boots_persistently(view: &StepView<'_>) -> bool {
     view.host
         .inventory
         .as_ref()
@@ -145,7 +145,7 @@ fn boots_persistently(view: &View<'_>) -> bool {
 
 /// The user's arguments, then those of the host's network and disk; a JSON list as text, empty for none.
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, constructHostInstallerArgs.
-fn installer_args(view: &View<'_>, cluster: &Cluster) -> Option<String> {
+fn installer_args(view: &StepView<'_>, cluster: &Cluster) -> Option<String> {
     let text = &view.host.record.installer_args;
     let mut args: Vec<String> = serde_json::from_str(text).unwrap_or_default();
     let has_user_network = args
@@ -189,7 +189,7 @@ fn nic_argument(nic: &Interface) -> Option<String> {
 
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, appendMultipathArgs, appendRaidArgs,
 /// appendISCSIArgs.
-fn disk_arguments(view: &View<'_>) -> &'static [&'static str] {
+fn disk_arguments(view: &StepView<'_>) -> &'static [&'static str] {
     match installation_disk(view.host).and_then(|disk| disk.drive_type) {
         Some(DriveType::ISCSI) => &["rd.iscsi.firmware=1"],
         Some(DriveType::Multipath) => &["rw", "rd.multipath=default"],
@@ -199,7 +199,7 @@ fn disk_arguments(view: &View<'_>) -> &'static [&'static str] {
 }
 
 /// Source: assisted-service, internal/host/hostcommands/install_cmd.go, appends390xArgs.
-fn mainframe_arguments(view: &View<'_>) -> Vec<String> {
+fn mainframe_arguments(view: &StepView<'_>) -> Vec<String> {
     let line = view
         .host
         .inventory

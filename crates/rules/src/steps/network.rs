@@ -13,7 +13,7 @@ use model::steps::{
     DomainResolutionRequestDomainsItem, NtpSynchronizationRequest, VerifyVip, VipType,
 };
 
-use super::view::{Fnv, View};
+use super::view::{Fnv, StepView};
 use crate::input::registry_of;
 use crate::{HostState, networking};
 
@@ -24,7 +24,7 @@ const SEARCHED_HOST_BITS: u8 = 10;
 
 /// The other hosts and their addresses; none without others, or outside of this host's minute.
 /// Source: assisted-service, internal/host/hostcommands/connectivity_check_cmd.go, GetSteps.
-pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>> {
+pub(super) fn connectivity(view: &StepView<'_>) -> Option<Vec<ConnectivityCheckHost>> {
     if !is_own_minute(view) {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>
 
 /// Spreads the checks of a large cluster over minutes.
 /// Source: assisted-service, internal/host/hostcommands/connectivity_check_cmd.go, isAdmitted.
-fn is_own_minute(view: &View<'_>) -> bool {
+fn is_own_minute(view: &StepView<'_>) -> bool {
     let Some(snapshot) = view.snapshot else {
         return false;
     };
@@ -86,7 +86,7 @@ fn networks_of(nic: &Interface) -> impl Iterator<Item = IpNet> {
 
 /// The IPv4 networks of the host that are small enough for a scan.
 /// Source: assisted-service, internal/host/hostcommands/free_addresses_cmd.go.
-pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
+pub(super) fn free_addresses(view: &StepView<'_>) -> Option<Vec<String>> {
     let inventory = view.host.inventory.as_ref()?;
     let networks: BTreeSet<Ipv4Net> = inventory
         .interfaces
@@ -102,7 +102,7 @@ pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
 
 /// The interface in the machine network requests the leases, under MACs derived from the cluster.
 /// Source: assisted-service, internal/host/hostcommands/dhcp_allocate_cmd.go.
-pub(super) fn dhcp(view: &View<'_>) -> Option<DhcpAllocationRequest> {
+pub(super) fn dhcp(view: &StepView<'_>) -> Option<DhcpAllocationRequest> {
     let cluster = view.cluster()?;
     if !networking::uses_dhcp(cluster) {
         return None;
@@ -167,7 +167,7 @@ fn parsed(networks: &[MachineNetwork]) -> Vec<IpNet> {
 
 /// Every time server that cluster and infra-env name.
 /// Source: assisted-service, internal/host/hostcommands/ntp_synchronizer_cmd.go.
-pub(super) fn time_servers(view: &View<'_>) -> NtpSynchronizationRequest {
+pub(super) fn time_servers(view: &StepView<'_>) -> NtpSynchronizationRequest {
     let infra_env = view.ctx.infra_env;
     let mut lists = vec![
         infra_env.ntp_sources.as_str(),
@@ -195,7 +195,7 @@ pub(crate) fn union<'a>(lists: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 /// Names of the cluster, one that must not exist, and the registry of the release.
 /// Source: assisted-service, internal/host/hostcommands/domain_name_resolution_cmd.go.
-pub(super) fn domains(view: &View<'_>) -> Option<DomainResolutionRequest> {
+pub(super) fn domains(view: &StepView<'_>) -> Option<DomainResolutionRequest> {
     let cluster = view.cluster()?;
     if cluster.name.is_empty() || cluster.base_dns_domain.is_empty() {
         return None;
@@ -231,7 +231,7 @@ fn release_host(cluster: &Cluster) -> Option<String> {
 
 /// The virtual addresses that must still be free.
 /// Source: assisted-service, internal/host/hostcommands/verify_vips_cmd.go.
-pub(super) fn vips(view: &View<'_>) -> Option<Vec<VerifyVip>> {
+pub(super) fn vips(view: &StepView<'_>) -> Option<Vec<VerifyVip>> {
     let cluster = view.cluster()?;
     if cluster.kind != ClusterKind::Cluster || networking::is_user_managed(cluster) {
         return None;

@@ -4,11 +4,11 @@
 use model::host::HostStatus;
 use model::steps::{PostStepAction, StepType};
 
-use super::view::View;
+use super::view::StepView;
 
 /// Steps of one host status.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct StepPlan {
     /// The status.
     pub status: HostStatus,
     /// For a day-1 or unbound host.
@@ -61,8 +61,8 @@ const fn seldom(steps: &'static [StepType]) -> Round {
     }
 }
 
-const fn same(status: HostStatus, round: Round) -> Plan {
-    Plan {
+const fn same(status: HostStatus, round: Round) -> StepPlan {
+    StepPlan {
         status,
         first_day: round,
         later: round,
@@ -82,8 +82,8 @@ const PREPARING: &[StepType] = &[
 const POOL: &[StepType] = &[StepType::Inventory, StepType::NtpSynchronizer];
 
 /// Every status with steps; the others are idle.
-pub static PLANS: &[Plan] = &[
-    Plan {
+pub static PLANS: &[StepPlan] = &[
+    StepPlan {
         status: HostStatus::Discovering,
         first_day: often(&[StepType::Inventory]),
         later: often(&[
@@ -92,7 +92,7 @@ pub static PLANS: &[Plan] = &[
             StepType::DomainResolution,
         ]),
     },
-    Plan {
+    StepPlan {
         status: HostStatus::Insufficient,
         first_day: often(PREPARING),
         later: often(&[
@@ -104,7 +104,7 @@ pub static PLANS: &[Plan] = &[
             StepType::DomainResolution,
         ]),
     },
-    Plan {
+    StepPlan {
         status: HostStatus::PendingForInput,
         first_day: often(PREPARING),
         later: often(&[
@@ -114,7 +114,7 @@ pub static PLANS: &[Plan] = &[
             StepType::TangConnectivityCheck,
         ]),
     },
-    Plan {
+    StepPlan {
         status: HostStatus::Known,
         first_day: often(&[
             StepType::ConnectivityCheck,
@@ -136,7 +136,7 @@ pub static PLANS: &[Plan] = &[
         ]),
     },
     same(HostStatus::Disconnected, seldom(&[StepType::Inventory])),
-    Plan {
+    StepPlan {
         status: HostStatus::PreparingForInstallation,
         first_day: often(&[
             StepType::DhcpLeaseAllocate,
@@ -145,12 +145,12 @@ pub static PLANS: &[Plan] = &[
         ]),
         later: IDLE,
     },
-    Plan {
+    StepPlan {
         status: HostStatus::Installing,
         first_day: often(&[StepType::Install, StepType::DhcpLeaseAllocate]),
         later: often(&[StepType::Install]),
     },
-    Plan {
+    StepPlan {
         status: HostStatus::InstallingInProgress,
         first_day: often(&[StepType::DhcpLeaseAllocate]),
         later: IDLE,
@@ -207,7 +207,7 @@ pub(super) fn round(status: HostStatus, adding: bool) -> Round {
 ///
 /// An agent without a reported version is not upgraded: it would be upgraded again and again.
 /// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, isAgentUpgradeAllowed.
-pub(super) fn wants_upgrade(view: &View<'_>) -> bool {
+pub(super) fn wants_upgrade(view: &StepView<'_>) -> bool {
     let agent = &view.host.record.discovery_agent_version;
     let wanted = &view.ctx.settings.agent_image;
     let is_possible = matches!(

@@ -47,7 +47,7 @@ impl Fixture {
     }
 
     fn ask(&self, snapshot: Option<&Snapshot>, host: &HostState) -> Steps {
-        let ctx = Context {
+        let ctx = StepContext {
             policy: &self.policy,
             settings: &self.settings,
             infra_env: &self.infra_env,

@@ -78,7 +78,7 @@ pub struct IgnitionAccess {
 
 /// Inputs of instructions besides the host and its cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct StepContext<'a> {
     /// Switches of the operator.
     pub policy: &'a Policy,
     /// Settings of the operator.
@@ -95,14 +95,14 @@ pub struct Context<'a> {
 
 /// All inputs of an argument.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct StepView<'a> {
     pub(super) snapshot: Option<&'a Snapshot>,
     pub(super) host: &'a HostState,
-    pub(super) ctx: &'a Context<'a>,
+    pub(super) ctx: &'a StepContext<'a>,
     pub(super) now: Timestamp,
 }
 
-impl<'a> View<'a> {
+impl<'a> StepView<'a> {
     pub(super) fn cluster(&self) -> Option<&'a Cluster> {
         self.snapshot.map(|snapshot| &snapshot.cluster)
     }

@@ -5,7 +5,7 @@ use model::cluster::{Cluster, ClusterKind, ClusterStatus, ClusterUpdateParams, P
 use model::events::EventSeverity;
 use model::network::{ApiVip, IngressVip};
 
-use super::Context;
+use super::UpdateContext;
 use super::machine_networks::{holding_network, networks_text};
 use super::members::{set_plain_members, set_proxy};
 use crate::networking;
@@ -32,7 +32,7 @@ pub fn accepts_changes(cluster: &Cluster) -> Result<(), Error> {
 pub fn cluster(
     snapshot: &mut Snapshot,
     params: &ClusterUpdateParams,
-    ctx: &Context<'_>,
+    ctx: &UpdateContext<'_>,
 ) -> Result<Vec<NewEvent>, Error> {
     accepts_changes(&snapshot.cluster)?;
     let mut changed = snapshot.cluster.clone();
@@ -121,7 +121,7 @@ fn check_adding_hosts(params: &ClusterUpdateParams) -> Result<(), Error> {
 fn set_topology(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
-    ctx: &Context<'_>,
+    ctx: &UpdateContext<'_>,
 ) -> Result<(), Error> {
     let Some(count) = params.control_plane_count else {
         return Ok(());

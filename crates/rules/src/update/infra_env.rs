@@ -4,7 +4,7 @@ use model::Error;
 use model::events::EventSeverity;
 use model::infra_env::{InfraEnv, InfraEnvUpdateParams};
 
-use super::Context;
+use super::UpdateContext;
 use crate::create::{ImageParts, set_image_parts};
 use crate::versions::{Number, find_os_image};
 use crate::{NewEvent, input, urls};
@@ -16,7 +16,7 @@ use crate::{NewEvent, input, urls};
 pub fn infra_env(
     infra_env: &mut InfraEnv,
     params: InfraEnvUpdateParams,
-    ctx: &Context<'_>,
+    ctx: &UpdateContext<'_>,
 ) -> Result<Vec<NewEvent>, Error> {
     let mut changed = infra_env.clone();
     set_texts(&mut changed, &params, ctx)?;
@@ -75,7 +75,7 @@ pub fn infra_env(
 fn set_texts(
     infra_env: &mut InfraEnv,
     params: &InfraEnvUpdateParams,
-    ctx: &Context<'_>,
+    ctx: &UpdateContext<'_>,
 ) -> Result<(), Error> {
     if let Some(list) = &params.additional_ntp_sources {
         input::additional_ntp_source("additional_ntp_sources", list)?;
@@ -113,7 +113,7 @@ fn set_texts(
     Ok(())
 }
 
-fn check_version(version: &str, ctx: &Context<'_>) -> Result<(), Error> {
+fn check_version(version: &str, ctx: &UpdateContext<'_>) -> Result<(), Error> {
     let read = |text: &str| text.parse::<Number>().ok();
     let of_cluster = ctx
         .cluster

@@ -3,7 +3,7 @@
 use model::Error;
 use model::cluster::{Cluster, ClusterUpdateParams, PlatformType};
 
-use super::Context;
+use super::UpdateContext;
 use crate::{input, networking};
 
 /// Sets the proxy members; returns whether one changed.
@@ -32,7 +32,7 @@ pub(super) fn set_proxy(
 pub(super) fn set_plain_members(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
-    ctx: &Context<'_>,
+    ctx: &UpdateContext<'_>,
 ) -> Result<(), Error> {
     set_names(cluster, params)?;
     set_time_servers(cluster, params)?;

@@ -9,7 +9,7 @@ use crate::{HostState, NewEvent, Snapshot, samples};
 
 fn patch(snapshot: &mut Snapshot, body: Value) -> Result<Vec<NewEvent>, Error> {
     let (offer, policy) = (samples::offer(), Policy::default());
-    let ctx = Context {
+    let ctx = UpdateContext {
         offer: &offer,
         policy: &policy,
         cluster: None,
@@ -358,7 +358,7 @@ fn user_arguments_and_ignition_are_checked() {
 fn an_infra_env_takes_its_changes() {
     let (offer, policy) = (samples::offer(), Policy::default());
     let bound = samples::snapshot().cluster;
-    let ctx = Context {
+    let ctx = UpdateContext {
         offer: &offer,
         policy: &policy,
         cluster: Some(&bound),

@@ -9,7 +9,7 @@ use super::cluster::{self, ClusterBlock};
 use super::{Category, ClusterSubject, HostBlock, HostSubject, Status, Verdict};
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
-const FIRM_HOST: &[HostValidationId] = &[
+const NEVER_IGNORED_HOST: &[HostValidationId] = &[
     HostValidationId::Connected,
     HostValidationId::HasInventory,
     HostValidationId::InventoryNotFullyTruncated,
@@ -18,7 +18,7 @@ const FIRM_HOST: &[HostValidationId] = &[
     HostValidationId::HostnameValid,
 ];
 /// Validations of clusters that cannot be ignored. Source: as above.
-const FIRM_CLUSTER: &[ClusterValidationId] = &[
+const NEVER_IGNORED_CLUSTER: &[ClusterValidationId] = &[
     ClusterValidationId::ApiVipsDefined,
     ClusterValidationId::IngressVipsDefined,
     ClusterValidationId::AllHostsAreReadyToInstall,
@@ -28,7 +28,7 @@ const FIRM_CLUSTER: &[ClusterValidationId] = &[
 
 /// An entry of `validations_info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Entry {
+struct ValidationEntry {
     id: &'static str,
     status: &'static str,
     message: String,
@@ -36,7 +36,7 @@ struct Entry {
 
 /// Stored part of an entry.
 #[derive(Deserialize)]
-struct Remembered {
+struct StoredStatus {
     id: String,
     status: String,
 }
@@ -72,18 +72,24 @@ pub(crate) struct ClusterJudgement {
 
 /// Entries by category, and the blocking messages.
 #[derive(Default)]
-struct Sheet {
-    entries: BTreeMap<&'static str, Vec<Entry>>,
+struct ValidationReport {
+    entries: BTreeMap<&'static str, Vec<ValidationEntry>>,
     failing: BTreeSet<String>,
-    awaited: BTreeSet<String>,
+    pending: BTreeSet<String>,
 }
 
-impl Sheet {
+impl ValidationReport {
     /// Adds a verdict. Returns whether it passes.
-    fn note(&mut self, id: &'static str, category: Category, verdict: Verdict, how: How) -> bool {
+    fn add(
+        &mut self,
+        id: &'static str,
+        category: Category,
+        verdict: Verdict,
+        options: CheckOptions,
+    ) -> bool {
         let (status, message) = match verdict {
             Verdict::Hidden => return true,
-            _ if how.disabled => (
+            _ if options.disabled => (
                 Status::Disabled,
                 "This validation is switched off".to_owned(),
             ),
@@ -92,10 +98,10 @@ impl Sheet {
             Verdict::Error(message) => (Status::Error, message),
             Verdict::Pending(what) => (Status::Pending, what),
         };
-        let passes = how.ignored || matches!(status, Status::Success | Status::Disabled);
-        if !passes && how.blocks {
+        let passes = options.ignored || matches!(status, Status::Success | Status::Disabled);
+        if !passes && options.blocks {
             match status {
-                Status::Pending => self.awaited.insert(message.clone()),
+                Status::Pending => self.pending.insert(message.clone()),
                 _ => self.failing.insert(message.clone()),
             };
         }
@@ -106,7 +112,7 @@ impl Sheet {
         self.entries
             .entry(category.as_str())
             .or_default()
-            .push(Entry {
+            .push(ValidationEntry {
                 id,
                 status: status.as_str(),
                 message,
@@ -117,9 +123,9 @@ impl Sheet {
     /// Exactly the blocking messages: failures first, then pending inputs.
     fn blocking(&self) -> String {
         let mut parts: Vec<String> = self.failing.iter().cloned().collect();
-        if !self.awaited.is_empty() {
-            let awaited: Vec<&str> = self.awaited.iter().map(String::as_str).collect();
-            parts.push(format!("Waiting for {}", awaited.join(", ")));
+        if !self.pending.is_empty() {
+            let pending: Vec<&str> = self.pending.iter().map(String::as_str).collect();
+            parts.push(format!("Waiting for {}", pending.join(", ")));
         }
         parts.join(" ; ")
     }
@@ -131,7 +137,7 @@ impl Sheet {
 }
 
 #[derive(Clone, Copy)]
-struct How {
+struct CheckOptions {
     disabled: bool,
     ignored: bool,
     blocks: bool,
@@ -139,7 +145,7 @@ struct How {
 
 /// Judges a host.
 pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJudgement {
-    let mut sheet = Sheet::default();
+    let mut sheet = ValidationReport::default();
     let mut judgement = HostJudgement {
         connected: true,
         hardware_ok: true,
@@ -152,7 +158,7 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
         if subject.cluster.is_none() && !validation.unbound {
             continue;
         }
-        let how = How {
+        let options = CheckOptions {
             disabled: subject
                 .policy
                 .disabled_host_validations
@@ -164,7 +170,12 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
             ),
         };
         let verdict = (validation.check)(subject);
-        let passes = sheet.note(validation.id.as_str(), validation.category, verdict, how);
+        let passes = sheet.add(
+            validation.id.as_str(),
+            validation.category,
+            verdict,
+            options,
+        );
         let condition = match validation.blocks {
             HostBlock::Connection => &mut judgement.connected,
             HostBlock::Hardware => &mut judgement.hardware_ok,
@@ -185,13 +196,13 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
 
 /// Judges a cluster.
 pub(crate) fn judge_cluster(subject: &ClusterSubject<'_>, ignored: &Ignored) -> ClusterJudgement {
-    let mut sheet = Sheet::default();
+    let mut sheet = ValidationReport::default();
     let mut judgement = ClusterJudgement {
         ready: true,
         ..ClusterJudgement::default()
     };
     for validation in cluster::cluster_validations() {
-        let how = How {
+        let options = CheckOptions {
             disabled: subject
                 .policy
                 .disabled_cluster_validations
@@ -200,7 +211,12 @@ pub(crate) fn judge_cluster(subject: &ClusterSubject<'_>, ignored: &Ignored) -> 
             blocks: validation.blocks != ClusterBlock::Nothing,
         };
         let verdict = (validation.check)(subject);
-        let passes = sheet.note(validation.id.as_str(), validation.category, verdict, how);
+        let passes = sheet.add(
+            validation.id.as_str(),
+            validation.category,
+            verdict,
+            options,
+        );
         match validation.blocks {
             ClusterBlock::Input => judgement.input_missing |= !passes,
             ClusterBlock::Install => judgement.ready &= passes,
@@ -232,11 +248,11 @@ impl Ignored {
     }
 
     fn host(&self, id: HostValidationId) -> bool {
-        !FIRM_HOST.contains(&id) && names(&self.host, id.as_str())
+        !NEVER_IGNORED_HOST.contains(&id) && names(&self.host, id.as_str())
     }
 
     fn cluster(&self, id: ClusterValidationId) -> bool {
-        !FIRM_CLUSTER.contains(&id) && names(&self.cluster, id.as_str())
+        !NEVER_IGNORED_CLUSTER.contains(&id) && names(&self.cluster, id.as_str())
     }
 }
 
@@ -247,7 +263,7 @@ fn names(set: &BTreeSet<String>, id: &str) -> bool {
 /// Changes between two texts: new failures, and fixes.
 pub(crate) fn flips(before: &str, after: &str) -> Vec<Flip> {
     #[derive(Deserialize)]
-    struct Full {
+    struct StoredEntry {
         id: String,
         status: String,
         message: String,
@@ -255,8 +271,9 @@ pub(crate) fn flips(before: &str, after: &str) -> Vec<Flip> {
     if before == after || before.is_empty() {
         return Vec::new();
     }
-    let before: HashMap<String, Vec<Remembered>> = serde_json::from_str(before).unwrap_or_default();
-    let after: BTreeMap<String, Vec<Full>> = serde_json::from_str(after).unwrap_or_default();
+    let before: HashMap<String, Vec<StoredStatus>> =
+        serde_json::from_str(before).unwrap_or_default();
+    let after: BTreeMap<String, Vec<StoredEntry>> = serde_json::from_str(after).unwrap_or_default();
     let old: HashMap<&str, &str> = before
         .values()
         .flatten()

@@ -233,7 +233,9 @@ fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
 }
 
 /// Inventory and role, or a pending verdict.
-fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole, Needs), Verdict> {
+fn role_needs<'a>(
+    subject: &HostSubject<'a>,
+) -> Result<(&'a Inventory, HostRole, RoleRequirements), Verdict> {
     let inventory = subject.inventory()?;
     let cluster = subject.cluster()?;
     let role = subject
@@ -246,7 +248,7 @@ fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole,
     Ok((
         inventory,
         role,
-        Needs {
+        RoleRequirements {
             cores: base.cpu_cores.saturating_add(more_cores),
             mib: base.ram_mib.saturating_add(more_mib),
             operators: if more_cores + more_mib > 0 {
@@ -258,7 +260,7 @@ fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole,
     ))
 }
 
-struct Needs {
+struct RoleRequirements {
     cores: i64,
     mib: i64,
     operators: &'static str,

@@ -18,7 +18,7 @@ pub type Overhead = fn(&ClusterSubject<'_>, HostRole, &Inventory) -> (i64, i64);
 pub type HostCheck = fn(&HostSubject<'_>, &Inventory) -> Result<(), String>;
 
 /// An operator that can be chosen.
-pub struct Operator {
+pub struct SupportedOperator {
     /// Name on the wire.
     pub name: &'static str,
     /// The first platform version that it runs on.
@@ -30,8 +30,8 @@ pub struct Operator {
 }
 
 /// An operator without requirements on hosts.
-const fn simple(name: &'static str) -> Operator {
-    Operator {
+const fn simple(name: &'static str) -> SupportedOperator {
+    SupportedOperator {
         name,
         since: (4, 8),
         overhead: |_, _, _| (0, 0),
@@ -39,22 +39,22 @@ const fn simple(name: &'static str) -> Operator {
     }
 }
 
-const fn since(mut operator: Operator, version: (u64, u64)) -> Operator {
+const fn since(mut operator: SupportedOperator, version: (u64, u64)) -> SupportedOperator {
     operator.since = version;
     operator
 }
 
 /// Marks an operator whose checks are incomplete here.
-const fn unjudged(mut operator: Operator) -> Operator {
+const fn unjudged(mut operator: SupportedOperator) -> SupportedOperator {
     operator.host = None;
     operator
 }
 
 /// Every operator that can be chosen.
-pub static OPERATORS: &[Operator] = &[
+pub static OPERATORS: &[SupportedOperator] = &[
     simple("lso"),
     unjudged(simple("odf")),
-    Operator {
+    SupportedOperator {
         name: "cnv",
         since: (4, 8),
         overhead: |_, role, _| match role {
@@ -63,13 +63,13 @@ pub static OPERATORS: &[Operator] = &[
         },
         host: None,
     },
-    Operator {
+    SupportedOperator {
         name: "lvm",
         since: (4, 11),
         overhead: lvm_overhead,
         host: Some(lvm_disk),
     },
-    Operator {
+    SupportedOperator {
         name: "mce",
         since: (4, 10),
         overhead: |cluster, _, _| {
@@ -81,13 +81,13 @@ pub static OPERATORS: &[Operator] = &[
         },
         host: Some(|_, _| Ok(())),
     },
-    Operator {
+    SupportedOperator {
         name: "mtv",
         since: (4, 14),
         overhead: |_, _, _| (1, 1024),
         host: Some(|_, _| Ok(())),
     },
-    Operator {
+    SupportedOperator {
         name: "osc",
         since: (4, 10),
         overhead: |_, _, _| (1, 1024),
@@ -97,7 +97,7 @@ pub static OPERATORS: &[Operator] = &[
     simple("node-feature-discovery"),
     unjudged(simple("nvidia-gpu")),
     unjudged(simple("amd-gpu")),
-    Operator {
+    SupportedOperator {
         name: "kmm",
         since: (4, 8),
         overhead: |_, _, _| (0, 0),
@@ -177,7 +177,7 @@ fn secure_boot_off(_: &HostSubject<'_>, inventory: &Inventory) -> Result<(), Str
     Ok(())
 }
 
-fn operator(name: &str) -> Option<&'static Operator> {
+fn operator(name: &str) -> Option<&'static SupportedOperator> {
     OPERATORS.iter().find(|operator| operator.name == name)
 }
 

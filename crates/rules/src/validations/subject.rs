@@ -16,7 +16,7 @@ use crate::connectivity::Groups;
 use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
 use crate::networking;
-use crate::networks::{self, Address, Networks};
+use crate::networks::{self, Address, NetworkSet};
 use crate::policy::Policy;
 use crate::progress;
 use crate::reach::Reach;
@@ -64,7 +64,7 @@ pub struct ClusterSubject<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) texts: &'a [HostTexts],
     pub(crate) policy: &'a Policy,
-    pub(crate) networks: Networks,
+    pub(crate) networks: NetworkSet,
     pub(crate) single_node: bool,
     pub(crate) user_managed: bool,
     pub(crate) user_load_balancer: bool,
@@ -105,7 +105,7 @@ impl<'a> ClusterSubject<'a> {
             cluster,
             texts,
             policy,
-            networks: Networks::of(cluster),
+            networks: NetworkSet::of(cluster),
             single_node: roles::is_single_node(cluster),
             user_managed: networking::is_user_managed(cluster),
             user_load_balancer: networking::has_user_load_balancer(cluster),

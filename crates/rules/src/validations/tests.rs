@@ -21,10 +21,10 @@ use crate::snapshot::{HostState, Snapshot};
 use crate::{Policy, refresh};
 
 /// A change to a cluster in which everything passes.
-type Change = fn(&mut Snapshot);
+type SnapshotChange = fn(&mut Snapshot);
 
 #[derive(Deserialize)]
-struct Entry {
+struct ReportedEntry {
     id: String,
     status: String,
     message: String,
@@ -37,15 +37,15 @@ fn policy() -> Policy {
     }
 }
 
-fn entries(text: &str) -> BTreeMap<String, Entry> {
-    let info: BTreeMap<String, Vec<Entry>> = serde_json::from_str(text).unwrap();
+fn entries(text: &str) -> BTreeMap<String, ReportedEntry> {
+    let info: BTreeMap<String, Vec<ReportedEntry>> = serde_json::from_str(text).unwrap();
     info.into_values()
         .flatten()
         .map(|entry| (entry.id.clone(), entry))
         .collect()
 }
 
-fn judged(change: Change) -> Snapshot {
+fn judged(change: SnapshotChange) -> Snapshot {
     let mut snapshot = fixtures::snapshot(3, 2);
     for host in &mut snapshot.hosts {
         host.record.discovery_agent_version = "agent:1".to_owned();
@@ -156,7 +156,7 @@ fn chosen(snapshot: &mut Snapshot, name: &str) {
     clippy::semicolon_if_nothing_returned,
     reason = "a change is one expression"
 )]
-static HOSTS: &[(&str, &str, Change)] = &[
+static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("connected", "failure", |all| {
         all.hosts[0].record.checked_in_at = later(-4).into()
     }),
@@ -530,7 +530,7 @@ static HOSTS: &[(&str, &str, Change)] = &[
     clippy::semicolon_if_nothing_returned,
     reason = "a change is one expression"
 )]
-static CLUSTERS: &[(&str, &str, Change)] = &[
+static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
     ("machine-cidr-defined", "failure", |all| {
         all.cluster.api_vips.clear()
     }),
@@ -679,7 +679,7 @@ static CLUSTERS: &[(&str, &str, Change)] = &[
 /// Never more than success and pending.
 const NEVER_FAILS: &[&str] = &["has-inventory"];
 
-fn check(table: &[(&str, &str, Change)], text: fn(&Snapshot) -> &str) {
+fn check(table: &[(&str, &str, SnapshotChange)], text: fn(&Snapshot) -> &str) {
     let healthy = entries(text(&judged(|_| ())));
     for entry in healthy.values() {
         assert_eq!(entry.status, "success", "{}: {}", entry.id, entry.message);
@@ -707,7 +707,7 @@ fn validations_of_clusters_judge_as_listed() {
 
 #[test]
 fn every_validation_has_a_failing_row() {
-    let fails = |table: &[(&'static str, &'static str, Change)]| -> BTreeSet<&'static str> {
+    let fails = |table: &[(&'static str, &'static str, SnapshotChange)]| -> BTreeSet<&'static str> {
         table
             .iter()
             .filter(|row| matches!(row.1, "failure" | "error"))

@@ -15,7 +15,7 @@ pub fn architecture(given: CpuArchitecture) -> CpuArchitecture {
 
 /// A release, in the terms of a cluster's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct ResolvedRelease {
     /// Full version.
     pub version: String,
     /// Architecture of the cluster: `multi` for a release of several.
@@ -32,7 +32,7 @@ pub fn release(
     ignored: &[String],
     version: &str,
     wanted: CpuArchitecture,
-) -> Result<Release, Error> {
+) -> Result<ResolvedRelease, Error> {
     let image = find_release(images, version, wanted)?;
     let full = image.version.trim_end_matches("-multi");
     let number: Number = parse("openshift_version", &image.version)?;
@@ -47,7 +47,7 @@ pub fn release(
             ),
         ));
     }
-    Ok(Release {
+    Ok(ResolvedRelease {
         version: full.to_owned(),
         architecture: architecture(image.cpu_architecture),
         image: image.url.clone(),
@@ -196,7 +196,7 @@ fn newest<'a>(
 fn parse(field: &str, version: &str) -> Result<Number, Error> {
     version
         .parse()
-        .map_err(|error: super::number::NotAVersion| Error::invalid(field, error.to_string()))
+        .map_err(|error: super::number::MalformedVersion| Error::invalid(field, error.to_string()))
 }
 
 #[cfg(test)]

@@ -129,7 +129,9 @@ fn list<T: DeserializeOwned>(name: &str, json: &str) -> Result<Vec<T>, Error> {
 
 fn version(name: &str, index: usize, member: &str, text: &str) -> Result<Number, Error> {
     text.parse()
-        .map_err(|error: super::number::NotAVersion| entry(name, index, member, &error.to_string()))
+        .map_err(|error: super::number::MalformedVersion| {
+            entry(name, index, member, &error.to_string())
+        })
 }
 
 fn reference(name: &str, index: usize, url: &str) -> Result<(), Error> {

@@ -68,13 +68,13 @@ impl fmt::Display for Number {
 /// A malformed version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a version: it should look like 4.16, 4.16.3 or 4.16.3-rc.1")]
-pub struct NotAVersion(String);
+pub struct MalformedVersion(String);
 
 impl FromStr for Number {
-    type Err = NotAVersion;
+    type Err = MalformedVersion;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).ok_or_else(|| NotAVersion(text.to_owned()))
+        parse(text).ok_or_else(|| MalformedVersion(text.to_owned()))
     }
 }
 

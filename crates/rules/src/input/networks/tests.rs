@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: Rules<'_> = Rules {
+const RULES: NetworkRules<'_> = NetworkRules {
     version: "4.16.3",
     single_node: false,
     user_managed_networking: false,
@@ -12,8 +12,8 @@ const RULES: Rules<'_> = Rules {
     hosts: 5,
 };
 
-fn good() -> Networks {
-    Networks {
+fn good() -> NetworkInput {
+    NetworkInput {
         cluster: vec![("10.128.0.0/14".parse().unwrap(), 23)],
         service: vec!["172.30.0.0/16".parse().unwrap()],
         machine: vec!["192.168.10.0/24".parse().unwrap()],
@@ -22,8 +22,8 @@ fn good() -> Networks {
     }
 }
 
-fn dual() -> Networks {
-    Networks {
+fn dual() -> NetworkInput {
+    NetworkInput {
         cluster: vec![
             ("10.128.0.0/14".parse().unwrap(), 23),
             ("fd01::/48".parse().unwrap(), 64),
@@ -59,12 +59,12 @@ fn ips(list: &[&str]) -> Vec<IpAddr> {
 fn good_networks_pass() {
     good().check(&RULES).unwrap();
     dual().check(&RULES).unwrap();
-    Networks::default().check(&RULES).unwrap();
+    NetworkInput::default().check(&RULES).unwrap();
 }
 
 #[test]
 fn bad_networks_name_their_field() {
-    let with = |change: fn(&mut Networks)| {
+    let with = |change: fn(&mut NetworkInput)| {
         let mut networks = good();
         change(&mut networks);
         networks
@@ -141,7 +141,7 @@ fn bad_networks_name_their_field() {
 
 #[test]
 fn dual_stack_needs_both_families_everywhere() {
-    let with = |change: fn(&mut Networks)| {
+    let with = |change: fn(&mut NetworkInput)| {
         let mut networks = dual();
         change(&mut networks);
         networks.check(&RULES).unwrap_err().to_string()
@@ -156,7 +156,7 @@ fn dual_stack_needs_both_families_everywhere() {
     reversed.api.reverse();
     reversed.ingress.reverse();
     reversed.check(&RULES).unwrap();
-    let old = Rules {
+    let old = NetworkRules {
         version: "4.11.2",
         ..RULES
     };
@@ -166,22 +166,22 @@ fn dual_stack_needs_both_families_everywhere() {
 #[test]
 fn modes_that_exclude_vips() {
     for rules in [
-        Rules {
+        NetworkRules {
             single_node: true,
             ..RULES
         },
-        Rules {
+        NetworkRules {
             user_managed_networking: true,
             ..RULES
         },
-        Rules {
+        NetworkRules {
             dhcp: true,
             ..RULES
         },
     ] {
         assert!(good().check(&rules).is_err());
     }
-    let without = Rules {
+    let without = NetworkRules {
         ipv6_support: false,
         ..RULES
     };
@@ -199,7 +199,7 @@ fn modes_that_exclude_vips() {
 fn a_user_managed_load_balancer_may_share_an_address() {
     let mut networks = good();
     networks.ingress = networks.api.clone();
-    let rules = Rules {
+    let rules = NetworkRules {
         user_managed_load_balancer: true,
         ..RULES
     };
@@ -216,12 +216,12 @@ proptest! {
     #[test]
     fn checking_never_panics(a: u32, len in 0u8..=32, prefix: i64, b: u32) {
         let net: IpNet = format!("{}/{len}", std::net::Ipv4Addr::from(a)).parse().unwrap();
-        let networks = Networks {
+        let networks = NetworkInput {
             cluster: vec![(net, prefix)],
             machine: vec![net],
             api: vec![IpAddr::from(b.to_be_bytes())],
             ingress: vec![IpAddr::from(a.to_be_bytes())],
-            ..Networks::default()
+            ..NetworkInput::default()
         };
         let _ = networks.check(&RULES);
     }
