@@ -5,7 +5,7 @@ use std::io::Read as _;
 use flate2::bufread::GzDecoder;
 
 use crate::Error;
-use crate::cpio::{self, Member};
+use crate::cpio::{self, CpioMember};
 use crate::data_url::{MAX_UNPACKED, gzip};
 
 /// Name of the member that Ignition reads.
@@ -18,7 +18,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// A member of an archive, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct ArchiveFile {
     /// Path in the archive.
     pub name: String,
     /// Kind and permissions.
@@ -32,7 +32,7 @@ pub struct File {
 ///
 /// Errors: `Archive` when the configuration does not fit into the format (4 GiB).
 pub fn write(config: &[u8]) -> Result<Vec<u8>, Error> {
-    let member = Member {
+    let member = CpioMember {
         name: MEMBER,
         mode: cpio::REGULAR | 0o644,
         data: config,
@@ -45,7 +45,7 @@ pub fn write(config: &[u8]) -> Result<Vec<u8>, Error> {
 /// Unpacks everything in `bytes`: any number of archives one after the other, gzip or plain, zeros between.
 ///
 /// Errors: `Archive` when anything else is found, or it unpacks to more than [`MAX_UNPACKED`].
-pub fn read(mut bytes: &[u8]) -> Result<Vec<File>, Error> {
+pub fn read(mut bytes: &[u8]) -> Result<Vec<ArchiveFile>, Error> {
     let mut files = Vec::new();
     let mut budget = MAX_UNPACKED;
     loop {
@@ -90,7 +90,7 @@ fn unpack(bytes: &[u8], budget: u64) -> Result<(Vec<u8>, &[u8]), Error> {
 }
 
 /// Within one compressed stream several archives may follow each other too.
-fn read_plain(mut bytes: &[u8], files: &mut Vec<File>) -> Result<(), Error> {
+fn read_plain(mut bytes: &[u8], files: &mut Vec<ArchiveFile>) -> Result<(), Error> {
     while let Some(start) = bytes.iter().position(|byte| *byte != 0) {
         bytes = &bytes[start..];
         let (members, length) = cpio::read(bytes)?;
@@ -100,8 +100,8 @@ fn read_plain(mut bytes: &[u8], files: &mut Vec<File>) -> Result<(), Error> {
     Ok(())
 }
 
-fn add(members: &[Member<'_>], files: &mut Vec<File>) {
-    files.extend(members.iter().map(|member| File {
+fn add(members: &[CpioMember<'_>], files: &mut Vec<ArchiveFile>) {
+    files.extend(members.iter().map(|member| ArchiveFile {
         name: member.name.to_owned(),
         mode: member.mode,
         data: member.data.to_vec(),
@@ -119,7 +119,7 @@ mod tests {
         let packed = write(b"{}").unwrap();
         assert_eq!(packed.len() % 4, 0);
         let files = read(&packed).unwrap();
-        let expected = File {
+        let expected = ArchiveFile {
             name: "config.ign".to_owned(),
             mode: 0o100_644,
             data: b"{}".to_vec(),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn archives_may_follow_each_other() {
-        let plain = cpio::write(&[Member {
+        let plain = cpio::write(&[CpioMember {
             name: "etc/x",
             mode: cpio::REGULAR,
             data: b"plain",

@@ -1,13 +1,14 @@
 //! Builders of the records that Atoll writes.
 
 use crate::config::{
-    Config, Directory, Dropin, File, Link, Mode, Owner, Resource, Unit, User, Version,
+    Directory, Dropin, IgnitionConfig, IgnitionFile, Link, Mode, Owner, Resource, SpecVersion,
+    Unit, User,
 };
 use crate::{Error, data_url};
 
-impl Config {
+impl IgnitionConfig {
     /// An empty configuration.
-    pub fn new(version: Version) -> Self {
+    pub fn new(version: SpecVersion) -> Self {
         let mut config = Self::default();
         config.ignition.version = version;
         config
@@ -15,7 +16,7 @@ impl Config {
 
     /// Adds a file.
     #[must_use]
-    pub fn file(mut self, file: File) -> Self {
+    pub fn file(mut self, file: IgnitionFile) -> Self {
         self.storage.files.push(file);
         self
     }
@@ -49,7 +50,7 @@ impl Config {
     }
 
     /// The file at `path`.
-    pub fn find_file(&self, path: &str) -> Option<&File> {
+    pub fn find_file(&self, path: &str) -> Option<&IgnitionFile> {
         self.storage.files.iter().find(|file| file.path == path)
     }
 
@@ -106,7 +107,7 @@ impl Resource {
     }
 }
 
-impl File {
+impl IgnitionFile {
     /// A file of root that replaces an existing one.
     pub fn new(path: impl Into<String>, mode: u32, contents: Resource) -> Self {
         Self {
@@ -212,14 +213,14 @@ mod tests {
 
     #[test]
     fn built_configurations_are_valid() {
-        let config = Config::new(Version::V3_1)
-            .file(File::text("/etc/motd", 0o644, "hello: 100 %, ü\n"))
-            .file(File::bytes("/opt/x", 0o755, &[0, 255]))
+        let config = IgnitionConfig::new(SpecVersion::V3_1)
+            .file(IgnitionFile::text("/etc/motd", 0o644, "hello: 100 %, ü\n"))
+            .file(IgnitionFile::bytes("/opt/x", 0o755, &[0, 255]))
             .directory(Directory::new("/opt/d", 0o755))
             .link(Link::symbolic("/opt/l", "../x"))
             .unit(Unit::enabled("a.service", "[Unit]\n").dropin("10-a.conf", "[Service]\n"))
             .user(User::with_keys("core", vec!["ssh-ed25519 AAAA".to_owned()]));
-        let read = Config::parse(&config.to_json()).unwrap();
+        let read = IgnitionConfig::parse(&config.to_json()).unwrap();
         assert_eq!(read, config);
         let motd = read.find_file("/etc/motd").unwrap();
         assert_eq!(motd.mode, Some(Mode(420)));

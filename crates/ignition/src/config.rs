@@ -12,7 +12,7 @@ pub type Other = Map<String, Value>;
 
 /// A version of the specification, lowest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Version {
+pub enum SpecVersion {
     /// 3.1.0, the version of the oldest supported hosts.
     #[default]
     #[serde(rename = "3.1.0")]
@@ -32,7 +32,7 @@ pub struct Mode(pub u32);
 
 /// A whole configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Config {
+pub struct IgnitionConfig {
     /// Version, other configurations, proxy, trusted certificates.
     pub ignition: Ignition,
     /// Users and groups.
@@ -53,13 +53,13 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ignition {
     /// Version of the specification.
-    pub version: Version,
+    pub version: SpecVersion,
     /// Configurations to fetch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub config: References,
     /// Proxy for fetching.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub proxy: Proxy,
+    pub proxy: IgnitionProxy,
     /// Certificates to trust while fetching.
     #[serde(default, skip_serializing_if = "is_default")]
     pub security: Security,
@@ -125,7 +125,7 @@ pub struct Verification {
 
 /// Member `ignition.proxy`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Proxy {
+pub struct IgnitionProxy {
     /// Proxy for http URLs.
     #[serde(default, rename = "httpProxy", skip_serializing_if = "Option::is_none")]
     pub http_proxy: Option<String>,
@@ -216,7 +216,7 @@ pub struct Storage {
     pub directories: Vec<Directory>,
     /// Files to write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<File>,
+    pub files: Vec<IgnitionFile>,
     /// Links to create.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
@@ -238,7 +238,7 @@ pub struct Owner {
 
 /// A file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct File {
+pub struct IgnitionFile {
     /// Absolute path.
     pub path: String,
     /// Whether an existing file may be replaced.
@@ -354,7 +354,7 @@ pub struct Dropin {
     pub contents: Option<String>,
 }
 
-impl Config {
+impl IgnitionConfig {
     /// Reads and validates a configuration.
     ///
     /// Errors: `Syntax` with the member's path, `Version`, `Invalid` with the member's path.
@@ -382,7 +382,7 @@ impl Config {
             None => String::new(),
             Some(other) => other.to_string(),
         };
-        if serde_json::from_value::<Version>(Value::String(found.clone())).is_err() {
+        if serde_json::from_value::<SpecVersion>(Value::String(found.clone())).is_err() {
             return Err(Error::Version { found });
         }
         serde_path_to_error::deserialize(value).map_err(syntax)
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn unknown_members_survive() {
         let text = r#"{"ignition":{"version":"3.2.0","timeouts":{"httpTotal":5}},"passwd":{"groups":[{"name":"g"}],"users":[{"name":"core","uid":7}]},"storage":{"files":[{"path":"/a","x":[1]}],"luks":[{"name":"root"}]},"systemd":{"units":[{"name":"a.service","y":true}]},"kernelArguments":{"shouldExist":["a"]}}"#;
-        let config = Config::parse(text.as_bytes()).unwrap();
+        let config = IgnitionConfig::parse(text.as_bytes()).unwrap();
         let again: Value = serde_json::from_slice(&config.to_json()).unwrap();
         assert_eq!(again, serde_json::from_str::<Value>(text).unwrap());
     }
@@ -428,12 +428,12 @@ mod tests {
     fn syntax_errors_name_the_member() {
         let text =
             br#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":"0644"}]}}"#;
-        let error = Config::parse(text).unwrap_err().to_string();
+        let error = IgnitionConfig::parse(text).unwrap_err().to_string();
         assert!(
             error.starts_with("storage.files[0].mode: invalid type"),
             "{error}"
         );
-        let error = Config::parse(b"{").unwrap_err().to_string();
+        let error = IgnitionConfig::parse(b"{").unwrap_err().to_string();
         assert!(error.contains("EOF"), "{error}");
     }
 
@@ -449,7 +449,7 @@ mod tests {
             ("{}", ""),
             ("[]", ""),
         ] {
-            let error = Config::parse(json.as_bytes()).unwrap_err();
+            let error = IgnitionConfig::parse(json.as_bytes()).unwrap_err();
             assert_eq!(
                 error,
                 Error::Version {
@@ -461,6 +461,6 @@ mod tests {
 
     #[test]
     fn text_after_the_document_is_refused() {
-        assert!(Config::parse(br#"{"ignition":{"version":"3.1.0"}} x"#).is_err());
+        assert!(IgnitionConfig::parse(br#"{"ignition":{"version":"3.1.0"}} x"#).is_err());
     }
 }

@@ -17,7 +17,7 @@ const TRAILER: &str = "TRAILER!!!";
 
 /// A member read from an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member<'a> {
+pub struct CpioMember<'a> {
     /// Path in the archive.
     pub name: &'a str,
     /// Kind and permissions.
@@ -57,7 +57,7 @@ pub fn padding(length: u64) -> usize {
 /// A whole archive of small members.
 ///
 /// Errors: `Archive` when a member is too large for the format (4 GiB).
-pub fn write(members: &[Member<'_>]) -> Result<Vec<u8>, Error> {
+pub fn write(members: &[CpioMember<'_>]) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     for member in members {
         let size = u32::try_from(member.data.len())
@@ -73,7 +73,7 @@ pub fn write(members: &[Member<'_>]) -> Result<Vec<u8>, Error> {
 /// Reads one archive from the start of `bytes`; returns its members and how many bytes it takes.
 ///
 /// Errors: `Archive` when it is no newc archive, or is truncated.
-pub fn read(bytes: &[u8]) -> Result<(Vec<Member<'_>>, usize), Error> {
+pub fn read(bytes: &[u8]) -> Result<(Vec<CpioMember<'_>>, usize), Error> {
     let mut members = Vec::new();
     let mut at = 0;
     loop {
@@ -93,7 +93,7 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<Member<'_>>, usize), Error> {
         if name == TRAILER {
             return Ok((members, at.min(bytes.len())));
         }
-        members.push(Member { name, mode, data });
+        members.push(CpioMember { name, mode, data });
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_archive_has_the_known_bytes() {
-        let member = Member {
+        let member = CpioMember {
             name: "a",
             mode: REGULAR | 0o644,
             data: b"xyz",
@@ -153,7 +153,7 @@ mod tests {
         ) {
             let members: Vec<_> = files
                 .iter()
-                .map(|(name, data)| Member { name, mode: REGULAR | 0o600, data })
+                .map(|(name, data)| CpioMember { name, mode: REGULAR | 0o600, data })
                 .collect();
             let bytes = write(&members).unwrap();
             let (read, length) = read(&bytes).unwrap();
@@ -172,7 +172,7 @@ mod tests {
 
         #[test]
         fn damaged_archives_never_panic(at in 0..240_usize, byte: u8, cut in 0..240_usize) {
-            let mut bytes = write(&[Member { name: "a", mode: REGULAR, data: b"xyz" }]).unwrap();
+            let mut bytes = write(&[CpioMember { name: "a", mode: REGULAR, data: b"xyz" }]).unwrap();
             bytes[at % 236] = byte;
             bytes.truncate(cut);
             read(&bytes).ok();

@@ -14,8 +14,8 @@ mod merge;
 mod validate;
 
 pub use config::{
-    Config, Directory, Dropin, File, Link, Mode, Passwd, Proxy, Resource, Storage, Systemd, Unit,
-    User, Version,
+    Directory, Dropin, IgnitionConfig, IgnitionFile, IgnitionProxy, Link, Mode, Passwd, Resource,
+    SpecVersion, Storage, Systemd, Unit, User,
 };
 pub use error::Error;
 pub use merge::merge;

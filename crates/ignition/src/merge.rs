@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::{Config, Error};
+use crate::{Error, IgnitionConfig};
 
 /// Members that identify an item, by the name of its list. Lists that are not here hold scalars, which are their
 /// own keys.
@@ -43,16 +43,16 @@ const SHARED: &[&[&str]] = &[
 ///
 /// Errors: `Invalid` when the result is not valid although both were: a file whose parent says `append` and
 /// whose child says `overwrite`, for example.
-pub fn merge(parent: &Config, child: &Config) -> Result<Config, Error> {
+pub fn merge(parent: &IgnitionConfig, child: &IgnitionConfig) -> Result<IgnitionConfig, Error> {
     let version = parent.ignition.version.max(child.ignition.version);
     let merged = merge_objects(&members(parent), &members(child));
-    let mut config = Config::from_value(Value::Object(merged))?;
+    let mut config = IgnitionConfig::from_value(Value::Object(merged))?;
     config.ignition.version = version;
     config.validate()?;
     Ok(config)
 }
 
-fn members(config: &Config) -> Map<String, Value> {
+fn members(config: &IgnitionConfig) -> Map<String, Value> {
     match serde_json::to_value(config) {
         Ok(Value::Object(members)) => members,
         _ => unreachable!("a configuration is an object with string keys"),
@@ -165,7 +165,7 @@ mod tests {
     fn merged(parent: Value, child: Value) -> Value {
         let read = |mut value: Value| {
             value["ignition"]["version"] = json!("3.1.0");
-            Config::parse(value.to_string().as_bytes()).unwrap()
+            IgnitionConfig::parse(value.to_string().as_bytes()).unwrap()
         };
         let result = merge(&read(parent), &read(child)).unwrap();
         serde_json::from_slice(&result.to_json()).unwrap()
@@ -261,7 +261,7 @@ mod tests {
     fn the_higher_version_stays() {
         let read = |version: &str| {
             let json = json!({"ignition": {"version": version}}).to_string();
-            Config::parse(json.as_bytes()).unwrap()
+            IgnitionConfig::parse(json.as_bytes()).unwrap()
         };
         let (old, new) = (read("3.1.0"), read("3.3.0"));
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn two_valid_ones_can_contradict_each_other() {
-        let read = |json: Value| Config::parse(json.to_string().as_bytes()).unwrap();
+        let read = |json: Value| IgnitionConfig::parse(json.to_string().as_bytes()).unwrap();
         let parent = read(
             json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/a", "append": [{"source": "data:,x"}]}]}}),
         );

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::config::{Config, File, Mode, Resource, Unit};
+use crate::config::{IgnitionConfig, IgnitionFile, Mode, Resource, Unit};
 use crate::{Error, data_url};
 
 const UNIT_KINDS: &[&str] = &[
@@ -26,7 +26,7 @@ const SCHEMES: &[&str] = &["data", "http", "https", "tftp", "s3", "gs"];
 /// The highest permission bits: set-user-id, set-group-id and sticky included.
 const MODE_MAX: u32 = 0o7777;
 
-impl Config {
+impl IgnitionConfig {
     /// Checks the rules that the types do not express.
     ///
     /// Errors: `Invalid` for the first member that Ignition would refuse.
@@ -142,7 +142,7 @@ fn validate_node<'a>(
     paths.add(at, "path", path)
 }
 
-fn validate_file(at: &str, file: &File) -> Result<(), Error> {
+fn validate_file(at: &str, file: &IgnitionFile) -> Result<(), Error> {
     validate_resource(&format!("{at}.contents"), &file.contents, false)?;
     for (index, append) in file.append.iter().enumerate() {
         validate_resource(&format!("{at}.append[{index}]"), append, true)?;
@@ -237,7 +237,7 @@ mod tests {
 
     fn problem(mut config: Value) -> String {
         config["ignition"]["version"] = json!("3.1.0");
-        match Config::parse(config.to_string().as_bytes()) {
+        match IgnitionConfig::parse(config.to_string().as_bytes()) {
             Ok(_) => "none".to_owned(),
             Err(error) => error.to_string(),
         }

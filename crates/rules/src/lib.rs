@@ -15,6 +15,7 @@ pub mod event;
 #[cfg(test)]
 mod fixtures;
 pub mod hardware;
+pub mod heartbeat;
 pub mod host;
 pub mod hosts;
 pub mod input;
@@ -28,7 +29,6 @@ mod networking;
 mod networks;
 pub mod offer;
 pub mod policy;
-pub mod presence;
 pub mod progress;
 mod reach;
 pub mod refresh;

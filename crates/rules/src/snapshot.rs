@@ -41,7 +41,7 @@ pub struct HostState {
     /// The parsed `record.inventory`; none before the first reply or when it is malformed.
     pub inventory: Option<Inventory>,
     /// Start of uninterrupted reception of heartbeats; none without an outage.
-    pub heard_since: Option<Timestamp>,
+    pub heartbeats_since: Option<Timestamp>,
     /// The parsed `record.connectivity`, once read.
     reaches: OnceLock<Option<Arc<[Reach]>>>,
 }
@@ -53,7 +53,7 @@ impl HostState {
         Self {
             record,
             inventory,
-            heard_since: None,
+            heartbeats_since: None,
             reaches: OnceLock::new(),
         }
     }

@@ -10,7 +10,7 @@ use model::infra_env::InfraEnv;
 use model::steps::{StepReply, Steps};
 use model::time::Timestamp;
 use rules::host::Trigger;
-use rules::{HostState, NewEvent, Snapshot, presence};
+use rules::{HostState, NewEvent, Snapshot, heartbeat};
 
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render};
 use crate::blocking;
@@ -82,7 +82,7 @@ impl ApiServer {
                 };
                 let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
                 host.record.registered_at = now.into();
-                presence::heard(&mut host.record, now, None);
+                heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
             } else {
                 let host = rules::host::new_host(params, infra_env, change.cluster(), now)?;
@@ -294,7 +294,7 @@ fn clock_moved(known: &Host, offset_s: Option<i64>) -> bool {
     let Some(offset_s) = offset_s else {
         return false;
     };
-    presence::clock_offset_s(known)
+    heartbeat::clock_offset_s(known)
         .is_none_or(|before| before.saturating_sub(offset_s).saturating_abs() > CLOCK_MOVED_S)
 }
 

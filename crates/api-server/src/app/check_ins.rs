@@ -93,7 +93,7 @@ impl CheckIns {
 
 /// Applies a heartbeat to a record, if it is newer.
 pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
-    rules::presence::heard_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s);
+    rules::heartbeat::receive_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s);
 }
 
 #[cfg(test)]

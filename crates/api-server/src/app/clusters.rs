@@ -42,7 +42,7 @@ impl ApiServer {
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let pull_secret = params.pull_secret.clone();
-        let ctx = rules::create::Context {
+        let ctx = rules::create::CreateContext {
             id: Uuid::new_v4(),
             offer: &self.offer,
             policy: &self.policy,
@@ -170,7 +170,7 @@ impl ApiServer {
         id: ClusterId,
         params: &ClusterUpdateParams,
     ) -> Result<Cluster, Error> {
-        let ctx = rules::update::Context {
+        let ctx = rules::update::UpdateContext {
             offer: &self.offer,
             policy: &self.policy,
             cluster: None,

@@ -29,7 +29,7 @@ impl ApiServer {
                 Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
                 None => None,
             };
-            let ctx = rules::create::Context {
+            let ctx = rules::create::CreateContext {
                 id,
                 offer: &self.offer,
                 policy: &self.policy,
@@ -117,7 +117,7 @@ impl ApiServer {
                 Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
                 None => None,
             };
-            let ctx = rules::update::Context {
+            let ctx = rules::update::UpdateContext {
                 offer: &self.offer,
                 policy: &self.policy,
                 cluster: cluster.as_ref(),

@@ -7,7 +7,7 @@ use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
 use rules::HostState;
-use rules::steps::{Context, IgnitionAccess, ReleaseImages};
+use rules::steps::{IgnitionAccess, ReleaseImages, StepContext};
 
 use super::preparation::KnownRelease;
 use super::{ApiServer, StoredSnapshot};
@@ -40,7 +40,7 @@ impl ApiServer {
             }
             HostKind::Host => IgnitionAccess::default(),
         };
-        let ctx = Context {
+        let ctx = StepContext {
             policy: &self.policy,
             settings: &self.step_settings,
             infra_env,

@@ -319,8 +319,8 @@ impl ApiServer {
                 Extent::Whole => true,
                 Extent::Host(id) => change.snapshot.hosts[at].record.id == id,
             };
-            if is_meant && change.snapshot.hosts[at].heard_since != heard_since {
-                change.snapshot.hosts[at].heard_since = heard_since;
+            if is_meant && change.snapshot.hosts[at].heartbeats_since != heard_since {
+                change.snapshot.hosts[at].heartbeats_since = heard_since;
             }
         }
     }

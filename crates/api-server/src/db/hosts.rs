@@ -41,7 +41,7 @@ fn record(
         source,
     })?;
     if let Some(checked_in_at) = checked_in_at {
-        rules::presence::heard_if_newer(&mut host, checked_in_at, clock_offset_s);
+        rules::heartbeat::receive_if_newer(&mut host, checked_in_at, clock_offset_s);
     }
     Ok(host)
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: openshift/assisted-service, `internal/ignition/discovery.go` and `internal/ignition/templates`.
 
-use ignition::{Config, File, Unit, User, Version, archive};
+use ignition::{IgnitionConfig, IgnitionFile, SpecVersion, Unit, User, archive};
 use model::Error;
 use model::infra_env::InfraEnv;
 use secrecy::ExposeSecret;
@@ -26,7 +26,7 @@ pub fn ignition(
     infra_env: &InfraEnv,
     secrets: &DiscoverySecrets,
     ctx: &DiscoveryOptions,
-) -> Result<Config, Error> {
+) -> Result<IgnitionConfig, Error> {
     let own = network::add(base(infra_env, secrets, ctx), infra_env)?;
     let text = infra_env.ignition_config_override.trim();
     if text.is_empty() {
@@ -35,13 +35,13 @@ pub fn ignition(
     }
     let refuse =
         |error: ignition::Error| Error::invalid("ignition_config_override", error.to_string());
-    let user = Config::parse(text.as_bytes()).map_err(refuse)?;
+    let user = IgnitionConfig::parse(text.as_bytes()).map_err(refuse)?;
     let merged = ignition::merge(&own, &user).map_err(refuse)?;
     check_size(&merged, "ignition_config_override")?;
     Ok(merged)
 }
 
-fn check_size(config: &Config, field: &str) -> Result<(), Error> {
+fn check_size(config: &IgnitionConfig, field: &str) -> Result<(), Error> {
     let packed = archive::write(&config.to_json())
         .map_err(|error| Error::invalid(field, error.to_string()))?;
     let size = packed.len();
@@ -57,12 +57,12 @@ fn check_size(config: &Config, field: &str) -> Result<(), Error> {
     ))
 }
 
-fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions) -> Config {
+fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions) -> IgnitionConfig {
     let proxy = infra_env
         .proxy
         .as_ref()
         .filter(|proxy| proxy::is_set(proxy));
-    let mut config = Config::new(Version::V3_1)
+    let mut config = IgnitionConfig::new(SpecVersion::V3_1)
         .file(program(
             "agent-fix-bz1964591",
             include_str!("host_files/agent-fix-bz1964591"),
@@ -71,23 +71,23 @@ fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions
             "agent-pull-image",
             include_str!("host_files/agent-pull-image"),
         ))
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/etc/motd",
             READABLE,
             include_str!("host_files/motd"),
         ))
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/etc/NetworkManager/conf.d/01-ipv6.conf",
             READABLE,
             include_str!("host_files/01-ipv6.conf"),
         ))
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/root/assisted.te",
             READABLE,
             include_str!("host_files/assisted.te"),
         ))
         // Private: only root pulls images.
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/root/.docker/config.json",
             PRIVATE,
             secrets.pull_secret.expose_secret(),
@@ -105,7 +105,7 @@ fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions
     }
     if let Some(proxy) = proxy {
         config.ignition.proxy = proxy::ignition(proxy);
-        config = config.file(File::text(
+        config = config.file(IgnitionFile::text(
             "/etc/profile.d/proxy.sh",
             READABLE,
             &proxy::profile(proxy),
@@ -132,14 +132,14 @@ fn is_okd(infra_env: &InfraEnv) -> bool {
         .any(|word| infra_env.openshift_version.contains(word))
 }
 
-fn storage(config: Config) -> Config {
+fn storage(config: IgnitionConfig) -> IgnitionConfig {
     let multipathd = Unit {
         name: "multipathd.service".to_owned(),
         enabled: Some(true),
         ..Unit::default()
     };
     config
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/etc/multipath.conf",
             READABLE,
             include_str!("host_files/multipath.conf"),
@@ -152,30 +152,34 @@ fn storage(config: Config) -> Config {
 }
 
 /// Adds certificates, mirrors and the signature policy.
-fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &DiscoveryOptions) -> Config {
+fn trust(mut config: IgnitionConfig, infra_env: &InfraEnv, ctx: &DiscoveryOptions) -> IgnitionConfig {
     if let Some(pem) = &ctx.service_ca {
-        config = config.file(File::text(SERVICE_CA_PATH, READABLE, pem));
+        config = config.file(IgnitionFile::text(SERVICE_CA_PATH, READABLE, pem));
     }
     if !infra_env.additional_trust_bundle.is_empty() {
         let path = format!("{ANCHORS}/assisted-infraenv-additional-trust-bundle.pem");
-        config = config.file(File::text(
+        config = config.file(IgnitionFile::text(
             path,
             READABLE,
             &infra_env.additional_trust_bundle,
         ));
     }
     if let Some(mirrors) = &ctx.mirrors {
-        config = config.file(File::text(
+        config = config.file(IgnitionFile::text(
             "/etc/containers/registries.conf",
             READABLE,
             &mirrors.registries_conf,
         ));
         if let Some(pem) = &mirrors.ca_bundle {
-            config = config.file(File::text(format!("{ANCHORS}/domain.crt"), READABLE, pem));
+            config = config.file(IgnitionFile::text(
+                format!("{ANCHORS}/domain.crt"),
+                READABLE,
+                pem,
+            ));
         }
     }
     if ctx.insecure_policy {
-        config = config.file(File::text(
+        config = config.file(IgnitionFile::text(
             "/etc/containers/policy.json",
             READABLE,
             include_str!("host_files/policy.json"),
@@ -184,8 +188,8 @@ fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &DiscoveryOptions) -> Co
     config
 }
 
-fn program(name: &str, text: &str) -> File {
-    File::text(format!("/usr/local/bin/{name}"), PROGRAM, text)
+fn program(name: &str, text: &str) -> IgnitionFile {
+    IgnitionFile::text(format!("/usr/local/bin/{name}"), PROGRAM, text)
 }
 
 fn user(keys: &str) -> Option<User> {

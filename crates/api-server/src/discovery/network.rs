@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ignition::{Config, File, Unit};
+use ignition::{IgnitionConfig, IgnitionFile, Unit};
 use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
 use rules::versions::at_least;
@@ -20,7 +20,7 @@ struct HostFile {
 /// Adds the static networks of `infra_env`. Minimal images have them in their initrd.
 ///
 /// Errors: `Invalid` – the stored text does not parse, or the live image is older than [`FIRST_VERSION`].
-pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error> {
+pub(super) fn add(config: IgnitionConfig, infra_env: &InfraEnv) -> Result<IgnitionConfig, Error> {
     if infra_env.r#type == ImageType::MinimalIso {
         return Ok(config);
     }
@@ -29,7 +29,7 @@ pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error>
         return Ok(config);
     }
     let config = config
-        .file(File::text(
+        .file(IgnitionFile::text(
             "/usr/local/bin/pre-network-manager-config.sh",
             0o755,
             include_str!("host_files/pre-network-manager-config.sh"),
@@ -40,7 +40,7 @@ pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error>
         ));
     Ok(files.iter().fold(config, |config, file| {
         let path = format!("{FOLDER}/{}", file.path);
-        config.file(File::text(path, 0o600, &file.content))
+        config.file(IgnitionFile::text(path, 0o600, &file.content))
     }))
 }
 

@@ -8,9 +8,9 @@ pub(super) fn is_set(proxy: &Proxy) -> bool {
 }
 
 /// The member `ignition.proxy`.
-pub(super) fn ignition(proxy: &Proxy) -> ignition::Proxy {
+pub(super) fn ignition(proxy: &Proxy) -> ignition::IgnitionProxy {
     let text = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
-    ignition::Proxy {
+    ignition::IgnitionProxy {
         http_proxy: text(&proxy.http_proxy),
         https_proxy: text(&proxy.https_proxy),
         no_proxy: proxy
@@ -21,7 +21,7 @@ pub(super) fn ignition(proxy: &Proxy) -> ignition::Proxy {
             .filter(|entry| !entry.is_empty())
             .map(str::to_owned)
             .collect(),
-        ..ignition::Proxy::default()
+        ..ignition::IgnitionProxy::default()
     }
 }
 

@@ -32,12 +32,12 @@ fn infra_env() -> InfraEnv {
     }
 }
 
-fn text(config: &Config, path: &str) -> String {
+fn text(config: &IgnitionConfig, path: &str) -> String {
     let file = config.find_file(path).expect(path);
     String::from_utf8(file.contents.inline_bytes().unwrap().unwrap()).unwrap()
 }
 
-fn unit(config: &Config, name: &str) -> String {
+fn unit(config: &IgnitionConfig, name: &str) -> String {
     config
         .find_unit(name)
         .expect(name)
@@ -168,7 +168,7 @@ fn ignition_override_takes_precedence() {
             .to_owned();
     let config = ignition(&infra_env, &secrets(), &context()).unwrap();
     assert_eq!(text(&config, "/etc/motd"), "mine");
-    assert_eq!(config.ignition.version, Version::V3_2);
+    assert_eq!(config.ignition.version, SpecVersion::V3_2);
     assert!(config.find_unit("agent.service").is_some());
 }
 

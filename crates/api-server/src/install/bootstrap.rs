@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use ignition::{Config, File, Resource};
+use ignition::{IgnitionConfig, IgnitionFile, Resource};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
 use model::inventory::{Disk, DriveType, Interface, Inventory};
@@ -28,7 +28,7 @@ const READABLE: u32 = 0o644;
 const MIB: i64 = 1024 * 1024;
 
 /// The cluster id that the installer generated.
-pub(super) fn cluster_id(config: &Config) -> Result<Uuid, PreparationFailure> {
+pub(super) fn cluster_id(config: &IgnitionConfig) -> Result<Uuid, PreparationFailure> {
     let file = config
         .find_file(CLUSTER_VERSION)
         .ok_or_else(|| PreparationFailure::new(format!("bootstrap.ign lacks {CLUSTER_VERSION}")))?;
@@ -43,7 +43,7 @@ pub(super) fn cluster_id(config: &Config) -> Result<Uuid, PreparationFailure> {
 }
 
 /// Completes the installer's bootstrap ignition for the hosts of `snapshot`.
-pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), PreparationFailure> {
+pub(super) fn complete(config: &mut IgnitionConfig, snapshot: &Snapshot) -> Result<(), PreparationFailure> {
     let mut hosts = sorted(snapshot);
     config.storage.files.retain(|file| file.path != CONNECTION);
     for file in &mut config.storage.files {
@@ -54,15 +54,15 @@ pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), P
         }
     }
     if !is_single_node(&snapshot.cluster) {
-        put(config, File::text(MARKER, READABLE, ""));
+        put(config, IgnitionFile::text(MARKER, READABLE, ""));
         let unmanaged = "[main]\nrc-manager=unmanaged\n";
-        put(config, File::text(RESOLVER, READABLE, unmanaged));
+        put(config, IgnitionFile::text(RESOLVER, READABLE, unmanaged));
     }
     Ok(())
 }
 
 /// Adds `file`, replacing one of the same path.
-pub(super) fn put(config: &mut Config, file: File) {
+pub(super) fn put(config: &mut IgnitionConfig, file: IgnitionFile) {
     config.storage.files.retain(|other| other.path != file.path);
     config.storage.files.push(file);
 }
@@ -74,7 +74,7 @@ fn is_host(path: &str) -> bool {
 }
 
 /// Turns an append-only file into one with content: the machine config operator cannot read the former.
-fn replace_instead_of_appending(file: &mut File) {
+fn replace_instead_of_appending(file: &mut IgnitionFile) {
     if file.contents.source.is_none() && file.append.len() == 1 {
         file.contents = file.append.remove(0);
     }
@@ -96,7 +96,7 @@ fn sorted(snapshot: &Snapshot) -> Vec<&HostState> {
 
 /// Writes the inventory into a host's manifest, so that metal3 does not inspect the host.
 fn describe_host(
-    file: &mut File,
+    file: &mut IgnitionFile,
     hosts: &mut Vec<&HostState>,
     snapshot: &Snapshot,
 ) -> Result<(), PreparationFailure> {
@@ -131,7 +131,7 @@ fn describe_host(
     Ok(())
 }
 
-fn value(file: &File) -> Result<Value, PreparationFailure> {
+fn value(file: &IgnitionFile) -> Result<Value, PreparationFailure> {
     let broken =
         |why: String| PreparationFailure::new(format!("bootstrap.ign: {}: {why}", file.path));
     let bytes = file

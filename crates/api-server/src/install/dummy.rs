@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ignition::{Config, File, Version};
+use ignition::{IgnitionConfig, IgnitionFile, SpecVersion};
 use rules::Snapshot;
 use serde_json::json;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ pub(super) fn outputs(
         "metadata": { "namespace": "openshift-cluster-version", "name": "version" },
         "spec": { "clusterID": id },
     });
-    let bootstrap = Config::new(Version::V3_2).file(File::text(
+    let bootstrap = IgnitionConfig::new(SpecVersion::V3_2).file(IgnitionFile::text(
         "/opt/openshift/manifests/cvo-overrides.yaml",
         0o644,
         &yaml(&version),
@@ -63,7 +63,7 @@ pub(super) fn outputs(
         ),
         ("install-config.yaml".to_owned(), install_config.into()),
     ]);
-    let empty = Config::new(Version::V3_2);
+    let empty = IgnitionConfig::new(SpecVersion::V3_2);
     for name in ["master.ign", "worker.ign"] {
         files.insert(name.to_owned(), empty.to_json());
     }

@@ -1,6 +1,6 @@
 //! Text of the install-config.
 
-use rules::install_config::{self, Mirror};
+use rules::install_config::{self, ImageMirror};
 use secrecy::ExposeSecret;
 
 use super::context::{InstallContext, PreparationFailure, PreparationInput};
@@ -11,11 +11,11 @@ pub(super) fn build(
     input: &PreparationInput,
 ) -> Result<String, PreparationFailure> {
     let mirrors = ctx.options().registry.mirrors.as_ref();
-    let sources: Vec<Mirror> = mirrors
+    let sources: Vec<ImageMirror> = mirrors
         .into_iter()
         .flat_map(|mirrors| &mirrors.sources)
         .filter(|source| !source.mirrors.is_empty())
-        .map(|source| Mirror {
+        .map(|source| ImageMirror {
             source: source.location.clone(),
             mirrors: source.mirrors.clone(),
         })
@@ -33,7 +33,7 @@ pub(super) fn build(
         .collect();
     let config = install_config::build(
         &input.snapshot,
-        &install_config::Context {
+        &install_config::InstallConfigContext {
             pull_secret: input.pull_secret.expose_secret(),
             mirrors: &sources,
             trust_bundles: &trust_bundles,

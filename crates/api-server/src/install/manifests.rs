@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::ids::ClusterId;
-use rules::manifests::Manifest;
+use rules::manifests::SystemManifest;
 use serde_json::{Value, json};
 
 use super::context::PreparationFailure;
@@ -21,10 +21,10 @@ const INFRASTRUCTURE: &str = "manifests/cluster-infrastructure-02-config.yml";
 pub(super) async fn write_all(
     store: &FileStore,
     cluster: ClusterId,
-    generated: &[Manifest],
+    generated: &[SystemManifest],
     folder: &Path,
 ) -> Result<(), PreparationFailure> {
-    for Manifest { file_name, content } in generated {
+    for SystemManifest { file_name, content } in generated {
         write(
             folder,
             &format!("openshift/{file_name}"),
@@ -187,7 +187,7 @@ mod tests {
         for (name, content) in stored {
             match name.strip_prefix("generated/openshift/") {
                 Some(name) => {
-                    generated.push(Manifest {
+                    generated.push(SystemManifest {
                         file_name: name.to_owned(),
                         content: (*content).to_owned(),
                     });

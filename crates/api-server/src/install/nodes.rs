@@ -2,7 +2,7 @@
 //!
 //! Source: openshift/assisted-service, `internal/ignition/installmanifests.go`.
 
-use ignition::{Config, File};
+use ignition::{IgnitionConfig, IgnitionFile};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
 use rules::roles::is_single_node;
@@ -36,32 +36,35 @@ pub(super) fn role(host: &Host) -> HostRole {
 }
 
 /// Adds the service's certificate authority and IPv6 settings to a role's ignition config.
-pub(super) fn complete(config: &mut Config, snapshot: &Snapshot, service_ca: Option<&str>) {
+pub(super) fn complete(config: &mut IgnitionConfig, snapshot: &Snapshot, service_ca: Option<&str>) {
     if let Some(pem) = service_ca {
-        put(config, File::text(SERVICE_CA, READABLE, pem));
+        put(config, IgnitionFile::text(SERVICE_CA, READABLE, pem));
     }
     if has_ipv6(snapshot) {
         let text = include_str!("../discovery/host_files/01-ipv6.conf");
-        put(config, File::text(IPV6, READABLE, text));
+        put(config, IgnitionFile::text(IPV6, READABLE, text));
     }
 }
 
 /// Derives the ignition config of a host from its role's.
 pub(super) fn of_host(
-    base: &Config,
+    base: &IgnitionConfig,
     host: &HostState,
     snapshot: &Snapshot,
-) -> Result<Config, PreparationFailure> {
+) -> Result<IgnitionConfig, PreparationFailure> {
     let mut config = base.clone();
     put(
         &mut config,
-        File::text("/etc/hostname", READABLE, &host.name()),
+        IgnitionFile::text("/etc/hostname", READABLE, &host.name()),
     );
     if is_single_node(&snapshot.cluster)
         && let Some(hint) = machine_network_address(snapshot)
     {
         let text = format!("KUBELET_NODEIP_HINT={hint}");
-        put(&mut config, File::text(NODE_IP_HINT, READABLE, &text));
+        put(
+            &mut config,
+            IgnitionFile::text(NODE_IP_HINT, READABLE, &text),
+        );
     }
     let pool = &host.record.machine_config_pool_name;
     if !pool.is_empty() && role(&host.record) == HostRole::Worker {
@@ -77,12 +80,12 @@ pub(super) fn of_host(
             host.name()
         ))
     };
-    let user = Config::parse(overrides.as_bytes()).map_err(refuse)?;
+    let user = IgnitionConfig::parse(overrides.as_bytes()).map_err(refuse)?;
     ignition::merge(&config, &user).map_err(refuse)
 }
 
 /// Points the node to the configuration of another MachineConfigPool.
-fn join_pool(config: &mut Config, pool: &str) {
+fn join_pool(config: &mut IgnitionConfig, pool: &str) {
     for source in &mut config.ignition.config.merge {
         if let Some(url) = &mut source.source
             && let Some(front) = url.strip_suffix("/config/worker")

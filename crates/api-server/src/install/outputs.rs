@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ignition::{Config, Version};
+use ignition::{IgnitionConfig, SpecVersion};
 use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 use uuid::Uuid;
@@ -62,7 +62,7 @@ fn add_nodes(
     folder: &Path,
     snapshot: &Snapshot,
     service_ca: Option<&str>,
-    empty: Option<Version>,
+    empty: Option<SpecVersion>,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), PreparationFailure> {
     let mut bases: BTreeMap<String, Vec<&HostState>> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn add_nodes(
     }
     for (name, hosts) in bases {
         let mut config = match empty {
-            Some(version) => Config::new(version),
+            Some(version) => IgnitionConfig::new(version),
             None => read_config(folder, &name)?,
         };
         nodes::complete(&mut config, snapshot, service_ca);
@@ -88,8 +88,8 @@ fn add_nodes(
     Ok(())
 }
 
-fn read_config(folder: &Path, name: &str) -> Result<Config, PreparationFailure> {
-    Config::parse(&read(folder, name)?).map_err(|error| {
+fn read_config(folder: &Path, name: &str) -> Result<IgnitionConfig, PreparationFailure> {
+    IgnitionConfig::parse(&read(folder, name)?).map_err(|error| {
         PreparationFailure::new(format!("the installer's {name} cannot be read: {error}"))
     })
 }

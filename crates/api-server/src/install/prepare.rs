@@ -5,7 +5,7 @@ use std::path::Path;
 use ipnet::IpNet;
 use model::cluster::Cluster;
 use rules::Snapshot;
-use rules::manifests::Manifest;
+use rules::manifests::SystemManifest;
 use rules::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
@@ -133,7 +133,7 @@ async fn run(
         )
     })
     .await?;
-    for Manifest { file_name, content } in generated {
+    for SystemManifest { file_name, content } in generated {
         let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
         outputs.files.insert(name, content.into_bytes());
     }

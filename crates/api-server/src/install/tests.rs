@@ -5,7 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ignition::Config;
+use ignition::IgnitionConfig;
 use model::cluster::Cluster;
 use model::host::{Host, HostRole};
 use model::ids::{ClusterId, HostId};
@@ -101,11 +101,11 @@ fn complete(folder: &Path, snapshot: &Snapshot) -> Result<outputs::Outputs, Prep
     outputs::complete(folder, snapshot, "{}", Some("CA"))
 }
 
-fn config(outputs: &outputs::Outputs, name: &str) -> Config {
-    Config::parse(outputs.files.get(name).expect(name)).unwrap()
+fn config(outputs: &outputs::Outputs, name: &str) -> IgnitionConfig {
+    IgnitionConfig::parse(outputs.files.get(name).expect(name)).unwrap()
 }
 
-fn text(config: &Config, path: &str) -> String {
+fn text(config: &IgnitionConfig, path: &str) -> String {
     let file = config.find_file(path).expect(path);
     String::from_utf8(file.contents.inline_bytes().unwrap().unwrap()).unwrap()
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ignition::config::{HttpHeader, Proxy, Verification};
-use ignition::{Config, Directory, File, Link, Resource, Unit, User, Version, archive, merge};
+use ignition::config::{HttpHeader, IgnitionProxy, Verification};
+use ignition::{
+    Directory, IgnitionConfig, IgnitionFile, Link, Resource, SpecVersion, Unit, User, archive,
+    merge,
+};
 use sha2::{Digest as _, Sha256};
 
 /// Writes the files instead of comparing them.
@@ -27,18 +30,18 @@ fn verdicts() -> BTreeMap<String, (String, String)> {
 }
 
 /// One of each record that Atoll writes.
-fn every_record() -> Config {
+fn every_record() -> IgnitionConfig {
     let mut masked = Unit::new("zincati.service", "");
     (masked.contents, masked.mask) = (None, Some(true));
     let mut user = User::with_keys("core", vec!["ssh-ed25519 AAAA one".to_owned()]);
     user.groups = vec!["sudo".to_owned()];
-    let mut motd = File::text("/etc/motd", 0o644, "hello: 100 %, ü\n");
+    let mut motd = IgnitionFile::text("/etc/motd", 0o644, "hello: 100 %, ü\n");
     motd.append = vec![Resource::text("more\n")];
     (motd.contents, motd.overwrite) = (Resource::default(), None);
-    Config::new(Version::V3_1)
-        .file(File::text("/etc/issue", 0o644, "100 % \"quoted\" \\ ü\n"))
-        .file(File::bytes("/usr/local/bin/agent", 0o755, &[0, 255, 10]))
-        .file(File::new("/etc/long", 0o600, Resource::gzip(&b"the same ".repeat(100))))
+    IgnitionConfig::new(SpecVersion::V3_1)
+        .file(IgnitionFile::text("/etc/issue", 0o644, "100 % \"quoted\" \\ ü\n"))
+        .file(IgnitionFile::bytes("/usr/local/bin/agent", 0o755, &[0, 255, 10]))
+        .file(IgnitionFile::new("/etc/long", 0o600, Resource::gzip(&b"the same ".repeat(100))))
         .file(motd)
         .directory(Directory::new("/opt/state", 0o700))
         .link(Link::symbolic("/etc/localtime", "../usr/share/zoneinfo/UTC"))
@@ -49,16 +52,19 @@ fn every_record() -> Config {
 }
 
 /// Pointer ignition of a node: authorities, proxy, headers, a verified source.
-fn pointer() -> Config {
-    let mut config =
-        Config::new(Version::V3_2).file(File::text("/etc/hostname", 0o644, "master-1"));
+fn pointer() -> IgnitionConfig {
+    let mut config = IgnitionConfig::new(SpecVersion::V3_2).file(IgnitionFile::text(
+        "/etc/hostname",
+        0o644,
+        "master-1",
+    ));
     config.ignition.security.tls.certificate_authorities = vec![Resource::bytes(
         b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
     )];
-    config.ignition.proxy = Proxy {
+    config.ignition.proxy = IgnitionProxy {
         http_proxy: Some("http://user:p%40ss@proxy.lab:3128".to_owned()),
         no_proxy: vec![".lab".to_owned(), "10.0.0.0/8".to_owned()],
-        ..Proxy::default()
+        ..IgnitionProxy::default()
     };
     let source = "https://api-int.demo.lab.test:22623/config/master";
     config.ignition.config.merge = vec![Resource {
@@ -76,7 +82,7 @@ fn pointer() -> Config {
 }
 
 /// A user's override, of a newer version, over Atoll's own.
-fn overridden() -> Config {
+fn overridden() -> IgnitionConfig {
     let child = br#"{
         "ignition": {"version": "3.2.0", "timeouts": {"httpTotal": 30}},
         "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-rsa BBBB two"]}]},
@@ -87,7 +93,7 @@ fn overridden() -> Config {
         },
         "systemd": {"units": [{"name": "agent.service", "dropins": [{"name": "20-mine.conf", "contents": "[Service]\nNice=5\n"}]}]}
     }"#;
-    merge(&every_record(), &Config::parse(child).unwrap()).unwrap()
+    merge(&every_record(), &IgnitionConfig::parse(child).unwrap()).unwrap()
 }
 
 /// Refused by Ignition: each has one mistake.
@@ -155,6 +161,9 @@ fn written_configurations_are_those_that_ignition_accepts() {
 fn configurations_that_ignition_refuses_are_refused() {
     for (name, json) in REFUSED {
         compare(name, json.as_bytes(), "refused");
-        assert!(Config::parse(json.as_bytes()).is_err(), "{name} is taken");
+        assert!(
+            IgnitionConfig::parse(json.as_bytes()).is_err(),
+            "{name} is taken"
+        );
     }
 }

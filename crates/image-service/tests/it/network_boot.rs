@@ -65,7 +65,7 @@ async fn the_initrd_carries_the_configuration() {
             .any(|line| line.ends_with("/downloads/files?file_name=discovery.ign"))
     );
 
-    let member = ignition::cpio::Member {
+    let member = ignition::cpio::CpioMember {
         name: "etc/x",
         mode: 0o100_600,
         data: b"network",

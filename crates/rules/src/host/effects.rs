@@ -7,7 +7,7 @@ use model::time::DateTime;
 use super::facts::{Facts, StageMove};
 use crate::event::NewEvent;
 use crate::snapshot::HostState;
-use crate::{presence, progress};
+use crate::{heartbeat, progress};
 
 use model::cluster::Cluster;
 use model::events::EventSeverity::{Error, Info, Warning};
@@ -144,7 +144,7 @@ fn register(host: &mut HostState, cluster: Option<&Cluster>, facts: &Facts) {
         .discovery_agent_version
         .clone_from(&facts.agent_version);
     record.registered_at = facts.now.into();
-    presence::heard(record, facts.now, None);
+    heartbeat::receive(record, facts.now, None);
     record.media_status = Some(MediaStatus::Connected);
     record.connection_timed_out = false;
     record.kind = super::registration::kind(cluster);

@@ -14,7 +14,7 @@ use super::cluster_vips::{
     api_vips_defined, api_vips_valid, ingress_vips_defined, ingress_vips_valid,
 };
 use super::{Category, ClusterSubject, Verdict, host_operators};
-use crate::presence::clock_offset_s;
+use crate::heartbeat::clock_offset_s;
 use crate::progress::effective_role;
 use crate::roles;
 

@@ -13,9 +13,9 @@ use super::host_reach::{
     no_wildcard, packet_loss,
 };
 use super::{Category, ClusterSubject, HostBlock, HostSubject, HostValidation, Verdict};
+use crate::heartbeat::clock_offset_s;
 use crate::host::limit_of;
 use crate::networks;
-use crate::presence::clock_offset_s;
 use crate::replies;
 
 /// Validations of the network group.
@@ -210,7 +210,7 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
     let called = called.map(|called| {
         subject
             .host
-            .heard_since
+            .heartbeats_since
             .map_or(called, |since| called.max(since))
     });
     let is_near = called.is_some_and(|called| subject.now.signed_duration_since(called) <= limit);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use ignition::cpio::{self, Member};
+use ignition::cpio::{self, CpioMember};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -134,7 +134,7 @@ fn rootfs(length: u64) -> io::Result<Data> {
             .into_iter()
             .map(|(offset, bytes)| (start + offset, bytes)),
     );
-    let marker = Member {
+    let marker = CpioMember {
         name: "etc/coreos-live-rootfs",
         mode: cpio::REGULAR | 0o644,
         data: b"",
@@ -150,12 +150,12 @@ fn initrd(options: &LiveImageOptions, rootfs: &Data) -> io::Result<Vec<u8>> {
     let build = format!("{}\n", options.os_version);
     let hashes = stream_hash(rootfs);
     let features = format!("{:#}\n", features());
-    let directory = |name| Member {
+    let directory = |name| CpioMember {
         name,
         mode: cpio::DIRECTORY | 0o755,
         data: b"",
     };
-    let file = |name, text| Member {
+    let file = |name, text| CpioMember {
         name,
         mode: cpio::REGULAR | 0o644,
         data: str::as_bytes(text),

@@ -8,7 +8,7 @@ use api_server::install::{
     Confinement, InstallContext, InstallOptions, PreparationFailure, PreparationInput,
     PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
 };
-use ignition::Config;
+use ignition::IgnitionConfig;
 use model::cluster::{Cluster, Platform};
 use model::host::{Host, HostRole};
 use model::ids::{ClusterId, HostId};
@@ -209,7 +209,7 @@ async fn a_release_becomes_the_files_of_an_installation() {
         world.published.must_gather
     );
 
-    let bootstrap = Config::parse(&world.read("bootstrap.ign").await).unwrap();
+    let bootstrap = IgnitionConfig::parse(&world.read("bootstrap.ign").await).unwrap();
     let text = |path: &str| {
         let file = bootstrap.find_file(path).expect(path);
         String::from_utf8(file.contents.inline_bytes().unwrap().unwrap()).unwrap()
@@ -236,7 +236,7 @@ async fn a_release_becomes_the_files_of_an_installation() {
 
     for host in &world.input().snapshot.hosts {
         let name = file_name(&host.record);
-        let own = Config::parse(&world.read(&name).await).unwrap();
+        let own = IgnitionConfig::parse(&world.read(&name).await).unwrap();
         let file = own.find_file("/etc/hostname").unwrap();
         let hostname = file.contents.inline_bytes().unwrap().unwrap();
         assert_eq!(String::from_utf8(hostname).unwrap(), host.name());
@@ -539,7 +539,7 @@ async fn user_manifests_reach_the_bootstrap() {
         .await
         .unwrap();
     world.prepare(world.input()).await.unwrap();
-    let bootstrap = Config::parse(&world.read("bootstrap.ign").await).unwrap();
+    let bootstrap = IgnitionConfig::parse(&world.read("bootstrap.ign").await).unwrap();
     let file = bootstrap
         .find_file("/opt/openshift/openshift/99-mine.yaml")
         .unwrap();

@@ -13,16 +13,16 @@ pub fn clock_offset_s(record: &Host) -> Option<i64> {
 }
 
 /// Records a heartbeat; a newly measured clock offset replaces the known one.
-pub fn heard(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
+pub fn receive(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
     let offset_s = measured_offset_s.or_else(|| clock_offset_s(record));
     record.checked_in_at = at.into();
     record.timestamp = offset_s.map_or(0, |offset_s| at.timestamp().saturating_add(offset_s));
 }
 
-/// As [`heard`], unless a heartbeat of that time or later is known.
-pub fn heard_if_newer(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
+/// As [`receive`], unless a heartbeat of that time or later is known.
+pub fn receive_if_newer(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
     if record.checked_in_at.0 < Some(at) {
-        heard(record, at, measured_offset_s);
+        receive(record, at, measured_offset_s);
     }
 }
 
@@ -37,15 +37,15 @@ mod tests {
     #[test]
     fn a_heartbeat_without_timestamp_keeps_the_clock_offset() {
         let mut record = Host::default();
-        heard(&mut record, at(1000), None);
+        receive(&mut record, at(1000), None);
         assert_eq!((record.timestamp, clock_offset_s(&record)), (0, None));
-        heard(&mut record, at(1010), Some(-30));
+        receive(&mut record, at(1010), Some(-30));
         assert_eq!(
             (record.timestamp, clock_offset_s(&record)),
             (980, Some(-30))
         );
         // A step of two hours, and its reply.
-        heard(&mut record, at(8210), None);
+        receive(&mut record, at(8210), None);
         assert_eq!(
             (record.timestamp, clock_offset_s(&record)),
             (8180, Some(-30))
@@ -55,13 +55,13 @@ mod tests {
     #[test]
     fn an_older_heartbeat_changes_nothing() {
         let mut record = Host::default();
-        heard_if_newer(&mut record, at(1000), Some(5));
+        receive_if_newer(&mut record, at(1000), Some(5));
         let known = record.clone();
         for time in [999, 1000] {
-            heard_if_newer(&mut record, at(time), Some(-7));
+            receive_if_newer(&mut record, at(time), Some(-7));
             assert_eq!(record, known);
         }
-        heard_if_newer(&mut record, at(1001), None);
+        receive_if_newer(&mut record, at(1001), None);
         assert_eq!(
             (record.checked_in_at.0, record.timestamp),
             (Some(at(1001)), 1006)
