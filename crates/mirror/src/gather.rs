@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use catalog::cache::{BuildReport, CatalogCache};
 use model::Error;
-use model::image_set::{self, Mirror, Operator};
+use model::image_set::{self, MirrorSelection, OperatorSelection};
 use model::mirror_metadata::{CatalogStart, PastMirror};
 use oci::{Reference, Repository, Tag};
 use oci_client::Client;
@@ -26,7 +26,7 @@ use crate::single::{additional, platforms, single, tell_apart};
 /// A catalog of the set.
 #[derive(Debug)]
 pub struct Catalog {
-    pub operator: Operator,
+    pub operator: OperatorSelection,
     pub opened: Opened,
     /// What the smaller catalog has.
     pub choice: Choice,
@@ -77,7 +77,7 @@ pub struct Options<'a> {
 /// none; all mistakes at once.
 pub async fn gather(
     client: &Client,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
     last: Option<&PastMirror>,
     options: Options<'_>,
     progress: &Progress,
@@ -110,7 +110,7 @@ impl Gathered {
     pub(crate) fn add(
         &mut self,
         wanted: Vec<Wanted>,
-        blocked: &[image_set::Image],
+        blocked: &[image_set::ImageSelection],
     ) -> Result<(), Error> {
         self.wanted.extend(wanted);
         self.leave_out(blocked)?;
@@ -121,7 +121,7 @@ impl Gathered {
     async fn catalog(
         &mut self,
         client: &Client,
-        operator: &Operator,
+        operator: &OperatorSelection,
         started: &[CatalogStart],
         options: Options<'_>,
     ) -> Result<(), Error> {
@@ -175,7 +175,7 @@ impl Gathered {
     async fn releases(
         &mut self,
         client: &Client,
-        mirror: &Mirror,
+        mirror: &MirrorSelection,
         last: Option<&PastMirror>,
         options: Options<'_>,
     ) -> Result<(), Error> {
@@ -197,7 +197,11 @@ impl Gathered {
     }
 
     /// What the configuration and its charts name.
-    async fn single_images(&mut self, mirror: &Mirror, options: Options<'_>) -> Result<(), Error> {
+    async fn single_images(
+        &mut self,
+        mirror: &MirrorSelection,
+        options: Options<'_>,
+    ) -> Result<(), Error> {
         let mut wanted = additional(&mirror.additional_images).await?;
         let Options {
             platform,
@@ -227,7 +231,7 @@ impl Gathered {
         }
     }
 
-    fn leave_out(&mut self, blocked: &[image_set::Image]) -> Result<(), Error> {
+    fn leave_out(&mut self, blocked: &[image_set::ImageSelection]) -> Result<(), Error> {
         for image in blocked {
             let pattern = expression(&image.name).map_err(|reason| {
                 Error::invalid("blockedImages", format!("{:?}: {reason}", image.name))
@@ -250,8 +254,8 @@ impl Gathered {
 fn chosen(
     cache: &Arc<CatalogCache>,
     judged: &BuildReport,
-    operator: &Operator,
-    start: &[image_set::Package],
+    operator: &OperatorSelection,
+    start: &[image_set::IncludePackage],
     of: &Of,
 ) -> Result<(Choice, Vec<Wanted>, Vec<String>), Error> {
     let choice = operators::choose(cache, operator, start);
@@ -282,8 +286,8 @@ fn place(client: &Client, catalog: &str) -> Result<ImageLocation, Error> {
     })
 }
 
-fn is_bounded(operator: &Operator) -> bool {
-    let nothing = image_set::Versions::default();
+fn is_bounded(operator: &OperatorSelection) -> bool {
+    let nothing = image_set::IncludeBundle::default();
     operator.packages.iter().any(|package| {
         let channels = package.channels.iter();
         package.versions != nothing || channels.clone().any(|it| it.versions != nothing)
@@ -291,12 +295,12 @@ fn is_bounded(operator: &Operator) -> bool {
 }
 
 /// The same packages and channels, with all their versions.
-fn unbounded(operator: &Operator) -> Operator {
+fn unbounded(operator: &OperatorSelection) -> OperatorSelection {
     let mut operator = operator.clone();
     for package in &mut operator.packages {
-        package.versions = image_set::Versions::default();
+        package.versions = image_set::IncludeBundle::default();
         for channel in &mut package.channels {
-            channel.versions = image_set::Versions::default();
+            channel.versions = image_set::IncludeBundle::default();
         }
     }
     operator

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use model::Error;
-use model::image_set::{Mirror, Operator};
+use model::image_set::{MirrorSelection, OperatorSelection};
 use net::web;
 use oci::Reference;
 
@@ -20,7 +20,7 @@ use crate::run::Setup;
 /// Errors: as [`gather`]; Unavailable – a repository of charts, which no target has.
 pub(crate) async fn images(
     setup: Setup<'_>,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
     releases: Vec<Wanted>,
     target: &Target,
     options: gather::Options<'_>,
@@ -29,12 +29,12 @@ pub(crate) async fn images(
     for operator in &mirror.operators {
         operators.push(of_target(operator, target).await?);
     }
-    let own = Mirror {
+    let own = MirrorSelection {
         operators,
         additional_images: mirror.additional_images.clone(),
         blocked_images: mirror.blocked_images.clone(),
         helm: mirror.helm.clone(),
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let gathered = gather(&target.client, &own, None, options, setup.progress).await;
     let mut gathered = gathered.map_err(|error| match error {
@@ -55,7 +55,7 @@ pub(crate) async fn images(
 /// The releases of a set.
 pub(crate) fn releases<'a>(
     setup: Setup<'a>,
-    mirror: &'a Mirror,
+    mirror: &'a MirrorSelection,
     target: &'a Target,
     scratch: &'a Path,
 ) -> Present<'a> {
@@ -97,7 +97,7 @@ pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
 ///
 /// Errors: Invalid – its name does not fit; those of the target.
 pub(crate) async fn catalogs_of(
-    operator: &Operator,
+    operator: &OperatorSelection,
     target: &Target,
 ) -> Result<Vec<Reference>, Error> {
     let (repository, tag) = names::catalog::named(operator)?;
@@ -126,7 +126,7 @@ pub(crate) async fn catalogs_of(
 /// Where the smaller catalog lies in the target.
 ///
 /// Errors: as [`catalogs_of`]; NotFound – there is none; Invalid – there are several.
-async fn catalog_of(operator: &Operator, target: &Target) -> Result<Reference, Error> {
+async fn catalog_of(operator: &OperatorSelection, target: &Target) -> Result<Reference, Error> {
     match catalogs_of(operator, target).await?.as_slice() {
         [] => Err(Error::not_found("catalog", &operator.catalog)),
         [catalog] => Ok(catalog.clone()),
@@ -142,8 +142,11 @@ async fn catalog_of(operator: &Operator, target: &Target) -> Result<Reference, E
 }
 
 /// An operator entry for the catalog that was made of its own one.
-async fn of_target(operator: &Operator, target: &Target) -> Result<Operator, Error> {
-    Ok(Operator {
+async fn of_target(
+    operator: &OperatorSelection,
+    target: &Target,
+) -> Result<OperatorSelection, Error> {
+    Ok(OperatorSelection {
         catalog: catalog_of(operator, target).await?.to_string(),
         target_catalog: String::new(),
         target_name: String::new(),

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::TryStreamExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
-use model::image_set::Mirror;
-use model::mirror_metadata::Metadata;
+use model::image_set::MirrorSelection;
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Descriptor, Digest, Manifest, Platform, Reference, Repository, media_type};
 
 use crate::attached::attached_there;
@@ -63,7 +63,10 @@ pub struct Report {
 ///
 /// Errors: Invalid – metadata with a path or digest that is none; NotFound – no catalog of those that a folder's may be;
 /// those of the target.
-pub async fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>, Error> {
+pub async fn remembered(
+    metadata: &MirrorMetadata,
+    target: &Target,
+) -> Result<Vec<Expected>, Error> {
     let mut expected = Vec::new();
     for association in &metadata.past_associations {
         let digests = association.manifest_digests.iter();
@@ -92,7 +95,7 @@ pub async fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expe
 /// update service, or a repository of charts.
 pub async fn configured(
     setup: Setup<'_>,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
     target: &Target,
 ) -> Result<Vec<Expected>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
@@ -127,7 +130,7 @@ pub async fn configured(
 }
 
 /// What was made for the target: smaller catalogs, and the upgrade graph.
-async fn made_for(mirror: &Mirror, target: &Target) -> Result<Vec<Expected>, Error> {
+async fn made_for(mirror: &MirrorSelection, target: &Target) -> Result<Vec<Expected>, Error> {
     let mut made = Vec::new();
     for operator in &mirror.operators {
         let catalogs = inside::catalogs_of(operator, target).await?;

@@ -19,7 +19,7 @@ const DIGITS: usize = 8;
 /// The images that a configuration names one by one: in registries, and in folders.
 ///
 /// Errors: Invalid – no reference, or another name that is none; NotFound – a folder or an image in it.
-pub(crate) async fn additional(images: &[image_set::Image]) -> Result<Vec<Wanted>, Error> {
+pub(crate) async fn additional(images: &[image_set::ImageSelection]) -> Result<Vec<Wanted>, Error> {
     let mut wanted = Vec::new();
     for image in images {
         if let Ok(Source::Layout(layout)) = image.name.parse() {
@@ -37,14 +37,14 @@ pub(crate) async fn additional(images: &[image_set::Image]) -> Result<Vec<Wanted
 /// An image in a registry.
 ///
 /// Errors: Invalid – it is no reference, or has another name that is none.
-pub(crate) fn single(image: &image_set::Image, why: Why) -> Result<Wanted, Error> {
+pub(crate) fn single(image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
     named(names::reference(&image.name)?, image, why)
 }
 
 /// An image in a folder, or all that have names there where the configuration names none.
 ///
 /// Blocking.
-fn in_layout(layout: Layout, image: &image_set::Image) -> Result<Vec<Wanted>, Error> {
+fn in_layout(layout: Layout, image: &image_set::ImageSelection) -> Result<Vec<Wanted>, Error> {
     let names = match &layout.name {
         Some(_) => Vec::new(),
         None => layout.names()?,
@@ -71,7 +71,7 @@ fn in_layout(layout: Layout, image: &image_set::Image) -> Result<Vec<Wanted>, Er
 }
 
 /// Where the image is, by digest. What its name does not tell of a repository, the folder's name does.
-fn reference(layout: &Layout, image: &image_set::Image) -> Result<Reference, Error> {
+fn reference(layout: &Layout, image: &image_set::ImageSelection) -> Result<Reference, Error> {
     let name = match &layout.name {
         Some(name) => name.clone(),
         None => layout.names()?.pop().unwrap_or_default(),
@@ -105,7 +105,7 @@ fn reference(layout: &Layout, image: &image_set::Image) -> Result<Reference, Err
 fn own_or_given<T: FromStr<Err = Error>>(
     own: &str,
     given: &str,
-    image: &image_set::Image,
+    image: &image_set::ImageSelection,
 ) -> Result<T, Error> {
     own.parse().or_else(|error| match given {
         "" => {
@@ -117,7 +117,7 @@ fn own_or_given<T: FromStr<Err = Error>>(
 }
 
 /// With the name that it has in the target.
-fn named(source: Reference, image: &image_set::Image, why: Why) -> Result<Wanted, Error> {
+fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
     let repository = match image.target_repo.as_str() {
         "" => source.repository.clone(),
         other => other.parse()?,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catalog::content::PackageModel;
 use model::Error;
-use model::image_set::{Mirror, Operator};
-use model::mirror_metadata::{ImageType, Metadata};
+use model::image_set::{MirrorSelection, OperatorSelection};
+use model::mirror_metadata::{ImageType, MirrorMetadata};
 use oci::Reference;
 use oci_client::Client;
 use semver::Version;
@@ -44,8 +44,8 @@ pub struct BundleUpdate {
 ///
 /// Errors: Invalid – a channel or version that is not there; Unavailable.
 pub async fn releases(
-    mirror: &Mirror,
-    metadata: &Metadata,
+    mirror: &MirrorSelection,
+    metadata: &MirrorMetadata,
     sources: &Sources,
 ) -> Result<Vec<ReleaseUpdates>, Error> {
     let started = &metadata.past_mirror.platforms;
@@ -82,13 +82,13 @@ pub async fn releases(
 /// Errors: as [`gather`].
 pub async fn operators(
     client: &Client,
-    mirror: &Mirror,
-    metadata: &Metadata,
+    mirror: &MirrorSelection,
+    metadata: &MirrorMetadata,
     options: Options<'_>,
 ) -> Result<Vec<CatalogUpdates>, Error> {
-    let own = Mirror {
+    let own = MirrorSelection {
         operators: mirror.operators.iter().map(without_template).collect(),
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let last = Some(&metadata.past_mirror);
     let Gathered { catalogs, .. } =
@@ -104,15 +104,15 @@ pub async fn operators(
 }
 
 /// What results are made of is of no use here.
-fn without_template(operator: &Operator) -> Operator {
-    Operator {
+fn without_template(operator: &OperatorSelection) -> OperatorSelection {
+    OperatorSelection {
         target_catalog_source_template: None,
         ..operator.clone()
     }
 }
 
 /// The images that metadata has: by digest, and by the tag that they went by.
-fn names(metadata: &Metadata, is_meant: impl Fn(ImageType) -> bool) -> BTreeSet<String> {
+fn names(metadata: &MirrorMetadata, is_meant: impl Fn(ImageType) -> bool) -> BTreeSet<String> {
     let past = metadata.past_associations.iter();
     let past = past.filter(|it| is_meant(it.kind));
     let names = past.flat_map(|it| {

@@ -15,7 +15,7 @@ pub struct ImageSet {
     /// Storage of the metadata; none for a set that is mirrored once.
     pub storage: Option<Storage>,
     /// The selection.
-    pub mirror: Mirror,
+    pub mirror: MirrorSelection,
 }
 
 /// Storage of the metadata of previous runs.
@@ -38,21 +38,21 @@ pub enum Storage {
 /// The selection of a mirror run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Mirror {
+pub struct MirrorSelection {
     /// Releases.
-    pub platform: Platform,
+    pub platform: PlatformSelection,
     /// Parts of operator catalogs.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub operators: Vec<Operator>,
+    pub operators: Vec<OperatorSelection>,
     /// Additional images.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub additional_images: Vec<Image>,
+    pub additional_images: Vec<ImageSelection>,
     /// Charts and the images that they name.
     pub helm: Helm,
     /// Images that are never mirrored. Each is a regular expression.
@@ -60,19 +60,19 @@ pub struct Mirror {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub blocked_images: Vec<Image>,
+    pub blocked_images: Vec<ImageSelection>,
     /// Accepted, and without effect, as with the peer.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub samples: Vec<Image>,
+    pub samples: Vec<ImageSelection>,
 }
 
 /// Releases of the platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Platform {
+pub struct PlatformSelection {
     /// Whether the data of the upgrade graph is mirrored.
     #[serde(skip_serializing_if = "is_false")]
     pub graph: bool,
@@ -140,13 +140,13 @@ pub struct Instance {
 /// A part of an operator catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Operator {
+pub struct OperatorSelection {
     /// Packages; all without any. Metadata has `null` then.
     #[serde(
         serialize_with = "null_when_empty",
         deserialize_with = "null_as_default"
     )]
-    pub packages: Vec<Package>,
+    pub packages: Vec<IncludePackage>,
     /// A reference, or `oci://` and a folder.
     pub catalog: String,
     /// Last component of the rebuilt catalog's repository.
@@ -182,17 +182,17 @@ pub struct Operator {
 /// A package, or a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Package {
+pub struct IncludePackage {
     pub name: String,
     /// Channels; all without any.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "null_as_default"
     )]
-    pub channels: Vec<Channel>,
+    pub channels: Vec<IncludeChannel>,
     /// Bounds of channels without their own.
     #[serde(flatten)]
-    pub versions: Versions,
+    pub versions: IncludeBundle,
     /// Default channel, where the package's own is not mirrored.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default_channel: String,
@@ -201,16 +201,16 @@ pub struct Package {
 /// A channel of a package, or a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Channel {
+pub struct IncludeChannel {
     pub name: String,
     #[serde(flatten)]
-    pub versions: Versions,
+    pub versions: IncludeBundle,
 }
 
 /// Range of bundles; an empty member is no bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Versions {
+pub struct IncludeBundle {
     /// Minimum version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub min_version: String,
@@ -225,7 +225,7 @@ pub struct Versions {
 /// An image by its reference; a blocked one by a regular expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Image {
+pub struct ImageSelection {
     pub name: String,
     /// Repository in the target (`v2alpha1`).
     #[serde(skip_serializing)]

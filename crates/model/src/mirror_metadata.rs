@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::image_set::{Mirror, Package};
+use crate::image_set::{IncludePackage, MirrorSelection};
 use crate::wire::{null_as_default, wire_enum};
 
 /// The `apiVersion` of metadata.
@@ -16,7 +16,7 @@ pub const KIND: &str = "Metadata";
 /// Past mirrors of an image set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Metadata {
+pub struct MirrorMetadata {
     pub kind: String,
     pub api_version: String,
     /// Id of the set, over all its runs.
@@ -43,7 +43,7 @@ pub struct PastMirror {
     /// 1 for the first.
     pub sequence: u64,
     /// The image set.
-    pub mirror: Mirror,
+    pub mirror: MirrorSelection,
     /// Catalogs of the run, with the start versions of later runs.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
@@ -77,7 +77,7 @@ pub struct CatalogStart {
         serialize_with = "crate::wire::null_when_empty",
         deserialize_with = "null_as_default"
     )]
-    pub packages: Vec<Package>,
+    pub packages: Vec<IncludePackage>,
 }
 
 /// A release channel of a run.
@@ -132,7 +132,7 @@ wire_enum! {
     }
 }
 
-impl Metadata {
+impl MirrorMetadata {
     /// The metadata of a set's first run.
     pub fn new(uid: Uuid, single_use: bool) -> Self {
         Self {
@@ -149,37 +149,37 @@ impl Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image_set::{Channel, Image, Operator, Versions};
+    use crate::image_set::{ImageSelection, IncludeBundle, IncludeChannel, OperatorSelection};
 
-    fn sample() -> Metadata {
-        let channel = Channel {
+    fn sample() -> MirrorMetadata {
+        let channel = IncludeChannel {
             name: "stable".into(),
-            versions: Versions {
+            versions: IncludeBundle {
                 min_version: "1.9.0".into(),
-                ..Versions::default()
+                ..IncludeBundle::default()
             },
         };
-        let package = Package {
+        let package = IncludePackage {
             name: "op".into(),
             channels: vec![channel],
-            ..Package::default()
+            ..IncludePackage::default()
         };
-        let mut metadata = Metadata::new(Uuid::nil(), false);
+        let mut metadata = MirrorMetadata::new(Uuid::nil(), false);
         metadata.past_mirror = PastMirror {
             timestamp: 1_795_241_937,
             sequence: 1,
-            mirror: Mirror {
-                operators: vec![Operator {
+            mirror: MirrorSelection {
+                operators: vec![OperatorSelection {
                     catalog: "r:5000/acme/index:v1".into(),
                     full: true,
-                    ..Operator::default()
+                    ..OperatorSelection::default()
                 }],
-                additional_images: vec![Image {
+                additional_images: vec![ImageSelection {
                     name: "r:5000/misc/tool:1.0".into(),
                     target_repo: "elsewhere".into(),
-                    ..Image::default()
+                    ..ImageSelection::default()
                 }],
-                ..Mirror::default()
+                ..MirrorSelection::default()
             },
             operators: vec![CatalogStart {
                 catalog: "r:5000/acme/index:v1".into(),
@@ -213,6 +213,9 @@ mod tests {
         expected.past_mirror.mirror.additional_images[0]
             .target_repo
             .clear();
-        assert_eq!(serde_json::from_str::<Metadata>(&text).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_str::<MirrorMetadata>(&text).unwrap(),
+            expected
+        );
     }
 }

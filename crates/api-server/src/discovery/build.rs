@@ -57,7 +57,11 @@ fn check_size(config: &IgnitionConfig, field: &str) -> Result<(), Error> {
     ))
 }
 
-fn base(infra_env: &InfraEnv, secrets: &DiscoverySecrets, ctx: &DiscoveryOptions) -> IgnitionConfig {
+fn base(
+    infra_env: &InfraEnv,
+    secrets: &DiscoverySecrets,
+    ctx: &DiscoveryOptions,
+) -> IgnitionConfig {
     let proxy = infra_env
         .proxy
         .as_ref()
@@ -152,7 +156,11 @@ fn storage(config: IgnitionConfig) -> IgnitionConfig {
 }
 
 /// Adds certificates, mirrors and the signature policy.
-fn trust(mut config: IgnitionConfig, infra_env: &InfraEnv, ctx: &DiscoveryOptions) -> IgnitionConfig {
+fn trust(
+    mut config: IgnitionConfig,
+    infra_env: &InfraEnv,
+    ctx: &DiscoveryOptions,
+) -> IgnitionConfig {
     if let Some(pem) = &ctx.service_ca {
         config = config.file(IgnitionFile::text(SERVICE_CA_PATH, READABLE, pem));
     }

@@ -43,7 +43,10 @@ pub(super) fn cluster_id(config: &IgnitionConfig) -> Result<Uuid, PreparationFai
 }
 
 /// Completes the installer's bootstrap ignition for the hosts of `snapshot`.
-pub(super) fn complete(config: &mut IgnitionConfig, snapshot: &Snapshot) -> Result<(), PreparationFailure> {
+pub(super) fn complete(
+    config: &mut IgnitionConfig,
+    snapshot: &Snapshot,
+) -> Result<(), PreparationFailure> {
     let mut hosts = sorted(snapshot);
     config.storage.files.retain(|file| file.path != CONNECTION);
     for file in &mut config.storage.files {

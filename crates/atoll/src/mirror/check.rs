@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use ::mirror::config::{self, Configuration, LoadError};
 use ::mirror::names::catalog::unique_name;
 use clap::Args;
-use model::image_set::{ImageSet, Mirror, Operator, Platform, ReleaseChannel, Storage};
+use model::image_set::{
+    ImageSet, MirrorSelection, OperatorSelection, PlatformSelection, ReleaseChannel, Storage,
+};
 use service::Error;
 
 use crate::terminal;
@@ -55,7 +57,7 @@ fn summary(configuration: &Configuration) -> Vec<String> {
     }
 }
 
-fn content(mirror: &Mirror, lines: &mut Vec<String>) {
+fn content(mirror: &MirrorSelection, lines: &mut Vec<String>) {
     platform(&mirror.platform, lines);
     lines.extend(mirror.operators.iter().map(operator));
     let charts = &mirror.helm;
@@ -71,7 +73,7 @@ fn content(mirror: &Mirror, lines: &mut Vec<String>) {
     }
 }
 
-fn platform(platform: &Platform, lines: &mut Vec<String>) {
+fn platform(platform: &PlatformSelection, lines: &mut Vec<String>) {
     lines.extend(platform.channels.iter().map(channel));
     if let Some(release) = &platform.release {
         lines.push(format!("- release {release}"));
@@ -107,8 +109,8 @@ fn channel(channel: &ReleaseChannel) -> String {
     format!("- {kind} releases of {name}: {which}")
 }
 
-fn operator(operator: &Operator) -> String {
-    let Operator {
+fn operator(operator: &OperatorSelection) -> String {
+    let OperatorSelection {
         catalog, packages, ..
     } = operator;
     let names: Vec<_> = packages.iter().map(|it| it.name.as_str()).collect();

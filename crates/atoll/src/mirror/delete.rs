@@ -9,7 +9,7 @@ use ::mirror::publish::{Limits, Target};
 use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
 use clap::Args;
-use model::image_set::{ImageSet, Mirror};
+use model::image_set::{ImageSet, MirrorSelection};
 use service::Error;
 
 use super::registry_args::RegistryArgs;
@@ -169,7 +169,7 @@ async fn delete(path: &Path, target: &Target) -> Result<(), model::Error> {
     }
 }
 
-fn configuration(path: &Path) -> Result<Mirror, model::Error> {
+fn configuration(path: &Path) -> Result<MirrorSelection, model::Error> {
     let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
     match config::load(path) {
         Ok(Configuration::Delete(mirror)) => Ok(mirror),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use ::mirror::archive;
 use clap::Args;
-use model::image_set::{Channel, Package};
-use model::mirror_metadata::{Association, CatalogStart, ChannelStart, Metadata};
+use model::image_set::{IncludeChannel, IncludePackage};
+use model::mirror_metadata::{Association, CatalogStart, ChannelStart, MirrorMetadata};
 use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use service::Error;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
 }
 
 /// JSON indented by one space, with HTML characters escaped. Source: oc-mirror v1, `describe`.
-fn json(metadata: &Metadata) -> serde_json::Result<String> {
+fn json(metadata: &MirrorMetadata) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let form = PrettyFormatter::with_indent(b" ");
     metadata.serialize(&mut Serializer::with_formatter(&mut bytes, form))?;
@@ -64,7 +64,7 @@ fn json(metadata: &Metadata) -> serde_json::Result<String> {
     Ok(text)
 }
 
-fn lines(metadata: &Metadata) -> Vec<String> {
+fn lines(metadata: &MirrorMetadata) -> Vec<String> {
     let run = &metadata.past_mirror;
     let which = if metadata.single_use {
         "single use".to_owned()
@@ -102,7 +102,7 @@ fn lines(metadata: &Metadata) -> Vec<String> {
     lines
 }
 
-fn packages_text(packages: &[Package]) -> String {
+fn packages_text(packages: &[IncludePackage]) -> String {
     if packages.is_empty() {
         return "all packages".to_owned();
     }
@@ -110,11 +110,12 @@ fn packages_text(packages: &[Package]) -> String {
     all.join(", ")
 }
 
-fn package_text(package: &Package) -> String {
-    let of_channel = |Channel { name, versions }: &Channel| match versions.min_version.as_str() {
-        "" => name.clone(),
-        version => format!("{name} from {version}"),
-    };
+fn package_text(package: &IncludePackage) -> String {
+    let of_channel =
+        |IncludeChannel { name, versions }: &IncludeChannel| match versions.min_version.as_str() {
+            "" => name.clone(),
+            version => format!("{name} from {version}"),
+        };
     let channels: Vec<_> = package.channels.iter().map(of_channel).collect();
     match channels.as_slice() {
         [] => package.name.clone(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use model::Error;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Algorithm, Digest, Hasher};
 use uuid::Uuid;
 
@@ -163,7 +163,7 @@ impl Plan {
     /// Errors: Invalid – metadata that is none, a member that fits into no file, a path that no archive may have;
     /// Conflict – two contents of one name; NotFound – an image without its manifest.
     pub fn new(contents: Contents<'_>, limit: u64, signer: Option<&Signer>) -> Result<Self, Error> {
-        let Metadata {
+        let MirrorMetadata {
             uid, past_mirror, ..
         } = metadata_of(&contents.metadata)?;
         let mut drafts = Drafts::default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::Error;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
 use super::name::METADATA;
@@ -103,7 +103,7 @@ impl Place {
 /// The metadata in those bytes: the peer leaves the end of an older one behind it.
 ///
 /// Errors: Invalid.
-pub(crate) fn metadata_of(bytes: &[u8]) -> Result<Metadata, Error> {
+pub(crate) fn metadata_of(bytes: &[u8]) -> Result<MirrorMetadata, Error> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
     match values.next() {
         Some(Ok(metadata)) => Ok(metadata),

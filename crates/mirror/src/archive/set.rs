@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::Error;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 use oci::Digest;
 use oci_client::client::BlobSource;
 
@@ -24,7 +24,7 @@ pub(super) mod locate;
 /// The files of one run, whoever wrote them.
 #[derive(Debug, Clone)]
 pub struct Set {
-    metadata: Metadata,
+    metadata: MirrorMetadata,
     stored: Bytes,
     files: Vec<Arc<Path>>,
     members: BTreeMap<String, Spot>,
@@ -71,7 +71,7 @@ impl Set {
     }
 
     /// The metadata.
-    pub fn metadata(&self) -> &Metadata {
+    pub fn metadata(&self) -> &MirrorMetadata {
         &self.metadata
     }
 
@@ -144,7 +144,7 @@ impl Set {
     }
 
     fn take_index(&mut self, index: &Index, located: &Located) -> Result<(), Error> {
-        let Metadata {
+        let MirrorMetadata {
             uid, past_mirror, ..
         } = &self.metadata;
         if (index.uid, index.sequence) != (*uid, past_mirror.sequence) {
@@ -196,7 +196,7 @@ impl Set {
     }
 
     fn check_same(&self, other: &Place) -> Result<(), Error> {
-        let of = |metadata: &Metadata| (metadata.uid, metadata.past_mirror.sequence);
+        let of = |metadata: &MirrorMetadata| (metadata.uid, metadata.past_mirror.sequence);
         let metadata = metadata_of(&other.read(METADATA_LIMIT_BYTES)?)?;
         if of(&metadata) == of(&self.metadata) {
             return Ok(());
@@ -227,7 +227,7 @@ impl Blobs for Set {
 /// The metadata of a set; of our own archives, only the first member is read.
 ///
 /// Blocking. Errors: as [`Set::open`], but for what lies behind it.
-pub fn describe(path: &Path) -> Result<Metadata, Error> {
+pub fn describe(path: &Path) -> Result<MirrorMetadata, Error> {
     let located = Located::find(path)?;
     let head = head(&located)?;
     metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use model::image_set::{Mirror, Operator, Package, Platform, Versions};
+use model::image_set::{
+    IncludeBundle, IncludePackage, MirrorSelection, OperatorSelection, PlatformSelection,
+};
 
 use super::Source;
 use super::decode::Decoder;
@@ -14,7 +16,7 @@ use crate::names;
 pub(super) fn mirror(
     decoder: &mut Decoder<'_>,
     path: &str,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
     version: Option<Version>,
 ) {
     platform(decoder, &format!("{path}.platform"), &mirror.platform);
@@ -26,7 +28,7 @@ pub(super) fn mirror(
 }
 
 /// Tells of every catalog that is remembered as an earlier one, or takes its place in the target, where hosts do not count.
-fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[Operator]) {
+fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[OperatorSelection]) {
     let (mut names, mut places) = (HashSet::new(), HashSet::new());
     for (index, it) in operators.iter().enumerate() {
         if it.catalog.is_empty() {
@@ -44,7 +46,7 @@ fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[Operator]) {
 }
 
 /// Repository and tag of a catalog in the target; nothing where the tag is that of a folder's content.
-fn place(operator: &Operator) -> Option<String> {
+fn place(operator: &OperatorSelection) -> Option<String> {
     let (repository, tag) = names::catalog::named(operator).ok()?;
     let pinned = || match operator.catalog.parse().ok()? {
         Source::Registry(reference) => {
@@ -57,7 +59,7 @@ fn place(operator: &Operator) -> Option<String> {
     Some(format!("{repository}:{tag}"))
 }
 
-fn platform(decoder: &mut Decoder<'_>, path: &str, platform: &Platform) {
+fn platform(decoder: &mut Decoder<'_>, path: &str, platform: &PlatformSelection) {
     if !platform.architectures.is_empty() && !platform.platforms.is_empty() {
         let why = "excludes architectures: leave one of them out";
         decoder.problem(&format!("{path}.platforms"), why);
@@ -77,7 +79,12 @@ fn platform(decoder: &mut Decoder<'_>, path: &str, platform: &Platform) {
     }
 }
 
-fn operator(decoder: &mut Decoder<'_>, path: &str, operator: &Operator, version: Option<Version>) {
+fn operator(
+    decoder: &mut Decoder<'_>,
+    path: &str,
+    operator: &OperatorSelection,
+    version: Option<Version>,
+) {
     let path = format!("{path}.packages");
     let names = operator.packages.iter().map(|it| it.name.clone());
     differ(
@@ -92,7 +99,12 @@ fn operator(decoder: &mut Decoder<'_>, path: &str, operator: &Operator, version:
     }
 }
 
-fn package(decoder: &mut Decoder<'_>, path: &str, package: &Package, version: Option<Version>) {
+fn package(
+    decoder: &mut Decoder<'_>,
+    path: &str,
+    package: &IncludePackage,
+    version: Option<Version>,
+) {
     versions(decoder, path, &package.versions);
     let channels = format!("{path}.channels");
     let names = package.channels.iter().map(|it| it.name.clone());
@@ -106,7 +118,7 @@ fn package(decoder: &mut Decoder<'_>, path: &str, package: &Package, version: Op
     for (index, channel) in package.channels.iter().enumerate() {
         let path = format!("{channels}[{index}]");
         versions(decoder, &path, &channel.versions);
-        let bounded = |it: &Versions| *it != Versions::default();
+        let bounded = |it: &IncludeBundle| *it != IncludeBundle::default();
         if bounded(&channel.versions) && bounded(&package.versions) {
             let why = "bounds versions as its package does: set them in one place";
             decoder.problem(&path, why);
@@ -122,7 +134,7 @@ fn package(decoder: &mut Decoder<'_>, path: &str, package: &Package, version: Op
     }
 }
 
-fn versions(decoder: &mut Decoder<'_>, path: &str, versions: &Versions) {
+fn versions(decoder: &mut Decoder<'_>, path: &str, versions: &IncludeBundle) {
     if !versions.min_version.is_empty() && !versions.min_bundle.is_empty() {
         let why = "excludes minVersion: leave one of them out";
         decoder.problem(&format!("{path}.minBundle"), why);

@@ -18,7 +18,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use ::catalog::located::{self, Located, Position, Value};
-use model::image_set::{ImageSet, Mirror, Storage};
+use model::image_set::{ImageSet, MirrorSelection, Storage};
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 
@@ -39,7 +39,7 @@ pub enum Configuration {
     /// To carry an image set.
     Mirror(ImageSet),
     /// To delete what these name from a registry.
-    Delete(Mirror),
+    Delete(MirrorSelection),
 }
 
 /// Why a file is no configuration.
@@ -152,11 +152,11 @@ fn image_set(read: &Json, decoder: &mut Decoder<'_>) -> ImageSet {
     }
 }
 
-fn mirror(read: &Json) -> Mirror {
+fn mirror(read: &Json) -> MirrorSelection {
     if read.is_null() {
-        return Mirror::default();
+        return MirrorSelection::default();
     }
-    Mirror::deserialize(read).expect("the tables have the records' names and types")
+    MirrorSelection::deserialize(read).expect("the tables have the records' names and types")
 }
 
 /// What a member of the whole says.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
-use model::image_set::{Helm, Operator};
-use model::mirror_metadata::Metadata;
+use model::image_set::{Helm, OperatorSelection};
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Reference, Repository};
 use oci_client::image::ImageLocation;
 
@@ -120,11 +120,11 @@ impl Kept {
         is_deleted: &dyn Fn(&str, &str) -> bool,
         target: &Target,
     ) -> Result<(), Error> {
-        let whole = Operator {
+        let whole = OperatorSelection {
             catalog: name.to_owned(),
             full: true,
             skip_dependencies: true,
-            ..Operator::default()
+            ..OperatorSelection::default()
         };
         // Images of packages that cannot be read may be needed.
         breaches::refuse_any(&opened.judged, name)?;
@@ -160,7 +160,7 @@ impl Kept {
     }
 
     /// What a set remembers besides operators, unless it is to be deleted itself.
-    fn add_images(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
+    fn add_images(&mut self, metadata: &MirrorMetadata, meant: Meant<'_>) -> Result<(), Error> {
         for association in &metadata.past_associations {
             let section = Section::of(association.kind);
             if section == Some(Section::Operator) {
@@ -184,7 +184,11 @@ impl Kept {
     }
 
     /// The images that a set names, unless they are named here, too. What came from folders is not named: it is remembered.
-    async fn add_named(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
+    async fn add_named(
+        &mut self,
+        metadata: &MirrorMetadata,
+        meant: Meant<'_>,
+    ) -> Result<(), Error> {
         let images = metadata.past_mirror.mirror.additional_images.iter();
         for image in images.filter(|it| !it.name.starts_with(LAYOUT_PREFIX)) {
             let named = single(image, Why::Additional)?;
@@ -202,7 +206,7 @@ impl Kept {
     /// same in repositories and in the results of runs.
     async fn add_charts(
         &mut self,
-        metadata: &Metadata,
+        metadata: &MirrorMetadata,
         meant: Meant<'_>,
         options: Options<'_>,
     ) -> Result<(), Error> {

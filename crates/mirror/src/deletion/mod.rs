@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use net::web;
 use oci::{Digest, Reference, Repository};
@@ -61,7 +61,7 @@ pub struct Planned {
 /// catalog, or a chart; those of the target.
 pub async fn plan(
     setup: Setup<'_>,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
     target: &Target,
     with_attached: bool,
 ) -> Result<Planned, Error> {
@@ -119,7 +119,7 @@ pub async fn plan(
 }
 
 /// The same with nothing but the packages that are named: those that they need may be wanted for themselves.
-fn without_dependencies(mirror: &Mirror) -> Mirror {
+fn without_dependencies(mirror: &MirrorSelection) -> MirrorSelection {
     let mut named = mirror.clone();
     for operator in &mut named.operators {
         operator.skip_dependencies = true;

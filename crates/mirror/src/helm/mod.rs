@@ -125,10 +125,10 @@ impl Charts {
         let paths = paths.collect::<Result<Vec<JsonPath>, String>>();
         let paths = paths.map_err(|reason| Error::invalid("imagePaths", reason))?;
         for name in images(&rendered, &paths)? {
-            let image = image_set::Image {
+            let image = image_set::ImageSelection {
                 name,
                 platforms: chart.platforms.clone(),
-                ..image_set::Image::default()
+                ..image_set::ImageSelection::default()
             };
             let why = Why::Chart {
                 chart: path

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
-use model::image_set::Mirror;
-use model::mirror_metadata::{Association, CatalogStart, ChannelStart, Metadata, PastMirror};
+use model::image_set::MirrorSelection;
+use model::mirror_metadata::{Association, CatalogStart, ChannelStart, MirrorMetadata, PastMirror};
 use oci::{Digest, Repository};
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ const NOTHING_NEW: &str = "No new images detected, process stopping";
 /// What the runs before this one have carried.
 #[derive(Debug, Default)]
 pub struct Former {
-    metadata: Option<Metadata>,
+    metadata: Option<MirrorMetadata>,
     /// Of the images that need not be carried again, with those parts of indexes that were carried.
     keys: BTreeMap<Key, BTreeSet<String>>,
     /// Whether all of it is to be carried again.
@@ -38,7 +38,7 @@ pub struct Run<'a> {
     /// Units: seconds since 1970.
     pub timestamp: i64,
     /// What is wanted, with the versions that were chosen.
-    pub mirror: Mirror,
+    pub mirror: MirrorSelection,
     pub operators: Vec<CatalogStart>,
     pub platforms: Vec<ChannelStart>,
     /// What it carries.
@@ -56,14 +56,14 @@ pub struct Run<'a> {
 /// What a run leaves to the next one.
 #[derive(Debug)]
 pub struct Next {
-    pub metadata: Metadata,
+    pub metadata: MirrorMetadata,
     /// What former runs have carried for images that are still wanted: archives need not have it.
     pub carried: BTreeSet<Digest>,
     has_news: bool,
 }
 
 impl Former {
-    pub fn new(metadata: Option<Metadata>) -> Self {
+    pub fn new(metadata: Option<MirrorMetadata>) -> Self {
         let past = metadata.iter().flat_map(|it| &it.past_associations);
         let parts = |it: &Association| it.manifest_digests.iter().cloned().collect();
         let keys = past
@@ -100,7 +100,7 @@ impl Former {
     }
 
     /// What the last run has stored.
-    pub fn metadata(&self) -> Option<&Metadata> {
+    pub fn metadata(&self) -> Option<&MirrorMetadata> {
         self.metadata.as_ref()
     }
 
@@ -170,8 +170,8 @@ impl Former {
         };
         let past_associations = kept.into_iter().chain(&associations).cloned().collect();
         let mut metadata = match &self.metadata {
-            Some(former) => Metadata::new(former.uid, run.is_single_use),
-            None => Metadata::new(run.uid, run.is_single_use),
+            Some(former) => MirrorMetadata::new(former.uid, run.is_single_use),
+            None => MirrorMetadata::new(run.uid, run.is_single_use),
         };
         let former = self.metadata.as_ref();
         metadata.past_mirror = PastMirror {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
-use model::mirror_metadata::{Association, Metadata};
+use model::mirror_metadata::{Association, MirrorMetadata};
 use oci::{Digest, Repository};
 use serde::Serialize;
 use uuid::Uuid;
@@ -69,7 +69,7 @@ impl Pruning {
     pub fn new(
         there: &[Association],
         coming: &[Association],
-        others: &[Metadata],
+        others: &[MirrorMetadata],
         target: &Target,
     ) -> Result<Self, Error> {
         let place = |it: &Association| {

@@ -1,7 +1,7 @@
 //! The order of a set's archives.
 
 use model::Error;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 
 /// What the peer says of an archive that was published before.
 pub const SAME_SEQUENCE: &str =
@@ -18,7 +18,7 @@ pub enum Step {
 /// What is done with the archive of that metadata in a target with the metadata `there`.
 ///
 /// Errors: Conflict – archives before it are missing in the target, or it is older than what is there.
-pub fn step(there: Option<&Metadata>, archive: &Metadata) -> Result<Step, Error> {
+pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<Step, Error> {
     if archive.single_use {
         return Ok(Step::Publish);
     }

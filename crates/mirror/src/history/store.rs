@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use model::Error;
 use model::image_set::Storage;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Manifest, Platform, Reference, Tag, media_type};
 use oci_client::Client;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Store {
     /// What the target knows of all sets.
     ///
     /// Errors: as [`Self::read`].
-    pub async fn all_in_target(target: &Target) -> Result<Vec<Metadata>, Error> {
+    pub async fn all_in_target(target: &Target) -> Result<Vec<MirrorMetadata>, Error> {
         let place = target.place(&REPOSITORY.parse()?)?;
         let tags = match target.client.tags(&place.registry, &place.repository).await {
             Ok(tags) => tags,
@@ -92,7 +92,7 @@ impl Store {
     /// What is there; nothing before the first run.
     ///
     /// Errors: Invalid – it is no metadata; TooLarge; Internal – the disk; those of the registry.
-    pub async fn read(&self) -> Result<Option<Metadata>, Error> {
+    pub async fn read(&self) -> Result<Option<MirrorMetadata>, Error> {
         match self {
             Self::Folder(folder) => {
                 let file = folder.join(METADATA);
@@ -121,7 +121,7 @@ impl Store {
 }
 
 /// Metadata as it is stored.
-pub(crate) fn stored(metadata: &Metadata) -> Result<Bytes, Error> {
+pub(crate) fn stored(metadata: &MirrorMetadata) -> Result<Bytes, Error> {
     let bytes = serde_json::to_vec(metadata);
     let bytes = bytes.map_err(|e| Error::internal("writing metadata", e))?;
     Ok(bytes.into())
@@ -134,7 +134,7 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|e| Err(Error::internal("keeping metadata", e)))
 }
 
-fn read_file(path: &Path) -> Result<Option<Metadata>, Error> {
+fn read_file(path: &Path) -> Result<Option<MirrorMetadata>, Error> {
     let failed = |e| Error::internal(format!("reading {}", path.display()), e);
     let file = match File::open(path) {
         Ok(file) => file,
@@ -167,7 +167,10 @@ fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-async fn read_image(client: &Client, reference: &Reference) -> Result<Option<Metadata>, Error> {
+async fn read_image(
+    client: &Client,
+    reference: &Reference,
+) -> Result<Option<MirrorMetadata>, Error> {
     let Some(digest) = client.manifest_digest(reference).await? else {
         return Ok(None);
     };

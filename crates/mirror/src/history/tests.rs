@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use model::image_set::Mirror;
-use model::mirror_metadata::{Association, CatalogStart, ImageType, Metadata};
+use model::image_set::MirrorSelection;
+use model::mirror_metadata::{Association, CatalogStart, ImageType, MirrorMetadata};
 use oci::{Digest, Manifest};
 use oci_client::Client;
 use serde_json::json;
@@ -76,7 +76,7 @@ fn run(content: &Content) -> Run<'_> {
         uid: Uuid::from_u128(7),
         is_single_use: false,
         timestamp: 1_795_241_937,
-        mirror: Mirror::default(),
+        mirror: MirrorSelection::default(),
         operators: Vec::new(),
         platforms: Vec::new(),
         content,
@@ -128,7 +128,7 @@ fn images_and_their_parts_are_told() {
         ImageType::OperatorCatalog,
     );
     let next = Former::default().next(run(&content)).unwrap();
-    let Metadata {
+    let MirrorMetadata {
         past_mirror,
         past_associations,
         ..
@@ -350,7 +350,7 @@ fn sets_that_are_carried_once_begin_with_one() {
 #[test]
 fn archives_have_an_order() {
     let metadata = |sequence| {
-        let mut metadata = Metadata::new(Uuid::from_u128(7), false);
+        let mut metadata = MirrorMetadata::new(Uuid::from_u128(7), false);
         metadata.past_mirror.sequence = sequence;
         metadata
     };
@@ -454,7 +454,7 @@ async fn folders_keep_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::Folder(folder.path().join("deep/state"));
     assert_eq!(store.read().await.unwrap(), None);
-    let metadata = Metadata::new(Uuid::from_u128(7), false);
+    let metadata = MirrorMetadata::new(Uuid::from_u128(7), false);
     let text = serde_json::to_vec(&metadata).unwrap();
     store.write(Bytes::from(text.clone())).await.unwrap();
     assert_eq!(store.read().await.unwrap().as_ref(), Some(&metadata));

@@ -1,7 +1,7 @@
 //! What operator catalogs are called in the target, where others of the same image may stand beside them.
 
 use model::Error;
-use model::image_set::Operator;
+use model::image_set::OperatorSelection;
 use oci::{Digest, Repository, Tag};
 
 use super::tag_of_digest;
@@ -12,7 +12,7 @@ const DIGITS: usize = 6;
 
 /// The name under which a catalog is remembered: its reference as it is written, without `oci://` or `docker://`; what the
 /// configuration renames is replaced in it, and a folder's name has no leading slash then.
-pub fn unique_name(operator: &Operator) -> String {
+pub fn unique_name(operator: &OperatorSelection) -> String {
     let is_renamed = [
         &operator.target_catalog,
         &operator.target_name,
@@ -37,7 +37,10 @@ pub fn unique_name(operator: &Operator) -> String {
 /// that it is made from: it gives the tag where the configuration has none.
 ///
 /// Errors: Invalid – the path of a folder is no repository.
-pub fn rebuilt(operator: &Operator, original: &Digest) -> Result<(Repository, Tag), Error> {
+pub fn rebuilt(
+    operator: &OperatorSelection,
+    original: &Digest,
+) -> Result<(Repository, Tag), Error> {
     let (repository, tag) = named(operator)?;
     Ok((
         repository,
@@ -48,7 +51,7 @@ pub fn rebuilt(operator: &Operator, original: &Digest) -> Result<(Repository, Ta
 /// As [`rebuilt`], with the tag that the configuration gives; nothing where the digest of the original does.
 ///
 /// Errors: as [`rebuilt`].
-pub fn named(operator: &Operator) -> Result<(Repository, Option<Tag>), Error> {
+pub fn named(operator: &OperatorSelection) -> Result<(Repository, Option<Tag>), Error> {
     let parts = Parts::of(operator);
     let is_layout = operator.catalog.starts_with(LAYOUT_PREFIX);
     let repository = parts.path.to_lowercase().parse().map_err(|error| {
@@ -79,7 +82,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(operator: &'a Operator) -> Self {
+    fn of(operator: &'a OperatorSelection) -> Self {
         let written = bare(&operator.catalog).trim_matches('/');
         let (named, digest) = match written.split_once('@') {
             Some((named, digest)) => (named, Some(digest)),
@@ -128,13 +131,16 @@ fn bare(catalog: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn operator(catalog: &str, [target_catalog, target_name, target_tag]: [&str; 3]) -> Operator {
-        Operator {
+    fn operator(
+        catalog: &str,
+        [target_catalog, target_name, target_tag]: [&str; 3],
+    ) -> OperatorSelection {
+        OperatorSelection {
             catalog: catalog.into(),
             target_catalog: target_catalog.into(),
             target_name: target_name.into(),
             target_tag: target_tag.into(),
-            ..Operator::default()
+            ..OperatorSelection::default()
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use model::Error;
-use model::image_set::{Mirror, Operator};
+use model::image_set::{MirrorSelection, OperatorSelection};
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, Repository, Target as Name, media_type};
 
@@ -208,7 +208,7 @@ impl Loaded {
         };
         let progress = setup.progress;
         let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
-        let mut outcome = Outcome::of(content, sent, &target, &Mirror::default(), limits)?;
+        let mut outcome = Outcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
         let Wanted {
             source,
             repository,
@@ -235,16 +235,16 @@ async fn images(
     name: &Repository,
     scratch: &Path,
 ) -> Result<(Vec<Wanted>, Vec<String>), Error> {
-    let mirror = Mirror {
-        operators: vec![Operator {
+    let mirror = MirrorSelection {
+        operators: vec![OperatorSelection {
             catalog: catalog.to_owned(),
             // A folder need not be called like a repository.
             target_catalog: name.to_string(),
             full: true,
             skip_dependencies: true,
-            ..Operator::default()
+            ..OperatorSelection::default()
         }],
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let options = gather::Options {
         scratch,

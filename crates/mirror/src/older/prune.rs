@@ -1,7 +1,7 @@
 //! Smaller indexes.
 
 use model::Error;
-use model::image_set::{ImageSet, Mirror, Operator, Package};
+use model::image_set::{ImageSet, IncludePackage, MirrorSelection, OperatorSelection};
 use oci::Reference;
 use oci_client::Client;
 
@@ -19,13 +19,13 @@ pub async fn prune(
     to: &Reference,
     target: Client,
 ) -> Result<Catalog, Error> {
-    let package = |name: &String| Package {
+    let package = |name: &String| IncludePackage {
         name: name.clone(),
-        ..Package::default()
+        ..IncludePackage::default()
     };
     let set = ImageSet {
-        mirror: Mirror {
-            operators: vec![Operator {
+        mirror: MirrorSelection {
+            operators: vec![OperatorSelection {
                 catalog: index.to_owned(),
                 packages: packages.iter().map(package).collect(),
                 full: true,
@@ -35,9 +35,9 @@ pub async fn prune(
                     .tag
                     .as_ref()
                     .map_or_else(|| "latest".into(), ToString::to_string),
-                ..Operator::default()
+                ..OperatorSelection::default()
             }],
-            ..Mirror::default()
+            ..MirrorSelection::default()
         },
         ..ImageSet::default()
     };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use catalog::CatalogProblems;
 use catalog::cache::{BuildReport, CatalogCache};
 use model::Error;
-use model::image_set::Operator;
+use model::image_set::OperatorSelection;
 
 use super::choose::Choice;
 use super::needs;
@@ -22,7 +22,7 @@ const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is
 /// Refuses what `operator` selects and no version of opm serves.
 ///
 /// Errors: Invalid – packages with the rules that they break, all at once.
-pub(crate) fn refuse_selected(judged: &BuildReport, operator: &Operator) -> Result<(), Error> {
+pub(crate) fn refuse_selected(judged: &BuildReport, operator: &OperatorSelection) -> Result<(), Error> {
     let is_all = operator.packages.is_empty();
     let is_selected = |name: &str| is_all || operator.packages.iter().any(|it| it.name == name);
     let mut text = String::new();
@@ -44,7 +44,7 @@ pub(crate) fn refuse_selected(judged: &BuildReport, operator: &Operator) -> Resu
 pub(crate) fn refuse_required(
     cache: &Arc<CatalogCache>,
     judged: &BuildReport,
-    operator: &Operator,
+    operator: &OperatorSelection,
     choice: &Choice,
 ) -> Result<(), Error> {
     if operator.skip_dependencies || judged.refused.is_empty() {
@@ -64,9 +64,9 @@ pub(crate) fn refuse_required(
 ///
 /// Errors: Invalid – everything that cannot be read.
 pub(crate) fn refuse_any(judged: &BuildReport, catalog: &str) -> Result<(), Error> {
-    let whole = Operator {
+    let whole = OperatorSelection {
         catalog: catalog.to_owned(),
-        ..Operator::default()
+        ..OperatorSelection::default()
     };
     refuse_selected(judged, &whole)
 }
@@ -138,7 +138,7 @@ fn unread(problems: &CatalogProblems) -> String {
     format!("documents that cannot be read, so that it is not known whose they are:\n  {problems}")
 }
 
-fn refuse(operator: &Operator, text: String) -> Result<(), Error> {
+fn refuse(operator: &OperatorSelection, text: String) -> Result<(), Error> {
     if text.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use catalog::filter::{self, ChannelSelection, Channels, PackageSelection, Unsati
 use catalog::graph::VersionBounds;
 use catalog::version::BundleVersion;
 use model::Error;
-use model::image_set::{self, Operator, Versions};
+use model::image_set::{self, IncludeBundle, OperatorSelection};
 use model::nearest;
 
 use super::needs;
@@ -61,8 +61,8 @@ pub enum Reason {
 /// versions that a package does not have; all mistakes at once.
 pub fn choose(
     cache: &Arc<CatalogCache>,
-    operator: &Operator,
-    started: &[image_set::Package],
+    operator: &OperatorSelection,
+    started: &[image_set::IncludePackage],
 ) -> Result<Choice, Error> {
     let mut choice = Choice::new();
     let names: Vec<String> = if operator.packages.is_empty() {
@@ -110,9 +110,9 @@ pub(super) fn with_package<T>(
 
 fn part(
     package: &PackageModel<'_>,
-    operator: &Operator,
-    wanted: Option<&image_set::Package>,
-    started: Option<&image_set::Package>,
+    operator: &OperatorSelection,
+    wanted: Option<&image_set::IncludePackage>,
+    started: Option<&image_set::IncludePackage>,
 ) -> Result<Part, Error> {
     let invalid = |reason: String| Error::invalid(operator.catalog.clone(), reason);
     let mut selection = selection(package, operator.full, wanted, started)?;
@@ -161,10 +161,10 @@ fn part(
 }
 
 /// Whether the image set itself bounds the versions of a channel.
-fn is_bounded(package: &image_set::Package, channel: &str) -> bool {
+fn is_bounded(package: &image_set::IncludePackage, channel: &str) -> bool {
     let channel = package.channels.iter().find(|it| it.name == channel);
-    let own = channel.is_some_and(|channel| channel.versions != Versions::default());
-    own || package.versions != Versions::default()
+    let own = channel.is_some_and(|channel| channel.versions != IncludeBundle::default());
+    own || package.versions != IncludeBundle::default()
 }
 
 fn bounds_of(selection: &PackageSelection, channel: &str) -> VersionBounds {
@@ -179,10 +179,10 @@ fn bounds_of(selection: &PackageSelection, channel: &str) -> VersionBounds {
 fn selection(
     package: &PackageModel<'_>,
     full: bool,
-    wanted: Option<&image_set::Package>,
-    started: Option<&image_set::Package>,
+    wanted: Option<&image_set::IncludePackage>,
+    started: Option<&image_set::IncludePackage>,
 ) -> Result<PackageSelection, Error> {
-    let nothing = image_set::Package::default();
+    let nothing = image_set::IncludePackage::default();
     let wanted = wanted.unwrap_or(&nothing);
     let mut selection = PackageSelection {
         name: package.name.to_owned(),
@@ -226,7 +226,7 @@ fn head_of<'p>(package: &'p PackageModel<'_>, channel: &str) -> Option<&'p Bundl
     package.bundle(&head.name).map(|bundle| &bundle.version)
 }
 
-fn bounds(package: &PackageModel<'_>, versions: &Versions) -> Result<VersionBounds, Error> {
+fn bounds(package: &PackageModel<'_>, versions: &IncludeBundle) -> Result<VersionBounds, Error> {
     let version = |field: &str, text: &str| {
         if text.is_empty() {
             return Ok(None);

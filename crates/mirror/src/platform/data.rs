@@ -64,10 +64,10 @@ impl GraphData {
     }
 
     /// The image that it is put into, which is carried along.
-    pub(crate) fn base_image(&self) -> image_set::Image {
-        image_set::Image {
+    pub(crate) fn base_image(&self) -> image_set::ImageSelection {
+        image_set::ImageSelection {
             name: self.base.to_string(),
-            ..image_set::Image::default()
+            ..image_set::ImageSelection::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::Error;
-use model::image_set::Platform as Wish;
+use model::image_set::PlatformSelection as Wish;
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
 use oci_client::image::{ImageFile, fetch_files};

@@ -26,7 +26,7 @@ pub(crate) struct Present<'a> {
     /// Where releases are read that the target does not have.
     pub(crate) sources: &'a Client,
     /// Which releases are meant, and what of them.
-    pub(crate) platform: &'a image_set::Platform,
+    pub(crate) platform: &'a image_set::PlatformSelection,
     /// For what is temporary.
     pub(crate) scratch: &'a Path,
 }
@@ -171,12 +171,12 @@ impl Present<'_> {
 
     /// What a release of the target consists of, with its disk images if it has any.
     async fn whole(&self, image: &Reference) -> Result<Payload, Error> {
-        let read = async |platform: &image_set::Platform| {
+        let read = async |platform: &image_set::PlatformSelection| {
             payload::read(&self.target.client, image, platform, self.scratch).await
         };
         match read(self.platform).await {
             Err(Error::Invalid { .. }) if self.platform.kube_virt_container => {
-                let plain = image_set::Platform {
+                let plain = image_set::PlatformSelection {
                     kube_virt_container: false,
                     ..self.platform.clone()
                 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::Error;
-use model::image_set::{Platform, ReleaseChannel, ReleaseKind};
+use model::image_set::{PlatformSelection, ReleaseChannel, ReleaseKind};
 use model::mirror_metadata::ChannelStart;
 use semver::Version;
 
@@ -41,7 +41,7 @@ pub(super) struct Selection {
     /// Each once, by its image.
     pub(super) releases: Vec<Chosen>,
     /// The configuration with the versions that were chosen.
-    pub(super) platform: Platform,
+    pub(super) platform: PlatformSelection,
     /// From where later runs go on.
     pub(super) starts: Vec<ChannelStart>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Selection {
 ///
 /// Errors: Invalid – a channel or version that is not there, or an answer that is no graph; Unavailable.
 pub(super) async fn select(
-    platform: &Platform,
+    platform: &PlatformSelection,
     started: &[ChannelStart],
     sources: &Sources,
 ) -> Result<Selection, Error> {
@@ -92,7 +92,7 @@ pub(super) async fn select(
 
 /// The releases that the update services tell of, as [`select`] chooses them.
 pub(crate) async fn named(
-    platform: &Platform,
+    platform: &PlatformSelection,
     started: &[ChannelStart],
     sources: &Sources,
 ) -> Result<Vec<(String, Named)>, Error> {
@@ -129,7 +129,7 @@ impl Own<'_> {
 }
 
 /// The architectures that are asked for.
-pub(crate) fn architectures(platform: &Platform) -> Vec<String> {
+pub(crate) fn architectures(platform: &PlatformSelection) -> Vec<String> {
     match platform.architectures.as_slice() {
         // Parts of indexes are wanted, and only releases for all have those.
         _ if !platform.platforms.is_empty() => vec![ALL_ARCHITECTURES.to_owned()],
@@ -139,7 +139,7 @@ pub(crate) fn architectures(platform: &Platform) -> Vec<String> {
 }
 
 async fn of_architecture<'a>(
-    platform: &'a Platform,
+    platform: &'a PlatformSelection,
     started: &[ChannelStart],
     sources: &Sources,
     updates: &mut Updates<'_>,

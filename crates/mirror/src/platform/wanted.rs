@@ -30,7 +30,7 @@ pub(super) const READERS: usize = 4;
 #[derive(Debug, Default)]
 pub struct Releases {
     /// The configuration with the versions that were chosen.
-    pub platform: image_set::Platform,
+    pub platform: image_set::PlatformSelection,
     /// From where later runs go on.
     pub starts: Vec<ChannelStart>,
     /// Who signed them.
@@ -46,7 +46,7 @@ pub struct Releases {
 /// Errors: as [`select`] and [`payload::read`].
 pub async fn releases(
     client: &Client,
-    platform: &image_set::Platform,
+    platform: &image_set::PlatformSelection,
     started: &[ChannelStart],
     sources: &Sources,
     scratch: &Path,
@@ -112,7 +112,7 @@ async fn signatures(
 async fn read(
     client: &Client,
     chosen: &Chosen,
-    platform: &image_set::Platform,
+    platform: &image_set::PlatformSelection,
     scratch: &Path,
 ) -> Result<Payload, Error> {
     payload::read(client, &reference(chosen)?, platform, scratch).await
@@ -131,7 +131,7 @@ pub(super) fn reference(chosen: &Chosen) -> Result<Reference, Error> {
 pub(super) fn images(
     chosen: &Chosen,
     payload: &Payload,
-    platform: &image_set::Platform,
+    platform: &image_set::PlatformSelection,
 ) -> Result<Vec<Wanted>, Error> {
     let Payload {
         version,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use model::Error;
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository};
 use serde_json::Value;
@@ -69,7 +69,7 @@ impl Outcome {
         content: &Content,
         published: &Published,
         target: &Target,
-        mirror: &Mirror,
+        mirror: &MirrorSelection,
     ) -> Result<Self, Error> {
         let images = published.images.iter();
         let images = images.filter_map(|&it| content.images.get(it));
@@ -82,7 +82,7 @@ impl Outcome {
     pub fn of<'a>(
         images: impl IntoIterator<Item = &'a Image>,
         target: &Target,
-        mirror: &Mirror,
+        mirror: &MirrorSelection,
     ) -> Result<Self, Error> {
         Ok(Self {
             images: mirrored(images, target, mirror)?,
@@ -100,7 +100,7 @@ impl Outcome {
         &mut self,
         former: &[Image],
         target: &Target,
-        mirror: &Mirror,
+        mirror: &MirrorSelection,
     ) -> Result<(), Error> {
         self.former = mirrored(former, target, mirror)?;
         Ok(())
@@ -122,7 +122,7 @@ impl Outcome {
 fn mirrored<'a>(
     images: impl IntoIterator<Item = &'a Image>,
     target: &Target,
-    mirror: &Mirror,
+    mirror: &MirrorSelection,
 ) -> Result<Vec<Mirrored>, Error> {
     let tagged = tagged(mirror);
     let images = images.into_iter();
@@ -148,7 +148,7 @@ fn mirrored<'a>(
 }
 
 /// Additional images that are named by tag: metadata has them by digest only.
-fn tagged(mirror: &Mirror) -> BTreeSet<Reference> {
+fn tagged(mirror: &MirrorSelection) -> BTreeSet<Reference> {
     let named = mirror.additional_images.iter();
     let named = named.filter_map(|image| names::reference(&image.name).ok());
     named

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference};
 use serde_json::json;
@@ -310,14 +310,14 @@ fn outcomes_tell_what_was_published() {
         namespace: "mirror".into(),
         max_components: 0,
     };
-    let mirror = Mirror {
+    let mirror = MirrorSelection {
         additional_images: ["src.io/misc/tool", &pinned]
-            .map(|name| model::image_set::Image {
+            .map(|name| model::image_set::ImageSelection {
                 name: name.into(),
-                ..model::image_set::Image::default()
+                ..model::image_set::ImageSelection::default()
             })
             .into(),
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let outcome = Outcome::new(&content, &published, &target, &mirror).unwrap();
     let told = outcome.images.iter();

@@ -15,7 +15,7 @@ mod unpack;
 use std::path::Path;
 
 use model::Error;
-use model::image_set::{ImageSet, Mirror};
+use model::image_set::{ImageSet, MirrorSelection};
 use oci_client::Client;
 
 use crate::content::{Content, Wanted};
@@ -93,7 +93,7 @@ impl Outcome {
         content: &Content,
         published: Published,
         target: &Target,
-        mirror: &Mirror,
+        mirror: &MirrorSelection,
         limits: Limits,
     ) -> Result<Self, Error> {
         let mut outcome = Self {

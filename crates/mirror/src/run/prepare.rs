@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use catalog::cache::CatalogCache;
 use model::Error;
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use oci::{Digest, Manifest};
 
 use super::catalogs::apart;
@@ -30,7 +30,7 @@ const TOLD: usize = 20;
 #[derive(Debug)]
 pub struct Prepared {
     /// What was wanted, with the versions that were chosen.
-    pub mirror: Mirror,
+    pub mirror: MirrorSelection,
     pub catalogs: Vec<PreparedCatalog>,
     pub releases: Releases,
     /// Charts that will be carried.
@@ -176,7 +176,7 @@ impl Prepared {
 }
 
 /// What was wanted, with what was chosen.
-fn chosen(mirror: &Mirror, releases: &Releases) -> Mirror {
+fn chosen(mirror: &MirrorSelection, releases: &Releases) -> MirrorSelection {
     let mut mirror = mirror.clone();
     mirror.platform = releases.platform.clone();
     for operator in &mut mirror.operators {

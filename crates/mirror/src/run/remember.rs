@@ -37,7 +37,7 @@ pub(super) fn next(
 }
 
 /// A set as everybody may see it who gets its archives or reads the target: addresses of charts have logins in them.
-fn without_logins(mirror: &image_set::Mirror) -> image_set::Mirror {
+fn without_logins(mirror: &image_set::MirrorSelection) -> image_set::MirrorSelection {
     let mut mirror = mirror.clone();
     for repository in &mut mirror.helm.repositories {
         let Ok(url) = repository.url.parse::<Url>() else {
@@ -78,18 +78,18 @@ fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     catalogs.iter().map(start).collect()
 }
 
-fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::Package>, Error> {
+fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::IncludePackage>, Error> {
     let mut packages = Vec::new();
     for (name, part) in &catalog.choice {
         let lowest = catalog.opened.cache.with_package(name, |package, _| {
             let channels = part.channels.iter().filter_map(|(channel, bundles)| {
                 let bundles = bundles.iter().filter_map(|bundle| package.bundle(bundle));
                 let lowest = bundles.min_by_key(|bundle| bundle.version.clone())?;
-                Some(image_set::Channel {
+                Some(image_set::IncludeChannel {
                     name: channel.clone(),
-                    versions: image_set::Versions {
+                    versions: image_set::IncludeBundle {
                         min_version: lowest.version_text.to_string(),
-                        ..image_set::Versions::default()
+                        ..image_set::IncludeBundle::default()
                     },
                 })
             });
@@ -97,10 +97,10 @@ fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::Package>,
         });
         let lowest =
             lowest.map_err(|e| Error::internal(format!("reading the package {name}"), e))?;
-        packages.push(image_set::Package {
+        packages.push(image_set::IncludePackage {
             name: name.clone(),
             channels: lowest.unwrap_or_default(),
-            ..image_set::Package::default()
+            ..image_set::IncludePackage::default()
         });
     }
     Ok(packages)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use model::Error;
-use model::mirror_metadata::{Association, Metadata};
+use model::mirror_metadata::{Association, MirrorMetadata};
 
 use super::{Outcome, Setup};
 use crate::history::{Pruning, Store, prune, stored};
@@ -49,7 +49,7 @@ impl Memory {
         if remembered.is_empty() {
             return Ok(self);
         }
-        let metadata = serde_json::from_slice::<Metadata>(&self.metadata);
+        let metadata = serde_json::from_slice::<MirrorMetadata>(&self.metadata);
         let mut metadata = metadata.map_err(|e| Error::internal("reading metadata", e))?;
         metadata.past_associations.extend(remembered);
         Ok(Self {

@@ -3,7 +3,7 @@
 use mirror::history::Former;
 use mirror::progress::Progress;
 use mirror::run::{self, Prepared};
-use model::image_set::{Channel, ImageSet, Operator, Package};
+use model::image_set::{ImageSet, IncludeChannel, IncludePackage, OperatorSelection};
 use serde_json::{Value, json};
 
 use crate::content::{push, push_documents};
@@ -61,7 +61,7 @@ async fn source() -> Server {
 
 async fn prepared(
     source: &Server,
-    change: impl FnOnce(&mut Operator),
+    change: impl FnOnce(&mut OperatorSelection),
 ) -> Result<Prepared, mirror::Error> {
     let mut set: ImageSet = image_set(source);
     set.mirror.additional_images.clear();
@@ -71,10 +71,10 @@ async fn prepared(
     run::prepare(setup, &Former::default(), None).await
 }
 
-fn named(names: &[&str]) -> Vec<Package> {
-    let named = names.iter().map(|name| Package {
+fn named(names: &[&str]) -> Vec<IncludePackage> {
+    let named = names.iter().map(|name| IncludePackage {
         name: (*name).to_owned(),
-        ..Package::default()
+        ..IncludePackage::default()
     });
     named.collect()
 }
@@ -159,9 +159,9 @@ async fn all_mistakes_of_a_set_are_reported_at_once() {
     let source = source().await;
     let refused = prepared(&source, |it| {
         it.packages = named(&["sond", "sound", "oldr"]);
-        it.packages[1].channels = vec![Channel {
+        it.packages[1].channels = vec![IncludeChannel {
             name: "stabel".to_owned(),
-            ..Channel::default()
+            ..IncludeChannel::default()
         }];
     });
     let told = refused.await.unwrap_err().to_string();

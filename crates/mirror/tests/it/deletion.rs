@@ -7,7 +7,9 @@ use mirror::history::{Former, Store};
 use mirror::presence;
 use mirror::progress::Progress;
 use mirror::run::{self, CatalogForm, Direct, Setup};
-use model::image_set::{Image, ImageSet, Mirror, Operator, Package};
+use model::image_set::{
+    ImageSelection, ImageSet, IncludePackage, MirrorSelection, OperatorSelection,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -40,33 +42,33 @@ async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
     (source, target, folder)
 }
 
-fn image(server: &Server, name: &str) -> Image {
-    Image {
+fn image(server: &Server, name: &str) -> ImageSelection {
+    ImageSelection {
         name: reference(server, name).to_string(),
-        ..Image::default()
+        ..ImageSelection::default()
     }
 }
 
-fn deleted(images: Vec<Image>) -> Mirror {
-    Mirror {
+fn deleted(images: Vec<ImageSelection>) -> MirrorSelection {
+    MirrorSelection {
         additional_images: images,
-        ..Mirror::default()
+        ..MirrorSelection::default()
     }
 }
 
 /// Package `thing` of the catalog.
-fn thing(source: &Server) -> Mirror {
-    Mirror {
-        operators: vec![Operator {
+fn thing(source: &Server) -> MirrorSelection {
+    MirrorSelection {
+        operators: vec![OperatorSelection {
             catalog: reference(source, "acme/index:v1").to_string(),
             full: true,
-            packages: vec![Package {
+            packages: vec![IncludePackage {
                 name: "thing".into(),
-                ..Package::default()
+                ..IncludePackage::default()
             }],
-            ..Operator::default()
+            ..OperatorSelection::default()
         }],
-        ..Mirror::default()
+        ..MirrorSelection::default()
     }
 }
 
@@ -184,17 +186,17 @@ async fn what_catalogs_of_folders_need_stays() {
     push_catalog(&source, 1).await;
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let layout = layout_of(&source, "acme/index:v1", folder.path()).await;
-    let operator = |catalog: String, package: &str| Operator {
+    let operator = |catalog: String, package: &str| OperatorSelection {
         catalog,
         skip_dependencies: true,
-        packages: vec![Package {
+        packages: vec![IncludePackage {
             name: package.into(),
-            ..Package::default()
+            ..IncludePackage::default()
         }],
-        ..Operator::default()
+        ..OperatorSelection::default()
     };
     let named = reference(&source, "acme/index:v1").to_string();
-    let in_folder = Operator {
+    let in_folder = OperatorSelection {
         target_catalog: "acme/folder".into(),
         ..operator(layout, "other")
     };
@@ -222,9 +224,9 @@ async fn what_catalogs_of_folders_need_stays() {
     let unknown = planned.notes.last().unwrap();
     assert!(unknown.contains("without storageConfig"), "{unknown}");
 
-    let other = Mirror {
+    let other = MirrorSelection {
         operators: vec![in_folder],
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let planned = deletion::plan(setup, &other, &to, false).await.unwrap();
     assert_eq!(names(&planned.list), of(&["ns/acme/other-bundle"]));

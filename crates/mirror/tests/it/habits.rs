@@ -5,7 +5,7 @@ use mirror::archive::Set;
 use mirror::history::{Former, Store};
 use mirror::progress::Progress;
 use mirror::run::{self, Direct, Planned};
-use model::image_set::{Image, ImageSet, Instance, Storage};
+use model::image_set::{ImageSelection, ImageSet, Instance, Storage};
 use oci::{Digest, Manifest};
 use registry::PlatformChecks;
 use serde_json::json;
@@ -105,10 +105,10 @@ impl Multi {
         };
         let name = reference(&self.source, "acme/multi:v1");
         let digest = self.source.client.manifest_digest(&name).await?.unwrap();
-        set.mirror.additional_images.push(Image {
+        set.mirror.additional_images.push(ImageSelection {
             name: name.with_digest(digest).to_string(),
             platforms: architectures.iter().map(instance).collect(),
-            ..Image::default()
+            ..ImageSelection::default()
         });
         let (progress, target) = (Progress::default(), target.target());
         let setup = setup(&self.source, &set, self.folder.path(), &progress);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mirror::history::{Pruning, Store, prune};
 use model::Error;
 use model::image_set::Storage;
-use model::mirror_metadata::Metadata;
+use model::mirror_metadata::MirrorMetadata;
 use oci::{Descriptor, Kind, Manifest, Reference, media_type};
 use oci_client::{Client, ClientOptions};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::server::Server;
 
-fn metadata(sequence: u64) -> (Metadata, Bytes) {
-    let mut metadata = Metadata::new(Uuid::from_u128(7), false);
+fn metadata(sequence: u64) -> (MirrorMetadata, Bytes) {
+    let mut metadata = MirrorMetadata::new(Uuid::from_u128(7), false);
     metadata.past_mirror.sequence = sequence;
     let text = serde_json::to_vec(&metadata).unwrap();
     (metadata, text.into())

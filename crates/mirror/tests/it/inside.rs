@@ -10,7 +10,7 @@ use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, Direct, PlannedCopy, Setup};
 use model::Error;
-use model::image_set::{Chart, Helm, ImageSet, Mirror};
+use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
 use oci::Digest;
 use oci_client::{Client, ClientOptions};
 use serde_json::json;
@@ -52,7 +52,7 @@ fn told(planned: &Planned) -> BTreeMap<&'static str, Vec<String>> {
     BTreeMap::from([("list", listed.collect()), ("kept", kept.collect())])
 }
 
-async fn verified(setup: Setup<'_>, mirror: &Mirror, target: &Target) -> Report {
+async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -> Report {
     let expected = presence::configured(setup, mirror, target).await.unwrap();
     presence::check(target, &expected, true, 4, &Progress::default()).await
 }
@@ -250,7 +250,7 @@ async fn images_of_charts_are_verified_and_deleted() {
     // The same chart out of the results of that run.
     let path = folder.path().join("web-2.0.0.tgz");
     std::fs::write(&path, chart).unwrap();
-    let local = Mirror {
+    let local = MirrorSelection {
         helm: Helm {
             local: vec![Chart {
                 path: path.to_str().unwrap().to_owned(),
@@ -258,7 +258,7 @@ async fn images_of_charts_are_verified_and_deleted() {
             }],
             ..Helm::default()
         },
-        ..Mirror::default()
+        ..MirrorSelection::default()
     };
     let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
     assert_eq!(told(&planned), listed);

@@ -82,10 +82,12 @@ pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> Str
 /// A set of one image in a folder.
 fn of_folder(name: &str) -> ImageSet {
     let mut set = ImageSet::default();
-    set.mirror.additional_images.push(image_set::Image {
-        name: name.to_owned(),
-        ..image_set::Image::default()
-    });
+    set.mirror
+        .additional_images
+        .push(image_set::ImageSelection {
+            name: name.to_owned(),
+            ..image_set::ImageSelection::default()
+        });
     set
 }
 

@@ -54,9 +54,9 @@ pub(crate) fn additional(server: &Server, names: &[&str]) -> ImageSet {
 /// A set of single images of a registry with that address.
 pub(crate) fn additional_at(address: &str, names: &[&str]) -> ImageSet {
     let mut set = ImageSet::default();
-    let images = names.iter().map(|name| image_set::Image {
+    let images = names.iter().map(|name| image_set::ImageSelection {
         name: format!("{address}/{name}"),
-        ..image_set::Image::default()
+        ..image_set::ImageSelection::default()
     });
     set.mirror.additional_images = images.collect();
     set

@@ -11,7 +11,7 @@ use mirror::history::Former;
 use mirror::operators::{self, Choice};
 use mirror::progress::Progress;
 use mirror::run;
-use model::image_set::{Channel, Operator, Package, Versions};
+use model::image_set::{IncludeBundle, IncludeChannel, IncludePackage, OperatorSelection};
 use oci::Digest;
 use serde_json::{Value, json};
 
@@ -60,34 +60,34 @@ fn line(versions: &[&str]) -> Value {
     (0..versions.len()).map(entry).collect()
 }
 
-fn from(min: &str) -> Versions {
-    Versions {
+fn from(min: &str) -> IncludeBundle {
+    IncludeBundle {
         min_version: min.into(),
-        ..Versions::default()
+        ..IncludeBundle::default()
     }
 }
 
-fn channel(name: &str, versions: Versions) -> Channel {
-    Channel {
+fn channel(name: &str, versions: IncludeBundle) -> IncludeChannel {
+    IncludeChannel {
         name: name.into(),
         versions,
     }
 }
 
-fn package(versions: Versions, channels: Vec<Channel>) -> Package {
-    Package {
+fn package(versions: IncludeBundle, channels: Vec<IncludeChannel>) -> IncludePackage {
+    IncludePackage {
         name: "p".into(),
         channels,
         versions,
-        ..Package::default()
+        ..IncludePackage::default()
     }
 }
 
-fn operator(packages: Vec<Package>) -> Operator {
-    Operator {
+fn operator(packages: Vec<IncludePackage>) -> OperatorSelection {
+    OperatorSelection {
         catalog: "r.io/acme/index:v1".into(),
         packages,
-        ..Operator::default()
+        ..OperatorSelection::default()
     }
 }
 
@@ -111,13 +111,13 @@ fn a_start_above_all_that_is_left_is_none() {
     let cache = catalog_of(folder.path(), &channels);
     // 1.2.0 was the head, and was withdrawn.
     let started = [package(
-        Versions::default(),
+        IncludeBundle::default(),
         vec![
             channel("stable", from("1.2.0")),
             channel("fast", from("1.0.0")),
         ],
     )];
-    let wanted = operator(vec![package(Versions::default(), Vec::new())]);
+    let wanted = operator(vec![package(IncludeBundle::default(), Vec::new())]);
     let choice = operators::choose(&cache, &wanted, &started).unwrap();
     assert_eq!(summary(&choice), ["fast: v1.0.0 v1.1.0", "stable: v1.1.0"]);
     // What the configuration itself asks for has to be there.
@@ -140,8 +140,8 @@ fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
         ("candidate", line(&["4.15.0", "4.16.0"])),
     ];
     let cache = catalog_of(folder.path(), &channels);
-    let chosen = |from_exact: bool, package: Package, started: &[Package]| {
-        let operator = Operator {
+    let chosen = |from_exact: bool, package: IncludePackage, started: &[IncludePackage]| {
+        let operator = OperatorSelection {
             from_exact,
             ..operator(vec![package])
         };
@@ -149,7 +149,8 @@ fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
         choice.map_err(|e| e.to_string())
     };
     let of_package = |min: &str| package(from(min), Vec::new());
-    let of_stable = |min: &str| package(Versions::default(), vec![channel("stable", from(min))]);
+    let of_stable =
+        |min: &str| package(IncludeBundle::default(), vec![channel("stable", from(min))]);
     let whole = "stable: v4.12.0-2023 v4.13.0 v4.14.0";
     for (package, expected) in [
         (of_package("4.12.0"), &[whole][..]),

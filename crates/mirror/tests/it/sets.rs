@@ -10,7 +10,7 @@ use mirror::progress::Progress;
 use mirror::publish::{Limits, Published, Target, publish};
 use mirror::survey::survey;
 use model::Error;
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, media_type};
 use serde_json::json;
@@ -75,7 +75,7 @@ impl Site {
             uid: Uuid::from_u128(7),
             is_single_use: false,
             timestamp: 1_795_241_937,
-            mirror: Mirror::default(),
+            mirror: MirrorSelection::default(),
             operators: Vec::new(),
             platforms: Vec::new(),
             content: &content,

@@ -3,13 +3,13 @@
 use mirror::history::Former;
 use mirror::progress::Progress;
 use mirror::run;
-use model::image_set::{Channel, ImageSet, Package, Versions};
+use model::image_set::{ImageSet, IncludeBundle, IncludeChannel, IncludePackage};
 
 use crate::runs::{image_set, push_catalog, setup};
 use crate::server::Server;
 
 /// Why the run is refused that wants `package` alone.
-async fn refused(source: &Server, package: Package) -> String {
+async fn refused(source: &Server, package: IncludePackage) -> String {
     let mut set: ImageSet = image_set(source);
     set.mirror.operators[0].packages = vec![package];
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
@@ -23,21 +23,21 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
     let source = Server::start().await;
     push_catalog(&source, 3).await;
     let catalog = format!("{}/acme/index:v1", source.address);
-    let named = |name: &str| Package {
+    let named = |name: &str| IncludePackage {
         name: name.to_owned(),
-        ..Package::default()
+        ..IncludePackage::default()
     };
-    let channel = |name: &str, versions: Versions| Channel {
+    let channel = |name: &str, versions: IncludeBundle| IncludeChannel {
         name: name.to_owned(),
         versions,
     };
-    let from = |version: &str| Versions {
+    let from = |version: &str| IncludeBundle {
         min_version: version.to_owned(),
-        ..Versions::default()
+        ..IncludeBundle::default()
     };
-    let bundle = Versions {
+    let bundle = IncludeBundle {
         min_bundle: "thing.v1.9.0".to_owned(),
-        ..Versions::default()
+        ..IncludeBundle::default()
     };
     for (package, expected) in [
         (
@@ -45,14 +45,14 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
             vec!["\"thinh\"", "perhaps \"thing\"?", &catalog],
         ),
         (
-            Package {
-                channels: vec![channel("stabel", Versions::default())],
+            IncludePackage {
+                channels: vec![channel("stabel", IncludeBundle::default())],
                 ..named("thing")
             },
             vec!["\"stabel\"", "perhaps \"stable\"?", &catalog],
         ),
         (
-            Package {
+            IncludePackage {
                 channels: vec![channel("stable", from("1.9.0"))],
                 ..named("thing")
             },
@@ -63,7 +63,7 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
             ],
         ),
         (
-            Package {
+            IncludePackage {
                 versions: from("1.9.0"),
                 ..named("thing")
             },
@@ -74,7 +74,7 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
             ],
         ),
         (
-            Package {
+            IncludePackage {
                 versions: bundle,
                 ..named("thing")
             },

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
-use model::mirror_metadata::{Association, Metadata};
+use model::mirror_metadata::{Association, MirrorMetadata};
 use oci::{Digest, Manifest, Reference, Repository, media_type};
 
 use super::Set;
@@ -177,7 +177,7 @@ impl Set {
 }
 
 /// What former runs have carried, so that this one did not.
-fn past(metadata: &Metadata) -> BTreeSet<&str> {
+fn past(metadata: &MirrorMetadata) -> BTreeSet<&str> {
     let key = |it: &Association| (it.name.clone(), it.path.clone());
     let own: BTreeSet<_> = metadata.past_mirror.associations.iter().map(key).collect();
     let mut past = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use model::mirror_metadata::{Association, ImageType, Metadata};
+use model::mirror_metadata::{Association, ImageType, MirrorMetadata};
 use oci::{Digest, Manifest};
 use serde_json::json;
 use uuid::Uuid;
@@ -32,13 +32,13 @@ const PERIOD: usize = 1021;
 struct Sample {
     content: Content,
     blobs: BTreeMap<Digest, Bytes>,
-    metadata: Metadata,
+    metadata: MirrorMetadata,
     extras: Vec<Extra>,
 }
 
 impl Sample {
     fn new() -> Self {
-        let mut metadata = Metadata::new(Uuid::from_u128(7), false);
+        let mut metadata = MirrorMetadata::new(Uuid::from_u128(7), false);
         metadata.past_mirror.timestamp = 1_795_241_937;
         metadata.past_mirror.sequence = 1;
         Self {

@@ -8,7 +8,7 @@ use mirror::history::{Former, Store};
 use mirror::progress::Progress;
 use mirror::run::{self, Direct, Planned, Setup};
 use model::Error;
-use model::image_set::{Image, ImageSet};
+use model::image_set::{ImageSelection, ImageSet};
 use oci::Digest;
 use oci_client::{Client, ClientOptions};
 use serde_json::json;
@@ -53,9 +53,9 @@ impl World {
 
     pub(crate) fn set(&self) -> ImageSet {
         let mut set = image_set_of(&self.from.address);
-        set.mirror.additional_images.push(Image {
+        set.mirror.additional_images.push(ImageSelection {
             name: format!("{}/acme/twin:v1", self.from.address),
-            ..Image::default()
+            ..ImageSelection::default()
         });
         set
     }
