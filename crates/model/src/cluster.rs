@@ -44,7 +44,7 @@ pub struct Cluster {
     pub openshift_cluster_id: Option<Uuid>,
     pub image_info: ImageInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub platform: Option<Platform>,
+    pub platform: Option<ClusterPlatform>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub base_dns_domain: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -213,7 +213,7 @@ pub struct ClusterCreateParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_networks: Option<Vec<MachineNetwork>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub platform: Option<Platform>,
+    pub platform: Option<ClusterPlatform>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_architecture: Option<CpuArchitecture>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,7 +239,7 @@ pub struct ClusterUpdateParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_network_cidr: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub platform: Option<Platform>,
+    pub platform: Option<ClusterPlatform>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_network_host_prefix: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -369,7 +369,7 @@ pub struct LastInstallationPreparation {
 /// `credentials` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Credentials {
+pub struct ClusterCredentials {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub username: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -436,7 +436,7 @@ pub struct LoadBalancer {
 /// `platform` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Platform {
+pub struct ClusterPlatform {
     pub r#type: PlatformType,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<PlatformExternal>,

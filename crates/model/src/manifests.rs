@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// `manifest` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Manifest {
+pub struct ClusterManifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<ManifestFolder>,
     #[serde(skip_serializing_if = "String::is_empty")]

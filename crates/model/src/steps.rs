@@ -21,13 +21,13 @@ pub struct Steps {
         deserialize_with = "null_as_default",
         serialize_with = "null_when_empty"
     )]
-    pub instructions: Vec<Step>,
+    pub instructions: Vec<AgentStep>,
 }
 
 /// `step` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Step {
+pub struct AgentStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_type: Option<StepType>,
     #[serde(skip_serializing_if = "String::is_empty")]

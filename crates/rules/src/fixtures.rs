@@ -1,7 +1,7 @@
 //! Records for tests: clusters and hosts without failed validations.
 
 use chrono::TimeDelta;
-use model::cluster::{Cluster, ClusterStatus, HighAvailabilityMode, Platform};
+use model::cluster::{Cluster, ClusterPlatform, ClusterStatus, HighAvailabilityMode};
 use model::host::{Host, HostRole, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::inventory::{Cpu, Disk, DriveType, Interface, Inventory, Memory, Route};
@@ -159,7 +159,7 @@ pub(crate) fn cluster(control_plane: i64) -> Cluster {
             HighAvailabilityMode::Full
         }),
         user_managed_networking: Some(single),
-        platform: Some(Platform::default()),
+        platform: Some(ClusterPlatform::default()),
         network_type: Some(NetworkType::OVNKubernetes),
         cluster_networks: vec![ClusterNetwork {
             cluster_id: Some(id),

@@ -12,7 +12,7 @@ use crate::snapshot::HostState;
 
 /// Hosts in the order of their registration, copied on write.
 #[derive(Debug, Clone, Default)]
-pub struct Hosts(Vec<Arc<HostState>>);
+pub struct HostList(Vec<Arc<HostState>>);
 
 /// Iterates over hosts.
 pub type Iter<'a> =
@@ -21,7 +21,7 @@ pub type Iter<'a> =
 pub type IterMut<'a> =
     std::iter::Map<slice::IterMut<'a, Arc<HostState>>, fn(&mut Arc<HostState>) -> &mut HostState>;
 
-impl Hosts {
+impl HostList {
     /// The hosts, in order.
     pub fn iter(&self) -> Iter<'_> {
         self.0.iter().map(Arc::as_ref)
@@ -91,7 +91,7 @@ impl Hosts {
     }
 }
 
-impl Index<usize> for Hosts {
+impl Index<usize> for HostList {
     type Output = HostState;
 
     fn index(&self, at: usize) -> &HostState {
@@ -99,31 +99,31 @@ impl Index<usize> for Hosts {
     }
 }
 
-impl IndexMut<usize> for Hosts {
+impl IndexMut<usize> for HostList {
     fn index_mut(&mut self, at: usize) -> &mut HostState {
         Arc::make_mut(&mut self.0[at])
     }
 }
 
-impl From<Vec<HostState>> for Hosts {
+impl From<Vec<HostState>> for HostList {
     fn from(hosts: Vec<HostState>) -> Self {
         hosts.into_iter().collect()
     }
 }
 
-impl FromIterator<HostState> for Hosts {
+impl FromIterator<HostState> for HostList {
     fn from_iter<I: IntoIterator<Item = HostState>>(hosts: I) -> Self {
         Self(hosts.into_iter().map(Arc::new).collect())
     }
 }
 
-impl Extend<HostState> for Hosts {
+impl Extend<HostState> for HostList {
     fn extend<I: IntoIterator<Item = HostState>>(&mut self, hosts: I) {
         self.0.extend(hosts.into_iter().map(Arc::new));
     }
 }
 
-impl<'a> IntoIterator for &'a Hosts {
+impl<'a> IntoIterator for &'a HostList {
     type Item = &'a HostState;
     type IntoIter = Iter<'a>;
 
@@ -132,7 +132,7 @@ impl<'a> IntoIterator for &'a Hosts {
     }
 }
 
-impl<'a> IntoIterator for &'a mut Hosts {
+impl<'a> IntoIterator for &'a mut HostList {
     type Item = &'a mut HostState;
     type IntoIter = IterMut<'a>;
 

@@ -45,7 +45,7 @@ pub mod validations;
 pub mod versions;
 
 pub use event::NewEvent;
-pub use hosts::Hosts;
+pub use hosts::HostList;
 pub use offer::Offer;
 pub use policy::Policy;
 pub use snapshot::{HostState, Snapshot, StoredFiles};

@@ -8,7 +8,7 @@ use model::ids::HostId;
 use model::inventory::Inventory;
 use model::time::Timestamp;
 
-use crate::hosts::Hosts;
+use crate::hosts::HostList;
 use crate::reach::{self, Reach};
 
 /// Input and output of every decision about a cluster.
@@ -19,7 +19,7 @@ pub struct Snapshot {
     /// The cluster's record.
     pub cluster: Cluster,
     /// Its hosts, in the order of their creation.
-    pub hosts: Hosts,
+    pub hosts: HostList,
     /// State of its file store.
     pub files: StoredFiles,
 }
@@ -83,7 +83,7 @@ impl HostState {
 
 impl Snapshot {
     /// A cluster whose file store is empty.
-    pub fn new(cluster: Cluster, hosts: impl Into<Hosts>) -> Self {
+    pub fn new(cluster: Cluster, hosts: impl Into<HostList>) -> Self {
         Self {
             cluster,
             hosts: hosts.into(),

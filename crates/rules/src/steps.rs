@@ -16,7 +16,7 @@ pub use view::{IgnitionAccess, ReleaseImages, Settings, StepContext};
 pub(crate) use network::{main_address, nics_inside, union};
 pub(crate) use view::installation_path;
 
-use model::steps::{Step, StepType, Steps};
+use model::steps::{AgentStep, StepType, Steps};
 use model::time::Timestamp;
 
 use crate::{HostState, Snapshot};
@@ -54,9 +54,9 @@ pub fn instructions(
     }
 }
 
-fn step(kind: StepType, view: &StepView<'_>) -> Option<Step> {
+fn step(kind: StepType, view: &StepView<'_>) -> Option<AgentStep> {
     let args = arguments::arguments(kind, view)?;
-    Some(Step {
+    Some(AgentStep {
         step_type: Some(kind),
         step_id: step_id(kind, view),
         args,

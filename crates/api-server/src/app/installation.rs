@@ -2,8 +2,8 @@
 
 use model::Error;
 use model::cluster::{
-    Cluster, ClusterFinalizingProgress, ClusterProgressInfo, ClusterStatus, CompletionParams,
-    Credentials,
+    Cluster, ClusterCredentials, ClusterFinalizingProgress, ClusterProgressInfo, ClusterStatus,
+    CompletionParams,
 };
 use model::events::EventSeverity;
 use model::ids::ClusterId;
@@ -193,7 +193,7 @@ impl ApiServer {
     /// Credentials of the installed cluster's administrator.
     ///
     /// Errors: Conflict – the console is not available yet.
-    pub(crate) async fn credentials(&self, id: ClusterId) -> Result<Credentials, Error> {
+    pub(crate) async fn credentials(&self, id: ClusterId) -> Result<ClusterCredentials, Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
         files::check_downloadable(cluster, KUBEADMIN_PASSWORD)?;
@@ -213,7 +213,7 @@ impl ApiServer {
             .await?;
         let password = String::from_utf8(password)
             .map_err(|error| Error::internal("reading the kubeadmin password", error))?;
-        Ok(Credentials {
+        Ok(ClusterCredentials {
             username: "kubeadmin".to_owned(),
             password: password.trim().to_owned(),
             console_url: format!(

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use model::Error;
 use model::cluster::ClusterStatus;
 use model::ids::ClusterId;
-use model::manifests::{Manifest, ManifestFolder, ManifestSource};
+use model::manifests::{ClusterManifest, ManifestFolder, ManifestSource};
 
 use super::{ApiServer, ClusterTransaction, Scope};
 use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
@@ -34,8 +34,8 @@ impl ManifestPath {
         format!("{USER_MANIFESTS}/{}/{}", self.folder, self.file_name)
     }
 
-    fn shown(&self) -> Manifest {
-        Manifest {
+    fn shown(&self) -> ClusterManifest {
+        ClusterManifest {
             folder: Some(self.folder),
             file_name: self.file_name.clone(),
             manifest_source: Some(ManifestSource::User),
@@ -122,7 +122,7 @@ impl ApiServer {
         &self,
         id: ClusterId,
         with_system: bool,
-    ) -> Result<Vec<Manifest>, Error> {
+    ) -> Result<Vec<ClusterManifest>, Error> {
         self.stored_cluster(id).await?;
         let mut prefixes = vec![(USER_MANIFESTS, ManifestSource::User)];
         if with_system {
@@ -135,7 +135,7 @@ impl ApiServer {
                 if let (Some(folder), Some(file_name)) = (parts.next(), parts.next())
                     && let Ok(folder) = folder.parse()
                 {
-                    found.push(Manifest {
+                    found.push(ClusterManifest {
                         folder: Some(folder),
                         file_name: file_name.to_owned(),
                         manifest_source: Some(source),
@@ -155,7 +155,7 @@ impl ApiServer {
         id: ClusterId,
         place: &ManifestPath,
         bytes: Vec<u8>,
-    ) -> Result<Manifest, Error> {
+    ) -> Result<ClusterManifest, Error> {
         self.check_takes_manifests(id).await?;
         for folder in ManifestFolder::ALL {
             let other = ManifestPath {
@@ -187,7 +187,7 @@ impl ApiServer {
         from: &ManifestPath,
         to: &ManifestPath,
         bytes: Option<Vec<u8>>,
-    ) -> Result<Manifest, Error> {
+    ) -> Result<ClusterManifest, Error> {
         self.check_takes_manifests(id).await?;
         let old = self.manifest(id, from).await?;
         let bytes = match bytes {

@@ -7,7 +7,7 @@ use model::Error;
 use model::host::Host;
 use model::ids::{HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{HostState, Hosts, Snapshot};
+use rules::{HostList, HostState, Snapshot};
 use sqlx::PgConnection;
 
 use super::load::LoadedSnapshot;
@@ -118,7 +118,7 @@ impl ApiServer {
     }
 }
 
-fn check_host_limit(hosts: &Hosts, limit: u32) -> Result<(), Error> {
+fn check_host_limit(hosts: &HostList, limit: u32) -> Result<(), Error> {
     let fits = u32::try_from(hosts.len()).is_ok_and(|count| count <= limit);
     match hosts.first().and_then(|host| host.record.cluster_id) {
         Some(cluster) if !fits => Err(limit_reached("cluster", cluster, limit)),
@@ -186,7 +186,14 @@ impl Differences {
         found
     }
 
-    fn compare(&mut self, old: &Hosts, old_at: usize, new: &mut Hosts, at: usize, now: Timestamp) {
+    fn compare(
+        &mut self,
+        old: &HostList,
+        old_at: usize,
+        new: &mut HostList,
+        at: usize,
+        now: Timestamp,
+    ) {
         if is_changed(&old[old_at].record, &new[at].record) {
             new[at].record.updated_at = now.into();
             self.changed.push(at);

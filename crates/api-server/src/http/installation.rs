@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::cluster::{Cluster, Credentials};
+use model::cluster::{Cluster, ClusterCredentials};
 
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
@@ -70,6 +70,6 @@ pub(crate) async fn ingress_cert(
 pub(crate) async fn credentials(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<Credentials>, ApiError> {
+) -> Result<Json<ClusterCredentials>, ApiError> {
     Ok(Json(app.credentials(id).await?))
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::manifests::{CreateManifestParams, Manifest, ManifestFolder};
+use model::manifests::{ClusterManifest, CreateManifestParams, ManifestFolder};
 use serde::Deserialize;
 
 use super::download::FileResponse;
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
-) -> Result<Json<Vec<Manifest>>, ApiError> {
+) -> Result<Json<Vec<ClusterManifest>>, ApiError> {
     Ok(Json(
         app.list_manifests(id, query.flag("include_system_generated"))
             .await?,
@@ -51,7 +51,7 @@ pub(crate) async fn create(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
     body: JsonBody,
-) -> Result<(StatusCode, Json<Manifest>), ApiError> {
+) -> Result<(StatusCode, Json<ClusterManifest>), ApiError> {
     let params: CreateManifestParams = body.parse("CreateManifestParams")?;
     check_name(&params.file_name)?;
     let bytes = content(&params.file_name, &params.content)?;
@@ -69,7 +69,7 @@ pub(crate) async fn update(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
     body: JsonBody,
-) -> Result<Json<Manifest>, ApiError> {
+) -> Result<Json<ClusterManifest>, ApiError> {
     let params: UpdateParams = body.parse("UpdateManifestParams")?;
     let from = ManifestPath {
         folder: params.folder,

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use model::cluster::{
-    CloudControllerManager, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget,
-    IgnitionEndpoint, LoadBalancer, LoadBalancerType, Platform, PlatformType,
+    CloudControllerManager, ClusterPlatform, DiskEncryption, DiskEncryptionMode,
+    DiskEncryptionTarget, IgnitionEndpoint, LoadBalancer, LoadBalancerType, PlatformType,
 };
 use model::network::NetworkType;
 use model::versions::CpuArchitecture;
@@ -19,11 +19,11 @@ use crate::versions::at_least;
 /// Reconciles platform and `user_managed_networking`; the second is absent where the platform decides later.
 /// Source: assisted-service, internal/provider/platform.go.
 pub(crate) fn platform(
-    given: Option<&Platform>,
+    given: Option<&ClusterPlatform>,
     user_managed_networking: Option<bool>,
     single_node: bool,
     architecture: CpuArchitecture,
-) -> Result<(Platform, Option<bool>), Error> {
+) -> Result<(ClusterPlatform, Option<bool>), Error> {
     const FIELD: &str = "platform.type";
     let mainframe = matches!(
         architecture,
@@ -31,11 +31,13 @@ pub(crate) fn platform(
     );
     let mut wanted = match given {
         Some(platform) => platform.clone(),
-        None if single_node || mainframe || user_managed_networking == Some(true) => Platform {
-            r#type: PlatformType::None,
-            external: None,
-        },
-        None => Platform::default(),
+        None if single_node || mainframe || user_managed_networking == Some(true) => {
+            ClusterPlatform {
+                r#type: PlatformType::None,
+                external: None,
+            }
+        }
+        None => ClusterPlatform::default(),
     };
     check_external(&wanted)?;
     // Clients read the member on every platform.
@@ -73,7 +75,7 @@ pub(crate) fn platform(
 }
 
 /// Source: assisted-service, internal/provider/platform_validations.go, validateExternalPlatform.
-fn check_external(platform: &Platform) -> Result<(), Error> {
+fn check_external(platform: &ClusterPlatform) -> Result<(), Error> {
     let external = platform.external.as_ref();
     let name = external.and_then(|external| external.platform_name.as_deref());
     let manager = external.and_then(|external| external.cloud_controller_manager);
@@ -273,8 +275,8 @@ mod tests {
 
     use super::*;
 
-    fn kind(kind: PlatformType) -> Platform {
-        Platform {
+    fn kind(kind: PlatformType) -> ClusterPlatform {
+        ClusterPlatform {
             r#type: kind,
             external: None,
         }
@@ -316,14 +318,15 @@ mod tests {
 
     #[test]
     fn external_needs_its_members() {
-        let external = |name: Option<&str>, manager| Platform {
+        let external = |name: Option<&str>, manager| ClusterPlatform {
             r#type: PlatformType::External,
             external: Some(PlatformExternal {
                 platform_name: name.map(str::to_owned),
                 cloud_controller_manager: manager,
             }),
         };
-        let check = |given: &Platform| platform(Some(given), None, false, CpuArchitecture::X86_64);
+        let check =
+            |given: &ClusterPlatform| platform(Some(given), None, false, CpuArchitecture::X86_64);
         assert!(check(&external(Some("acme"), None)).is_ok());
         assert!(check(&external(None, None)).is_err());
         assert!(check(&external(Some("oci"), None)).is_err());

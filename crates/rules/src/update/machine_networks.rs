@@ -11,10 +11,10 @@ use model::network::{HostNetwork, MachineNetwork};
 
 use crate::input::{Family, family};
 use crate::networking;
-use crate::{HostState, Hosts, Snapshot};
+use crate::{HostList, HostState, Snapshot};
 
 /// The networks of the cluster's hosts, with the hosts that have an address in them, in order.
-pub fn host_networks(hosts: &Hosts) -> Vec<HostNetwork> {
+pub fn host_networks(hosts: &HostList) -> Vec<HostNetwork> {
     let mut networks: BTreeMap<IpNet, Vec<HostId>> = BTreeMap::new();
     for host in hosts {
         for net in networks_of(host) {

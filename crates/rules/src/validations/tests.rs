@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::cluster::{
-    DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget, LoadBalancer, LoadBalancerType,
-    Platform, PlatformType,
+    ClusterPlatform, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget, LoadBalancer,
+    LoadBalancerType, PlatformType,
 };
 use model::host::{HostKind, HostRole, HostStatus, MediaStatus};
 use model::inventory::{
@@ -134,7 +134,7 @@ fn vendor(snapshot: &mut Snapshot, manufacturer: &str, product: &str) {
 }
 
 fn platform(snapshot: &mut Snapshot, kind: PlatformType) {
-    snapshot.cluster.platform = Some(Platform {
+    snapshot.cluster.platform = Some(ClusterPlatform {
         r#type: kind,
         external: None,
     });

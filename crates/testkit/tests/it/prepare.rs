@@ -9,7 +9,7 @@ use api_server::install::{
     PreparationOutcome, RegistryAccess, RegistryMirrors, file_name, prepare,
 };
 use ignition::IgnitionConfig;
-use model::cluster::{Cluster, Platform};
+use model::cluster::{Cluster, ClusterPlatform};
 use model::host::{Host, HostRole};
 use model::ids::{ClusterId, HostId};
 use model::infra_env::InfraEnv;
@@ -166,7 +166,7 @@ fn snapshot(release: &str) -> Snapshot {
         ocp_release_image: release.to_owned(),
         control_plane_count: 3,
         network_type: Some(NetworkType::OVNKubernetes),
-        platform: Some(Platform::default()),
+        platform: Some(ClusterPlatform::default()),
         additional_ntp_source: "ntp.lab.test".to_owned(),
         api_vips: vec![ApiVip {
             ip: "192.168.10.2".to_owned(),
