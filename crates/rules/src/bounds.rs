@@ -118,7 +118,7 @@ pub(crate) fn check_inventory(inventory: &Inventory) -> Result<(), Error> {
             return Err(Error::invalid(
                 "output",
                 format!(
-                    "there are {found} {}; at most {} are taken",
+                    "there are {found} {}; at most {} are accepted",
                     bound.name, bound.limit
                 ),
             ));
@@ -149,7 +149,7 @@ pub(crate) fn check_results(what: &str, count: usize) -> Result<(), Error> {
     }
     Err(Error::invalid(
         "output",
-        format!("there are {count} {what}; at most {RESULTS} are taken"),
+        format!("there are {count} {what}; at most {RESULTS} are accepted"),
     ))
 }
 

@@ -33,7 +33,7 @@ pub fn accept(
     bounds::check_inventory(&inventory)?;
     if !replies::takes_inventory(host.record.status) {
         return Err(Error::conflict(format!(
-            "host {} is {} and takes no inventory now",
+            "host {} is {} and accepts no inventory now",
             host.record.id, host.record.status
         )));
     }

@@ -66,7 +66,7 @@ pub fn accept(
     let Some(step) = reply.step_type else {
         return Err(Error::invalid(
             "step_type",
-            "it is missing; it must name the step that is answered",
+            "is missing: it names the step of the reply",
         ));
     };
     bounds::check_output(step, reply)?;

@@ -84,7 +84,7 @@ pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec
                     host,
                     "host_role_updated",
                     EventSeverity::Info,
-                    &format!("would become {role}"),
+                    &format!("suggested role is {role}"),
                 )
                 .prop("suggested_role", role),
             );

@@ -66,9 +66,7 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         from: &[PreparingForInstallation],
         when: |facts| facts.prepared() && facts.cluster_is(C::PreparingForInstallation),
         to: To::Go(PreparingSuccessful),
-        info: Some(|_| {
-            "Prepared: disk and container images are fit for the installation".to_owned()
-        }),
+        info: Some(|_| "Prepared: disk and container images passed their checks".to_owned()),
         then: &[],
         doc: "Both checks passed.",
     },

@@ -46,7 +46,7 @@ pub fn new_host(
         && !OPEN.contains(&cluster.status)
     {
         return Err(Error::conflict(format!(
-            "cluster {} is {} and takes no hosts now; it takes them while {}",
+            "cluster {} is {} and accepts no hosts now; it accepts them while {}",
             cluster.id,
             cluster.status,
             OPEN.iter()

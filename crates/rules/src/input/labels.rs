@@ -31,7 +31,7 @@ pub fn node_labels(list: &[NodeLabelParams]) -> Result<BTreeMap<String, String>,
             .insert(label.key.clone(), label.value.clone())
             .is_some()
         {
-            return Err(refuse(FIELD, &label.key, "is there twice: leave one out"));
+            return Err(refuse(FIELD, &label.key, "is duplicated: leave one out"));
         }
     }
     Ok(labels)

@@ -68,7 +68,7 @@ pub fn no_proxy(field: &str, list: &str, version: &str) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     for item in list.split(',') {
         if !seen.insert(item) {
-            return Err(refuse(field, item, "is there twice: leave one out"));
+            return Err(refuse(field, item, "is duplicated: leave one out"));
         }
         if item == "*" {
             if !version.is_empty() && !at_least(version, 4, 8) {

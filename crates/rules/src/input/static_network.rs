@@ -51,14 +51,14 @@ pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Er
                 return Err(refuse(
                     &field,
                     &entry.mac_address,
-                    "is there twice: a MAC address belongs to one interface of one host",
+                    "is duplicated: a MAC address belongs to one interface of one host",
                 ));
             }
             if entry.logical_nic_name.is_empty() || !names.insert(entry.logical_nic_name.as_str()) {
                 return Err(refuse(
                     &field,
                     &entry.logical_nic_name,
-                    "is empty or there twice: each interface of a host has its own logical_nic_name",
+                    "is empty or duplicated: each interface of a host has its own logical_nic_name",
                 ));
             }
         }

@@ -250,7 +250,9 @@ fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
 fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
     let hosts = &cluster.snapshot.hosts;
     if hosts.is_empty() {
-        return Verdict::fail("Hosts: there are none; boot machines from the discovery image");
+        return Verdict::fail(
+            "Hosts: the cluster has none; boot machines from the discovery image",
+        );
     }
     let mut waiting: Vec<String> = hosts
         .iter()
@@ -283,7 +285,7 @@ fn is_ready(status: HostStatus) -> bool {
 /// Source: assisted-service, internal/cluster/validator.go, SufficientMastersCount.
 fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     if cluster.day2 {
-        return Verdict::ok("The control plane is there already");
+        return Verdict::ok("The control plane is installed already");
     }
     let wanted = roles::control_plane_count(cluster.cluster);
     let count = |role| {
@@ -299,7 +301,7 @@ fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     );
     if masters != wanted {
         return Verdict::fail(format!(
-            "Hosts: {masters} can be masters, control_plane_count asks for {wanted}; add hosts or change their roles"
+            "Hosts: {masters} can be masters, control_plane_count is {wanted}; add hosts or change their roles"
         ));
     }
     if cluster.single_node && workers > 0 {
@@ -326,7 +328,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
         .filter_map(|host| Some((clock_offset_s(&host.record)?, host.name())))
         .collect();
     let (Some(first), Some(last)) = (offsets.iter().min(), offsets.iter().max()) else {
-        return Verdict::ok("No clocks differ");
+        return Verdict::ok("The hosts' clocks agree");
     };
     let spread = last.0.saturating_sub(first.0);
     Verdict::of(
@@ -353,12 +355,15 @@ fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
             return Verdict::of(
                 manager != Some(CloudControllerManager::External)
                     || cluster.snapshot.files.user_manifests,
-                "The platform is the user's to integrate",
-                "Platform: an external cloud controller manager comes as manifests, but none were added; add them",
+                "The user integrates the platform",
+                "Platform: an external cloud controller manager requires manifests, but none were added; add them",
             );
         }
         PlatformType::Baremetal | PlatformType::None => {
-            return Verdict::ok(format!("Platform {} takes every machine", platform.r#type));
+            return Verdict::ok(format!(
+                "Platform {} supports every machine",
+                platform.r#type
+            ));
         }
     };
     let strangers: Vec<String> = cluster

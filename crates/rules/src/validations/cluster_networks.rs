@@ -184,12 +184,12 @@ pub(super) fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
         .chain(networks.cluster.iter().map(|one| &one.0));
     if kind == NetworkType::OpenShiftSDN && (cluster.single_node || all.any(|net| !is_v4(net))) {
         return Verdict::fail(
-            "network_type: OpenShiftSDN knows neither IPv6 nor a single node; choose OVNKubernetes",
+            "network_type: OpenShiftSDN supports neither IPv6 nor a single node; choose OVNKubernetes",
         );
     }
     if kind == NetworkType::OVNKubernetes && cluster.cluster.vip_dhcp_allocation == Some(true) {
         return Verdict::fail(
-            "network_type: OVNKubernetes takes no virtual addresses from DHCP; set them and switch vip_dhcp_allocation off",
+            "network_type: OVNKubernetes supports no virtual addresses from DHCP; set them and disable vip_dhcp_allocation",
         );
     }
     Verdict::ok(format!("Network type {kind} fits"))
@@ -206,10 +206,10 @@ pub(super) fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
             cluster.snapshot.files.user_manifests,
             "Manifests for the network plugin have been added",
             format!(
-                "network_type: {kind} comes as manifests, but none were added; add the plugin's"
+                "network_type: {kind} requires manifests of the plugin, but none were added; add them"
             ),
         ),
-        None => Verdict::ok("The platform brings the network plugin"),
+        None => Verdict::ok("The platform provides the network plugin"),
     }
 }
 

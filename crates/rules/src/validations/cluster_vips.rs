@@ -114,7 +114,7 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
         ));
     }
     if cluster.user_load_balancer {
-        return Verdict::ok("The load balancer answers there");
+        return Verdict::ok("The address belongs to the load balancer");
     }
     let taken = || {
         Verdict::fail(format!(
@@ -122,12 +122,12 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
         ))
     };
     match vip.verification {
-        Some(VipVerification::Succeeded) => Verdict::ok("It is free"),
+        Some(VipVerification::Succeeded) => Verdict::ok("The address is free"),
         Some(VipVerification::Failed) => taken(),
         Some(VipVerification::Unverified) | None => match is_free(cluster, network, ip) {
-            Some(true) => Verdict::ok("It is free"),
+            Some(true) => Verdict::ok("The address is free"),
             Some(false) => taken(),
-            None => Verdict::wait(format!("the hosts to try whether {ip} is free")),
+            None => Verdict::wait(format!("the hosts to check whether {ip} is free")),
         },
     }
 }

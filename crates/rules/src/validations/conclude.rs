@@ -89,10 +89,7 @@ impl ValidationReport {
     ) -> bool {
         let (status, message) = match verdict {
             Verdict::Hidden => return true,
-            _ if options.disabled => (
-                Status::Disabled,
-                "This validation is switched off".to_owned(),
-            ),
+            _ if options.disabled => (Status::Disabled, "This validation is disabled".to_owned()),
             Verdict::Success(message) => (Status::Success, message),
             Verdict::Failure(message) => (Status::Failure, message),
             Verdict::Error(message) => (Status::Error, message),

@@ -59,7 +59,7 @@ pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
         !kept,
         "The installation disk may be formatted",
         format!(
-            "Disk {wanted} is the installation disk and cannot be kept unformatted; choose another installation disk or let it be formatted"
+            "Disk {wanted} is the installation disk, whose formatting cannot be skipped; choose another installation disk or format it"
         ),
     )
 }
@@ -76,9 +76,9 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
         .collect();
     Verdict::of(
         missing.is_empty(),
-        "Every disk to be kept is there",
+        "Every disk to skip formatting exists",
         format!(
-            "Disks to be kept are not there: {}; take them off the list",
+            "Disks to skip formatting do not exist: {}; remove them from the list",
             missing.join(", ")
         ),
     )
@@ -130,7 +130,7 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
         has == TpmVersion::V20,
         "The host has a TPM 2.0",
         format!(
-            "Disk encryption needs a TPM 2.0, the host's TPM is {has}; switch it on in the firmware or encrypt with Tang servers"
+            "Disk encryption needs a TPM 2.0, the host's TPM is {has}; enable it in the firmware or encrypt with Tang servers"
         ),
     )
 }
@@ -139,7 +139,7 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
 fn tang(subject: &HostSubject<'_>) -> Verdict {
     let text = &subject.host.record.tang_connectivity;
     if text.is_empty() {
-        return Verdict::wait("the Tang servers to be tried");
+        return Verdict::wait("the check of the Tang servers");
     }
     match serde_json::from_str::<TangConnectivityResponse>(text) {
         Ok(answer) => Verdict::of(
@@ -147,7 +147,7 @@ fn tang(subject: &HostSubject<'_>) -> Verdict {
             "The host reaches every Tang server",
             "The host does not reach every Tang server; check their URLs and thumbprints and the network",
         ),
-        Err(_) => Verdict::fail(format!("The Tang servers could not be tried: {text}")),
+        Err(_) => Verdict::fail(format!("The Tang servers could not be checked: {text}")),
     }
 }
 
@@ -156,7 +156,7 @@ pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) if is_cut(inventory) => {
             return Verdict::Error(
-                "Disks: the inventory was cut, its disks are not known".to_owned(),
+                "Disks: the inventory is truncated, its disks are unknown".to_owned(),
             );
         }
         Ok(inventory) => inventory,
@@ -167,7 +167,7 @@ pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
     }
     let eligible = subject.eligible_disks().count();
     if eligible > 0 {
-        return Verdict::ok(format!("Disks that can be installed to: {eligible}"));
+        return Verdict::ok(format!("Eligible disks: {eligible}"));
     }
     let problems: Vec<String> = inventory
         .disks
@@ -178,7 +178,7 @@ pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
         })
         .collect();
     Verdict::fail(format!(
-        "Disks: none of {} can be installed to ({}); attach a fit one",
+        "Disks: none of {} is eligible ({}); attach an eligible one",
         inventory.disks.len(),
         problems.join("; ")
     ))

@@ -178,10 +178,10 @@ fn truncation(subject: &HostSubject<'_>, kind: Type) -> Verdict {
     };
     match &inventory.truncation {
         Some(cut) if cut.r#type == kind => Verdict::fail(format!(
-            "The inventory was too large and the agent cut it ({kind}): {}; raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE",
+            "The inventory was too large and the agent truncated it ({kind}): {}; raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE",
             cut.reasons.join(", ")
         )),
-        _ => Verdict::ok("The inventory is whole"),
+        _ => Verdict::ok("The inventory is complete"),
     }
 }
 
@@ -391,7 +391,7 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
         PlatformType::Nutanix => "Nutanix",
         PlatformType::External if external == "oci" => "OracleCloud.com",
         PlatformType::External | PlatformType::Baremetal | PlatformType::None => {
-            return Verdict::ok(format!("Platform {kind} takes every machine"));
+            return Verdict::ok(format!("Platform {kind} supports every machine"));
         }
     };
     let maker = maker(inventory);
@@ -422,7 +422,7 @@ fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
     }
     Verdict::of(
         has == wanted,
-        "The agent is the service's",
+        "The agent has the service's version",
         format!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
     )
 }

@@ -312,7 +312,7 @@ fn ignition_downloadable(subject: &HostSubject<'_>) -> Verdict {
         return Verdict::Hidden;
     }
     match &subject.texts.api_vip {
-        None => Verdict::wait("the host to try the cluster's ignition endpoint"),
+        None => Verdict::wait("the host to check the cluster's ignition endpoint"),
         Some(answer) => Verdict::of(
             answer.is_success,
             "The host can download its ignition",
@@ -378,7 +378,7 @@ fn time_synced(subject: &HostSubject<'_>) -> Verdict {
         (-BEHIND_S..=AHEAD_S).contains(&offset),
         "The host's clock agrees with the service's",
         format!(
-            "Clock: the host's is {} s {} the service's; set it right or give it a time source",
+            "Clock: the host's is {} s {} the service's; set it or configure a time source",
             offset.unsigned_abs(),
             if offset < 0 { "behind" } else { "ahead of" }
         ),
@@ -396,7 +396,7 @@ fn container_images_available(subject: &HostSubject<'_>) -> Verdict {
         ));
     }
     if images.is_empty() {
-        return Verdict::ok("Images are tried while the installation is prepared");
+        return Verdict::ok("Images are pulled while the installation is prepared");
     }
     Verdict::ok(format!("All {} images can be pulled", images.len()))
 }

@@ -171,7 +171,7 @@ fn secure_boot_off(_: &HostSubject<'_>, inventory: &Inventory) -> Result<(), Str
         .and_then(|boot| boot.secure_boot_state);
     if state == Some(SecureBootState::Enabled) {
         return Err(
-            "Secure boot: kernel modules built here are not signed; switch it off".to_owned(),
+            "Secure boot: kernel modules built on the host are not signed; disable it".to_owned(),
         );
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::networks::is_v4;
 use crate::reach::Reach;
 
 /// Pending input of the connectivity validations.
-const TRIAL: &str = "the hosts to try whether they reach each other";
+const TRIAL: &str = "the hosts to check their connectivity";
 
 /// Source: assisted-service, internal/host/validator.go, belongsToMajorityGroup.
 pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
@@ -19,7 +19,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
         Err(verdict) => return verdict,
     };
     if cluster.single_node || cluster.day2 {
-        return Verdict::ok("The host need not reach other hosts now");
+        return Verdict::ok("Connectivity to other hosts is not required");
     }
     if let Err(pending) = subject.inventory() {
         return pending;
@@ -94,7 +94,7 @@ fn peers<'a>(
     let cluster = subject.cluster()?;
     let role = subject.host.record.role.unwrap_or_default();
     let Some(threshold) = threshold else {
-        return Err(Verdict::ok("Nothing is required of this role"));
+        return Err(Verdict::ok("This role has no requirement"));
     };
     if role == HostRole::AutoAssign || cluster.day2 {
         return Err(Verdict::ok(
@@ -149,7 +149,7 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
         .collect();
     Verdict::of(
         slow.is_empty(),
-        "Round trips to hosts of the same role are short enough",
+        "Latency to hosts of the same role is within the limit",
         format!(
             "Latency: at most {limit} ms to hosts of the same role are allowed, measured {}; fix the network",
             slow.join(", ")
@@ -171,7 +171,7 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
         .collect();
     Verdict::of(
         lossy.is_empty(),
-        "Few enough packets to hosts of the same role get lost",
+        "Packet loss to hosts of the same role is within the limit",
         format!(
             "Packet loss: at most {limit} % to hosts of the same role are allowed, measured {}; fix the network",
             lossy.join(", ")
@@ -272,7 +272,7 @@ pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
     };
     Verdict::of(
         found(plain).is_empty() && found(dotted).is_empty(),
-        format!("No wildcard record for {domain} is in the way"),
+        format!("No wildcard record for {domain} exists"),
         format!("DNS: a wildcard record resolves every name in {domain}; remove *.{domain}"),
     )
 }

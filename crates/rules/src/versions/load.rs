@@ -65,7 +65,7 @@ pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
                 NAME,
                 index,
                 "url",
-                "is missing: where the ISO is read from",
+                "is missing: set the location of the ISO",
             ));
         }
     }
@@ -152,7 +152,7 @@ fn unique_default(name: &str, defaults: impl Iterator<Item = bool>) -> Result<()
     if defaults.filter(|is_default| *is_default).count() > 1 {
         return Err(Error::invalid(
             name,
-            "more than one entry says default: keep it on one",
+            "more than one entry is marked default: keep one",
         ));
     }
     Ok(())
