@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_contents_come_back() {
+    fn compressed_contents_round_trip() {
         let text = b"the same ".repeat(1000);
         let resource = Resource::gzip(&text);
         assert!(resource.source.as_ref().unwrap().len() < 500);

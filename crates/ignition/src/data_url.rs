@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_ones_are_refused() {
+    fn malformed_data_urls_are_refused() {
         for url in [
             "",
             "http://x",

@@ -219,7 +219,7 @@ mod tests {
     // limit: GPUs of an inventory
     // limit: CPU flags of an inventory
     #[test]
-    fn every_list_is_taken_up_to_its_bound() {
+    fn every_list_is_accepted_up_to_its_bound() {
         for bound in INVENTORY_COUNTS {
             check_inventory(&with(bound.name, bound.limit)).unwrap();
             let error = check_inventory(&with(bound.name, bound.limit + 1)).unwrap_err();
@@ -230,7 +230,7 @@ mod tests {
     // limit: hostname of an inventory
     // limit: text of an inventory
     #[test]
-    fn texts_are_taken_up_to_their_bound() {
+    fn texts_are_accepted_up_to_their_bound() {
         let mut inventory = Inventory {
             hostname: "x".repeat(HOSTNAME_BYTES),
             ..Inventory::default()
@@ -251,7 +251,7 @@ mod tests {
     // limit: output of a free addresses step
     // limit: output of another step
     #[test]
-    fn outputs_are_taken_up_to_their_bound() {
+    fn outputs_are_accepted_up_to_their_bound() {
         for step in [
             StepType::Inventory,
             StepType::ConnectivityCheck,

@@ -236,7 +236,7 @@ fn five_fresh_hosts_become_known_and_get_roles() {
 }
 
 #[test]
-fn too_little_memory_is_named_with_its_numbers() {
+fn too_little_memory_is_reported_with_its_numbers() {
     let mut snapshot = fixtures::snapshot(3, 2);
     let mut inventory = fixtures::inventory(4);
     let memory = inventory.memory.as_mut().unwrap();
@@ -448,7 +448,7 @@ fn a_heartbeat_timeout_while_installing_fails_the_cluster() {
 }
 
 #[test]
-fn a_wrong_boot_waits_for_the_user() {
+fn a_wrong_boot_order_waits_for_the_user() {
     let mut snapshot = installing(3, 2);
     report(&mut snapshot, 0, HostStage::Rebooting, now());
     let again = || host::Trigger::Register {
@@ -579,7 +579,7 @@ fn a_spare_worker_times_out_without_failing_the_cluster() {
 }
 
 #[test]
-fn cancel_and_reset_take_the_hosts_along() {
+fn cancel_and_reset_apply_to_the_hosts() {
     let mut snapshot = installing(3, 2);
     report(&mut snapshot, 0, HostStage::Installing, now());
     let policy = Policy::default();
@@ -629,7 +629,7 @@ fn cancel_and_reset_take_the_hosts_along() {
 }
 
 #[test]
-fn cancel_while_preparing_goes_back_to_ready() {
+fn cancel_while_preparing_returns_to_ready() {
     let mut snapshot = ready(3, 2);
     let policy = Policy::default();
     cluster::apply(&mut snapshot, cluster::Trigger::Prepare, &policy, now()).unwrap();
@@ -655,7 +655,7 @@ fn a_cluster_that_is_not_ready_is_refused_with_its_reasons() {
 }
 
 #[test]
-fn a_lost_medium_disconnects_until_the_next_good_reply() {
+fn a_media_disconnect_lasts_until_the_next_good_reply() {
     let mut snapshot = ready(3, 2);
     answer(&mut snapshot, 0, StepType::Inventory, 256, &json!(""));
     refreshed(&mut snapshot, now());

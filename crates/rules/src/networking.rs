@@ -51,7 +51,7 @@ pub(crate) fn read(cluster: &Cluster) -> Result<NetworkInput, Error> {
 }
 
 /// Families of the networks that the user gave, in their order; IPv4 without any.
-pub(crate) fn wanted_families(cluster: &Cluster) -> Vec<Family> {
+pub(crate) fn requested_families(cluster: &Cluster) -> Vec<Family> {
     let mut families = Vec::new();
     let nets = cluster
         .machine_networks

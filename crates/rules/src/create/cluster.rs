@@ -147,7 +147,7 @@ fn set_networks(cluster: &mut Cluster, params: &ClusterCreateParams) -> Result<(
     cluster.ingress_vips =
         networking::ingress_vips(id, params.ingress_vips.clone().unwrap_or_default())?;
 
-    let families = networking::wanted_families(cluster);
+    let families = networking::requested_families(cluster);
     let mut cluster_defaults = Vec::new();
     let mut service_defaults = Vec::new();
     for family in families {

@@ -48,8 +48,8 @@ pub fn infra_env(
     let bundle =
         input::ca_certificates("additional_trust_bundle", &params.additional_trust_bundle)?;
 
-    let wanted = wanted_architecture(params.cpu_architecture, ctx.cluster)?;
-    let version = wanted_version(&params.openshift_version, ctx.cluster)?;
+    let wanted = requested_architecture(params.cpu_architecture, ctx.cluster)?;
+    let version = requested_version(&params.openshift_version, ctx.cluster)?;
     let os_image = find_os_image(&ctx.offer.os_images, version.as_deref(), wanted)?;
     let proxy = params.proxy.unwrap_or_default();
     input::proxy(&proxy, &os_image.openshift_version)?;
@@ -157,7 +157,7 @@ fn as_json<T: serde::Serialize>(field: &str, value: &T) -> Result<String, Error>
     serde_json::to_string(value).map_err(|error| Error::internal(format!("writing {field}"), error))
 }
 
-fn wanted_architecture(
+fn requested_architecture(
     given: Option<CpuArchitecture>,
     cluster: Option<&Cluster>,
 ) -> Result<CpuArchitecture, Error> {
@@ -186,7 +186,7 @@ fn wanted_architecture(
     }
 }
 
-fn wanted_version(given: &str, cluster: Option<&Cluster>) -> Result<Option<String>, Error> {
+fn requested_version(given: &str, cluster: Option<&Cluster>) -> Result<Option<String>, Error> {
     use crate::versions::Number;
 
     let of_cluster = cluster

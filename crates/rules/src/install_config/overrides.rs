@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_overrides_name_the_member() {
         for (text, expected) in [
             ("{", "install_config_overrides: is not JSON"),
             ("[]", "install_config_overrides: should be an object"),

@@ -60,7 +60,7 @@ fn no_proxy_wildcard_stands_alone() {
 }
 
 #[test]
-fn overrides_are_laid_over() {
+fn overrides_are_merged() {
     let mut snapshot = samples::snapshot();
     let bundle = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
     snapshot.cluster.install_config_overrides = json!({
@@ -94,7 +94,7 @@ fn overrides_are_laid_over() {
 }
 
 #[test]
-fn what_the_installer_needs_is_asked_for() {
+fn missing_members_of_the_installer_are_refused() {
     let mut snapshot = samples::snapshot();
     snapshot.cluster.base_dns_domain.clear();
     let error = config(&snapshot, &[], &[]).unwrap_err().to_string();

@@ -64,7 +64,7 @@ fn texts_survive_the_yaml() {
 }
 
 #[test]
-fn the_list_that_replaces_leaves_nothing_else() {
+fn the_replacing_list_excludes_other_time_servers() {
     let mut snapshot = samples::snapshot();
     snapshot.cluster.ntp_sources = "10.0.0.9".to_owned();
     snapshot.hosts[0].record.ntp_sources =

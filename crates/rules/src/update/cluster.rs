@@ -59,7 +59,7 @@ pub fn cluster(
         set_networking_mode(&mut changed, params)?;
         set_lists(&mut changed, params)?;
         set_vips(&mut changed, params)?;
-        place_machine_networks(&mut changed, &before, params, snapshot)?;
+        set_machine_networks(&mut changed, &before, params, snapshot)?;
         networking::complete_and_check(&mut changed, params.network_type, ctx.policy, hosts)?;
     }
     let mut events = Vec::new();
@@ -247,7 +247,7 @@ fn set_vips(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), E
 
 /// Machine networks: the user's where that is allowed, else the hosts' networks that hold the VIPs.
 /// Source: assisted-service, internal/bminventory/inventory.go, updateNonDhcpNetworkParams, updateDhcpNetworkParams.
-fn place_machine_networks(
+fn set_machine_networks(
     cluster: &mut Cluster,
     before: &Cluster,
     params: &ClusterUpdateParams,

@@ -28,7 +28,7 @@ fn cidrs(snapshot: &Snapshot) -> Vec<&str> {
 }
 
 #[test]
-fn only_some_statuses_take_changes() {
+fn only_some_statuses_accept_changes() {
     for status in ClusterStatus::ALL {
         let mut snapshot = samples::snapshot();
         snapshot.cluster.status = *status;
@@ -209,7 +209,7 @@ fn a_changed_proxy_emits_an_event() {
 }
 
 #[test]
-fn a_cluster_that_takes_more_hosts_has_fewer_settings() {
+fn a_day2_cluster_has_fewer_settings() {
     let mut snapshot = samples::snapshot();
     snapshot.cluster.kind = model::cluster::ClusterKind::AddHostsCluster;
     snapshot.cluster.status = ClusterStatus::AddingHosts;
@@ -259,7 +259,7 @@ fn patch_host(host: &mut HostState, body: Value) -> Result<Vec<NewEvent>, Error>
 }
 
 #[test]
-fn a_host_takes_its_changes() {
+fn changes_of_a_host_are_stored() {
     let mut host = samples::host(1, HostRole::AutoAssign);
     let events = patch_host(
         &mut host,
@@ -355,7 +355,7 @@ fn user_arguments_and_ignition_are_checked() {
 }
 
 #[test]
-fn an_infra_env_takes_its_changes() {
+fn changes_of_an_infra_env_are_stored() {
     let (offer, policy) = (samples::offer(), Policy::default());
     let bound = samples::snapshot().cluster;
     let ctx = UpdateContext {

@@ -54,7 +54,7 @@ pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
 /// Source: assisted-service, internal/host/validator.go, noSkipInstallationDisk.
 pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
     let wanted = &subject.host.record.installation_disk_id;
-    let kept = subject.kept_disks().any(|id| id == wanted);
+    let kept = subject.skipped_disks().any(|id| id == wanted);
     Verdict::of(
         !kept,
         "The installation disk may be formatted",
@@ -71,7 +71,7 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
         Err(pending) => return pending,
     };
     let missing: Vec<&str> = subject
-        .kept_disks()
+        .skipped_disks()
         .filter(|id| !inventory.disks.iter().any(|disk| disk.id == *id))
         .collect();
     Verdict::of(

@@ -198,7 +198,7 @@ impl<'a> HostSubject<'a> {
     }
 
     /// Ids of the disks that the user skips formatting.
-    pub(crate) fn kept_disks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(crate) fn skipped_disks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let ids = self
             .host
             .record

@@ -738,7 +738,7 @@ fn ids_are_listed_once() {
 }
 
 #[test]
-fn ignored_and_disabled_validations_hold_nothing_back() {
+fn ignored_and_disabled_validations_do_not_block() {
     let mut snapshot = judged(|all| {
         all.cluster.ignored_host_validations = r#"["has-default-route"]"#.to_owned();
         machine(all, |one| one.routes.clear());
@@ -775,7 +775,7 @@ fn ignored_and_disabled_validations_hold_nothing_back() {
 }
 
 #[test]
-fn the_status_text_names_what_blocks_and_nothing_else() {
+fn the_status_text_names_exactly_the_blocking_validations() {
     let snapshot = judged(|all| {
         all.hosts[0].record.ntp_sources = "[]".to_owned();
         all.hosts[0].record.domain_name_resolutions.clear();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_release_names_what_is_offered() {
+    fn an_unknown_release_names_the_offered_versions() {
         for (version, wanted) in [
             ("4.15", X86_64),
             ("4.16.99", X86_64),

@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics_and_prints_back(text in "[0-9.a-z-]{0,16}|\\PC*") {
+        fn parsing_never_panics_and_round_trips(text in "[0-9.a-z-]{0,16}|\\PC*") {
             if let Ok(number) = text.parse::<Number>() {
                 prop_assert_eq!(number.to_string().parse::<Number>().unwrap(), number);
             }
