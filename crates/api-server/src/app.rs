@@ -32,7 +32,7 @@ use concurrency::KeyedMutex;
 use model::Error;
 use model::ids::ClusterId;
 use net::resolve::Resolver;
-use rules::{Offer, Policy};
+use rules::{InstallationPolicy, Offer};
 use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -56,7 +56,7 @@ pub(crate) struct ServerState {
     /// Settings of the environment.
     pub(crate) settings: Settings,
     /// Parameters of the rules, from the settings.
-    pub(crate) policy: Policy,
+    pub(crate) policy: InstallationPolicy,
     /// Installable releases and images, from the settings.
     pub(crate) offer: Offer,
     /// Parameters of agent steps, from the settings.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
 use oci_client::signature::SignatureStore;
-use rules::Policy;
+use rules::InstallationPolicy;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
@@ -430,8 +430,8 @@ impl Settings {
     }
 
     /// Parameters of the rules.
-    pub fn policy(&self) -> Policy {
-        Policy {
+    pub fn policy(&self) -> InstallationPolicy {
+        InstallationPolicy {
             hardware: self.hw_validator_requirements.0.clone(),
             disabled_host_validations: known(&self.disabled_host_validations),
             disabled_cluster_validations: known(&self.disabled_cluster_validations),

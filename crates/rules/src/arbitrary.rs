@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use crate::fixtures::{self, later, now};
 use crate::snapshot::{HostState, Snapshot};
-use crate::{Policy, refresh};
+use crate::{InstallationPolicy, refresh};
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn refresh_is_idempotent(mut snapshot in snapshot()) {
-        let policy = Policy::default();
+        let policy = InstallationPolicy::default();
         refresh::cluster(&mut snapshot, &policy, now());
         let cluster = snapshot.cluster.clone();
         let hosts: Vec<_> = snapshot.hosts.iter().map(|host| host.record.clone()).collect();
@@ -205,7 +205,7 @@ proptest! {
     #[test]
     fn refresh_of_an_unbound_host_is_idempotent(mut host in host(0)) {
         host.record.cluster_id = None;
-        let policy = Policy::default();
+        let policy = InstallationPolicy::default();
         refresh::unbound_host(&mut host, &policy, now());
         let before = host.record.clone();
         prop_assert_eq!(refresh::unbound_host(&mut host, &policy, now()), []);

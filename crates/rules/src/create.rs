@@ -5,7 +5,7 @@ mod infra_env;
 
 use uuid::Uuid;
 
-use crate::{Offer, Policy};
+use crate::{InstallationPolicy, Offer};
 use model::cluster::Cluster;
 
 pub use cluster::{cluster, default_config};
@@ -20,7 +20,7 @@ pub struct CreateContext<'a> {
     /// Offered versions and default values.
     pub offer: &'a Offer,
     /// Switches of the operator.
-    pub policy: &'a Policy,
+    pub policy: &'a InstallationPolicy,
     /// The cluster that a new infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
 }

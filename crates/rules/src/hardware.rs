@@ -11,7 +11,7 @@ use model::hardware::{
 use model::host::HostRole;
 use model::inventory::Inventory;
 
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 
 /// Products whose workers need less.
 const EDGE_WORKER_PRODUCTS: &[&str] = &["BlueField SoC"];
@@ -43,7 +43,7 @@ pub struct Requirements {
 
 impl Requirements {
     /// Requirements of a platform version; an empty version selects the default entry.
-    pub fn of(policy: &Policy, version: &str) -> Self {
+    pub fn of(policy: &InstallationPolicy, version: &str) -> Self {
         let layers = layers(&policy.hardware, version);
         Self {
             master: merged(&layers, RequirementKind::Master),
@@ -92,7 +92,7 @@ impl Requirements {
 
 /// The requirements of a role in a platform version.
 pub fn requirements(
-    policy: &Policy,
+    policy: &InstallationPolicy,
     version: &str,
     role: HostRole,
     single_node: bool,
@@ -228,16 +228,16 @@ fn built_in(kind: RequirementKind) -> ClusterHostRequirementsDetails {
 mod tests {
     use super::*;
 
-    fn policy(json: &str) -> Policy {
-        Policy {
+    fn policy(json: &str) -> InstallationPolicy {
+        InstallationPolicy {
             hardware: serde_json::from_str(json).unwrap(),
-            ..Policy::default()
+            ..InstallationPolicy::default()
         }
     }
 
     #[test]
     fn defaults_are_the_specifications() {
-        let all = Requirements::of(&Policy::default(), "4.16.3");
+        let all = Requirements::of(&InstallationPolicy::default(), "4.16.3");
         let triple =
             |one: &ClusterHostRequirementsDetails| (one.cpu_cores, one.ram_mib, one.disk_size_gb);
         assert_eq!(triple(&all.master), (4, 16384, 120));

@@ -10,7 +10,7 @@ use crate::bounds;
 use crate::disks;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::replies;
 use crate::roles;
@@ -24,7 +24,7 @@ pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     json: &str,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     _now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
     let inventory: Inventory = serde_json::from_str(json).map_err(|error| {

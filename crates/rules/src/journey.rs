@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{self, later, now};
 use crate::snapshot::Snapshot;
-use crate::{NewEvent, Policy, cluster, host, refresh, replies};
+use crate::{InstallationPolicy, NewEvent, cluster, host, refresh, replies};
 
 fn refreshed(snapshot: &mut Snapshot, at: Timestamp) -> Vec<NewEvent> {
     for host in &mut snapshot.hosts {
         host.record.checked_in_at = at.into();
         host.record.timestamp = at.timestamp();
     }
-    refresh::cluster(snapshot, &Policy::default(), at)
+    refresh::cluster(snapshot, &InstallationPolicy::default(), at)
 }
 
 fn statuses(snapshot: &Snapshot) -> Vec<H> {
@@ -40,7 +40,7 @@ fn answer(snapshot: &mut Snapshot, at: usize, step: StepType, exit_code: i64, ou
         &mut snapshot.hosts[at],
         Some(&cluster),
         &reply,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -64,7 +64,7 @@ fn installing(masters: usize, workers: usize) -> Snapshot {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -107,7 +107,7 @@ fn report(snapshot: &mut Snapshot, at: usize, stage: HostStage, moment: Timestam
         &mut snapshot.hosts[at],
         Some(&cluster),
         trigger,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         moment,
     )
     .unwrap();
@@ -223,7 +223,7 @@ fn five_fresh_hosts_become_known_and_get_roles() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -309,7 +309,7 @@ fn a_failed_preparation_can_be_retried() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -336,7 +336,7 @@ fn a_failed_preparation_can_be_retried() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -349,7 +349,7 @@ fn images_that_cannot_be_pulled_end_the_preparation() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -381,7 +381,7 @@ fn images_that_cannot_be_pulled_end_the_preparation() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -397,7 +397,7 @@ fn missing_results_time_out_the_preparation() {
     cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     )
     .unwrap();
@@ -418,7 +418,7 @@ fn missing_results_time_out_the_preparation() {
 #[test]
 fn hosts_without_heartbeats_disconnect_and_reconnect() {
     let mut snapshot = ready(3, 2);
-    refresh::cluster(&mut snapshot, &Policy::default(), later(4));
+    refresh::cluster(&mut snapshot, &InstallationPolicy::default(), later(4));
     assert_eq!(statuses(&snapshot), [H::Disconnected; 5]);
     assert_eq!(snapshot.cluster.status, C::Insufficient);
     refreshed(&mut snapshot, later(5));
@@ -432,7 +432,7 @@ fn a_heartbeat_timeout_while_installing_fails_the_cluster() {
     for host in snapshot.hosts.iter_mut().skip(1) {
         host.record.checked_in_at = later(5).into();
     }
-    let events = refresh::cluster(&mut snapshot, &Policy::default(), later(5));
+    let events = refresh::cluster(&mut snapshot, &InstallationPolicy::default(), later(5));
     assert_eq!(snapshot.hosts[0].record.status, H::Error);
     assert_eq!(snapshot.cluster.status, C::Error);
     assert!(
@@ -455,7 +455,7 @@ fn a_wrong_boot_order_waits_for_the_user() {
         agent_version: String::new(),
     };
     let cluster = snapshot.cluster.clone();
-    let policy = Policy::default();
+    let policy = InstallationPolicy::default();
     host::apply(
         &mut snapshot.hosts[0],
         Some(&cluster),
@@ -507,7 +507,7 @@ fn stages_only_go_forward() {
             &mut snapshot.hosts[0],
             Some(&cluster),
             trigger,
-            &Policy::default(),
+            &InstallationPolicy::default(),
             now(),
         );
         assert!(
@@ -525,9 +525,9 @@ fn a_stage_timeout_fails_or_is_reported() {
         for at in 1..5 {
             report(&mut snapshot, at, HostStage::Installing, later(20));
         }
-        let policy = Policy {
+        let policy = InstallationPolicy {
             soft_timeouts: soft,
-            ..Policy::default()
+            ..InstallationPolicy::default()
         };
         for host in &mut snapshot.hosts {
             host.record.checked_in_at = later(31).into();
@@ -582,7 +582,7 @@ fn a_spare_worker_times_out_without_failing_the_cluster() {
 fn cancel_and_reset_apply_to_the_hosts() {
     let mut snapshot = installing(3, 2);
     report(&mut snapshot, 0, HostStage::Installing, now());
-    let policy = Policy::default();
+    let policy = InstallationPolicy::default();
     let events = cluster::apply(&mut snapshot, cluster::Trigger::Cancel, &policy, now()).unwrap();
     assert_eq!(snapshot.cluster.status, C::Cancelled);
     assert_eq!(statuses(&snapshot), [H::Cancelled; 5]);
@@ -631,7 +631,7 @@ fn cancel_and_reset_apply_to_the_hosts() {
 #[test]
 fn cancel_while_preparing_returns_to_ready() {
     let mut snapshot = ready(3, 2);
-    let policy = Policy::default();
+    let policy = InstallationPolicy::default();
     cluster::apply(&mut snapshot, cluster::Trigger::Prepare, &policy, now()).unwrap();
     cluster::apply(&mut snapshot, cluster::Trigger::Cancel, &policy, now()).unwrap();
     assert_eq!(snapshot.cluster.status, C::Ready);
@@ -645,7 +645,7 @@ fn a_cluster_that_is_not_ready_is_refused_with_its_reasons() {
     let refused = cluster::apply(
         &mut snapshot,
         cluster::Trigger::Prepare,
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     );
     let Err(model::Error::Conflict { reason }) = refused else {
@@ -685,7 +685,7 @@ fn an_installer_that_cannot_run_fails_its_host() {
         error: "the container name is already in use".to_owned(),
         ..StepReply::default()
     };
-    let policy = Policy::default();
+    let policy = InstallationPolicy::default();
     let host = &mut snapshot.hosts[0];
     replies::accept(host, Some(&cluster), &reply, &policy, now()).unwrap();
     assert_eq!(host.record.status, H::Installing);

@@ -47,5 +47,5 @@ pub mod versions;
 pub use event::NewEvent;
 pub use hosts::HostList;
 pub use offer::Offer;
-pub use policy::Policy;
+pub use policy::InstallationPolicy;
 pub use snapshot::{HostState, Snapshot, StoredFiles};

@@ -15,7 +15,7 @@ use model::host::HostRole;
 use model::infra_env::InfraEnv;
 use serde_json::{Value, json};
 
-use crate::{Policy, Snapshot, networking};
+use crate::{InstallationPolicy, Snapshot, networking};
 
 /// Version of the ignition inside of machine configurations.
 const IGNITION_VERSION: &str = "3.2.0";
@@ -35,7 +35,7 @@ pub struct SystemManifest {
 pub fn system(
     snapshot: &Snapshot,
     infra_envs: &[InfraEnv],
-    policy: &Policy,
+    policy: &InstallationPolicy,
 ) -> Result<Vec<SystemManifest>, Error> {
     let mut manifests = chrony::manifests(snapshot, infra_envs)?;
     manifests.extend(iscsi::manifests()?);

@@ -12,7 +12,7 @@ use model::network::{
     VipVerification,
 };
 
-use crate::Policy;
+use crate::InstallationPolicy;
 use crate::input::{self, Family, LoadBalancerFacts, NetworkInput, NetworkRules};
 
 /// Whether the cluster is a single machine.
@@ -81,7 +81,7 @@ pub(crate) fn requested_families(cluster: &Cluster) -> Vec<Family> {
 pub(crate) fn complete_and_check(
     cluster: &mut Cluster,
     chosen: Option<NetworkType>,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     hosts: u64,
 ) -> Result<(), Error> {
     let networks = read(cluster)?;

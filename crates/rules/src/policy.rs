@@ -12,7 +12,7 @@ use model::validations::{ClusterValidationId, HostValidationId};
     clippy::struct_excessive_bools,
     reason = "independent switches, each one a setting"
 )]
-pub struct Policy {
+pub struct InstallationPolicy {
     /// `HW_VALIDATOR_REQUIREMENTS`; missing fields come from the built-in defaults.
     pub hardware: Vec<VersionedHostRequirements>,
     /// `DISABLED_HOST_VALIDATIONS`.
@@ -56,7 +56,7 @@ pub struct Policy {
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-impl Default for Policy {
+impl Default for InstallationPolicy {
     fn default() -> Self {
         Self {
             hardware: Vec::new(),

@@ -14,7 +14,7 @@ use crate::event::NewEvent;
 use crate::hardware::Requirements;
 use crate::host::{self, ClusterInputs, Facts, about};
 use crate::inventory;
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::roles;
 use crate::snapshot::{HostState, Snapshot};
@@ -27,7 +27,11 @@ use crate::validations::{
 const ROUNDS: usize = 12;
 
 /// Refreshes a cluster and its hosts, and returns the events.
-pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
+pub fn cluster(
+    snapshot: &mut Snapshot,
+    policy: &InstallationPolicy,
+    now: Timestamp,
+) -> Vec<NewEvent> {
     let before = StoredValidations::of(snapshot);
     let mut events = Vec::new();
     let requirements = Requirements::of(policy, &snapshot.cluster.openshift_version);
@@ -53,7 +57,11 @@ pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<
 }
 
 /// Refreshes a host without cluster, and returns the events.
-pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
+pub fn unbound_host(
+    host: &mut HostState,
+    policy: &InstallationPolicy,
+    now: Timestamp,
+) -> Vec<NewEvent> {
     let before = host.record.validations_info.clone();
     let mut events = Vec::new();
     let requirements = Requirements::of(policy, "");
@@ -92,7 +100,7 @@ pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Ve
 /// Derives data from the hosts' own reports: eligible disks, roles, stages, machine networks.
 fn derive(
     snapshot: &mut Snapshot,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     requirements: &Requirements,
     events: &mut Vec<NewEvent>,
 ) {
@@ -168,7 +176,7 @@ fn store_connectivity(
 fn judge_hosts(
     snapshot: &Snapshot,
     texts: &[HostTexts],
-    policy: &Policy,
+    policy: &InstallationPolicy,
     requirements: &Requirements,
     now: Timestamp,
 ) -> Vec<HostJudgement> {
@@ -191,7 +199,7 @@ fn judge_hosts(
 fn transition_hosts(
     snapshot: &mut Snapshot,
     verdicts: Vec<HostJudgement>,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
     events: &mut Vec<NewEvent>,
 ) {
@@ -239,7 +247,7 @@ fn cluster_inputs(
 fn judge_cluster(
     snapshot: &Snapshot,
     texts: &[HostTexts],
-    policy: &Policy,
+    policy: &InstallationPolicy,
 ) -> Option<ClusterJudgement> {
     let judged = matches!(
         snapshot.cluster.status,
@@ -257,7 +265,7 @@ fn judge_cluster(
 fn transition_cluster(
     snapshot: &mut Snapshot,
     verdict: Option<ClusterJudgement>,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
     events: &mut Vec<NewEvent>,
 ) {

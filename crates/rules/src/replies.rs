@@ -21,7 +21,7 @@ use crate::bounds;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
 use crate::host::{self, CheckOutcome, about};
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::snapshot::HostState;
 
 /// The agent could not read its boot medium.
@@ -60,7 +60,7 @@ pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     reply: &StepReply,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     let Some(step) = reply.step_type else {
@@ -87,7 +87,7 @@ pub fn accept(
 fn media_lost(
     host: &mut HostState,
     cluster: Option<&Cluster>,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> AcceptedReply {
     // A status without a rule ignores the report: the agent is not needed any more.
@@ -104,7 +104,7 @@ fn failed(
     cluster: Option<&Cluster>,
     step: StepType,
     reply: &StepReply,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     match step {
@@ -131,7 +131,7 @@ fn install_failed(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     reply: &StepReply,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> AcceptedReply {
     if reply.exit_code == NAME_IN_USE && reply.error.contains("already in use") {
@@ -169,7 +169,7 @@ fn succeeded(
     cluster: Option<&Cluster>,
     step: StepType,
     reply: &StepReply,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     let record = &mut host.record;
@@ -272,7 +272,7 @@ fn disk_speed(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     reply: &StepReply,
-    policy: &Policy,
+    policy: &InstallationPolicy,
 ) -> Result<AcceptedReply, Error> {
     if reply.output.trim().is_empty() {
         return Ok(AcceptedReply::default());

@@ -10,7 +10,7 @@ use model::inventory::Inventory;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
 use crate::host::{about, is_day2};
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::snapshot::{HostState, Snapshot};
 use crate::validations::{mebibytes, usable_mib};
 
@@ -54,7 +54,7 @@ pub fn workers(snapshot: &Snapshot) -> usize {
 }
 
 /// Replaces every automatic role by the suggested one.
-pub(crate) fn assign(snapshot: &mut Snapshot, policy: &Policy) {
+pub(crate) fn assign(snapshot: &mut Snapshot, policy: &InstallationPolicy) {
     let roles = suggestions(snapshot, policy);
     for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
         if is_automatic(&host.record) && role != HostRole::AutoAssign {
@@ -65,7 +65,11 @@ pub(crate) fn assign(snapshot: &mut Snapshot, policy: &Policy) {
 }
 
 /// Refreshes the suggestions of hosts without a role.
-pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec<NewEvent>) {
+pub(crate) fn suggest(
+    snapshot: &mut Snapshot,
+    policy: &InstallationPolicy,
+    events: &mut Vec<NewEvent>,
+) {
     let roles = suggestions(snapshot, policy);
     for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
         let role = if is_automatic(&host.record) {
@@ -93,7 +97,7 @@ pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec
 }
 
 /// Role of every host, or its suggestion: weak hosts without GPU become masters first.
-fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
+fn suggestions(snapshot: &Snapshot, policy: &InstallationPolicy) -> Vec<HostRole> {
     let cluster = &snapshot.cluster;
     let mut roles: Vec<HostRole> = snapshot
         .hosts

@@ -11,7 +11,7 @@ use model::versions::{CpuArchitecture, OsImage, ReleaseImage};
 use uuid::Uuid;
 
 use crate::create;
-use crate::{HostState, Offer, Policy, Snapshot};
+use crate::{HostState, InstallationPolicy, Offer, Snapshot};
 
 pub(crate) const PULL_SECRET: &str =
     r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
@@ -76,7 +76,7 @@ pub(crate) fn params() -> ClusterCreateParams {
 }
 
 pub(crate) fn create(params: ClusterCreateParams) -> Result<Cluster, model::Error> {
-    let (offer, policy) = (offer(), Policy::default());
+    let (offer, policy) = (offer(), InstallationPolicy::default());
     let ctx = create::CreateContext {
         id: id(1),
         offer: &offer,

@@ -11,7 +11,7 @@ mod members;
 
 use model::cluster::Cluster;
 
-use crate::{Offer, Policy};
+use crate::{InstallationPolicy, Offer};
 
 pub use cluster::{accepts_changes, cluster};
 pub use host::{host, host_ignition, installer_args};
@@ -24,7 +24,7 @@ pub struct UpdateContext<'a> {
     /// Offered versions and default values.
     pub offer: &'a Offer,
     /// Switches of the operator.
-    pub policy: &'a Policy,
+    pub policy: &'a InstallationPolicy,
     /// The cluster that a changed infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
 }

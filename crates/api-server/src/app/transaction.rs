@@ -8,7 +8,7 @@ use model::Error;
 use model::cluster::Cluster;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{HostState, NewEvent, Policy, Snapshot};
+use rules::{HostState, InstallationPolicy, NewEvent, Snapshot};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -111,7 +111,7 @@ impl ClusterTransaction {
     }
 
     /// Refreshes validations and statuses, or marks the refresh as due if the change reads one host.
-    pub(crate) fn refresh(&mut self, policy: &Policy) {
+    pub(crate) fn refresh(&mut self, policy: &InstallationPolicy) {
         if self.is_bound {
             if self.extent != Extent::Whole {
                 self.refresh = Refresh::Due;

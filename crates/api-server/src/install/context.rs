@@ -7,7 +7,7 @@ use std::time::Duration;
 use concurrency::KeyedMutex;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
-use rules::Policy;
+use rules::InstallationPolicy;
 use secrecy::SecretString;
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
@@ -30,7 +30,7 @@ pub struct InstallOptions {
     /// `INSTALL_INVOKER`: invoker, as the cluster records it.
     pub invoker: String,
     /// Policy of the generated manifests.
-    pub policy: Policy,
+    pub policy: InstallationPolicy,
     /// Access to registries.
     pub registry: RegistryAccess,
     /// Confinement of the installer and its loader.

@@ -9,7 +9,7 @@ use model::time::DateTime;
 use super::facts::Facts;
 use crate::event::NewEvent;
 use crate::host;
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
 
 /// An effect of a transition on the cluster and its hosts.
@@ -50,7 +50,7 @@ pub(super) fn run(
     effect: Effect,
     snapshot: &mut Snapshot,
     facts: &Facts,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     events: &mut Vec<NewEvent>,
 ) {
     let cluster = &mut snapshot.cluster;
@@ -265,7 +265,7 @@ fn every_host(
     snapshot: &mut Snapshot,
     trigger: &host::Trigger,
     facts: &Facts,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     events: &mut Vec<NewEvent>,
 ) {
     let cluster = &snapshot.cluster;

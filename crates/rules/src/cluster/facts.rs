@@ -9,7 +9,7 @@ use model::time::Timestamp;
 
 use super::counting;
 use crate::host::{limit_of, older};
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::roles;
 use crate::snapshot::Snapshot;
@@ -84,7 +84,12 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(snapshot: &Snapshot, judged: Judged, policy: &Policy, now: Timestamp) -> Self {
+    pub(crate) fn of(
+        snapshot: &Snapshot,
+        judged: Judged,
+        policy: &InstallationPolicy,
+        now: Timestamp,
+    ) -> Self {
         let cluster = &snapshot.cluster;
         let preparation = &cluster.last_installation_preparation;
         let age = older(cluster.status_updated_at, now);
@@ -209,7 +214,7 @@ fn left_preparing(snapshot: &Snapshot) -> String {
     names.join(", ")
 }
 
-fn are_logs_overdue(cluster: &Cluster, policy: &Policy, now: Timestamp) -> bool {
+fn are_logs_overdue(cluster: &Cluster, policy: &InstallationPolicy, now: Timestamp) -> bool {
     let since_status = older(cluster.status_updated_at, now);
     match cluster.logs_info {
         None | Some(LogsState::Unset) => since_status > limit_of(policy.log_pending_timeout),

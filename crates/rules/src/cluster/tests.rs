@@ -7,7 +7,7 @@ use model::cluster::{ClusterStatus, FinalizingStage};
 use super::facts::{Facts, Judged};
 use super::table::TABLE;
 use super::trigger::On;
-use crate::Policy;
+use crate::InstallationPolicy;
 use crate::fixtures::{now, snapshot};
 use crate::table::{self, To};
 
@@ -16,7 +16,7 @@ fn facts(seed: u32) -> Facts {
     let base = Facts::of(
         &snapshot(1, 0),
         Judged::default(),
-        &Policy::default(),
+        &InstallationPolicy::default(),
         now(),
     );
     let bit = |at: u32| seed >> at & 1 == 1;

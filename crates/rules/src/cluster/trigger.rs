@@ -10,7 +10,7 @@ use super::effects::{self, about};
 use super::facts::{Facts, Judged};
 use super::table::{ClusterRule, TABLE};
 use crate::event::NewEvent;
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::roles;
 use crate::snapshot::Snapshot;
 use crate::table::{self, To};
@@ -48,7 +48,7 @@ pub enum Trigger {
 pub fn apply(
     snapshot: &mut Snapshot,
     trigger: Trigger,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
     let mut events = Vec::new();
@@ -76,7 +76,7 @@ pub fn apply(
 pub(crate) fn refresh(
     snapshot: &mut Snapshot,
     facts: &Facts,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     events: &mut Vec<NewEvent>,
 ) {
     if let Some(rule) = table::find(TABLE, &On::Refresh, &snapshot.cluster.status, facts) {
@@ -89,7 +89,7 @@ fn apply_rule(
     snapshot: &mut Snapshot,
     rule: &ClusterRule,
     facts: &Facts,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     events: &mut Vec<NewEvent>,
 ) -> Result<(), Error> {
     let from = snapshot.cluster.status;
@@ -137,7 +137,7 @@ fn status_event(snapshot: &Snapshot) -> NewEvent {
 /// Assigns roles, refreshes, and refuses a cluster that is not ready.
 fn prepare(
     snapshot: &mut Snapshot,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
     events: &mut Vec<NewEvent>,
 ) -> Result<(), Error> {

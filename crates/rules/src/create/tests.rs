@@ -225,9 +225,9 @@ fn host_addresses_are_cut_to_their_network() {
 #[test]
 fn dual_stack_gets_networks_of_both_families() {
     let offer = samples::offer();
-    let policy = Policy {
+    let policy = InstallationPolicy {
         ipv6_support: true,
-        ..Policy::default()
+        ..InstallationPolicy::default()
     };
     let ctx = CreateContext {
         id: samples::id(1),
@@ -263,7 +263,7 @@ fn infra(
     bound: Option<&Cluster>,
     change: impl FnOnce(&mut InfraEnvCreateParams),
 ) -> Result<InfraEnv, model::Error> {
-    let (offer, policy) = (samples::offer(), Policy::default());
+    let (offer, policy) = (samples::offer(), InstallationPolicy::default());
     let ctx = CreateContext {
         id: samples::id(2),
         offer: &offer,

@@ -7,7 +7,7 @@ use model::inventory::{Disk, Inventory};
 use model::logs::LogsState;
 use model::time::{DateTime, Timestamp};
 
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::roles;
 use crate::snapshot::HostState;
@@ -136,7 +136,7 @@ impl Facts {
         host: &HostState,
         cluster: Option<&Cluster>,
         cluster_inputs: ClusterInputs,
-        policy: &Policy,
+        policy: &InstallationPolicy,
         now: Timestamp,
     ) -> Self {
         let record = &host.record;
@@ -237,7 +237,7 @@ pub(crate) fn is_fully_truncated(inventory: &Inventory) -> bool {
         .is_some_and(|truncation| truncation.r#type == model::inventory::Type::Full)
 }
 
-fn are_logs_overdue(record: &Host, policy: &Policy, now: Timestamp) -> bool {
+fn are_logs_overdue(record: &Host, policy: &InstallationPolicy, now: Timestamp) -> bool {
     let since_status = older(record.status_updated_at, now);
     match record.logs_info {
         None | Some(LogsState::Unset) => since_status > limit_of(policy.host_log_pending_timeout),

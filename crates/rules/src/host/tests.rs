@@ -8,7 +8,7 @@ use model::host::{HostStage, HostStatus};
 use super::facts::{CheckOutcome, ClusterInputs, Facts, ProgressReport, StageMove};
 use super::table::TABLE;
 use super::trigger::On;
-use crate::Policy;
+use crate::InstallationPolicy;
 use crate::fixtures::{discovering, now};
 use crate::table::{self, To};
 
@@ -45,7 +45,7 @@ impl Dice {
             &discovering(0),
             None,
             ClusterInputs::default(),
-            &Policy::default(),
+            &InstallationPolicy::default(),
             now(),
         );
         let results = [

@@ -10,7 +10,7 @@ use super::effects::{self, about};
 use super::facts::{ClusterInputs, Facts, ProgressReport, StageMove};
 use super::table::{HostRule, TABLE};
 use crate::event::NewEvent;
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::snapshot::HostState;
 use crate::table::{self, To};
@@ -98,7 +98,7 @@ pub fn apply(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     trigger: Trigger,
-    policy: &Policy,
+    policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
     let on = trigger.on();

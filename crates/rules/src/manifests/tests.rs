@@ -19,7 +19,7 @@ fn time_servers_of_cluster_infra_env_and_hosts_join() {
             .to_owned();
     let mut infra_env = samples::infra_env();
     infra_env.additional_ntp_sources = "10.0.0.4,10.0.0.1".to_owned();
-    let manifests = system(&snapshot, &[infra_env], &Policy::default()).unwrap();
+    let manifests = system(&snapshot, &[infra_env], &InstallationPolicy::default()).unwrap();
     assert_eq!(
         names(&manifests),
         [
@@ -50,7 +50,7 @@ fn chrony_conf(manifest: &SystemManifest) -> String {
 #[test]
 fn texts_survive_the_yaml() {
     let snapshot = samples::single_node();
-    for manifest in system(&snapshot, &[], &Policy::default()).unwrap() {
+    for manifest in system(&snapshot, &[], &InstallationPolicy::default()).unwrap() {
         if manifest.file_name.contains("patch") {
             continue;
         }
@@ -69,14 +69,14 @@ fn the_replacing_list_excludes_other_time_servers() {
     snapshot.cluster.ntp_sources = "10.0.0.9".to_owned();
     snapshot.hosts[0].record.ntp_sources =
         r#"[{"source_name":"10.0.0.2","source_state":"synced"}]"#.to_owned();
-    let manifests = system(&snapshot, &[], &Policy::default()).unwrap();
+    let manifests = system(&snapshot, &[], &InstallationPolicy::default()).unwrap();
     assert!(!chrony_conf(&manifests[0]).contains("10.0.0.2"));
 }
 
 #[test]
 fn a_single_node_answers_its_own_names() {
     let snapshot = samples::single_node();
-    let manifests = system(&snapshot, &[], &Policy::default()).unwrap();
+    let manifests = system(&snapshot, &[], &InstallationPolicy::default()).unwrap();
     assert_eq!(
         names(&manifests),
         [
@@ -86,9 +86,9 @@ fn a_single_node_answers_its_own_names() {
             "cluster-scheduler-02-config.yml.patch_ai_set_masters_schedulable",
         ]
     );
-    let policy = Policy {
+    let policy = InstallationPolicy {
         single_node_dnsmasq: false,
-        ..Policy::default()
+        ..InstallationPolicy::default()
     };
     let manifests = system(&snapshot, &[], &policy).unwrap();
     assert!(!names(&manifests).contains(&"dnsmasq-bootstrap-in-place.yaml"));

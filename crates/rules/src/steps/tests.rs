@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::*;
 use crate::urls::BootArtifacts;
-use crate::{Policy, Snapshot, samples};
+use crate::{InstallationPolicy, Snapshot, samples};
 
 struct Fixture {
-    policy: Policy,
+    policy: InstallationPolicy,
     settings: Settings,
     infra_env: model::infra_env::InfraEnv,
     release: ReleaseImages,
@@ -22,7 +22,7 @@ struct Fixture {
 impl Fixture {
     fn new() -> Self {
         Self {
-            policy: Policy::default(),
+            policy: InstallationPolicy::default(),
             settings: Settings {
                 agent_image: "registry.example.com:5000/edge/agent:v1".to_owned(),
                 installer_image: "registry.example.com:5000/edge/installer:v1".to_owned(),

@@ -10,7 +10,7 @@ use model::time::Timestamp;
 
 use crate::host::installation_disk;
 use crate::urls::BootArtifacts;
-use crate::{HostState, Policy, Snapshot};
+use crate::{HostState, InstallationPolicy, Snapshot};
 
 /// Settings of the operator that steps depend on; built once.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub struct IgnitionAccess {
 #[derive(Debug, Clone, Copy)]
 pub struct StepContext<'a> {
     /// Switches of the operator.
-    pub policy: &'a Policy,
+    pub policy: &'a InstallationPolicy,
     /// Settings of the operator.
     pub settings: &'a Settings,
     /// The infra-env that the host registered to.

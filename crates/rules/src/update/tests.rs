@@ -8,7 +8,7 @@ use super::*;
 use crate::{HostState, NewEvent, Snapshot, samples};
 
 fn patch(snapshot: &mut Snapshot, body: Value) -> Result<Vec<NewEvent>, Error> {
-    let (offer, policy) = (samples::offer(), Policy::default());
+    let (offer, policy) = (samples::offer(), InstallationPolicy::default());
     let ctx = UpdateContext {
         offer: &offer,
         policy: &policy,
@@ -356,7 +356,7 @@ fn user_arguments_and_ignition_are_checked() {
 
 #[test]
 fn changes_of_an_infra_env_are_stored() {
-    let (offer, policy) = (samples::offer(), Policy::default());
+    let (offer, policy) = (samples::offer(), InstallationPolicy::default());
     let bound = samples::snapshot().cluster;
     let ctx = UpdateContext {
         offer: &offer,

@@ -17,7 +17,7 @@ use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
 use crate::networking;
 use crate::networks::{self, Address, NetworkSet};
-use crate::policy::Policy;
+use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::reach::Reach;
 use crate::roles;
@@ -63,7 +63,7 @@ pub struct ClusterSubject<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) cluster: &'a Cluster,
     pub(crate) texts: &'a [HostTexts],
-    pub(crate) policy: &'a Policy,
+    pub(crate) policy: &'a InstallationPolicy,
     pub(crate) networks: NetworkSet,
     pub(crate) single_node: bool,
     pub(crate) user_managed: bool,
@@ -81,7 +81,11 @@ pub struct ClusterSubject<'a> {
 }
 
 impl<'a> ClusterSubject<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, texts: &'a [HostTexts], policy: &'a Policy) -> Self {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        texts: &'a [HostTexts],
+        policy: &'a InstallationPolicy,
+    ) -> Self {
         let cluster = &snapshot.cluster;
         let mut names = HashMap::new();
         for host in &snapshot.hosts {
@@ -142,7 +146,7 @@ pub struct HostSubject<'a> {
     pub(crate) host: &'a HostState,
     pub(crate) texts: &'a HostTexts,
     pub(crate) cluster: Option<&'a ClusterSubject<'a>>,
-    pub(crate) policy: &'a Policy,
+    pub(crate) policy: &'a InstallationPolicy,
     pub(crate) requirements: &'a Requirements,
     pub(crate) now: Timestamp,
 }

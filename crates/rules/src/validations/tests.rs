@@ -18,7 +18,7 @@ use serde_json::json;
 use super::{Category, cluster_validations, host_validations};
 use crate::fixtures::{self, later, now};
 use crate::snapshot::{HostState, Snapshot};
-use crate::{Policy, refresh};
+use crate::{InstallationPolicy, refresh};
 
 /// A change to a cluster in which everything passes.
 type SnapshotChange = fn(&mut Snapshot);
@@ -30,10 +30,10 @@ struct ReportedEntry {
     message: String,
 }
 
-fn policy() -> Policy {
-    Policy {
+fn policy() -> InstallationPolicy {
+    InstallationPolicy {
         agent_image: "agent:1".to_owned(),
-        ..Policy::default()
+        ..InstallationPolicy::default()
     }
 }
 
@@ -759,7 +759,7 @@ fn ignored_and_disabled_validations_do_not_block() {
     );
 
     let mut snapshot = judged(|all| machine(all, |one| one.routes.clear()));
-    let policy = Policy {
+    let policy = InstallationPolicy {
         disabled_host_validations: BTreeSet::from([
             model::validations::HostValidationId::HasDefaultRoute,
         ]),

@@ -16,7 +16,7 @@ use model::infra_env::InfraEnv;
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
-use rules::{HostState, Policy, Snapshot};
+use rules::{HostState, InstallationPolicy, Snapshot};
 use sandbox::{Launcher, SandboxLimits};
 use secrecy::SecretString;
 use serde_json::json;
@@ -100,7 +100,7 @@ pub(crate) fn options(store: FileStore, registry: &Registry) -> InstallOptions {
         store,
         dummy_ignition: false,
         invoker: "tests".to_owned(),
-        policy: Policy::default(),
+        policy: InstallationPolicy::default(),
         registry: RegistryAccess {
             ca_pem: Some(registry.ca.clone()),
             insecure: false,
