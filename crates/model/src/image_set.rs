@@ -1,6 +1,6 @@
 //! The image set: selection of a mirror run, in its configuration and in the metadata of archives.
 //!
-//! Source: oc-mirror, `ImageSetConfiguration` of `v1alpha2` and `v2alpha1`. Metadata has the members of `v1alpha2` only,
+//! Source: oc-mirror, `ImageSetConfiguration` of `v1alpha2` and `v2alpha1`. Metadata has the members of `v1alpha2`,
 //! and its readers refuse others, so those of `v2alpha1` are read and never written.
 
 use serde::{Deserialize, Serialize};

@@ -13,7 +13,7 @@ use crate::input::registry_of;
 pub struct Offer {
     /// `RELEASE_IMAGES`.
     pub releases: Vec<ReleaseImage>,
-    /// `RELEASE_IMAGE_REGISTRIES`: hosts that release images named by callers may come from; empty for those of `releases`.
+    /// `RELEASE_IMAGE_REGISTRIES`: accepted registries of release images that callers name; empty for those of `releases`.
     pub release_registries: Vec<String>,
     /// `OS_IMAGES`.
     pub os_images: Vec<OsImage>,
@@ -68,7 +68,7 @@ impl Offer {
     /// Whether the release image `image` may be installed without a signature: its installer runs on this service's
     /// machine.
     ///
-    /// Errors: `Invalid` on `ocp_release_image` – neither listed nor from a registry that release images may come from.
+    /// Errors: `Invalid` on `ocp_release_image` – neither listed nor from an accepted registry.
     pub fn check_release_image(&self, image: &str) -> Result<(), Error> {
         if self.lists(image) {
             return Ok(());
