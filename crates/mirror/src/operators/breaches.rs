@@ -22,7 +22,10 @@ const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is
 /// Refuses what `operator` selects and no version of opm serves.
 ///
 /// Errors: Invalid – packages with the rules that they break, all at once.
-pub(crate) fn refuse_selected(judged: &BuildReport, operator: &OperatorSelection) -> Result<(), Error> {
+pub(crate) fn refuse_selected(
+    judged: &BuildReport,
+    operator: &OperatorSelection,
+) -> Result<(), Error> {
     let is_all = operator.packages.is_empty();
     let is_selected = |name: &str| is_all || operator.packages.iter().any(|it| it.name == name);
     let mut text = String::new();
