@@ -23,7 +23,7 @@ pub(crate) use self::there::attached_there;
 use crate::content::{Content, Image, Origin, Wanted, Why};
 use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
-use crate::survey::{Surveyed, survey_with};
+use crate::resolve::{Surveyed, survey_with};
 
 /// What cosign's tags end with: signatures, attestations, lists of components.
 const SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];

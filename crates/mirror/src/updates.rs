@@ -10,9 +10,9 @@ use oci::Reference;
 use oci_client::Client;
 use semver::Version;
 
-use crate::gather::{Catalog, Gathered, Options, gather};
 use crate::platform::{self, Sources};
 use crate::progress::Progress;
+use crate::select::{Catalog, Gathered, Options, gather};
 
 /// Releases of a channel that were not carried yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,17 +9,17 @@ use oci::{Digest, Reference, Repository};
 use oci_client::image::ImageLocation;
 
 use super::other_reason;
+use crate::additional_images::single;
 use crate::config::LAYOUT_PREFIX;
 use crate::content::{Wanted, Why};
-use crate::gather::{Catalog, Options};
 use crate::helm;
 use crate::history::{Store, repository_in};
-use crate::inside::{catalogs_of, place_of};
 use crate::operators::{self, Of, Opened, breaches};
 use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
-use crate::single::single;
+use crate::select::{Catalog, Options};
+use crate::target_view::{catalogs_of, place_of};
 
 /// What stays, with who needs it.
 #[derive(Debug, Default)]

@@ -24,11 +24,11 @@ use self::kept::{Kept, Meant};
 pub use self::list::List;
 use crate::attached::attached_there;
 use crate::content::{Wanted, Why};
-use crate::gather::{self, Gathered};
-use crate::inside;
 use crate::platform::{Present, Sources};
 use crate::publish::Target;
 use crate::run::Setup;
+use crate::select::{self, Gathered};
+use crate::target_view;
 
 /// What no list can take into account.
 const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not known: the target remembers nothing of them";
@@ -67,19 +67,19 @@ pub async fn plan(
 ) -> Result<Planned, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = gather::Options {
+    let options = select::Options {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: false,
         skip_missing: false,
     };
     let mut planned = Planned::default();
-    let present = inside::releases(setup, mirror, target, scratch.path());
+    let present = target_view::releases(setup, mirror, target, scratch.path());
     let releases = planned.releases(present, setup.platform).await?;
     let named = without_dependencies(mirror);
     let Gathered {
         catalogs, wanted, ..
-    } = inside::images(setup, &named, releases, target, options).await?;
+    } = target_view::images(setup, &named, releases, target, options).await?;
     let meant = Meant {
         target,
         catalogs: &catalogs,
@@ -161,7 +161,7 @@ impl Planned {
 
     /// The image of the upgrade graph. What it was made of stays: no later run carries that again.
     async fn graph(&mut self, target: &Target) -> Result<(), Error> {
-        let place = inside::graph(target)?;
+        let place = target_view::graph(target)?;
         match target.client.manifest_digest(&place).await? {
             None => self.missing += 1,
             Some(digest) => self.list.items.push(Item {
@@ -238,7 +238,7 @@ async fn leave(image: &Reference, target: &Target) -> Result<Left, Error> {
 
 /// The image in the target.
 async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
-    let place = inside::place_of(wanted, target)?;
+    let place = target_view::place_of(wanted, target)?;
     let digest = target.client.manifest_digest(&place).await?;
     Ok(digest.map(|digest| place.with_digest(digest)))
 }

@@ -16,8 +16,8 @@ use url::Url;
 use self::images::images;
 use self::render::render;
 use self::repository::Repository;
+use crate::additional_images::single;
 use crate::content::{Wanted, Why};
-use crate::single::single;
 
 pub use json_path::JsonPath;
 

@@ -13,12 +13,12 @@ use super::layout::layout;
 use super::tree::{Files, SCHEME, Tree};
 use crate::blobs::{Blobs, Registries};
 use crate::content::{Blob, Content, Image, Wanted, Why};
-use crate::gather::{self, gather};
 use crate::names;
 use crate::publish::{Target, publish};
+use crate::resolve::survey;
 use crate::results;
 use crate::run::{Outcome, Setup};
-use crate::survey::survey;
+use crate::select::{self, gather};
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -246,7 +246,7 @@ async fn images(
         }],
         ..MirrorSelection::default()
     };
-    let options = gather::Options {
+    let options = select::Options {
         scratch,
         platform: setup.platform,
         goes_on: setup.limits.goes_on,

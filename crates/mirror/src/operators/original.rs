@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::archive::{Extra, Set};
 use crate::blobs::Blobs;
+use crate::build_image::{Base, Derived};
 use crate::content::{Blob, Origin};
-use crate::derive::{Base, Derived};
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;

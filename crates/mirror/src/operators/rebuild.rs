@@ -12,7 +12,7 @@ use catalog::image::{DEFAULT_FOLDER, FOLDER_LABEL, folder};
 use model::Error;
 use serde_json::{Map, Value, json};
 
-use crate::derive::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
+use crate::build_image::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
 
 /// Makes the image of the catalog in the file `index` out of the original. Layers are written below `scratch`.
 ///

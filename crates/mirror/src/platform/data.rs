@@ -17,7 +17,7 @@ use oci_client::signature::Signatures;
 use serde_json::{Map, Value, json};
 
 use super::settings::Sources;
-use crate::derive::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
+use crate::build_image::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
 
 /// Where the data lies in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";

@@ -1,13 +1,13 @@
 //! Releases of the platform: which ones a set names, what they consist of, and who signed them.
 
-mod across;
+mod cross_channel;
 mod data;
 mod graph;
 mod payload;
 mod present;
 mod select;
 mod settings;
-mod span;
+mod shortest_path;
 mod updates;
 mod wanted;
 

@@ -13,7 +13,7 @@ use semver::Version;
 use super::payload::{self, Payload, architecture_of};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::Sources;
-use super::span::version;
+use super::shortest_path::version;
 use super::wanted::{READERS, RELEASES, images, reference};
 use crate::attached;
 use crate::content::Wanted;

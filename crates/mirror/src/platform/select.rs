@@ -7,10 +7,10 @@ use model::image_set::{PlatformSelection, ReleaseChannel, ReleaseKind};
 use model::mirror_metadata::ChannelStart;
 use semver::Version;
 
-use super::across::journey;
+use super::cross_channel::journey;
 use super::graph::Release;
 use super::settings::Sources;
-use super::span::{self, Span};
+use super::shortest_path::{self, Span};
 use super::updates::Updates;
 
 /// What is carried where no architecture is named.
@@ -156,8 +156,8 @@ async fn of_architecture<'a>(
         let graph = graph.await?;
         let start = started_at(&channel.name, started);
         let filter = sources.version_filter.as_ref();
-        let span = span::span(channel, &graph, start.as_ref(), filter)?;
-        let releases = span::releases(channel, &span, &graph)?;
+        let span = shortest_path::span(channel, &graph, start.as_ref(), filter)?;
+        let releases = shortest_path::releases(channel, &span, &graph)?;
         let versions = || releases.iter().map(|it| &it.version);
         if channel.kind == ReleaseKind::Ocp
             && let (Some(min), Some(max)) = (versions().min(), versions().max())

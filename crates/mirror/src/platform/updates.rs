@@ -10,10 +10,10 @@ use model::image_set::ReleaseKind;
 use net::web::shown;
 use uuid::Uuid;
 
-use super::across::Name;
+use super::cross_channel::Name;
 use super::graph::{Graph, Release};
 use super::settings::Sources;
-use super::span::of_channel;
+use super::shortest_path::of_channel;
 
 const MEDIA_TYPE: &str = "application/json";
 /// Units: bytes. The whole graph of a platform takes a few.

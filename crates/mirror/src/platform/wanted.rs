@@ -16,8 +16,8 @@ use super::data::GraphData;
 use super::payload::{self, Payload};
 use super::select::{Chosen, Selection, select};
 use super::settings::Sources;
+use crate::additional_images::platforms;
 use crate::content::{Wanted, Why};
-use crate::single::platforms;
 
 /// Where releases lie, below the target's namespace.
 pub(super) const RELEASES: &str = "openshift/release-images";

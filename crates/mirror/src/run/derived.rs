@@ -7,8 +7,8 @@ use oci::Digest;
 
 use super::Setup;
 use crate::blobs::{Blobs, Made};
+use crate::build_image::Derived;
 use crate::content::{Blob, Content, Image, Wanted};
-use crate::derive::Derived;
 use crate::progress::Amount;
 use crate::publish::{Held, Target, publish};
 

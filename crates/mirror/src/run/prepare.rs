@@ -15,13 +15,13 @@ use super::{CatalogForm, Setup};
 use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
 use crate::folder::NamedFile;
-use crate::gather::{self, Catalog, gather};
 use crate::helm::Fetched;
 use crate::history::Former;
 use crate::operators::{self, Choice, Original};
 use crate::platform::{GraphData, Releases};
 use crate::publish::Target;
-use crate::survey::{Surveyed, survey};
+use crate::resolve::{Surveyed, survey};
+use crate::select::{self, Catalog, gather};
 
 /// How many failures one error tells; the others are counted.
 const TOLD: usize = 20;
@@ -74,7 +74,7 @@ pub async fn prepare(
         .prefix("run-")
         .tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = gather::Options {
+    let options = select::Options {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: setup.limits.goes_on,

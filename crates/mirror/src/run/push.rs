@@ -7,10 +7,10 @@ use model::Error;
 use super::Setup;
 use super::catalogs::{self, Item};
 use super::prepare::write_index;
-use crate::gather::{self, gather};
 use crate::operators::Original;
 use crate::publish::Target;
 use crate::results;
+use crate::select::{self, gather};
 
 /// Puts the catalogs of the set into the target, without the images that they name.
 ///
@@ -21,7 +21,7 @@ pub async fn push_catalogs(
 ) -> Result<Vec<results::Catalog>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = gather::Options {
+    let options = select::Options {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: setup.limits.goes_on,

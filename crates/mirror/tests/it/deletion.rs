@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use mirror::deletion::{self, List};
 use mirror::history::{Former, Store};
-use mirror::presence;
 use mirror::progress::Progress;
 use mirror::run::{self, CatalogForm, Direct, Setup};
+use mirror::verify_target;
 use model::image_set::{
     ImageSelection, ImageSet, IncludePackage, MirrorSelection, OperatorSelection,
 };
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::inside::copied;
 use crate::layouts::layout_of;
 use crate::releases::index;
 use crate::runs::{image_set, push, push_catalog, reference, setup};
 use crate::server::Server;
+use crate::target_view::copied;
 
 /// A target with two packages that need the same tool, and an image beside them.
 async fn filled() -> (Server, Server, TempDir) {
@@ -210,8 +210,8 @@ async fn what_catalogs_of_folders_need_stays() {
 
     // Which tag its digest gave is found in the target.
     let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
-    let expected = presence::remembered(&metadata, &to).await.unwrap();
-    let report = presence::check(&to, &expected, false, 4, &progress).await;
+    let expected = verify_target::remembered(&metadata, &to).await.unwrap();
+    let report = verify_target::check(&to, &expected, false, 4, &progress).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);
 
     let planned = deletion::plan(setup, &thing(&source), &to, false)

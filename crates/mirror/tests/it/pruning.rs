@@ -5,10 +5,10 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::deletion;
 use mirror::history::{Former, Store};
-use mirror::presence;
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy, Setup};
+use mirror::verify_target;
 use model::Error;
 use model::image_set::{ImageSet, Storage};
 use serde_json::json;
@@ -256,7 +256,7 @@ async fn what_was_deleted_by_a_list_is_carried_again() {
     assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
     // Neither the index nor its parts are remembered.
     let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
-    let expected = presence::remembered(&metadata, &to).await.unwrap();
+    let expected = verify_target::remembered(&metadata, &to).await.unwrap();
     let expected: Vec<_> = expected.iter().map(|it| &it.image.repository).collect();
     assert_eq!(expected, [&"ns/acme/a".parse().unwrap()]);
 

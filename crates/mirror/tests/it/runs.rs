@@ -5,12 +5,12 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
-use mirror::gather::Options;
 use mirror::history::{Former, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
 use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
+use mirror::select::Options;
 use mirror::updates;
 use model::image_set::{self, ImageSet};
 use oci_client::image::ImageLocation;

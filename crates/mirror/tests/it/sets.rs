@@ -8,7 +8,7 @@ use mirror::content::{Wanted, Why};
 use mirror::history::{Former, Run, Step, Store, held, step};
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Published, Target, publish};
-use mirror::survey::survey;
+use mirror::resolve::survey;
 use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;

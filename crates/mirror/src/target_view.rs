@@ -9,11 +9,11 @@ use net::web;
 use oci::Reference;
 
 use crate::content::Wanted;
-use crate::gather::{self, Gathered, gather};
 use crate::names;
 use crate::platform::{Present, graph_image_name};
 use crate::publish::Target;
 use crate::run::Setup;
+use crate::select::{self, Gathered, gather};
 
 /// The images of a set, and the catalogs of the target that name them. `releases` has those of its releases.
 ///
@@ -23,7 +23,7 @@ pub(crate) async fn images(
     mirror: &MirrorSelection,
     releases: Vec<Wanted>,
     target: &Target,
-    options: gather::Options<'_>,
+    options: select::Options<'_>,
 ) -> Result<Gathered, Error> {
     let mut operators = Vec::new();
     for operator in &mirror.operators {

@@ -1,10 +1,10 @@
 //! Whether a target has everything of a set.
 
 use mirror::history::{Former, Store};
-use mirror::presence::{self, Expected, Report};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, PlannedCopy};
+use mirror::verify_target::{self, Expected, Report};
 use model::Error;
 use oci::{Manifest, Reference};
 use tempfile::TempDir;
@@ -32,10 +32,10 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let [metadata] = metadata.as_slice() else {
         panic!("one set was copied: {metadata:?}");
     };
-    let expected = presence::remembered(metadata, &to).await.unwrap();
+    let expected = verify_target::remembered(metadata, &to).await.unwrap();
     assert_eq!(
         expected,
-        presence::remembered(&store.read().await.unwrap().unwrap(), &to)
+        verify_target::remembered(&store.read().await.unwrap().unwrap(), &to)
             .await
             .unwrap()
     );
@@ -50,7 +50,7 @@ fn bundle(expected: &[Expected]) -> Reference {
 }
 
 async fn check(target: &Target, expected: &[Expected], is_deep: bool) -> Report {
-    presence::check(target, expected, is_deep, 4, &Progress::default()).await
+    verify_target::check(target, expected, is_deep, 4, &Progress::default()).await
 }
 
 #[tokio::test]
@@ -67,7 +67,9 @@ async fn what_was_copied_is_there() {
 
     let (set, progress) = (image_set(&source), Progress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let configured = presence::configured(setup, &set.mirror, &to).await.unwrap();
+    let configured = verify_target::configured(setup, &set.mirror, &to)
+        .await
+        .unwrap();
     assert_eq!(check(&to, &configured, false).await.faults.len(), 0);
     assert!(configured.len() >= 4, "{configured:?}");
 }

@@ -11,13 +11,13 @@ use model::mirror_metadata::MirrorMetadata;
 use oci::{Descriptor, Digest, Manifest, Platform, Reference, Repository, media_type};
 
 use crate::attached::attached_there;
-use crate::gather;
 use crate::history::repository_in;
-use crate::inside;
 use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Target;
+use crate::resolve;
 use crate::run::Setup;
-use crate::survey;
+use crate::select;
+use crate::target_view;
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -100,22 +100,22 @@ pub async fn configured(
 ) -> Result<Vec<Expected>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = gather::Options {
+    let options = select::Options {
         scratch: scratch.path(),
         platform: setup.platform,
         skip_missing: false,
         goes_on: false,
     };
-    let releases = inside::releases(setup, mirror, target, scratch.path());
+    let releases = target_view::releases(setup, mirror, target, scratch.path());
     let releases = releases.chosen(setup.platform).await?;
     if let Some(unread) = releases.unread.into_iter().next() {
         return Err(unread);
     }
-    let gathered = inside::images(setup, mirror, releases.wanted, target, options).await?;
+    let gathered = target_view::images(setup, mirror, releases.wanted, target, options).await?;
     let mut expected = made_for(mirror, target).await?;
     for wanted in gathered.wanted {
         expected.push(Expected {
-            image: inside::place_of(&wanted, target)?,
+            image: target_view::place_of(&wanted, target)?,
             parts: Parts::For(wanted.platforms),
             may_be_missing: wanted.may_be_missing,
         });
@@ -133,14 +133,14 @@ pub async fn configured(
 async fn made_for(mirror: &MirrorSelection, target: &Target) -> Result<Vec<Expected>, Error> {
     let mut made = Vec::new();
     for operator in &mirror.operators {
-        let catalogs = inside::catalogs_of(operator, target).await?;
+        let catalogs = target_view::catalogs_of(operator, target).await?;
         if catalogs.is_empty() {
             return Err(Error::not_found("catalog", &operator.catalog));
         }
         made.extend(catalogs);
     }
     if mirror.platform.graph {
-        made.push(inside::graph(target)?);
+        made.push(target_view::graph(target)?);
     }
     Ok(made.into_iter().map(Expected::whole).collect())
 }
@@ -162,7 +162,7 @@ impl Parts {
         match self {
             Self::All => all.cloned().collect(),
             Self::These(carried) => all.filter(|it| carried.contains(*it)).cloned().collect(),
-            Self::For(platforms) => survey::parts(index, platforms),
+            Self::For(platforms) => resolve::parts(index, platforms),
         }
     }
 }

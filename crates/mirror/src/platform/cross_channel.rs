@@ -11,7 +11,7 @@ use model::Error;
 use semver::Version;
 
 use super::graph::{Graph, Release};
-use super::span::{Span, of_channel, way};
+use super::shortest_path::{Span, of_channel, way};
 
 /// Channels of extended support begin with it: they have every second minor version.
 const EXTENDED: &str = "eus";

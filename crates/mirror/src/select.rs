@@ -13,6 +13,7 @@ use oci_client::Client;
 use oci_client::image::ImageLocation;
 use serde_json::Value;
 
+use crate::additional_images::{additional, platforms, single, tell_apart};
 use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
@@ -21,7 +22,6 @@ use crate::names;
 use crate::operators::{self, Choice, Of, Opened, breaches, template};
 use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
-use crate::single::{additional, platforms, single, tell_apart};
 
 /// A catalog of the set.
 #[derive(Debug)]

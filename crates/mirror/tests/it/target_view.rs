@@ -5,10 +5,10 @@ use std::path::Path;
 
 use mirror::deletion::{self, Planned};
 use mirror::history::{Former, Store};
-use mirror::presence::{self, Report};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, Direct, PlannedCopy, Setup};
+use mirror::verify_target::{self, Report};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
 use oci::Digest;
@@ -53,8 +53,10 @@ fn told(planned: &Planned) -> BTreeMap<&'static str, Vec<String>> {
 }
 
 async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -> Report {
-    let expected = presence::configured(setup, mirror, target).await.unwrap();
-    presence::check(target, &expected, true, 4, &Progress::default()).await
+    let expected = verify_target::configured(setup, mirror, target)
+        .await
+        .unwrap();
+    verify_target::check(target, &expected, true, 4, &Progress::default()).await
 }
 
 #[tokio::test]
@@ -157,7 +159,9 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
         refused.to_string().contains("does not name minVersion"),
         "{refused}"
     );
-    let refused = presence::configured(setup, &newest, &to).await.unwrap_err();
+    let refused = verify_target::configured(setup, &newest, &to)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
 
     let image = |digest: Digest| nobody(&format!("{{release: {}}}", release.with_digest(digest)));
@@ -166,7 +170,7 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
     let report = verified(setup, &image(there), &to).await;
     assert_eq!((report.images, report.faults.len()), (3, 0));
     let gone = image(Digest::sha256(b"gone"));
-    let refused = presence::configured(setup, &gone, &to)
+    let refused = verify_target::configured(setup, &gone, &to)
         .await
         .unwrap_err()
         .to_string();
