@@ -19,7 +19,7 @@ const DIGITS: usize = 8;
 /// The images that a configuration names one by one: in registries, and in folders.
 ///
 /// Errors: Invalid – no reference, or another name that is none; NotFound – a folder or an image in it.
-pub(crate) async fn additional(images: &[image_set::ImageSelection]) -> Result<Vec<Wanted>, Error> {
+pub(crate) async fn from_configuration(images: &[image_set::ImageSelection]) -> Result<Vec<Wanted>, Error> {
     let mut wanted = Vec::new();
     for image in images {
         if let Ok(Source::Layout(layout)) = image.name.parse() {
@@ -28,7 +28,7 @@ pub(crate) async fn additional(images: &[image_set::ImageSelection]) -> Result<V
             let read = read.map_err(|e| Error::internal("reading an image layout", e))?;
             wanted.extend(read?);
         } else {
-            wanted.push(single(image, Why::Additional)?);
+            wanted.push(additional_image(image, Why::Additional)?);
         }
     }
     Ok(wanted)
@@ -37,7 +37,7 @@ pub(crate) async fn additional(images: &[image_set::ImageSelection]) -> Result<V
 /// An image in a registry.
 ///
 /// Errors: Invalid – it is no reference, or has another name that is none.
-pub(crate) fn single(image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
+pub(crate) fn additional_image(image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
     named(names::reference(&image.name)?, image, why)
 }
 

@@ -23,7 +23,7 @@ pub(crate) use self::there::attached_there;
 use crate::content::{Content, Image, Origin, Wanted, Why};
 use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
-use crate::resolve::{Surveyed, survey_with};
+use crate::resolve::{Resolved, resolve_with};
 
 /// What cosign's tags end with: signatures, attestations, lists of components.
 const SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];
@@ -66,11 +66,11 @@ pub async fn attach(
         if found.wanted.is_empty() {
             break;
         }
-        let surveyed = survey_with(client, found.wanted, found.indexes, parallel, progress).await;
-        let Surveyed {
+        let resolved = resolve_with(client, found.wanted, found.indexes, parallel, progress).await;
+        let Resolved {
             content: mut news,
             failed,
-        } = surveyed;
+        } = resolved;
         attached.add(failed);
         index::leave_out_others(&mut news);
         content.extend(news);

@@ -32,7 +32,7 @@ pub struct Base<'a> {
 
 /// An image that was made.
 #[derive(Debug)]
-pub struct Derived {
+pub struct BuiltImage {
     /// The index or only manifest, and after it those of its parts.
     pub manifests: Vec<Manifest>,
     /// What has to be there besides the original's layers, with where it is.
@@ -43,11 +43,11 @@ pub struct Derived {
 /// added; `comment` tells in its history what they are.
 ///
 /// Errors: Invalid – the original is no image; those of `change` and of the blobs.
-pub(crate) async fn derive(
+pub(crate) async fn build_image(
     base: Base<'_>,
     comment: &str,
     mut change: impl AsyncFnMut(&mut Map<String, Value>) -> Result<Vec<Layer>, Error>,
-) -> Result<Derived, Error> {
+) -> Result<BuiltImage, Error> {
     let (mut images, mut entries) = (Vec::new(), Vec::new());
     let mut made = BTreeMap::new();
     for (original, platform) in originals(base)? {
@@ -82,7 +82,7 @@ pub(crate) async fn derive(
     };
     let list = json!({"schemaVersion": 2, "mediaType": kind, "manifests": entries});
     images.insert(0, parsed(&list)?);
-    Ok(Derived {
+    Ok(BuiltImage {
         manifests: images,
         blobs: made.into_values().collect(),
     })

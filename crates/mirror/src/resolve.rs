@@ -18,7 +18,7 @@ const INDEX_DEPTH: usize = 4;
 
 /// What was found, and what was not.
 #[derive(Debug, Default)]
-pub struct Surveyed {
+pub struct Resolved {
     pub content: Content,
     /// Images that are not carried, and why.
     pub failed: Vec<(Wanted, Error)>,
@@ -26,23 +26,23 @@ pub struct Surveyed {
 
 /// Asks the registries what the images consist of, each for at most `parallel` at a time. All failures are told, those of
 /// images that may be missing too.
-pub async fn survey(
+pub async fn resolve(
     client: &Client,
     wanted: Vec<Wanted>,
     parallel: usize,
     progress: &Progress,
-) -> Surveyed {
-    survey_with(client, wanted, BTreeMap::new(), parallel, progress).await
+) -> Resolved {
+    resolve_with(client, wanted, BTreeMap::new(), parallel, progress).await
 }
 
-/// As [`survey`], where some manifests are at hand.
-pub(crate) async fn survey_with(
+/// As [`resolve`], where some manifests are at hand.
+pub(crate) async fn resolve_with(
     client: &Client,
     wanted: Vec<Wanted>,
     manifests: BTreeMap<Digest, Manifest>,
     parallel: usize,
     progress: &Progress,
-) -> Surveyed {
+) -> Resolved {
     let items = wanted.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
     let known = Known {
@@ -57,14 +57,14 @@ pub(crate) async fn survey_with(
     let turns = Turns::new(parallel);
     let looks = turns.work(wanted, |it| it.source.registry.clone(), &look);
     let looks: BTreeMap<_, _> = looks.collect().await;
-    let mut surveyed = Surveyed::default();
+    let mut resolved = Resolved::default();
     for (wanted, found) in looks.into_values() {
         match found {
-            Ok(manifests) => surveyed.content.add(wanted, manifests),
-            Err(error) => surveyed.failed.push((wanted, error)),
+            Ok(manifests) => resolved.content.add(wanted, manifests),
+            Err(error) => resolved.failed.push((wanted, error)),
         }
     }
-    surveyed
+    resolved
 }
 
 /// Manifests that were fetched: those named by digest are not asked for again.

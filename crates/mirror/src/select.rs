@@ -13,7 +13,7 @@ use oci_client::Client;
 use oci_client::image::ImageLocation;
 use serde_json::Value;
 
-use crate::additional_images::{additional, platforms, single, tell_apart};
+use crate::additional_images::{additional_image, from_configuration, platforms, tell_apart};
 use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
@@ -25,7 +25,7 @@ use crate::progress::{Amount, Phase, Progress};
 
 /// A catalog of the set.
 #[derive(Debug)]
-pub struct Catalog {
+pub struct SelectedCatalog {
     pub operator: OperatorSelection,
     pub opened: Opened,
     /// What the smaller catalog has.
@@ -41,8 +41,8 @@ pub struct Catalog {
 
 /// What an image set names.
 #[derive(Debug, Default)]
-pub struct Gathered {
-    pub catalogs: Vec<Catalog>,
+pub struct Selected {
+    pub catalogs: Vec<SelectedCatalog>,
     /// Releases of the platform, whose images are among the others.
     pub releases: Releases,
     /// Charts of repositories, which are carried themselves.
@@ -57,9 +57,9 @@ pub struct Gathered {
     pub breaches: Vec<String>,
 }
 
-/// How it is gathered.
+/// How it is selected.
 #[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
+pub struct SelectOptions<'a> {
     /// For what is temporary.
     pub scratch: &'a Path,
     /// Where releases are asked for, and how charts are fetched.
@@ -75,35 +75,35 @@ pub struct Options<'a> {
 ///
 /// Errors: a catalog, channel or chart that cannot be read, or does not have what is wanted; Invalid – references that are
 /// none; all mistakes at once.
-pub async fn gather(
+pub async fn select(
     client: &Client,
     mirror: &MirrorSelection,
     last: Option<&PastMirror>,
-    options: Options<'_>,
+    options: SelectOptions<'_>,
     progress: &Progress,
-) -> Result<Gathered, Error> {
+) -> Result<Selected, Error> {
     let items = mirror.operators.len() as u64;
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
-    let mut gathered = Gathered::default();
+    let mut selected = Selected::default();
     let started = last.map_or(&[][..], |it| &it.operators);
     let mut mistakes = Mistakes::default();
     for operator in &mirror.operators {
-        mistakes.note(gathered.catalog(client, operator, started, options).await)?;
+        mistakes.note(selected.catalog(client, operator, started, options).await)?;
         progress.add_items(1);
     }
-    mistakes.note(gathered.releases(client, mirror, last, options).await)?;
-    mistakes.note(gathered.single_images(mirror, options).await)?;
-    mistakes.note(gathered.leave_out(&mirror.blocked_images))?;
+    mistakes.note(selected.releases(client, mirror, last, options).await)?;
+    mistakes.note(selected.additional_images(mirror, options).await)?;
+    mistakes.note(selected.leave_out(&mirror.blocked_images))?;
     mistakes.none("the image set")?;
-    gathered.wanted = merged(std::mem::take(&mut gathered.wanted));
+    selected.wanted = merged(std::mem::take(&mut selected.wanted));
     if !mirror.samples.is_empty() {
         let note = "mirror.samples: samples are not carried, they are passed by";
-        gathered.notes.push(note.to_owned());
+        selected.notes.push(note.to_owned());
     }
-    Ok(gathered)
+    Ok(selected)
 }
 
-impl Gathered {
+impl Selected {
     /// Adds images that were found elsewhere, unless they are among `blocked`.
     ///
     /// Errors: Invalid – an expression that is none.
@@ -123,7 +123,7 @@ impl Gathered {
         client: &Client,
         operator: &OperatorSelection,
         started: &[CatalogStart],
-        options: Options<'_>,
+        options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let place = place(client, &operator.catalog)?;
         let is_folder = matches!(place, ImageLocation::Layout(_));
@@ -160,7 +160,7 @@ impl Gathered {
             ..wanted
         });
         self.wanted.extend(wanted);
-        self.catalogs.push(Catalog {
+        self.catalogs.push(SelectedCatalog {
             operator: operator.clone(),
             opened,
             choice,
@@ -177,10 +177,10 @@ impl Gathered {
         client: &Client,
         mirror: &MirrorSelection,
         last: Option<&PastMirror>,
-        options: Options<'_>,
+        options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let started = last.map_or(&[][..], |it| &it.platforms);
-        let Options {
+        let SelectOptions {
             platform, scratch, ..
         } = options;
         let found =
@@ -190,20 +190,20 @@ impl Gathered {
         self.notes.append(&mut releases.notes);
         if let Some(graph) = &releases.graph {
             self.wanted
-                .push(single(&graph.base_image(), Why::GraphBase)?);
+                .push(additional_image(&graph.base_image(), Why::GraphBase)?);
         }
         self.releases = releases;
         Ok(())
     }
 
     /// What the configuration and its charts name.
-    async fn single_images(
+    async fn additional_images(
         &mut self,
         mirror: &MirrorSelection,
-        options: Options<'_>,
+        options: SelectOptions<'_>,
     ) -> Result<(), Error> {
-        let mut wanted = additional(&mirror.additional_images).await?;
-        let Options {
+        let mut wanted = from_configuration(&mirror.additional_images).await?;
+        let SelectOptions {
             platform,
             scratch,
             goes_on,

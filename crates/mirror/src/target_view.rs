@@ -13,18 +13,18 @@ use crate::names;
 use crate::platform::{Present, graph_image_name};
 use crate::publish::Target;
 use crate::run::Setup;
-use crate::select::{self, Gathered, gather};
+use crate::select::{SelectOptions, Selected, select};
 
 /// The images of a set, and the catalogs of the target that name them. `releases` has those of its releases.
 ///
-/// Errors: as [`gather`]; Unavailable – a repository of charts, which no target has.
+/// Errors: as [`select`]; Unavailable – a repository of charts, which no target has.
 pub(crate) async fn images(
     setup: Setup<'_>,
     mirror: &MirrorSelection,
     releases: Vec<Wanted>,
     target: &Target,
-    options: select::Options<'_>,
-) -> Result<Gathered, Error> {
+    options: SelectOptions<'_>,
+) -> Result<Selected, Error> {
     let mut operators = Vec::new();
     for operator in &mirror.operators {
         operators.push(of_target(operator, target).await?);
@@ -36,8 +36,8 @@ pub(crate) async fn images(
         helm: mirror.helm.clone(),
         ..MirrorSelection::default()
     };
-    let gathered = gather(&target.client, &own, None, options, setup.progress).await;
-    let mut gathered = gathered.map_err(|error| match error {
+    let selected = select(&target.client, &own, None, options, setup.progress).await;
+    let mut selected = selected.map_err(|error| match error {
         Error::Unavailable { what, .. } if what == web::SERVER => {
             let reason = format!(
                 "{}: where a repository of charts cannot be reached, name them below helm.local; the results of the run \
@@ -48,8 +48,8 @@ pub(crate) async fn images(
         }
         other => other,
     })?;
-    gathered.add(releases, &mirror.blocked_images)?;
-    Ok(gathered)
+    selected.add(releases, &mirror.blocked_images)?;
+    Ok(selected)
 }
 
 /// The releases of a set.

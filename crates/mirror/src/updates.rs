@@ -12,7 +12,7 @@ use semver::Version;
 
 use crate::platform::{self, Sources};
 use crate::progress::Progress;
-use crate::select::{Catalog, Gathered, Options, gather};
+use crate::select::{SelectOptions, Selected, SelectedCatalog, select};
 
 /// Releases of a channel that were not carried yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,27 +79,27 @@ pub async fn releases(
 
 /// Bundles that a set takes of its catalogs and former runs did not carry.
 ///
-/// Errors: as [`gather`].
+/// Errors: as [`select`].
 pub async fn operators(
     client: &Client,
     mirror: &MirrorSelection,
     metadata: &MirrorMetadata,
-    options: Options<'_>,
+    options: SelectOptions<'_>,
 ) -> Result<Vec<CatalogUpdates>, Error> {
     let own = MirrorSelection {
         operators: mirror.operators.iter().map(without_template).collect(),
         ..MirrorSelection::default()
     };
     let last = Some(&metadata.past_mirror);
-    let Gathered { catalogs, .. } =
-        gather(client, &own, last, options, &Progress::default()).await?;
+    let Selected { catalogs, .. } =
+        select(client, &own, last, options, &Progress::default()).await?;
     let carried = names(metadata, |kind| {
         matches!(
             kind,
             ImageType::OperatorBundle | ImageType::OperatorRelatedImage
         )
     });
-    let updates = |catalog: &Catalog| of_catalog(catalog, &carried);
+    let updates = |catalog: &SelectedCatalog| of_catalog(catalog, &carried);
     catalogs.iter().map(updates).collect()
 }
 
@@ -132,7 +132,10 @@ fn is_carried(image: &str, carried: &BTreeSet<String>) -> bool {
     carried.contains(pinned.as_deref().unwrap_or(image))
 }
 
-fn of_catalog(catalog: &Catalog, carried: &BTreeSet<String>) -> Result<CatalogUpdates, Error> {
+fn of_catalog(
+    catalog: &SelectedCatalog,
+    carried: &BTreeSet<String>,
+) -> Result<CatalogUpdates, Error> {
     let mut bundles = Vec::new();
     for (name, part) in &catalog.choice {
         let mut add = |package: &PackageModel<'_>| {

@@ -16,7 +16,7 @@ use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Target;
 use crate::resolve;
 use crate::run::Setup;
-use crate::select;
+use crate::select::SelectOptions;
 use crate::target_view;
 
 /// How deep indexes may lie in each other.
@@ -100,7 +100,7 @@ pub async fn configured(
 ) -> Result<Vec<Expected>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = select::Options {
+    let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
         skip_missing: false,
@@ -111,9 +111,9 @@ pub async fn configured(
     if let Some(unread) = releases.unread.into_iter().next() {
         return Err(unread);
     }
-    let gathered = target_view::images(setup, mirror, releases.wanted, target, options).await?;
+    let selected = target_view::images(setup, mirror, releases.wanted, target, options).await?;
     let mut expected = made_for(mirror, target).await?;
-    for wanted in gathered.wanted {
+    for wanted in selected.wanted {
         expected.push(Expected {
             image: target_view::place_of(&wanted, target)?,
             parts: Parts::For(wanted.platforms),

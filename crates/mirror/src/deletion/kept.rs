@@ -9,7 +9,7 @@ use oci::{Digest, Reference, Repository};
 use oci_client::image::ImageLocation;
 
 use super::other_reason;
-use crate::additional_images::single;
+use crate::additional_images::additional_image;
 use crate::config::LAYOUT_PREFIX;
 use crate::content::{Wanted, Why};
 use crate::helm;
@@ -18,7 +18,7 @@ use crate::operators::{self, Of, Opened, breaches};
 use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
-use crate::select::{Catalog, Options};
+use crate::select::{SelectOptions, SelectedCatalog};
 use crate::target_view::{catalogs_of, place_of};
 
 /// What stays, with who needs it.
@@ -36,7 +36,7 @@ pub(super) struct Kept {
 pub(super) struct Meant<'a> {
     pub(super) target: &'a Target,
     /// Those of the target that were chosen from.
-    pub(super) catalogs: &'a [Catalog],
+    pub(super) catalogs: &'a [SelectedCatalog],
     pub(super) releases: Present<'a>,
     /// What all of them brought.
     pub(super) wanted: &'a [Wanted],
@@ -44,7 +44,7 @@ pub(super) struct Meant<'a> {
 
 impl Kept {
     /// Looks into the target's catalogs, releases and metadata.
-    pub(super) async fn find(meant: Meant<'_>, options: Options<'_>) -> Result<Self, Error> {
+    pub(super) async fn find(meant: Meant<'_>, options: SelectOptions<'_>) -> Result<Self, Error> {
         let target = meant.target;
         let places = meant.wanted.iter().map(|it| target.place(&it.repository));
         let mut kept = Self {
@@ -96,7 +96,7 @@ impl Kept {
         &mut self,
         reference: Reference,
         target: &Target,
-        options: Options<'_>,
+        options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let name = reference.to_string();
         let place = ImageLocation::Registry {
@@ -191,7 +191,7 @@ impl Kept {
     ) -> Result<(), Error> {
         let images = metadata.past_mirror.mirror.additional_images.iter();
         for image in images.filter(|it| !it.name.starts_with(LAYOUT_PREFIX)) {
-            let named = single(image, Why::Additional)?;
+            let named = additional_image(image, Why::Additional)?;
             let is_same =
                 |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);
             if !meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
@@ -208,7 +208,7 @@ impl Kept {
         &mut self,
         metadata: &MirrorMetadata,
         meant: Meant<'_>,
-        options: Options<'_>,
+        options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let Helm {
             repositories,

@@ -27,7 +27,7 @@ use crate::content::{Wanted, Why};
 use crate::platform::{Present, Sources};
 use crate::publish::Target;
 use crate::run::Setup;
-use crate::select::{self, Gathered};
+use crate::select::{SelectOptions, Selected};
 use crate::target_view;
 
 /// What no list can take into account.
@@ -67,7 +67,7 @@ pub async fn plan(
 ) -> Result<Planned, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = select::Options {
+    let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: false,
@@ -77,7 +77,7 @@ pub async fn plan(
     let present = target_view::releases(setup, mirror, target, scratch.path());
     let releases = planned.releases(present, setup.platform).await?;
     let named = without_dependencies(mirror);
-    let Gathered {
+    let Selected {
         catalogs, wanted, ..
     } = target_view::images(setup, &named, releases, target, options).await?;
     let meant = Meant {

@@ -16,7 +16,7 @@ use url::Url;
 use self::images::images;
 use self::render::render;
 use self::repository::Repository;
-use crate::additional_images::single;
+use crate::additional_images::additional_image;
 use crate::content::{Wanted, Why};
 
 pub use json_path::JsonPath;
@@ -137,7 +137,7 @@ impl Charts {
                     .to_string_lossy()
                     .into(),
             };
-            match single(&image, why) {
+            match additional_image(&image, why) {
                 Ok(wanted) => self.wanted.push(Wanted {
                     may_be_missing: true,
                     ..wanted

@@ -15,10 +15,10 @@ use crate::blobs::{Blobs, Registries};
 use crate::content::{Blob, Content, Image, Wanted, Why};
 use crate::names;
 use crate::publish::{Target, publish};
-use crate::resolve::survey;
+use crate::resolve::resolve;
 use crate::results;
 use crate::run::{Outcome, Setup};
-use crate::select::{self, gather};
+use crate::select::{SelectOptions, select};
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -90,13 +90,13 @@ async fn from_registry(
     let (mut wanted, notes) = images(setup, &index.to_string(), &index.repository, scratch).await?;
     wanted.push(catalog.clone());
     let (client, progress) = (setup.client, setup.progress);
-    let mut surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
-    for image in &mut surveyed.content.images {
+    let mut resolved = resolve(client, wanted, setup.limits.parallel, progress).await;
+    for image in &mut resolved.content.images {
         rename(&mut image.wanted);
     }
     Ok(Loaded {
-        content: surveyed.content,
-        failed: surveyed.failed,
+        content: resolved.content,
+        failed: resolved.failed,
         notes,
         catalog,
         files: None,
@@ -246,14 +246,14 @@ async fn images(
         }],
         ..MirrorSelection::default()
     };
-    let options = select::Options {
+    let options = SelectOptions {
         scratch,
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
     };
-    let gathered = gather(setup.client, &mirror, None, options, setup.progress).await?;
-    Ok((gathered.wanted, gathered.notes))
+    let selected = select(setup.client, &mirror, None, options, setup.progress).await?;
+    Ok((selected.wanted, selected.notes))
 }
 
 fn catalog(source: Reference, repository: Repository) -> Wanted {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::archive::{Extra, Set};
 use crate::blobs::Blobs;
-use crate::build_image::{Base, Derived};
+use crate::build_image::{Base, BuiltImage};
 use crate::content::{Blob, Origin};
 
 /// How deep indexes may lie in each other.
@@ -139,10 +139,10 @@ impl Original {
     }
 
     /// As it is.
-    pub fn image(&self) -> Derived {
+    pub fn image(&self) -> BuiltImage {
         let root = self.manifests.get(&self.root).into_iter();
         let parts = self.manifests.values().filter(|it| it.digest != self.root);
-        Derived {
+        BuiltImage {
             manifests: root.chain(parts).cloned().collect(),
             blobs: Vec::new(),
         }

@@ -12,12 +12,18 @@ use catalog::image::{DEFAULT_FOLDER, FOLDER_LABEL, folder};
 use model::Error;
 use serde_json::{Map, Value, json};
 
-use crate::build_image::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
+use crate::build_image::{
+    Base, BuiltImage, Layer, Tar, add_file, add_folder, build_image, run_config,
+};
 
 /// Makes the image of the catalog in the file `index` out of the original. Layers are written below `scratch`.
 ///
 /// Errors: Invalid – the original is no image of a catalog; Internal – a layer cannot be written; those of its blobs.
-pub async fn rebuild(original: Base<'_>, index: &Path, scratch: &Path) -> Result<Derived, Error> {
+pub async fn rebuild(
+    original: Base<'_>,
+    index: &Path,
+    scratch: &Path,
+) -> Result<BuiltImage, Error> {
     let index = index.to_owned();
     let path = scratch.join("configs.tar.gz");
     let catalog = Layer::write(path, move |tar| written(add_catalog(tar, &index))).await?;
@@ -25,7 +31,7 @@ pub async fn rebuild(original: Base<'_>, index: &Path, scratch: &Path) -> Result
         scratch,
         layers: BTreeMap::new(),
     };
-    derive(original, "the catalog's wanted part", async |image| {
+    build_image(original, "the catalog's wanted part", async |image| {
         let mut added: Vec<Layer> = hidden.layer(image).await?.into_iter().collect();
         added.push(catalog.clone());
         serve(image).ok_or_else(|| Error::invalid("catalog", "its image has no configuration"))?;

@@ -17,7 +17,9 @@ use oci_client::signature::Signatures;
 use serde_json::{Map, Value, json};
 
 use super::settings::Sources;
-use crate::build_image::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
+use crate::build_image::{
+    Base, BuiltImage, Layer, Tar, add_file, add_folder, build_image, run_config,
+};
 
 /// Where the data lies in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";
@@ -79,14 +81,14 @@ impl GraphData {
         base: Base<'_>,
         signatures: &[(String, Bytes)],
         scratch: &Path,
-    ) -> Result<Derived, Error> {
+    ) -> Result<BuiltImage, Error> {
         let signatures = signatures.iter();
         let read = signatures.filter_map(|(_, config_map)| Signatures::parse(config_map));
         let signatures: Vec<Signatures> = read.collect();
         let data = self.file.clone();
         let path = scratch.join("graph-data-layer.tar.gz");
         let layer = Layer::write(path, move |tar| fill(tar, &data, &signatures)).await?;
-        derive(base, "the data of the upgrade graph", async |image| {
+        build_image(base, "the data of the upgrade graph", async |image| {
             copy_when_run(image)
                 .ok_or_else(|| Error::invalid("upgrade graph", "its base has no configuration"))?;
             Ok(vec![layer.clone()])

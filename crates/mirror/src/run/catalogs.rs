@@ -8,7 +8,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
 use serde_json::Value;
 
-use super::{CatalogForm, Setup, derived};
+use super::{CatalogForm, Setup, built_image};
 use crate::content::{Wanted, Why};
 use crate::operators::{self, Original};
 use crate::progress::Amount;
@@ -61,7 +61,7 @@ pub(super) async fn put(
         platforms: Vec::new(),
         may_be_missing: false,
     };
-    let put = derived::put(setup, image, wanted, original, BTreeMap::new(), target);
+    let put = built_image::put(setup, image, wanted, original, BTreeMap::new(), target);
     let (_, sent) = put.await?;
     let catalog = results::Catalog {
         name: item.name.to_owned(),

@@ -8,7 +8,7 @@ use model::mirror_metadata::ImageType;
 use oci::Reference;
 use oci_client::image::ImageLocation;
 
-use super::{Outcome, Setup, derived};
+use super::{Outcome, Setup, built_image};
 use crate::content::{Wanted, Why};
 use crate::operators::Original;
 use crate::platform::{GraphData, graph_image_name};
@@ -59,7 +59,7 @@ pub(super) async fn put(
     };
     let blobs = original.remote().map(|(digest, _)| digest);
     let held = blobs.map(|digest| (digest, [base.repository.clone()].into()));
-    let put = derived::put(setup, image, wanted, &original, held.collect(), target);
+    let put = built_image::put(setup, image, wanted, &original, held.collect(), target);
     let (digest, sent) = put.await?;
     outcome.sent.add(sent);
     outcome.results.graph = Some(place.with_digest(digest));

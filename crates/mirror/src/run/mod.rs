@@ -1,7 +1,7 @@
 //! Runs: an image set goes from its registries to a target.
 
+mod built_image;
 mod catalogs;
-mod derived;
 mod direct;
 mod explain;
 mod graph;

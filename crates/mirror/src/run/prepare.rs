@@ -20,8 +20,8 @@ use crate::history::Former;
 use crate::operators::{self, Choice, Original};
 use crate::platform::{GraphData, Releases};
 use crate::publish::Target;
-use crate::resolve::{Surveyed, survey};
-use crate::select::{self, Catalog, gather};
+use crate::resolve::{Resolved, resolve};
+use crate::select::{SelectOptions, SelectedCatalog, select};
 
 /// How many failures one error tells; the others are counted.
 const TOLD: usize = 20;
@@ -55,7 +55,7 @@ pub struct Prepared {
 /// A catalog that will be carried.
 #[derive(Debug)]
 pub struct PreparedCatalog {
-    pub catalog: Catalog,
+    pub catalog: SelectedCatalog,
     pub original: Original,
     /// The file with the smaller catalog.
     pub index: PathBuf,
@@ -63,7 +63,7 @@ pub struct PreparedCatalog {
 
 /// Finds what the set names and what of it former runs did not carry: to `target`, or else to archives.
 ///
-/// Errors: as [`gather`]; Invalid – two catalogs have one place in the target; an image that cannot be had, unless the run
+/// Errors: as [`select`]; Invalid – two catalogs have one place in the target; an image that cannot be had, unless the run
 /// goes on then.
 pub async fn prepare(
     setup: Setup<'_>,
@@ -74,7 +74,7 @@ pub async fn prepare(
         .prefix("run-")
         .tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = select::Options {
+    let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
@@ -84,16 +84,16 @@ pub async fn prepare(
         client, progress, ..
     } = setup;
     let last = former.metadata().map(|it| &it.past_mirror);
-    let gathered = gather(client, &setup.set.mirror, last, options, progress).await?;
-    let places = gathered.catalogs.iter();
+    let selected = select(client, &setup.set.mirror, last, options, progress).await?;
+    let places = selected.catalogs.iter();
     apart(places.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
-    let mut notes = gathered.notes;
-    let (mut known, wanted) = former.divide(gathered.wanted, target)?;
-    let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
-    let Surveyed {
+    let mut notes = selected.notes;
+    let (mut known, wanted) = former.divide(selected.wanted, target)?;
+    let resolved = resolve(client, wanted, setup.limits.parallel, progress).await;
+    let Resolved {
         mut content,
         mut failed,
-    } = surveyed;
+    } = resolved;
     if setup.catalogs == CatalogForm::Pinned {
         for Image { wanted, digest } in &mut content.images {
             operators::name_by_digest(wanted, digest);
@@ -119,7 +119,7 @@ pub async fn prepare(
         CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
     };
     let mut catalogs = Vec::new();
-    for (number, catalog) in gathered.catalogs.into_iter().enumerate() {
+    for (number, catalog) in selected.catalogs.into_iter().enumerate() {
         let opened = &catalog.opened;
         let original = Original::fetch(&opened.place, &opened.digest).await?;
         let index = scratch.path().join(format!("index-{number}.json"));
@@ -131,17 +131,17 @@ pub async fn prepare(
         });
     }
     Ok(Prepared {
-        mirror: chosen(&setup.set.mirror, &gathered.releases),
+        mirror: chosen(&setup.set.mirror, &selected.releases),
         catalogs,
-        releases: gathered.releases,
-        charts: gathered.charts,
+        releases: selected.releases,
+        charts: selected.charts,
         content,
         known,
         failed,
-        unread: gathered.unread,
+        unread: selected.unread,
         missing: missing.into_iter().map(|(wanted, _)| wanted).collect(),
         notes,
-        breaches: gathered.breaches,
+        breaches: selected.breaches,
         scratch,
     })
 }

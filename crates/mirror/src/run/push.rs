@@ -10,7 +10,7 @@ use super::prepare::write_index;
 use crate::operators::Original;
 use crate::publish::Target;
 use crate::results;
-use crate::select::{self, gather};
+use crate::select::{SelectOptions, select};
 
 /// Puts the catalogs of the set into the target, without the images that they name.
 ///
@@ -21,16 +21,16 @@ pub async fn push_catalogs(
 ) -> Result<Vec<results::Catalog>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let options = select::Options {
+    let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
     };
     let mirror = &setup.set.mirror;
-    let gathered = gather(setup.client, mirror, None, options, setup.progress).await?;
+    let selected = select(setup.client, mirror, None, options, setup.progress).await?;
     let mut pushed = Vec::new();
-    for (number, catalog) in gathered.catalogs.iter().enumerate() {
+    for (number, catalog) in selected.catalogs.iter().enumerate() {
         let opened = &catalog.opened;
         let original = Original::fetch(&opened.place, &opened.digest).await?;
         let index = scratch.path().join(format!("index-{number}.json"));

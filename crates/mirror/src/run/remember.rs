@@ -78,7 +78,7 @@ fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     catalogs.iter().map(start).collect()
 }
 
-fn packages(catalog: &crate::select::Catalog) -> Result<Vec<image_set::IncludePackage>, Error> {
+fn packages(catalog: &crate::select::SelectedCatalog) -> Result<Vec<image_set::IncludePackage>, Error> {
     let mut packages = Vec::new();
     for (name, part) in &catalog.choice {
         let lowest = catalog.opened.cache.with_package(name, |package, _| {

@@ -10,7 +10,7 @@ use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
 use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
-use mirror::select::Options;
+use mirror::select::SelectOptions;
 use mirror::updates;
 use model::image_set::{self, ImageSet};
 use oci_client::image::ImageLocation;
@@ -282,7 +282,7 @@ async fn updates_are_bundles_that_no_run_has_carried() {
     let metadata = store.read().await.unwrap().unwrap();
     let updates = async || {
         let scratch = tempfile::tempdir().unwrap();
-        let options = Options {
+        let options = SelectOptions {
             scratch: scratch.path(),
             platform: &source.platform,
             skip_missing: false,

@@ -8,7 +8,7 @@ use mirror::content::{Wanted, Why};
 use mirror::history::{Former, Run, Step, Store, held, step};
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Published, Target, publish};
-use mirror::resolve::survey;
+use mirror::resolve::resolve;
 use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
@@ -66,9 +66,9 @@ impl Site {
     async fn carry(&self, names: &[&str]) -> Result<PathBuf, &'static str> {
         let client = &self.source.client;
         let wanted = names.iter().map(|name| wanted(self.image(name))).collect();
-        let surveyed = survey(client, wanted, 2, &Progress::default()).await;
-        assert!(surveyed.failed.is_empty(), "{:?}", surveyed.failed);
-        let mut content = surveyed.content;
+        let resolved = resolve(client, wanted, 2, &Progress::default()).await;
+        assert!(resolved.failed.is_empty(), "{:?}", resolved.failed);
+        let mut content = resolved.content;
         let former = Former::new(self.store.read().await.unwrap());
         let known = former.take_known(&mut content, None).unwrap();
         let run = Run {

@@ -89,7 +89,7 @@ pub(crate) const PACKING: [Stage; 11] = [
     Stage::new("name of the catalog", "HEAD", "acme/index/manifests/v1"),
     Stage::new("catalog", "GET", "acme/index/manifests/sha256:"),
     Stage::new("files of the catalog", "GET", "acme/index/blobs/"),
-    Stage::new("survey", "GET", "acme/tool/manifests/v1"),
+    Stage::new("resolve", "GET", "acme/tool/manifests/v1"),
     Stage::new("tags of what is attached", "GET", "acme/tool/tags/list").bears(&[
         Fault::Status(401),
         Fault::Status(403),

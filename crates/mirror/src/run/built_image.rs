@@ -7,7 +7,7 @@ use oci::Digest;
 
 use super::Setup;
 use crate::blobs::{Blobs, Made};
-use crate::build_image::Derived;
+use crate::build_image::BuiltImage;
 use crate::content::{Blob, Content, Image, Wanted};
 use crate::progress::Amount;
 use crate::publish::{Held, Target, publish};
@@ -18,14 +18,14 @@ use crate::publish::{Held, Target, publish};
 /// Errors: those of source and target.
 pub(super) async fn put(
     setup: Setup<'_>,
-    derived: Derived,
+    built: BuiltImage,
     wanted: Wanted,
     original: &dyn Blobs,
     held: Held,
     target: &Target,
 ) -> Result<(Digest, Amount), Error> {
     let mut content = Content::default();
-    for manifest in &derived.manifests {
+    for manifest in &built.manifests {
         for blob in manifest.blobs() {
             let size = blob.size;
             let sources = BTreeSet::new();
@@ -34,16 +34,16 @@ pub(super) async fn put(
                 .insert(blob.digest.clone(), Blob { size, sources });
         }
     }
-    let first = derived.manifests.first();
+    let first = built.manifests.first();
     let digest = first.map(|list| list.digest.clone());
     let digest = digest.ok_or_else(|| Error::not_found("manifest", &wanted.source))?;
     content.images.push(Image {
         wanted,
         digest: digest.clone(),
     });
-    let manifests = derived.manifests.into_iter();
+    let manifests = built.manifests.into_iter();
     content.manifests = manifests.map(|it| (it.digest.clone(), it)).collect();
-    let made = derived.blobs.into_iter();
+    let made = built.blobs.into_iter();
     let blobs = Made {
         made: made.map(|(blob, source)| (blob.digest, source)).collect(),
         elsewhere: original,
