@@ -45,7 +45,7 @@ pub struct Item {
 
 /// What a list was made of.
 #[derive(Debug, Default)]
-pub struct Planned {
+pub struct DeletionPlan {
     pub list: List,
     /// Images that stay because something else needs them, and what.
     pub kept: Vec<(Reference, String)>,
@@ -64,7 +64,7 @@ pub async fn plan(
     mirror: &MirrorSelection,
     target: &Target,
     with_attached: bool,
-) -> Result<Planned, Error> {
+) -> Result<DeletionPlan, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = SelectOptions {
@@ -73,7 +73,7 @@ pub async fn plan(
         goes_on: false,
         skip_missing: false,
     };
-    let mut planned = Planned::default();
+    let mut planned = DeletionPlan::default();
     let present = target_view::releases(setup, mirror, target, scratch.path());
     let releases = planned.releases(present, setup.platform).await?;
     let named = without_dependencies(mirror);
@@ -127,7 +127,7 @@ fn without_dependencies(mirror: &MirrorSelection) -> MirrorSelection {
     named
 }
 
-impl Planned {
+impl DeletionPlan {
     /// The images of the releases that are meant: those that the update service names, or, where it does not answer, those of
     /// the target in the bounds of the configuration.
     async fn releases(

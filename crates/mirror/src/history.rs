@@ -7,15 +7,15 @@
 //! Source: the peer's v1, whose sets are continued here, and ours there.
 
 mod association;
-mod former;
+mod previous_runs;
 mod prune;
 mod sequence;
 mod store;
 
 pub use association::held;
 pub(crate) use association::repository_in;
-pub(crate) use former::without;
-pub use former::{Former, Next, Run};
+pub(crate) use previous_runs::without;
+pub use previous_runs::{Next, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};
 pub use sequence::{SAME_SEQUENCE, Step, step};
 pub use store::Store;

@@ -1,6 +1,6 @@
 //! What a cluster and its installer need to know of a target: which content lies where in it, as objects and as settings.
 //!
-//! The files are made of an [`Outcome`] alone; only [`write`] touches the disk. The one invariant: each image of an outcome
+//! The files are made of an [`MirrorResults`] alone; only [`write`] touches the disk. The one invariant: each image of an outcome
 //! is found under its own name by whoever follows the policies.
 //!
 //! Source: results of the peer's v1, and of its v2 for what is made on request.
@@ -20,7 +20,7 @@ use crate::archive::Place;
 
 pub(crate) use catalogs::checked_template;
 pub use folder::{write, write_manifests};
-pub use outcome::{Catalog, Mirrored, Outcome};
+pub use outcome::{Catalog, MirrorResults, Mirrored};
 pub use tools::{archive_mapping, mapping};
 
 /// A file of the results.
@@ -57,7 +57,7 @@ pub struct Forms {
 /// Whatever a cluster does not take lies in a folder of its own or is no YAML, so that all others can be applied at once.
 ///
 /// Errors: Invalid – the template of a catalog is none.
-pub fn files(outcome: &Outcome, forms: Forms) -> Result<Vec<File>, Error> {
+pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<File>, Error> {
     let mut files = vec![File::new("mapping.txt", mapping(outcome))];
     let signatures = outcome.signatures.iter();
     files.extend(

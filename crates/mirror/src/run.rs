@@ -1,94 +1,209 @@
-//! Runs: an image set goes from its registries to a target.
+//! Runs: an image set goes to its destination in seven stages, each of which takes the record of the stage before it.
+//!
+//! | stage | module | record |
+//! |---|---|---|
+//! | 1 select | `run::select` | `Selection`: catalogs, releases, charts, images with their reasons |
+//! | 2 resolve | `run::resolve` | `ResolvedImages`: digests, manifests, blobs |
+//! | 3 subtract | `run::subtract` | `RemainingImages`: without the images of previous runs |
+//! | 4 attach | `run::attach` | `AttachedImages`: with signatures and other attached artifacts |
+//! | 5 plan | `run::plan` | [`Prepared`], then [`ArchivesPlan`], [`CopyPlan`] or [`Publication`] |
+//! | 6 transfer | `run::transfer` | `CompleteArchives`, or [`RunOutcome`] |
+//! | 7 record | `run::record` | metadata in stores and target |
+//!
+//! Stages 1 to 5 change nothing outside of the workspace. A run from archives begins with stage 5.
 
-mod built_image;
-mod catalogs;
-mod direct;
+mod attach;
 mod explain;
-mod graph;
-mod pack;
-mod prepare;
+mod plan;
 mod push;
-mod remember;
-mod settle;
-mod unpack;
+mod record;
+mod resolve;
+mod select;
+mod subtract;
+#[cfg(test)]
+mod tests;
+mod transfer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::Error;
 use model::image_set::{ImageSet, MirrorSelection};
 use oci_client::Client;
 
+use crate::archive::{Set, Signer};
 use crate::content::{Content, Wanted};
+use crate::history::{PreviousRuns, Store};
 use crate::platform::Sources;
 use crate::progress::{Amount, Progress};
 use crate::publish::{Limits, Published, Target};
 use crate::results;
 
-pub use direct::{Direct, PlannedCopy, direct, plan_direct};
 pub use explain::{mapping, publication_mapping, reasons};
-pub use pack::{Archives, Planned, pack, pack_what_is_there, plan};
-pub use prepare::{Prepared, prepare};
+pub use plan::{
+    ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, Prepared,
+    PreparedCatalog, Publication, archives as plan_archives, copy as plan_copy,
+    publication as plan_publication,
+};
 pub use push::push_catalogs;
-pub use unpack::{Publication, Unpacked, names_of, open, unpack};
 
-/// What a run is given.
+/// Selects what the set names, and prepares the content that previous runs did not mirror: to `target`, or else to archives.
+///
+/// Errors: those of [`crate::select::select`]; Invalid – two catalogs have one name in the target, or an image cannot be
+/// resolved, unless the run continues on errors.
+pub async fn prepare(
+    setup: Setup<'_>,
+    previous: &PreviousRuns,
+    target: Option<&Target>,
+) -> Result<Prepared, Error> {
+    let past = subtract::PastImages { previous, target };
+    let last = previous.metadata().map(|it| &it.past_mirror);
+    let mut selection = select::image_set(setup, last).await?;
+    let images = std::mem::take(&mut selection.selected.wanted);
+    let resolved = resolve::images(setup, images, past).await?;
+    let remaining = subtract::mirrored_images(resolved, past)?;
+    let attached = attach::artifacts(setup, remaining).await?;
+    plan::contents(setup, selection, attached).await
+}
+
+/// Writes archives into the folder `dest`, and records them in `store`. A run that failed is resumed by the same call.
+///
+/// Errors: Conflict – another run writes there, or the medium is full; those of the registries and the store.
+pub async fn write_archives(
+    setup: Setup<'_>,
+    plan: ArchivesPlan,
+    store: Option<&Store>,
+    dest: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    match transfer::archives(setup, plan, dest).await? {
+        transfer::Transferred::Complete(complete) => record::archives(complete, store).await,
+        transfer::Transferred::Incomplete(failed) => {
+            let failed = failed.into_iter().map(|(_, error)| error);
+            failed.reduce(|first, _| first).map_or(Ok(Vec::new()), Err)
+        }
+    }
+}
+
+/// Plans and writes archives of the prepared content. Images with unavailable blobs are left out where the run continues on
+/// errors: the next plan takes over the fetched blobs. No files, where no content is left.
+///
+/// Errors: those of [`plan_archives`] and [`write_archives`].
+pub async fn write_available_archives(
+    setup: Setup<'_>,
+    prepared: &mut Prepared,
+    previous: &PreviousRuns,
+    signer: Option<&Signer>,
+    store: Option<&Store>,
+    dest: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    while let PlannedArchives::Archives(plan) = plan_archives(setup, prepared, previous, signer)? {
+        match transfer::archives(setup, *plan, dest).await? {
+            transfer::Transferred::Complete(complete) => {
+                return record::archives(complete, store).await;
+            }
+            transfer::Transferred::Incomplete(failed) => prepared.leave_out(failed)?,
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Copies the prepared content to the target, and prunes it. [`RunOutcome::record`] ends the run.
+///
+/// Errors: an image or catalog that cannot be copied or deleted, unless the run continues on errors.
+pub async fn copy(
+    setup: Setup<'_>,
+    prepared: Prepared,
+    plan: CopyPlan,
+    target: &Target,
+) -> Result<RunOutcome, Error> {
+    let outcome = transfer::copy(setup, &prepared, target).await?;
+    let pruned = record::pruned(setup, target, &plan.pruning, plan.metadata, outcome).await;
+    let mut outcome = pruned?;
+    outcome.failed.extend(prepared.failed);
+    outcome.unread = prepared.unread;
+    outcome.scratch = Some(prepared.scratch);
+    Ok(outcome)
+}
+
+/// Publishes an archive set to the target, and prunes it. [`RunOutcome::record`] ends the run.
+///
+/// Errors: an image or catalog that cannot be sent or deleted, unless the run continues on errors.
+pub async fn publish(
+    setup: Setup<'_>,
+    mut publication: Publication,
+    target: &Target,
+) -> Result<RunOutcome, Error> {
+    let outcome = transfer::publication(setup, &mut publication, target).await?;
+    let Publication {
+        pruning, metadata, ..
+    } = publication;
+    record::pruned(setup, target, &pruning, metadata, outcome).await
+}
+
+/// Results for the images that this archive set and previous ones brought to a target. The target is not contacted.
+///
+/// Errors: Invalid – a name in the metadata is malformed, or does not fit into the target.
+pub fn archived_results(set: &Set, target: &Target) -> Result<results::MirrorResults, Error> {
+    let mirror = &set.metadata().past_mirror.mirror;
+    results::MirrorResults::of(&set.all_images()?, target, mirror)
+}
+
+/// The input of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
-    /// For the sources.
+    /// Client for the sources.
     pub client: &'a Client,
     pub set: &'a ImageSet,
-    /// Where releases of the platform are asked for.
+    /// Update services for releases of the platform.
     pub platform: &'a Sources,
     pub limits: Limits,
-    /// Whether images that are found inside content may be missing in their registries.
+    /// Skip images that a catalog references but the registry does not have.
     pub skip_missing: bool,
-    /// Whether what is attached to images is carried with them: signatures, attestations, lists of components.
+    /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
     pub with_attached: bool,
     pub catalogs: CatalogForm,
-    /// For what is temporary; it exists.
+    /// Folder for temporary files; it exists.
     pub workspace: &'a Path,
     /// Units: seconds since 1970.
     pub now: i64,
     pub progress: &'a Progress,
 }
 
-/// How catalogs of operators come into a target.
+/// The form of operator catalogs in a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CatalogForm {
-    /// With what is chosen of them. All images are named by digest: clusters are led to them by policies of any kind.
+    /// Pruned to the selection, all images by digest: mirror policies of any kind redirect clusters to them.
     #[default]
     Pinned,
-    /// With what is chosen of them. Images are named as their source names them, and those by tag have it in the target.
+    /// Pruned to the selection, images as the source names them; those by tag keep it in the target.
     Tagged,
-    /// As their sources have them, with packages whose images are not carried, and with their digests.
+    /// As the source has them, with their digests, and with packages whose images are not mirrored.
     Original,
 }
 
-/// What a run did.
+/// The result of a run to a target.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// What is in the target now.
-    pub results: results::Outcome,
-    /// What is not there, and why.
+pub struct RunOutcome {
+    /// Content of the target now.
+    pub results: results::MirrorResults,
+    /// Images that were not mirrored, with the cause.
     pub failed: Vec<(Wanted, Error)>,
     /// Charts that could not be read.
     pub unread: Vec<Error>,
-    /// What was sent.
+    /// Blobs that were sent.
     pub sent: Amount,
-    /// Images that have left the target.
+    /// Images that were pruned.
     pub pruned: usize,
-    /// What should have left it, and could not be deleted.
+    /// Manifests that could not be deleted.
     pub stayed: Vec<Error>,
-    /// What results are copied of lies there.
+    /// Temporary files that the results are copied from.
     pub(crate) scratch: Option<tempfile::TempDir>,
-    /// What is remembered of it in the end.
-    memory: Option<settle::Memory>,
+    metadata: Option<record::MetadataWrites>,
 }
 
-impl Outcome {
-    /// What became of the images of `content`.
+impl RunOutcome {
+    /// The result of publishing `content`.
     ///
-    /// Errors: the first failure, unless the run goes on then; Invalid – a name does not fit into the target.
+    /// Errors: the first failure, unless the run continues on errors; Invalid – a name does not fit into the target.
     pub(crate) fn of(
         content: &Content,
         published: Published,
@@ -97,7 +212,7 @@ impl Outcome {
         limits: Limits,
     ) -> Result<Self, Error> {
         let mut outcome = Self {
-            results: results::Outcome::new(content, &published, target, mirror)?,
+            results: results::MirrorResults::new(content, &published, target, mirror)?,
             sent: published.sent,
             ..Self::default()
         };

@@ -70,7 +70,7 @@ pub struct SelectOptions<'a> {
     pub skip_missing: bool,
 }
 
-/// Reads the catalogs, releases and charts of the set and collects its images. `last` is the former run, from whose beginnings this one
+/// Reads the catalogs, releases and charts of the set and collects its images. `last` is the previous run, from whose beginnings this one
 /// goes on.
 ///
 /// Errors: a catalog, channel or chart that cannot be read, or does not have what is wanted; Invalid – references that are

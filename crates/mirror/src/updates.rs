@@ -40,7 +40,7 @@ pub struct BundleUpdate {
     pub replaces: String,
 }
 
-/// Releases that a set names and former runs did not carry, for each channel of the configuration.
+/// Releases that a set names and previous runs did not carry, for each channel of the configuration.
 ///
 /// Errors: Invalid – a channel or version that is not there; Unavailable.
 pub async fn releases(
@@ -77,7 +77,7 @@ pub async fn releases(
     Ok(updates.collect())
 }
 
-/// Bundles that a set takes of its catalogs and former runs did not carry.
+/// Bundles that a set takes of its catalogs and previous runs did not carry.
 ///
 /// Errors: as [`select`].
 pub async fn operators(

@@ -37,7 +37,7 @@ pub struct Contents<'a> {
     pub extras: Vec<Extra>,
     /// The images.
     pub content: &'a Content,
-    /// What former archives of the set have: it is left out.
+    /// What previous archives of the set have: it is left out.
     pub carried: &'a BTreeSet<Digest>,
 }
 

@@ -92,7 +92,7 @@ impl Set {
         is_file.then(|| self.place_of(spot))
     }
 
-    /// Where a blob or manifest lies; nothing when a former archive of the set has it.
+    /// Where a blob or manifest lies; nothing when a previous archive of the set has it.
     pub fn blob(&self, digest: &Digest) -> Option<Place> {
         self.place(&name::blob(digest))
     }

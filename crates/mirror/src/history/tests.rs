@@ -71,8 +71,8 @@ fn image_as(content: &mut Content, source: &str, digest: Digest, kind: ImageType
     content.images.push(Image { wanted, digest });
 }
 
-fn run(content: &Content) -> Run<'_> {
-    Run {
+fn run(content: &Content) -> PlannedRun<'_> {
+    PlannedRun {
         uid: Uuid::from_u128(7),
         is_single_use: false,
         timestamp: 1_795_241_937,
@@ -80,7 +80,7 @@ fn run(content: &Content) -> Run<'_> {
         operators: Vec::new(),
         platforms: Vec::new(),
         content,
-        known: &[],
+        mirrored: &[],
         absent: &[],
         has_unread_charts: false,
         target: None,
@@ -111,10 +111,10 @@ fn first() -> Content {
     content
 }
 
-fn after_first() -> Former {
+fn after_first() -> PreviousRuns {
     let content = first();
-    let next = Former::default().next(run(&content)).unwrap();
-    Former::new(Some(next.metadata))
+    let next = PreviousRuns::default().next(run(&content)).unwrap();
+    PreviousRuns::new(Some(next.metadata))
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn images_and_their_parts_are_told() {
         catalog,
         ImageType::OperatorCatalog,
     );
-    let next = Former::default().next(run(&content)).unwrap();
+    let next = PreviousRuns::default().next(run(&content)).unwrap();
     let MirrorMetadata {
         past_mirror,
         past_associations,
@@ -170,36 +170,36 @@ fn images_and_their_parts_are_told() {
 fn direct_copies_are_told_with_their_place() {
     let content = first();
     let target = target();
-    let copy = |target| Run {
+    let copy = |target| PlannedRun {
         target,
         ..run(&content)
     };
-    let next = Former::default().next(copy(Some(&target))).unwrap();
+    let next = PreviousRuns::default().next(copy(Some(&target))).unwrap();
     let tool = &next.metadata.past_associations[0];
     assert_eq!(tool.path, format!("reg:5000/ns/misc/tool@{}", tool.id));
     // It is known again where it was copied to, and nowhere else.
-    let former = Former::new(Some(next.metadata));
-    let known = |target| former.take_known(&mut first(), target).unwrap().len();
+    let previous = PreviousRuns::new(Some(next.metadata));
+    let known = |target| previous.take_mirrored(&mut first(), target).unwrap().len();
     assert_eq!([known(Some(&target)), known(None)], [2, 0]);
 }
 
 #[test]
 fn what_was_carried_is_left_out() {
-    let former = after_first();
+    let previous = after_first();
     let mut content = first();
     let tool = content.images[0].pinned();
     let news = image_of(&mut content, &["base", "news"]);
     image(&mut content, "r:1/misc/news:1", news);
-    let known = former.take_known(&mut content, None).unwrap();
+    let known = previous.take_mirrored(&mut content, None).unwrap();
     assert_eq!(
         (known.len(), content.images.len(), content.manifests.len()),
         (2, 1, 1)
     );
     assert_eq!(content.blobs.len(), 3);
 
-    let next = former
-        .next(Run {
-            known: &known,
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known,
             ..run(&content)
         })
         .unwrap();
@@ -217,7 +217,7 @@ fn what_was_carried_is_left_out() {
     renamed.tag = "other".parse().unwrap();
     let by_tag = wanted("r:1/misc/tool:1.0", ImageType::Generic);
     let all = vec![pinned.clone(), renamed.clone(), by_tag.clone()];
-    let (known, others) = former.divide(all, None).unwrap();
+    let (known, others) = previous.split_pinned(all, None).unwrap();
     assert_eq!(
         known.into_iter().map(|it| it.wanted).collect::<Vec<_>>(),
         [pinned]
@@ -227,12 +227,12 @@ fn what_was_carried_is_left_out() {
 
 #[test]
 fn runs_without_news_stop() {
-    let former = after_first();
+    let previous = after_first();
     let mut content = first();
-    let known = former.take_known(&mut content, None).unwrap();
-    let next = former
-        .next(Run {
-            known: &known,
+    let known = previous.take_mirrored(&mut content, None).unwrap();
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known,
             ..run(&content)
         })
         .unwrap();
@@ -242,18 +242,18 @@ fn runs_without_news_stop() {
     // The same bytes under another name have to go somewhere else.
     let again = image_of(&mut content, &["base", "tool"]);
     image(&mut content, "r:1/misc/copy:1", again);
-    let next = former
-        .next(Run {
-            known: &known,
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known,
             ..run(&content)
         })
         .unwrap();
     assert_eq!(next.reason_to_stop(), None);
 
     // All images are known, and the catalog is another one.
-    let next = former
-        .next(Run {
-            known: &known,
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known,
             operators: vec![CatalogStart {
                 catalog: "r:1/a/index:v2".to_owned(),
                 ..CatalogStart::default()
@@ -266,12 +266,12 @@ fn runs_without_news_stop() {
 
 #[test]
 fn what_is_not_wanted_is_forgotten() {
-    let former = after_first();
+    let previous = after_first();
     let mut content = first();
-    let known = former.take_known(&mut content, None).unwrap();
-    let next = former
-        .next(Run {
-            known: &known[..1],
+    let known = previous.take_mirrored(&mut content, None).unwrap();
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known[..1],
             ..run(&content)
         })
         .unwrap();
@@ -280,8 +280,8 @@ fn what_is_not_wanted_is_forgotten() {
 
     // But not what could not be had this time.
     let failed = [wanted("r:1/misc/many:2", ImageType::Generic)];
-    let next = former
-        .next(Run {
+    let next = previous
+        .next(PlannedRun {
             absent: &failed,
             ..run(&content)
         })
@@ -295,14 +295,14 @@ fn what_could_not_be_looked_at_stays() {
     let content = Content::default();
     // A catalog names it by tag, and it has another one in the target.
     let renamed = [wanted("r:1/misc/many:9", ImageType::Generic)];
-    let absent = Run {
+    let absent = PlannedRun {
         absent: &renamed,
         ..run(&content)
     };
     let next = after_first().next(absent).unwrap();
     assert_eq!(next.metadata.past_associations.len(), 3);
     // Charts may name all of them.
-    let unread = || Run {
+    let unread = || PlannedRun {
         has_unread_charts: true,
         ..run(&content)
     };
@@ -318,15 +318,15 @@ fn what_could_not_be_looked_at_stays() {
 #[test]
 fn what_is_carried_again_is_not_counted_on() {
     // The same image at the same place under another tag: readers of the archive look for its blobs there.
-    let former = after_first();
+    let previous = after_first();
     let mut content = first();
     content.images.truncate(1);
     content.images[0].wanted.tag = "other".parse().unwrap();
     content.forget_unused();
     let known = first().images;
-    let next = former
-        .next(Run {
-            known: &known[..1],
+    let next = previous
+        .next(PlannedRun {
+            mirrored: &known[..1],
             ..run(&content)
         })
         .unwrap();
@@ -337,8 +337,8 @@ fn what_is_carried_again_is_not_counted_on() {
 #[test]
 fn sets_that_are_carried_once_begin_with_one() {
     let content = first();
-    let next = Former::default()
-        .next(Run {
+    let next = PreviousRuns::default()
+        .next(PlannedRun {
             is_single_use: true,
             ..run(&content)
         })

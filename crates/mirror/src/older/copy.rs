@@ -17,7 +17,7 @@ use crate::names;
 use crate::publish::{Target, publish};
 use crate::resolve::resolve;
 use crate::results;
-use crate::run::{Outcome, Setup};
+use crate::run::{RunOutcome, Setup};
 use crate::select::{SelectOptions, select};
 
 /// How deep indexes may lie in each other.
@@ -187,7 +187,11 @@ impl Loaded {
     /// Sends all to the target, where names have one component below its namespace.
     ///
     /// Errors: an image that cannot be sent, unless the run goes on then; Invalid – a name does not fit.
-    pub async fn to_registry(&self, setup: Setup<'_>, target: &Target) -> Result<Outcome, Error> {
+    pub async fn to_registry(
+        &self,
+        setup: Setup<'_>,
+        target: &Target,
+    ) -> Result<RunOutcome, Error> {
         let own = target
             .namespace
             .split('/')
@@ -208,7 +212,7 @@ impl Loaded {
         };
         let progress = setup.progress;
         let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
-        let mut outcome = Outcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
+        let mut outcome = RunOutcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
         let Wanted {
             source,
             repository,

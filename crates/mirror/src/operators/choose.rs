@@ -54,7 +54,7 @@ pub enum Reason {
     Needed { by: String, what: String },
 }
 
-/// Chooses bundles as `operator` says; `started` is from where former runs took the channels of which only heads are
+/// Chooses bundles as `operator` says; `started` is from where previous runs took the channels of which only heads are
 /// wanted.
 ///
 /// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – versions that are none, channels or

@@ -13,7 +13,7 @@ use catalog::version::BundleVersion;
 pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
 
 /// Takes the lowest versions without a highest one out of a selection: what they are about is chosen by [`follow`]. Those that
-/// the configuration does not ask for are where former runs began; the next one takes the place of one that has left the
+/// the configuration does not ask for are where previous runs began; the next one takes the place of one that has left the
 /// catalog.
 ///
 /// A channel's own version has to be in it; the package's in one of the channels, and those without it are not taken.

@@ -46,7 +46,7 @@ pub(super) struct Selection {
     pub(super) starts: Vec<ChannelStart>,
 }
 
-/// Asks the update services which releases a configuration names. `started` is from where former runs went.
+/// Asks the update services which releases a configuration names. `started` is from where previous runs went.
 ///
 /// Errors: Invalid – a channel or version that is not there, or an answer that is no graph; Unavailable.
 pub(super) async fn select(

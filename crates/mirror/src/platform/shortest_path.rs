@@ -14,7 +14,7 @@ pub(super) struct Span {
     pub(super) max: Version,
 }
 
-/// What a configuration says of a channel, with the versions that the graph has. `start` is where former runs began that
+/// What a configuration says of a channel, with the versions that the graph has. `start` is where previous runs began that
 /// took the newest release only; `filter` tells which versions may be an end that the configuration does not name.
 ///
 /// Errors: Invalid – no version, or none that the filter fits.

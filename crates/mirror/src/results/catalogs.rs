@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::Error;
 use serde_json::{Value, json};
 
-use super::{Catalog, File, Outcome, yaml};
+use super::{Catalog, File, MirrorResults, yaml};
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;
@@ -18,7 +18,7 @@ const SOURCE_TYPE: &str = "grpc";
 /// A CatalogSource for each catalog.
 ///
 /// Errors: Invalid – a template is no CatalogSource of that kind.
-pub(super) fn sources(outcome: &Outcome) -> Result<Vec<File>, Error> {
+pub(super) fn sources(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
     let mut taken = BTreeSet::new();
     let file = |catalog: &Catalog| {
         let path = catalog.repository.as_str();
@@ -32,7 +32,7 @@ pub(super) fn sources(outcome: &Outcome) -> Result<Vec<File>, Error> {
 }
 
 /// A ClusterCatalog for each catalog.
-pub(super) fn cluster_catalogs(outcome: &Outcome) -> Result<Vec<File>, Error> {
+pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
     let mut taken = BTreeSet::new();
     let file = |catalog: &Catalog| {
         let path = catalog.repository.as_str();

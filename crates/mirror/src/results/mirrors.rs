@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use oci::Reference;
 use serde::Serialize;
 
-use super::{Mirrored, Outcome};
+use super::{MirrorResults, Mirrored};
 use crate::section::Section;
 
 /// A name of a source, and where its content is found instead. Members are in the order in which the peer prints them.
@@ -20,13 +20,13 @@ pub(super) struct Mirrors {
 
 /// Which images are told by group, and which by repository.
 pub(super) struct Scopes<'a> {
-    outcome: &'a Outcome,
+    outcome: &'a MirrorResults,
     /// Repositories of sources that have another path in the target.
     moved: BTreeSet<String>,
 }
 
 impl<'a> Scopes<'a> {
-    pub(super) fn new(outcome: &'a Outcome) -> Self {
+    pub(super) fn new(outcome: &'a MirrorResults) -> Self {
         let moved = outcome.all_images().filter(|image| group(image).is_none());
         Self {
             outcome,

@@ -17,10 +17,10 @@ use crate::section::Section;
 
 /// What a run has put into a target.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct MirrorResults {
     pub images: Vec<Mirrored>,
-    /// Images that former runs have put there, and that are still wanted.
-    pub former: Vec<Mirrored>,
+    /// Images that previous runs have put there, and that are still wanted.
+    pub previous: Vec<Mirrored>,
     pub catalogs: Vec<Catalog>,
     /// The image with the data of the upgrade graph in the target, by digest.
     pub graph: Option<Reference>,
@@ -61,7 +61,7 @@ pub struct Catalog {
     pub template: Option<Value>,
 }
 
-impl Outcome {
+impl MirrorResults {
     /// The images of `content` that are in the target now, without catalogs. What `mirror` names by tag is known by it.
     ///
     /// Errors: Invalid – a name does not fit into the target.
@@ -93,16 +93,16 @@ impl Outcome {
         })
     }
 
-    /// Takes in what former runs have put there: whoever replaces policies by those of this run keeps the names of all.
+    /// Takes in what previous runs have put there: whoever replaces policies by those of this run keeps the names of all.
     ///
     /// Errors: as [`Self::new`].
     pub fn remember(
         &mut self,
-        former: &[Image],
+        previous: &[Image],
         target: &Target,
         mirror: &MirrorSelection,
     ) -> Result<(), Error> {
-        self.former = mirrored(former, target, mirror)?;
+        self.previous = mirrored(previous, target, mirror)?;
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Outcome {
 
     /// All that policies are about: nobody asks a registry for what came from a folder.
     pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
-        let all = self.images.iter().chain(&self.former);
+        let all = self.images.iter().chain(&self.previous);
         all.filter(|image| image.source.folder().is_none())
     }
 }

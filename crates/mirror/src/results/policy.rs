@@ -6,7 +6,7 @@ use oci::Reference;
 use serde_json::{Value, json};
 
 use super::mirrors::{Mirrors, Scopes};
-use super::{File, Outcome, yaml};
+use super::{File, MirrorResults, yaml};
 use crate::section::Section;
 
 /// Units: bytes. Largest policy; a cluster takes some more. Source: the peer.
@@ -50,7 +50,7 @@ const TAG_SET: Form = Form {
 };
 
 /// Policies for images by digest, as all clusters know them.
-pub(super) fn content_policies(outcome: &Outcome) -> Result<Option<File>, Error> {
+pub(super) fn content_policies(outcome: &MirrorResults) -> Result<Option<File>, Error> {
     let scopes = Scopes::new(outcome);
     let mut text = String::new();
     for section in Section::ALL {
@@ -61,7 +61,7 @@ pub(super) fn content_policies(outcome: &Outcome) -> Result<Option<File>, Error>
 }
 
 /// Policies for images by digest and by tag, as later clusters know them.
-pub(super) fn mirror_sets(outcome: &Outcome) -> Result<Vec<File>, Error> {
+pub(super) fn mirror_sets(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
     let scopes = Scopes::new(outcome);
     let (mut digests, mut tags) = (String::new(), String::new());
     for section in Section::ALL {
@@ -78,7 +78,7 @@ pub(super) fn mirror_sets(outcome: &Outcome) -> Result<Vec<File>, Error> {
 }
 
 /// What stands in `install-config.yaml` for all of it: a cluster that is being installed has no policies yet.
-pub(super) fn install_config(outcome: &Outcome) -> Result<Option<File>, Error> {
+pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<File>, Error> {
     let names = Scopes::new(outcome).of(|_, _| true);
     if names.is_empty() {
         return Ok(None);
@@ -88,7 +88,7 @@ pub(super) fn install_config(outcome: &Outcome) -> Result<Option<File>, Error> {
 }
 
 /// The service that tells a cluster its upgrades; none without the graph, or without releases.
-pub(super) fn update_service(outcome: &Outcome) -> Result<Option<File>, Error> {
+pub(super) fn update_service(outcome: &MirrorResults) -> Result<Option<File>, Error> {
     let mut images = outcome.all_images();
     let release = images.find(|image| image.kind == ImageType::OcpRelease);
     let (Some(graph), Some(release)) = (&outcome.graph, release) else {

@@ -38,11 +38,11 @@ fn catalog(repository: &str, tag: &str) -> Catalog {
     }
 }
 
-fn sample() -> Outcome {
+fn sample() -> MirrorResults {
     use ImageType::{Generic, OcpRelease, OcpReleaseContent, OperatorBundle};
     let mut tool = kept("src.io/misc/tool", Generic);
     tool.is_tagged = true;
-    Outcome {
+    MirrorResults {
         charts: Vec::new(),
         is_folder: false,
         images: vec![
@@ -72,13 +72,13 @@ fn sample() -> Outcome {
             .unwrap(),
         ),
         signatures: Vec::new(),
-        former: Vec::new(),
+        previous: Vec::new(),
         is_flattened: false,
         is_insecure: false,
     }
 }
 
-fn text(outcome: &Outcome, forms: Forms, path: &str) -> String {
+fn text(outcome: &MirrorResults, forms: Forms, path: &str) -> String {
     let files = files(outcome, forms).unwrap();
     let file = files.into_iter().find(|file| file.path == path);
     String::from_utf8(file.unwrap().content.to_vec()).unwrap()
@@ -115,15 +115,20 @@ fn only_what_is_asked_for_is_made() {
         "registries.conf",
     ]
     "#);
-    assert_eq!(files(&Outcome::default(), everything()).unwrap().len(), 2);
+    assert_eq!(
+        files(&MirrorResults::default(), everything())
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn mappings() {
-    let outcome = Outcome {
+    let outcome = MirrorResults {
         images: vec![kept("src.io/misc/tool", ImageType::Generic)],
         catalogs: vec![catalog("acme/index", "v4.18")],
-        ..Outcome::default()
+        ..MirrorResults::default()
     };
     insta::assert_snapshot!(text(&outcome, Forms::default(), "mapping.txt"), @"
     src.io/acme/index:v4.18=reg.local:5000/mirror/acme/index:v4.18
@@ -319,7 +324,7 @@ fn outcomes_tell_what_was_published() {
             .into(),
         ..MirrorSelection::default()
     };
-    let outcome = Outcome::new(&content, &published, &target, &mirror).unwrap();
+    let outcome = MirrorResults::new(&content, &published, &target, &mirror).unwrap();
     let told = outcome.images.iter();
     let told: Vec<_> = told
         .map(|it| (it.destination.to_string(), it.is_tagged))
@@ -375,11 +380,11 @@ fn the_upgrade_service_needs_graph_and_releases() {
       releases: reg.local:5000/mirror/openshift/release-images
       replicas: 2
     ");
-    let without_graph = Outcome {
+    let without_graph = MirrorResults {
         graph: None,
         ..sample()
     };
-    let without_releases = Outcome {
+    let without_releases = MirrorResults {
         images: Vec::new(),
         ..sample()
     };
@@ -415,9 +420,9 @@ fn names_of_catalogs_are_labels() {
         ),
         (vec![&dashed], vec![&format!("cs-{}-0", "a".repeat(58))]),
     ] {
-        let outcome = Outcome {
+        let outcome = MirrorResults {
             catalogs: repositories.iter().map(|it| catalog(it, "v1")).collect(),
-            ..Outcome::default()
+            ..MirrorResults::default()
         };
         let files = files(&outcome, Forms::default()).unwrap();
         let paths: Vec<&str> = files[1..].iter().map(|file| file.path.as_str()).collect();
@@ -436,9 +441,9 @@ fn templates_of_catalogs() {
         let mut catalog = catalog("acme/index", "v1");
         catalog.template = Some(template);
         let catalogs = vec![catalog];
-        let outcome = Outcome {
+        let outcome = MirrorResults {
             catalogs,
-            ..Outcome::default()
+            ..MirrorResults::default()
         };
         files(&outcome, Forms::default()).map(|files| files[1].content.clone())
     };
@@ -485,9 +490,9 @@ fn large_policies_are_numbered() {
     let images: Vec<_> = (0..3000)
         .map(|n| kept(&source(n), ImageType::OperatorBundle))
         .collect();
-    let outcome = Outcome {
+    let outcome = MirrorResults {
         images,
-        ..Outcome::default()
+        ..MirrorResults::default()
     };
     let text = text(&outcome, Forms::default(), "imageContentSourcePolicy.yaml");
     let policies: Vec<&str> = text.split("---\n").skip(1).collect();

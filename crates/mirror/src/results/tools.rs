@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Outcome;
+use super::MirrorResults;
 use super::mirrors::{Mirrors, Scopes};
 use crate::content::{Content, Wanted};
 
 /// Which source becomes which name of the target, one a line: also for a run that is only planned.
-pub fn mapping(outcome: &Outcome) -> String {
+pub fn mapping(outcome: &MirrorResults) -> String {
     let images = outcome.images.iter();
     let images = images.map(|image| format!("{}={}\n", image.source, image.destination));
     let catalogs = outcome.catalogs.iter();
@@ -30,7 +30,7 @@ pub fn archive_mapping(content: &Content) -> String {
 }
 
 /// The policies for podman, buildah, skopeo and CRI-O. Names have no characters that TOML takes for something else.
-pub(super) fn registries_conf(outcome: &Outcome) -> String {
+pub(super) fn registries_conf(outcome: &MirrorResults) -> String {
     let scopes = Scopes::new(outcome);
     let by_tag = scopes.of(|_, image| image.is_tagged);
     let has_tags = |source: &str, mirror: &String| {

@@ -3,11 +3,10 @@
 use model::Error;
 use oci::{Reference, Repository, Tag};
 
-use super::prepare::Prepared;
-use super::unpack::Publication;
+use super::plan::{Prepared, Publication};
 use crate::content::Content;
 use crate::publish::Target;
-use crate::results::{self, Catalog, Mirrored, Outcome};
+use crate::results::{self, Catalog, MirrorResults, Mirrored};
 
 /// Why the bundles and images are carried that have `name` in theirs, one a line.
 pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
@@ -26,7 +25,7 @@ pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
             }
         }
     }
-    let images = prepared.content.images.iter().chain(&prepared.known);
+    let images = prepared.content.images.iter().chain(&prepared.mirrored);
     for image in images {
         let source = image.pinned().to_string();
         if source.contains(name) {
@@ -66,7 +65,7 @@ fn of<'a>(
             ..target.place(repository)?
         })
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = MirrorResults::default();
     for image in &content.images {
         let wanted = &image.wanted;
         outcome.images.push(Mirrored {

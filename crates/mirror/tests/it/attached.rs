@@ -5,9 +5,9 @@ use std::path::Path;
 
 use bytes::Bytes;
 use mirror::archive::Set;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
-use mirror::run::{self, Direct, Planned, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use oci::{Digest, Manifest, Reference, Tag, media_type};
 use serde_json::json;
 
@@ -98,8 +98,10 @@ async fn signatures_and_referrers_are_copied() {
     let set = additional(&source, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
@@ -142,8 +144,10 @@ async fn whoever_does_not_want_signatures_gets_none() {
         with_attached: false,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(
@@ -154,12 +158,12 @@ async fn whoever_does_not_want_signatures_gets_none() {
 
 /// The archive of the next run of a set; nothing where there is nothing new.
 async fn pack(setup: Setup<'_>, store: &Store, dest: &Path) -> Option<Set> {
-    let former = Former::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    match run::plan(setup, &prepared, &former, None).unwrap() {
-        Planned::Nothing(_) => None,
-        Planned::Archives(archives) => {
-            run::pack(setup, *archives, Some(store), dest)
+    let previous = PreviousRuns::new(store.read().await.unwrap());
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    match run::plan_archives(setup, &prepared, &previous, None).unwrap() {
+        PlannedArchives::Nothing(_) => None,
+        PlannedArchives::Archives(archives) => {
+            run::write_archives(setup, *archives, Some(store), dest)
                 .await
                 .unwrap();
             Some(Set::open(dest).unwrap())
@@ -240,8 +244,10 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    run::direct(setup, prepared, Direct::default(), &to.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(setup, prepared, CopyPlan::default(), &to.target())
         .await
         .unwrap();
     let copied = reference(&target, "ns/acme/tool:v1");
@@ -277,8 +283,10 @@ async fn tags_that_other_tools_make_of_digests_are_no_lists() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(
@@ -304,8 +312,10 @@ async fn where_tags_are_not_listed_each_is_asked_for() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(tags(&target, "ns/acme/tool").await.len(), 4);

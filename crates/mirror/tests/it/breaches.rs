@@ -1,6 +1,6 @@
 //! Catalogs with packages that break rules, and sets with several mistakes.
 
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::run::{self, Prepared};
 use model::image_set::{ImageSet, IncludeChannel, IncludePackage, OperatorSelection};
@@ -68,7 +68,7 @@ async fn prepared(
     change(&mut set.mirror.operators[0]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let setup = setup(source, &set, folder.path(), &progress);
-    run::prepare(setup, &Former::default(), None).await
+    run::prepare(setup, &PreviousRuns::default(), None).await
 }
 
 fn named(names: &[&str]) -> Vec<IncludePackage> {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use faults::{Campaign, DONE, FOLDER};
 use mirror::archive::{self, Contents, Kind, METADATA, Plan, Set};
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Planned};
+use mirror::run::{self, PlannedArchives};
 use mirror::workspace::Workspace;
 use model::Error;
 use model::image_set::ImageSet;
@@ -53,15 +53,17 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
     let _entered = Workspace::enter(&workspace)?;
     let setup = setup(source, set, &workspace, &progress);
     let store = Store::Folder(folder.join(STATE));
-    let former = Former::new(store.read().await?);
-    let prepared = run::prepare(setup, &former, None).await?;
-    let Planned::Archives(mut archives) = run::plan(setup, &prepared, &former, None)? else {
+    let previous = PreviousRuns::new(store.read().await?);
+    let prepared = run::prepare(setup, &previous, None).await?;
+    let PlannedArchives::Archives(mut archives) =
+        run::plan_archives(setup, &prepared, &previous, None)?
+    else {
         // What was remembered has been written before.
         return archive::forget_finished(&folder.join(ARCHIVES));
     };
     archives.plan = split(&archives.plan, &prepared.content);
     let out = folder.join(ARCHIVES);
-    run::pack(setup, *archives, Some(&store), &out).await?;
+    run::write_archives(setup, *archives, Some(&store), &out).await?;
     Ok(())
 }
 
@@ -227,14 +229,16 @@ async fn publish(
     let _entered = Workspace::enter(&workspace)?;
     let setup = setup(source, &set, &workspace, &progress);
     let (archives, to) = (Set::open(&archives.join(ARCHIVES))?, target.target());
-    let run::Unpacked::Publish(publication) = run::open(archives, &to, true).await? else {
+    let run::PlannedPublication::Publish(publication) =
+        run::plan_publication(archives, &to, true).await?
+    else {
         panic!("a run that failed was remembered");
     };
-    let mut outcome = run::unpack(setup, *publication, &to).await?;
+    let mut outcome = run::publish(setup, *publication, &to).await?;
     let files = results::files(&outcome.results, Forms::default())?;
     let time = u64::try_from(setup.now).unwrap();
     let results = results::write(&workspace, time, &files, &outcome.results.charts)?;
-    outcome.remember(&to).await?;
+    outcome.record(&to).await?;
     Ok(results)
 }
 

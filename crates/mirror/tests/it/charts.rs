@@ -6,10 +6,10 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Direct, Outcome, Planned, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome, Setup};
 use model::image_set::{Chart, ChartRepository, ImageSet};
 use oci::Digest;
 use serde_json::json;
@@ -71,19 +71,21 @@ pub(crate) fn image_set(site: &Site, name: &str, version: &str) -> ImageSet {
 }
 
 /// The chart in the results of a run.
-fn handed_out(outcome: &Outcome, workspace: &Path) -> Vec<u8> {
+fn handed_out(outcome: &RunOutcome, workspace: &Path) -> Vec<u8> {
     let files = results::files(&outcome.results, Forms::default()).unwrap();
     let folder = results::write(workspace, 1, &files, &outcome.results.charts).unwrap();
     fs::read(folder.join("charts/web-2.0.0.tgz")).unwrap()
 }
 
-fn tags(outcome: &Outcome) -> Vec<String> {
+fn tags(outcome: &RunOutcome) -> Vec<String> {
     let images = outcome.results.images.iter();
     images.map(|image| image.destination.to_string()).collect()
 }
 
 async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     let gone = prepared
         .notes
         .iter()
@@ -92,11 +94,13 @@ async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
         gone.is_some_and(|it| it.contains("named by the chart web-2.0.0.tgz")),
         "{gone:?}"
     );
-    let plan = run::plan(setup, &prepared, &Former::default(), None).unwrap();
-    let Planned::Archives(archives) = plan else {
+    let plan = run::plan_archives(setup, &prepared, &PreviousRuns::default(), None).unwrap();
+    let PlannedArchives::Archives(archives) = plan else {
         panic!("nothing was carried before");
     };
-    run::pack(setup, *archives, None, folder).await.unwrap();
+    run::write_archives(setup, *archives, None, folder)
+        .await
+        .unwrap();
     Set::open(folder).unwrap()
 }
 
@@ -115,8 +119,10 @@ async fn charts_are_carried_with_their_images_both_ways() {
     assert_eq!(tags(&outcome), expected);
     assert_eq!(handed_out(&outcome, &folder.path().join("unpacked")), chart);
 
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(tags(&outcome), expected);
@@ -137,7 +143,7 @@ async fn what_is_wrong_with_a_chart_is_told() {
         let (mut set, progress) = (image_set(&site, name, version), Progress::default());
         let refused = async |set: &ImageSet| {
             let setup = setup(&registry, set, folder.path(), &progress);
-            let refused = run::prepare(setup, &Former::default(), None)
+            let refused = run::prepare(setup, &PreviousRuns::default(), None)
                 .await
                 .unwrap_err();
             refused.to_string()
@@ -169,7 +175,7 @@ async fn charts_of_one_name_from_two_places_are_told() {
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let prepared = async |set: &ImageSet| {
         let setup = setup(&registry, set, folder.path(), &progress);
-        run::prepare(setup, &Former::default(), None).await
+        run::prepare(setup, &PreviousRuns::default(), None).await
     };
     assert_eq!(prepared(&set).await.unwrap().charts.len(), 1);
     set.mirror.helm.repositories[1].url = other.url("/stable").to_string();
@@ -205,7 +211,7 @@ async fn logins_in_addresses_are_neither_told_nor_remembered() {
         &twice,
     ] {
         let setup = setup(&registry, wrong, folder.path(), &progress);
-        let refused = run::prepare(setup, &Former::default(), None).await;
+        let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
         let told = refused.unwrap_err().chain();
         let place = site.url("/stable").to_string();
         assert!(told.contains(&place) && !told.contains("hunter2"), "{told}");
@@ -219,8 +225,11 @@ async fn logins_in_addresses_are_neither_told_nor_remembered() {
         site.url("/stable").to_string()
     );
     // What asks for the same is no news, with a login or without.
-    let former = Former::new(Some(archives.metadata().clone()));
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let planned = run::plan(setup, &prepared, &former, None).unwrap();
-    assert!(matches!(planned, Planned::Nothing(_)), "{planned:?}");
+    let previous = PreviousRuns::new(Some(archives.metadata().clone()));
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let planned = run::plan_archives(setup, &prepared, &previous, None).unwrap();
+    assert!(
+        matches!(planned, PlannedArchives::Nothing(_)),
+        "{planned:?}"
+    );
 }

@@ -1,7 +1,7 @@
 //! Runs that go on after a failure.
 
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::run::{self, Setup};
 use oci::Digest;
@@ -32,11 +32,11 @@ async fn archives_are_made_without_images_whose_layers_are_gone() {
         ..setup(&source, &set, folder.path(), &progress)
     };
     setup.limits.goes_on = true;
-    let former = Former::default();
-    let mut prepared = run::prepare(setup, &former, None).await.unwrap();
+    let previous = PreviousRuns::default();
+    let mut prepared = run::prepare(setup, &previous, None).await.unwrap();
     let dest = folder.path().join("out");
     let all = &mut prepared;
-    let packed = run::pack_what_is_there(setup, all, &former, None, None, &dest);
+    let packed = run::write_available_archives(setup, all, &previous, None, None, &dest);
     assert_eq!(packed.await.unwrap().len(), 1);
     let failed: Vec<_> = prepared.failed.iter().map(|(it, _)| &it.source).collect();
     assert_eq!(failed.len(), 1);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use mirror::deletion::{self, List};
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
-use mirror::run::{self, CatalogForm, Direct, Setup};
+use mirror::run::{self, CatalogForm, CopyPlan, Setup};
 use mirror::verify_target;
 use model::image_set::{
     ImageSelection, ImageSet, IncludePackage, MirrorSelection, OperatorSelection,
@@ -35,8 +35,10 @@ async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
         catalogs,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(own, &Former::default(), None).await.unwrap();
-    run::direct(own, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(own, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(own, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     (source, target, folder)

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use mirror::archive::Set;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, CatalogForm, Direct, Planned, Setup};
+use mirror::run::{self, CatalogForm, CopyPlan, PlannedArchives, Setup};
 use oci::{Descriptor, Digest, Manifest, Platform, media_type};
 use oci_client::image::ImageLocation;
 use serde_json::json;
@@ -31,7 +31,7 @@ async fn related(server: &Server, name: &str) -> BTreeSet<String> {
 }
 
 /// What leads clusters to images by tag.
-fn tag_policies(outcome: &results::Outcome) -> String {
+fn tag_policies(outcome: &results::MirrorResults) -> String {
     let forms = Forms {
         mirror_sets: true,
         ..Forms::default()
@@ -50,8 +50,10 @@ async fn images_keep_the_tags_by_which_catalogs_name_them() {
     let setup = setup(&source, &set, folder.path(), &progress);
     let carry = async |catalogs: CatalogForm| {
         let setup = Setup { catalogs, ..setup };
-        let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-        run::direct(setup, prepared, Direct::default(), &target.target())
+        let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+            .await
+            .unwrap();
+        run::copy(setup, prepared, CopyPlan::default(), &target.target())
             .await
             .unwrap()
     };
@@ -92,14 +94,15 @@ async fn archives_remember_what_is_named_by_tag() {
     };
     let store = Store::Folder(folder.path().join("state"));
     let pack = async |name: &str| {
-        let former = Former::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former, None).await.unwrap();
-        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap()
+        let previous = PreviousRuns::new(store.read().await.unwrap());
+        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        let PlannedArchives::Archives(archives) =
+            run::plan_archives(setup, &prepared, &previous, None).unwrap()
         else {
             return None;
         };
         let dest = folder.path().join(name);
-        let packed = run::pack(setup, *archives, Some(&store), &dest).await;
+        let packed = run::write_archives(setup, *archives, Some(&store), &dest).await;
         packed.unwrap();
         Some(Set::open(&dest).unwrap())
     };
@@ -110,7 +113,7 @@ async fn archives_remember_what_is_named_by_tag() {
 
     push_catalog(&source, 3).await;
     let second = pack("second").await.unwrap();
-    let told = run::names_of(&second, &target.target()).unwrap();
+    let told = run::archived_results(&second, &target.target()).unwrap();
     assert!(told.names_by_tag(), "of the first archive");
     let published = unpack(setup, second, &target.target()).await.unwrap();
     let policies = tag_policies(&published.unwrap().results);
@@ -152,18 +155,22 @@ async fn catalogs_are_left_as_they_are() {
         let bundles = bundles_of(server, "ns/acme/index:v1", folder.path()).await;
         assert_eq!(bundles.len(), 6, "also those that are not carried");
     };
-    let former = Former::default();
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let direct = run::direct(setup, prepared, Direct::default(), &target.target()).await;
+    let previous = PreviousRuns::default();
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let direct = run::copy(setup, prepared, CopyPlan::default(), &target.target()).await;
     assert_eq!(direct.unwrap().results.images.len(), 5);
     catalog(&target).await;
 
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let PlannedArchives::Archives(archives) =
+        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+    else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::pack(setup, *archives, None, &dest).await.unwrap();
+    run::write_archives(setup, *archives, None, &dest)
+        .await
+        .unwrap();
     let set = Set::open(&dest).unwrap();
     let published = unpack(setup, set, &other.target()).await.unwrap();
     let results = published.unwrap().results;

@@ -8,10 +8,10 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Direct, Outcome};
+use mirror::run::{self, CopyPlan, RunOutcome};
 use oci::{Kind, Reference};
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ pub(crate) async fn add_graph(platform: &mut Platform) {
 /// The files in the last layer of an image, and how it is run.
 pub(crate) async fn image(
     target: &Server,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
 ) -> (BTreeMap<String, Vec<u8>>, Value) {
     let client = &target.client;
     let index = outcome.results.graph.clone().unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn image(
     (files, config["config"].clone())
 }
 
-fn update_service(outcome: &Outcome) -> String {
+fn update_service(outcome: &RunOutcome) -> String {
     let files = results::files(&outcome.results, Forms::default()).unwrap();
     let file = files.iter().find(|file| file.path == "updateService.yaml");
     String::from_utf8(file.unwrap().content.to_vec()).unwrap()
@@ -159,9 +159,11 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
 
     let (set, progress) = (image_set(SET), Progress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     let target = other.target();
-    let direct = run::direct(setup, prepared, Direct::default(), &target);
+    let direct = run::copy(setup, prepared, CopyPlan::default(), &target);
     let direct = direct.await.unwrap().results.graph.unwrap();
     assert_eq!(
         direct.digest,

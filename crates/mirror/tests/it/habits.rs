@@ -2,9 +2,9 @@
 
 use mirror::Error;
 use mirror::archive::Set;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
-use mirror::run::{self, Direct, Planned};
+use mirror::run::{self, CopyPlan, PlannedArchives};
 use model::image_set::{ImageSelection, ImageSet, Instance, Storage};
 use oci::{Digest, Manifest};
 use registry::PlatformChecks;
@@ -38,14 +38,15 @@ async fn later_archives_reach_registries_that_do_not_mount() {
         };
         let progress = Progress::default();
         let setup = setup(&source, &set, folder.path(), &progress);
-        let former = Former::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former, None).await.unwrap();
-        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap()
+        let previous = PreviousRuns::new(store.read().await.unwrap());
+        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        let PlannedArchives::Archives(archives) =
+            run::plan_archives(setup, &prepared, &previous, None).unwrap()
         else {
             panic!("there is something new");
         };
         let dest = folder.path().join(names.len().to_string());
-        let packed = run::pack(setup, *archives, Some(&store), &dest).await;
+        let packed = run::write_archives(setup, *archives, Some(&store), &dest).await;
         packed.unwrap();
         let published = unpack(setup, Set::open(&dest).unwrap(), &to.target()).await;
         assert!(published.unwrap().is_some());
@@ -91,7 +92,7 @@ impl Multi {
         }
     }
 
-    /// Copies the index with those parts, as far as former runs did not.
+    /// Copies the index with those parts, as far as previous runs did not.
     async fn copy(&self, architectures: &[&str], target: &Server) -> Result<(), Error> {
         let instance = |architecture: &&str| Instance {
             os: "linux".into(),
@@ -113,13 +114,13 @@ impl Multi {
         let (progress, target) = (Progress::default(), target.target());
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let store = Store::Folder(self.folder.path().join("state"));
-        let former = Former::new(store.read().await?);
-        let prepared = run::prepare(setup, &former, Some(&target)).await?;
-        let planned = run::plan_direct(setup, &prepared, &former, &target, Some(&store), true);
+        let previous = PreviousRuns::new(store.read().await?);
+        let prepared = run::prepare(setup, &previous, Some(&target)).await?;
+        let planned = run::plan_copy(setup, &prepared, &previous, &target, Some(&store), true);
         match planned.await? {
-            run::PlannedCopy::Copy(plan) => run::direct(setup, prepared, *plan, &target).await,
+            run::PlannedCopy::Copy(plan) => run::copy(setup, prepared, *plan, &target).await,
             run::PlannedCopy::Nothing(_) => {
-                run::direct(setup, prepared, Direct::default(), &target).await
+                run::copy(setup, prepared, CopyPlan::default(), &target).await
             }
         }?;
         Ok(())

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mirror::archive::Set;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy};
+use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use model::Error;
 use model::image_set::{self, ImageSet, Storage};
 use oci::Reference;
@@ -47,11 +47,11 @@ impl Site {
         }
     }
 
-    async fn copy(&self, set: &ImageSet, target: &Target) -> Result<Outcome, Error> {
+    async fn copy(&self, set: &ImageSet, target: &Target) -> Result<RunOutcome, Error> {
         let progress = Progress::default();
         let setup = setup(&self.source, set, self.folder.path(), &progress);
-        let prepared = run::prepare(setup, &Former::default(), Some(target)).await?;
-        run::direct(setup, prepared, Direct::default(), target).await
+        let prepared = run::prepare(setup, &PreviousRuns::default(), Some(target)).await?;
+        run::copy(setup, prepared, CopyPlan::default(), target).await
     }
 
     async fn there(&self, target: &Target, name: &str) -> Option<oci::Digest> {
@@ -72,8 +72,8 @@ pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> Str
     };
     let (set, progress) = (additional(source, &[name]), Progress::default());
     let setup = setup(source, &set, folder, &progress);
-    let prepared = run::prepare(setup, &Former::default(), Some(&target)).await;
-    run::direct(setup, prepared.unwrap(), Direct::default(), &target)
+    let prepared = run::prepare(setup, &PreviousRuns::default(), Some(&target)).await;
+    run::copy(setup, prepared.unwrap(), CopyPlan::default(), &target)
         .await
         .unwrap();
     registry
@@ -181,12 +181,16 @@ async fn archives_carry_images_of_folders() {
     let set = of_folder(&format!("oci://{}:v1", site.path("Tool").display()));
     let (progress, dest) = (Progress::default(), site.path("archives"));
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
-    let former = Former::default();
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+    let previous = PreviousRuns::default();
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let PlannedArchives::Archives(archives) =
+        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+    else {
         panic!("nothing was carried yet");
     };
-    run::pack(setup, *archives, None, &dest).await.unwrap();
+    run::write_archives(setup, *archives, None, &dest)
+        .await
+        .unwrap();
     let registry = Server::start().await;
     let published = unpack(setup, Set::open(&dest).unwrap(), &registry.target()).await;
     assert!(published.unwrap().is_some());
@@ -219,9 +223,9 @@ async fn what_leaves_a_folder_frees_its_room() {
         };
         let progress = Progress::default();
         let setup = setup(&site.source, &set, site.folder.path(), &progress);
-        let former = Former::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former, Some(&target)).await.unwrap();
-        let planned = run::plan_direct(setup, &prepared, &former, &target, Some(&store), true);
+        let previous = PreviousRuns::new(store.read().await.unwrap());
+        let prepared = run::prepare(setup, &previous, Some(&target)).await.unwrap();
+        let planned = run::plan_copy(setup, &prepared, &previous, &target, Some(&store), true);
         match planned.await.unwrap() {
             PlannedCopy::Copy(plan) => copy(setup, prepared, *plan, &target).await.unwrap(),
             PlannedCopy::Nothing(reason) => panic!("{reason}"),
@@ -343,7 +347,7 @@ async fn hosts_that_are_called_as_layouts_are_registries() {
             ..site.target("out")
         };
         let set = ImageSet::default();
-        let outcome = results::Outcome::of(&[], &target, &set.mirror).unwrap();
+        let outcome = results::MirrorResults::of(&[], &target, &set.mirror).unwrap();
         assert_eq!(outcome.is_folder, is_folder, "{registry}");
     }
     // Nothing is swept where nothing was written.

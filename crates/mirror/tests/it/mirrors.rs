@@ -1,10 +1,10 @@
 //! Sources that cannot be had where their names say, but in mirrors of them.
 
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Direct, Planned, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use oci_client::{Client, ClientOptions, Mirrors};
 
 use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack};
@@ -20,11 +20,11 @@ async fn what_a_mirror_has_is_carried_under_its_own_name() {
     push_catalog(&source, 2).await;
     let folder = tempfile::tempdir().unwrap();
     let progress = Progress::default();
-    let former = Former::default();
+    let previous = PreviousRuns::default();
     let set = image_set(&source);
     let first = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(first, &former, None).await.unwrap();
-    let copied = run::direct(first, prepared, Direct::default(), &near.target()).await;
+    let prepared = run::prepare(first, &previous, None).await.unwrap();
+    let copied = run::copy(first, prepared, CopyPlan::default(), &near.target()).await;
     let forms = Forms {
         registries_conf: true,
         ..Forms::default()
@@ -40,7 +40,7 @@ async fn what_a_mirror_has_is_carried_under_its_own_name() {
     let mut set = additional(&source, &["acme/extra:v1"]);
     set.mirror.additional_images[0].name = pinned.to_string();
     let alone = setup(&source, &set, folder.path(), &progress);
-    let missing = run::prepare(alone, &former, None).await.unwrap_err();
+    let missing = run::prepare(alone, &previous, None).await.unwrap_err();
     assert!(missing.to_string().contains("was not found"), "{missing}");
 
     let client = Client::new(ClientOptions {
@@ -52,13 +52,13 @@ async fn what_a_mirror_has_is_carried_under_its_own_name() {
         client: &client.unwrap(),
         ..alone
     };
-    let prepared = run::prepare(with_mirrors, &former, None).await.unwrap();
-    let planned = run::plan(with_mirrors, &prepared, &former, None).unwrap();
-    let Planned::Archives(archives) = planned else {
+    let prepared = run::prepare(with_mirrors, &previous, None).await.unwrap();
+    let planned = run::plan_archives(with_mirrors, &prepared, &previous, None).unwrap();
+    let PlannedArchives::Archives(archives) = planned else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("archives");
-    run::pack(with_mirrors, *archives, None, &dest)
+    run::write_archives(with_mirrors, *archives, None, &dest)
         .await
         .unwrap();
     let packed = Set::open(&dest).unwrap();

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mirror::archive::Set;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::results;
-use mirror::run::{self, Planned};
+use mirror::run::{self, PlannedArchives};
 use oci::{Reference, Repository};
 use serde_json::Value;
 
@@ -83,12 +83,16 @@ async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
     let (set, progress) = (image_set(source), Progress::default());
     let setup = setup(source, &set, folder, &progress);
     let store = Store::Folder(store);
-    let former = Former::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+    let previous = PreviousRuns::new(store.read().await.unwrap());
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let PlannedArchives::Archives(archives) =
+        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+    else {
         panic!("there is something new");
     };
-    run::pack(setup, *archives, Some(&store), to).await.unwrap();
+    run::write_archives(setup, *archives, Some(&store), to)
+        .await
+        .unwrap();
 }
 
 async fn publish(source: &Server, from: &Path, target: &Target, folder: &Path) -> BTreeSet<String> {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::platform::Sources;
 use mirror::progress::Progress;
 use mirror::publish::Limits;
-use mirror::run::{self, CatalogForm, Outcome, Planned, Setup};
+use mirror::run::{self, CatalogForm, PlannedArchives, RunOutcome, Setup};
 use model::image_set::{ImageSet, Storage};
 use oci::Digest;
 use serde_json::{Value, json};
@@ -123,18 +123,18 @@ impl Platform {
     pub(crate) async fn pack(&self, set: &ImageSet, dest: &Path) -> Result<bool, model::Error> {
         let progress = Progress::default();
         let setup = self.setup(set, &progress);
-        let former = Former::new(self.store.read().await?);
-        let prepared = run::prepare(setup, &former, None).await?;
-        match run::plan(setup, &prepared, &former, None)? {
-            Planned::Nothing(_) => Ok(false),
-            Planned::Archives(archives) => {
-                run::pack(setup, *archives, Some(&self.store), dest).await?;
+        let previous = PreviousRuns::new(self.store.read().await?);
+        let prepared = run::prepare(setup, &previous, None).await?;
+        match run::plan_archives(setup, &prepared, &previous, None)? {
+            PlannedArchives::Nothing(_) => Ok(false),
+            PlannedArchives::Archives(archives) => {
+                run::write_archives(setup, *archives, Some(&self.store), dest).await?;
                 Ok(true)
             }
         }
     }
 
-    pub(crate) async fn publish(&self, from: &Path, target: &Server) -> Outcome {
+    pub(crate) async fn publish(&self, from: &Path, target: &Server) -> RunOutcome {
         let (set, progress) = (ImageSet::default(), Progress::default());
         let archives = Set::open(from).unwrap();
         let setup = self.setup(&set, &progress);
@@ -146,7 +146,8 @@ impl Platform {
     pub(crate) async fn refused(&self, platform: &str) -> String {
         let progress = Progress::default();
         let set = image_set(platform);
-        let prepared = run::prepare(self.setup(&set, &progress), &Former::default(), None).await;
+        let prepared =
+            run::prepare(self.setup(&set, &progress), &PreviousRuns::default(), None).await;
         model::error::chain(&prepared.unwrap_err())
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::deletion;
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
-use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome, Setup};
 use mirror::verify_target;
 use model::Error;
 use model::image_set::{ImageSet, Storage};
@@ -55,8 +55,8 @@ impl Site {
     async fn copy(
         &self,
         names: &[&str],
-        change: impl FnOnce(&mut Direct),
-    ) -> Result<Option<Outcome>, Error> {
+        change: impl FnOnce(&mut CopyPlan),
+    ) -> Result<Option<RunOutcome>, Error> {
         self.copy_as(names, false, change).await
     }
 
@@ -65,18 +65,18 @@ impl Site {
         &self,
         names: &[&str],
         goes_on: bool,
-        change: impl FnOnce(&mut Direct),
-    ) -> Result<Option<Outcome>, Error> {
+        change: impl FnOnce(&mut CopyPlan),
+    ) -> Result<Option<RunOutcome>, Error> {
         let set = self.set(names);
         let progress = Progress::default();
         let mut setup = setup(&self.source, &set, self.folder.path(), &progress);
         setup.limits.goes_on = goes_on;
         let target = self.target.target();
-        let former = Former::new(self.store.read().await?);
-        let former = former.in_target(&target).await?;
-        let prepared = run::prepare(setup, &former, Some(&target)).await?;
+        let previous = PreviousRuns::new(self.store.read().await?);
+        let previous = previous.in_target(&target).await?;
+        let prepared = run::prepare(setup, &previous, Some(&target)).await?;
         let store = Some(&self.store);
-        match run::plan_direct(setup, &prepared, &former, &target, store, true).await? {
+        match run::plan_copy(setup, &prepared, &previous, &target, store, true).await? {
             PlannedCopy::Nothing(_) => Ok(None),
             PlannedCopy::Copy(mut plan) => {
                 change(&mut plan);
@@ -91,18 +91,19 @@ impl Site {
         let set = self.set(names);
         let progress = Progress::default();
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
-        let former = Former::new(self.store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former, None).await.unwrap();
-        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap()
+        let previous = PreviousRuns::new(self.store.read().await.unwrap());
+        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        let PlannedArchives::Archives(archives) =
+            run::plan_archives(setup, &prepared, &previous, None).unwrap()
         else {
             panic!("there is something new");
         };
-        let packed = run::pack(setup, *archives, Some(&self.store), dest).await;
+        let packed = run::write_archives(setup, *archives, Some(&self.store), dest).await;
         packed.unwrap();
         Set::open(dest).unwrap()
     }
 
-    async fn publish(&self, archives: Set, target: &Target) -> Result<Option<Outcome>, Error> {
+    async fn publish(&self, archives: Set, target: &Target) -> Result<Option<RunOutcome>, Error> {
         let (set, progress) = (additional(&self.source, &[]), Progress::default());
         let setup: Setup<'_> = setup(&self.source, &set, self.folder.path(), &progress);
         unpack(setup, archives, target).await
@@ -144,7 +145,7 @@ async fn copies_remember_what_they_did() {
     let fewer = fewer.await.unwrap().unwrap();
     assert_eq!((fewer.pruned, fewer.stayed.len()), (1, 0));
     // It was not copied again, and policies name it.
-    assert_eq!(fewer.results.former.len(), 1);
+    assert_eq!(fewer.results.previous.len(), 1);
     assert_eq!(fewer.results.images.len(), 0);
     assert!(site.has("acme/a:v1").await);
     assert!(!site.has("acme/b:v1").await);
@@ -157,7 +158,7 @@ async fn whoever_says_so_keeps_what_the_set_does_not_have_any_more() {
     site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
         .await
         .unwrap();
-    let keep = |plan: &mut Direct| {
+    let keep = |plan: &mut CopyPlan| {
         std::mem::take(&mut plan.pruning);
     };
     site.copy(&["acme/a:v1"], keep).await.unwrap();
@@ -210,7 +211,7 @@ async fn what_could_not_be_deleted_is_tried_again() {
     }
     // Where the run goes on, too: the target remembers what is still there.
     for sequence in 2..4 {
-        let check = |plan: &mut Direct| assert_eq!(plan.pruning.images, 1);
+        let check = |plan: &mut CopyPlan| assert_eq!(plan.pruning.images, 1);
         let done = site.copy_as(&["acme/a:v1"], true, check).await;
         assert_eq!(done.unwrap().unwrap().stayed.len(), 1);
         assert_eq!(site.sequence().await, Some(sequence));
@@ -234,7 +235,7 @@ async fn what_another_set_has_stays() {
         store: first,
         ..other
     };
-    let none = |plan: &mut Direct| assert!(plan.pruning.is_empty(), "{:?}", plan.pruning);
+    let none = |plan: &mut CopyPlan| assert!(plan.pruning.is_empty(), "{:?}", plan.pruning);
     site.copy(&["acme/a:v1", "acme/c:v1"], none).await.unwrap();
     assert!(site.has("acme/b:v1").await);
 }

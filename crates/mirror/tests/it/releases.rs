@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Direct, Outcome};
+use mirror::run::{self, CopyPlan, RunOutcome};
 use mirror::updates;
 use model::mirror_metadata::ImageType;
 use oci::{Descriptor, Digest, Manifest, media_type};
@@ -16,7 +16,7 @@ use crate::runs::{push, reference};
 use crate::server::Server;
 
 /// What is in the target, as `repository:tag`.
-fn names(outcome: &Outcome, kind: ImageType) -> Vec<String> {
+fn names(outcome: &RunOutcome, kind: ImageType) -> Vec<String> {
     let images = outcome.results.images.iter().filter(|it| it.kind == kind);
     let names = images.map(|it| {
         let tag = it.destination.tag.as_ref().unwrap();
@@ -109,13 +109,15 @@ async fn a_release_is_carried_by_its_image_with_its_disk_image() {
     let set = image_set(&format!("{{release: {image}, kubeVirtContainer: true}}"));
     let progress = Progress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     let why = run::reasons(&prepared, "disk");
     assert!(
         why[0].ends_with("component kube-virt-container of release 4.14.1-x86_64"),
         "{why:?}"
     );
-    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
+    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     let expected = ["console", "kube-virt-container", "pause"];
@@ -137,9 +139,13 @@ async fn the_way_over_several_channels_is_carried() {
     platform.channel("stable-4.14", &[&c, &d]);
     let set = image_set("{channels: [{name: stable-4.12}, {name: stable-4.14}]}");
     let progress = Progress::default();
-    let prepared = run::prepare(platform.setup(&set, &progress), &Former::default(), None)
-        .await
-        .unwrap();
+    let prepared = run::prepare(
+        platform.setup(&set, &progress),
+        &PreviousRuns::default(),
+        None,
+    )
+    .await
+    .unwrap();
     let images = prepared.content.images.iter();
     let releases = images.filter(|it| it.wanted.kind == ImageType::OcpRelease);
     let mut tags: Vec<_> = releases.map(|it| it.wanted.tag.to_string()).collect();
@@ -291,7 +297,9 @@ async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
     );
     let progress = Progress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     let carried = &prepared.content.manifests;
     for (part, is_carried) in [
         (&parts[0], false),
@@ -322,7 +330,9 @@ async fn releases_of_okd_are_asked_for_at_once() {
     let set = image_set("{channels: [{name: okd, type: okd}, {name: okd-too, type: okd}]}");
     let progress = Progress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
     let mut images = prepared.content.images.iter();
     let release = images
         .find(|it| it.wanted.kind == ImageType::OcpRelease)

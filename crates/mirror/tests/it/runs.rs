@@ -5,11 +5,13 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
-use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
+use mirror::run::{
+    self, CatalogForm, CopyPlan, PlannedArchives, PlannedPublication, RunOutcome, Setup,
+};
 use mirror::select::SelectOptions;
 use mirror::updates;
 use model::image_set::{self, ImageSet};
@@ -23,14 +25,14 @@ pub(crate) async fn unpack(
     setup: Setup<'_>,
     set: Set,
     target: &Target,
-) -> Result<Option<Outcome>, mirror::Error> {
-    match run::open(set, target, true).await? {
-        Unpacked::Publish(publication) => {
-            let mut outcome = run::unpack(setup, *publication, target).await?;
-            outcome.remember(target).await?;
+) -> Result<Option<RunOutcome>, mirror::Error> {
+    match run::plan_publication(set, target, true).await? {
+        PlannedPublication::Publish(publication) => {
+            let mut outcome = run::publish(setup, *publication, target).await?;
+            outcome.record(target).await?;
             Ok(Some(outcome))
         }
-        Unpacked::Nothing(_) => Ok(None),
+        PlannedPublication::Nothing(_) => Ok(None),
     }
 }
 
@@ -38,11 +40,11 @@ pub(crate) async fn unpack(
 pub(crate) async fn copy(
     setup: Setup<'_>,
     prepared: run::Prepared,
-    plan: Direct,
+    plan: CopyPlan,
     target: &Target,
-) -> Result<Outcome, mirror::Error> {
-    let mut outcome = run::direct(setup, prepared, plan, target).await?;
-    outcome.remember(target).await?;
+) -> Result<RunOutcome, mirror::Error> {
+    let mut outcome = run::copy(setup, prepared, plan, target).await?;
+    outcome.record(target).await?;
     Ok(outcome)
 }
 
@@ -148,8 +150,10 @@ async fn a_catalog_is_carried_with_what_it_needs() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     // The head of what is wanted; of what it needs the newest that fits, and what leads to its head.
@@ -179,13 +183,13 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     let setup = setup(&source, &set, folder.path(), &progress);
     let store = Store::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
-        let former = Former::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former, None).await.unwrap();
-        match run::plan(setup, &prepared, &former, None).unwrap() {
-            Planned::Nothing(_) => None,
-            Planned::Archives(archives) => {
+        let previous = PreviousRuns::new(store.read().await.unwrap());
+        let prepared = run::prepare(setup, &previous, None).await.unwrap();
+        match run::plan_archives(setup, &prepared, &previous, None).unwrap() {
+            PlannedArchives::Nothing(_) => None,
+            PlannedArchives::Archives(archives) => {
                 let sequence = archives.plan.sequence;
-                let packed = run::pack(setup, *archives, Some(&store), dest).await;
+                let packed = run::write_archives(setup, *archives, Some(&store), dest).await;
                 assert!(!packed.unwrap().is_empty());
                 Some(sequence)
             }
@@ -224,11 +228,11 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
         "one new bundle of each package"
     );
     assert_eq!(
-        outcome.results.former.len(),
+        outcome.results.previous.len(),
         4,
         "policies name these, too: they take the place of the first ones"
     );
-    let told = run::names_of(&Set::open(&second).unwrap(), &target.target()).unwrap();
+    let told = run::archived_results(&Set::open(&second).unwrap(), &target.target()).unwrap();
     assert_eq!(
         told.images.len(),
         6,
@@ -253,7 +257,7 @@ async fn what_is_missing_is_told_with_who_wants_it() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &Former::default(), None)
+    let refused = run::prepare(setup, &PreviousRuns::default(), None)
         .await
         .unwrap_err();
     let text = refused.to_string();
@@ -270,13 +274,15 @@ async fn updates_are_bundles_that_no_run_has_carried() {
     let setup = setup(&source, &set, folder.path(), &progress);
     let store = Store::Folder(folder.path().join("state"));
     push_catalog(&source, 2).await;
-    let former = Former::default();
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+    let previous = PreviousRuns::default();
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let PlannedArchives::Archives(archives) =
+        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+    else {
         panic!("nothing was carried yet");
     };
     let dest = folder.path().join("first");
-    run::pack(setup, *archives, Some(&store), &dest)
+    run::write_archives(setup, *archives, Some(&store), &dest)
         .await
         .unwrap();
     let metadata = store.read().await.unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use mirror::archive::{Contents, Plan, Set, Writer, size_limit};
 use mirror::content::{Wanted, Why};
-use mirror::history::{Former, Run, Step, Store, held, step};
+use mirror::history::{PlannedRun, PreviousRuns, Step, Store, held, step};
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Published, Target, publish};
 use mirror::resolve::resolve;
@@ -69,9 +69,9 @@ impl Site {
         let resolved = resolve(client, wanted, 2, &Progress::default()).await;
         assert!(resolved.failed.is_empty(), "{:?}", resolved.failed);
         let mut content = resolved.content;
-        let former = Former::new(self.store.read().await.unwrap());
-        let known = former.take_known(&mut content, None).unwrap();
-        let run = Run {
+        let previous = PreviousRuns::new(self.store.read().await.unwrap());
+        let known = previous.take_mirrored(&mut content, None).unwrap();
+        let run = PlannedRun {
             uid: Uuid::from_u128(7),
             is_single_use: false,
             timestamp: 1_795_241_937,
@@ -79,12 +79,12 @@ impl Site {
             operators: Vec::new(),
             platforms: Vec::new(),
             content: &content,
-            known: &known,
+            mirrored: &known,
             absent: &[],
             has_unread_charts: false,
             target: None,
         };
-        let next = former.next(run).unwrap();
+        let next = previous.next(run).unwrap();
         if let Some(reason) = next.reason_to_stop() {
             return Err(reason);
         }

@@ -1,7 +1,7 @@
 //! Signatures of releases: who signed what, and who is told.
 
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run;
@@ -92,8 +92,12 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
     platform.sources.keyring = Some(Keyring::parse(&both).unwrap());
     for signature in [signer.sign(&release.image).unwrap(), by_subkey] {
         platform.site.put(&place(&release.image, 1), signature);
-        let prepared =
-            run::prepare(platform.setup(&set, &progress), &Former::default(), None).await;
+        let prepared = run::prepare(
+            platform.setup(&set, &progress),
+            &PreviousRuns::default(),
+            None,
+        )
+        .await;
         assert_eq!(
             prepared.unwrap().releases.signatures[0].digest,
             release.image
@@ -165,9 +169,13 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
     platform.sources.keyring = Some(keyring(&signer));
     platform.sources.ignores_signatures = true;
     let (set, progress) = (image_set(NEWEST), Progress::default());
-    let prepared = run::prepare(platform.setup(&set, &progress), &Former::default(), None)
-        .await
-        .unwrap();
+    let prepared = run::prepare(
+        platform.setup(&set, &progress),
+        &PreviousRuns::default(),
+        None,
+    )
+    .await
+    .unwrap();
     assert!(
         prepared.notes[0].contains("has no signature that counts"),
         "{:?}",

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mirror::deletion::{self, Planned};
-use mirror::history::{Former, Store};
+use mirror::deletion::{self, DeletionPlan};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
-use mirror::run::{self, Direct, PlannedCopy, Setup};
+use mirror::run::{self, CopyPlan, PlannedCopy, Setup};
 use mirror::verify_target::{self, Report};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
@@ -36,15 +36,17 @@ async fn released() -> (Platform, Server) {
     platform.channel("stable-4.14", &[&releases[0], &releases[1]]);
     let (set, progress) = (image_set(BOTH), Progress::default());
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    run::direct(setup, prepared, Direct::default(), &target.target())
+    let prepared = run::prepare(setup, &PreviousRuns::default(), None)
+        .await
+        .unwrap();
+    run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
     (platform, target)
 }
 
 /// What is listed and what stays, as `type repository`.
-fn told(planned: &Planned) -> BTreeMap<&'static str, Vec<String>> {
+fn told(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     let listed = planned.list.items.iter();
     let listed = listed.map(|it| format!("{} {}", it.kind, it.image.repository));
     let kept = planned.kept.iter();
@@ -217,9 +219,9 @@ async fn what_is_attached_to_releases_goes_with_them() {
 
 /// Copies a set to the target, and has it remember the set.
 pub(crate) async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
-    let (former, store) = (Former::default(), Store::Folder(state.to_owned()));
-    let prepared = run::prepare(setup, &former, Some(target)).await.unwrap();
-    let plan = run::plan_direct(setup, &prepared, &former, target, Some(&store), true).await;
+    let (previous, store) = (PreviousRuns::default(), Store::Folder(state.to_owned()));
+    let prepared = run::prepare(setup, &previous, Some(target)).await.unwrap();
+    let plan = run::plan_copy(setup, &prepared, &previous, target, Some(&store), true).await;
     let PlannedCopy::Copy(plan) = plan.unwrap() else {
         panic!("nothing was copied yet");
     };

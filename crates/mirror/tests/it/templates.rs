@@ -3,9 +3,9 @@
 use std::fs;
 
 use mirror::archive::Set;
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
-use mirror::run::{self, Direct, Outcome, Planned};
+use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome};
 use model::image_set::ImageSet;
 
 use crate::runs::{image_set, push_catalog, setup, unpack};
@@ -25,7 +25,7 @@ fn with_template(server: &Server, path: &std::path::Path) -> ImageSet {
     set
 }
 
-fn shown(outcome: &Outcome) -> Option<&str> {
+fn shown(outcome: &RunOutcome) -> Option<&str> {
     let template = outcome.results.catalogs[0].template.as_ref()?;
     template["spec"]["displayName"].as_str()
 }
@@ -39,20 +39,24 @@ async fn templates_reach_the_results_both_ways() {
     fs::write(&path, TEMPLATE).unwrap();
     let (set, progress) = (with_template(&source, &path), Progress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let former = Former::default();
-    let prepared = run::prepare(setup, &former, None).await.unwrap();
-    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+    let previous = PreviousRuns::default();
+    let prepared = run::prepare(setup, &previous, None).await.unwrap();
+    let PlannedArchives::Archives(archives) =
+        run::plan_archives(setup, &prepared, &previous, None).unwrap()
+    else {
         panic!("nothing was carried before");
     };
     let archive = folder.path().join("archive");
-    run::pack(setup, *archives, None, &archive).await.unwrap();
+    run::write_archives(setup, *archives, None, &archive)
+        .await
+        .unwrap();
     // On the other side there is no such file.
     fs::remove_file(&path).unwrap();
     let archive = Set::open(&archive).unwrap();
     let outcome = unpack(setup, archive, &target.target()).await.unwrap();
     assert_eq!(shown(&outcome.unwrap()), Some("Ours"));
     let target = target.target();
-    let outcome = run::direct(setup, prepared, Direct::default(), &target).await;
+    let outcome = run::copy(setup, prepared, CopyPlan::default(), &target).await;
     assert_eq!(shown(&outcome.unwrap()), Some("Ours"));
 }
 
@@ -65,7 +69,7 @@ async fn a_template_that_is_none_is_told_before_anything_is_carried() {
     let (set, progress) = (with_template(&source, &path), Progress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let refused = async || {
-        let refused = run::prepare(setup, &Former::default(), None).await;
+        let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
         refused.unwrap_err().to_string()
     };
     let error = refused().await;

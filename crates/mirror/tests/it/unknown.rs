@@ -1,6 +1,6 @@
 //! What a set wants and its catalog does not have.
 
-use mirror::history::Former;
+use mirror::history::PreviousRuns;
 use mirror::progress::Progress;
 use mirror::run;
 use model::image_set::{ImageSet, IncludeBundle, IncludeChannel, IncludePackage};
@@ -14,7 +14,7 @@ async fn refused(source: &Server, package: IncludePackage) -> String {
     set.mirror.operators[0].packages = vec![package];
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let setup = setup(source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &Former::default(), None).await;
+    let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
     refused.unwrap_err().to_string()
 }
 

@@ -1,6 +1,6 @@
 //! Whether a target has everything of a set.
 
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, PlannedCopy};
@@ -21,9 +21,9 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let store = Store::Folder(folder.path().join("state"));
     let own = setup(&source, &set, folder.path(), &progress);
-    let (to, former) = (target.target(), Former::default());
-    let prepared = run::prepare(own, &former, Some(&to)).await.unwrap();
-    let planned = run::plan_direct(own, &prepared, &former, &to, Some(&store), true).await;
+    let (to, previous) = (target.target(), PreviousRuns::default());
+    let prepared = run::prepare(own, &previous, Some(&to)).await.unwrap();
+    let planned = run::plan_copy(own, &prepared, &previous, &to, Some(&store), true).await;
     let PlannedCopy::Copy(plan) = planned.unwrap() else {
         panic!("nothing was copied yet");
     };

@@ -37,7 +37,7 @@ fn wrong(association: &Association, error: &Error) -> Error {
 
 impl Set {
     /// The images of the run in the order in which they are read from front to back. Blobs that [`Self::blob`] does not
-    /// find were carried by former runs.
+    /// find were carried by previous runs.
     ///
     /// Blocking: manifests are read and compared with their digests. Errors: Invalid – a manifest, tag or blob is missing
     /// or damaged; Internal – a file cannot be read.
@@ -93,10 +93,10 @@ impl Set {
         spots.map(|spot| (spot.file, spot.offset)).max()
     }
 
-    /// The images that former runs have carried, and that are still wanted.
+    /// The images that previous runs have carried, and that are still wanted.
     ///
     /// Errors: Invalid – the metadata has names that are none.
-    pub fn former_images(&self) -> Result<Vec<Image>, Error> {
+    pub fn previous_images(&self) -> Result<Vec<Image>, Error> {
         let own = self.metadata.past_mirror.associations.iter();
         let own: BTreeSet<_> = own.map(|it| (&it.name, &it.path)).collect();
         let past = self.metadata.past_associations.iter();
@@ -104,9 +104,9 @@ impl Set {
         past.filter_map(|it| image(it).transpose()).collect()
     }
 
-    /// The images of this run and of former ones.
+    /// The images of this run and of previous ones.
     ///
-    /// Errors: as [`Self::former_images`].
+    /// Errors: as [`Self::previous_images`].
     pub fn all_images(&self) -> Result<Vec<Image>, Error> {
         let past = self.metadata.past_associations.iter();
         past.filter_map(|it| image(it).transpose()).collect()
@@ -176,7 +176,7 @@ impl Set {
     }
 }
 
-/// What former runs have carried, so that this one did not.
+/// What previous runs have carried, so that this one did not.
 fn past(metadata: &MirrorMetadata) -> BTreeSet<&str> {
     let key = |it: &Association| (it.name.clone(), it.path.clone());
     let own: BTreeSet<_> = metadata.past_mirror.associations.iter().map(key).collect();

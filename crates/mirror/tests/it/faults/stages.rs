@@ -85,7 +85,7 @@ pub(crate) const REFUSALS: &[Fault] = &[Fault::Status(401), Fault::Status(403), 
 
 /// On the way into archives.
 pub(crate) const PACKING: [Stage; 11] = [
-    Stage::new("former run", "HEAD", "own/state/manifests/").bears(&[Fault::Status(404)]),
+    Stage::new("previous run", "HEAD", "own/state/manifests/").bears(&[Fault::Status(404)]),
     Stage::new("name of the catalog", "HEAD", "acme/index/manifests/v1"),
     Stage::new("catalog", "GET", "acme/index/manifests/sha256:"),
     Stage::new("files of the catalog", "GET", "acme/index/blobs/"),
@@ -109,7 +109,7 @@ pub(crate) const PACKING: [Stage; 11] = [
 
 /// On the way out of them.
 pub(crate) const PUBLISHING: [Stage; 10] = [
-    Stage::new("former run", "HEAD", "ns/oc-mirror/manifests/").bears(&[Fault::Status(404)]),
+    Stage::new("previous run", "HEAD", "ns/oc-mirror/manifests/").bears(&[Fault::Status(404)]),
     // That there are none is the right answer, and cannot be damaged.
     Stage::new("tags", "GET", "ns/acme/tool/tags/list").bears(&[
         Fault::Status(404),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mirror::archive::{self, Set};
-use mirror::history::{Former, Store};
+use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
-use mirror::run::{self, Direct, Planned, Setup};
+use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use model::Error;
 use model::image_set::{ImageSelection, ImageSet};
 use oci::Digest;
@@ -73,13 +73,15 @@ impl World {
                 .parse()
                 .unwrap(),
         };
-        let former = Former::new(store.read().await?);
-        let prepared = run::prepare(setup, &former, None).await?;
-        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None)? else {
+        let previous = PreviousRuns::new(store.read().await?);
+        let prepared = run::prepare(setup, &previous, None).await?;
+        let PlannedArchives::Archives(archives) =
+            run::plan_archives(setup, &prepared, &previous, None)?
+        else {
             return Err(Error::conflict(format!("{name} is remembered already")));
         };
         let out = folder.join("out");
-        run::pack(setup, *archives, Some(&store), &out).await?;
+        run::write_archives(setup, *archives, Some(&store), &out).await?;
         Ok(out)
     }
 
@@ -110,8 +112,8 @@ impl World {
         };
         let mut target = to.target();
         target.client = client.clone();
-        let prepared = run::prepare(setup, &Former::default(), None).await?;
-        let copied = run::direct(setup, prepared, Direct::default(), &target).await;
+        let prepared = run::prepare(setup, &PreviousRuns::default(), None).await?;
+        let copied = run::copy(setup, prepared, CopyPlan::default(), &target).await;
         copied.map(drop)
     }
 }

@@ -1,6 +1,6 @@
-//! Catalogs into the target.
+//! Operator catalogs into the target.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::Error;
@@ -8,30 +8,59 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
 use serde_json::Value;
 
-use super::{CatalogForm, Setup, built_image};
+use super::built_image;
 use crate::content::{Wanted, Why};
 use crate::operators::{self, Original};
 use crate::progress::Amount;
 use crate::publish::Target;
 use crate::results;
+use crate::run::plan::PreparedCatalog;
+use crate::run::{CatalogForm, Setup};
 
-/// A catalog that is put into the target.
+/// A catalog to be sent.
 pub(super) struct Item<'a> {
-    /// The name under which it is remembered.
+    /// Its unique name in metadata.
     pub(super) name: &'a str,
     pub(super) original: &'a Original,
-    /// The file with the smaller catalog.
+    /// File of the pruned catalog.
     pub(super) index: &'a Path,
-    /// Where it goes, below the target's namespace.
+    /// Its name below the target's namespace.
     pub(super) repository: &'a Repository,
     pub(super) tag: &'a Tag,
-    /// A CatalogSource to take the rest from.
+    /// CatalogSource whose other fields are kept.
     pub(super) template: Option<&'a Value>,
 }
 
-/// Sends the catalog in the form that the run has: as it is, or an image that is made of the smaller one. What was sent.
+/// Sends prepared catalogs; the catalogs in the target, and the amount that was sent.
 ///
-/// Errors: Invalid – the original is no image of a catalog; those of source and target.
+/// Errors: as [`put`].
+pub(in crate::run) async fn catalogs(
+    setup: Setup<'_>,
+    catalogs: &[PreparedCatalog],
+    target: &Target,
+    scratch: &Path,
+) -> Result<(Vec<results::Catalog>, Amount), Error> {
+    let (mut placed, mut amount) = (Vec::new(), Amount::default());
+    for prepared in catalogs {
+        let catalog = &prepared.catalog;
+        let item = Item {
+            name: &catalog.name,
+            original: &prepared.original,
+            index: &prepared.index,
+            repository: &catalog.repository,
+            tag: &catalog.tag,
+            template: catalog.template.as_ref(),
+        };
+        let (catalog, sent) = put(setup, item, target, scratch).await?;
+        amount.add(sent);
+        placed.push(catalog);
+    }
+    Ok((placed, amount))
+}
+
+/// Sends one catalog in the form of the run: the original image, or a rebuilt one; with the amount that was sent.
+///
+/// Errors: Invalid – the original is no catalog image; those of source and target.
 pub(super) async fn put(
     setup: Setup<'_>,
     item: Item<'_>,
@@ -70,22 +99,4 @@ pub(super) async fn put(
         template: item.template.cloned(),
     };
     Ok((catalog, sent))
-}
-
-/// Compares where catalogs (each with its name) go, below the target's namespace.
-///
-/// Errors: Invalid – two have one place, where the clusters of one would get the other.
-pub(super) fn apart<'a>(
-    places: impl Iterator<Item = (&'a str, &'a Repository, &'a Tag)>,
-) -> Result<(), Error> {
-    let mut placed = HashMap::new();
-    for (name, repository, tag) in places {
-        if let Some(other) = placed.insert((repository, tag), name) {
-            let reason = format!(
-                "{other} and {name} have the same name in the target, {repository}:{tag}: give one of them another targetCatalog or targetTag"
-            );
-            return Err(Error::invalid("catalogs", reason));
-        }
-    }
-    Ok(())
 }

@@ -20,7 +20,7 @@ const NOTHING_NEW: &str = "No new images detected, process stopping";
 
 /// What the runs before this one have carried.
 #[derive(Debug, Default)]
-pub struct Former {
+pub struct PreviousRuns {
     metadata: Option<MirrorMetadata>,
     /// Of the images that need not be carried again, with those parts of indexes that were carried.
     keys: BTreeMap<Key, BTreeSet<String>>,
@@ -30,8 +30,8 @@ pub struct Former {
 
 /// A run that is planned.
 #[derive(Debug)]
-pub struct Run<'a> {
-    /// Of a set without former runs.
+pub struct PlannedRun<'a> {
+    /// Of a set without previous runs.
     pub uid: Uuid,
     /// Whether nothing is remembered after it.
     pub is_single_use: bool,
@@ -43,9 +43,9 @@ pub struct Run<'a> {
     pub platforms: Vec<ChannelStart>,
     /// What it carries.
     pub content: &'a Content,
-    /// What it does not, because former runs did.
-    pub known: &'a [Image],
-    /// What could not be had. What former runs carried of it stays: nobody has said that it is not wanted any more.
+    /// What it does not, because previous runs did.
+    pub mirrored: &'a [Image],
+    /// What could not be had. What previous runs carried of it stays: nobody has said that it is not wanted any more.
     pub absent: &'a [Wanted],
     /// Whether charts could not be read. As nobody knows which images these name, all stay that may be theirs.
     pub has_unread_charts: bool,
@@ -57,12 +57,12 @@ pub struct Run<'a> {
 #[derive(Debug)]
 pub struct Next {
     pub metadata: MirrorMetadata,
-    /// What former runs have carried for images that are still wanted: archives need not have it.
+    /// What previous runs have carried for images that are still wanted: archives need not have it.
     pub carried: BTreeSet<Digest>,
     has_news: bool,
 }
 
-impl Former {
+impl PreviousRuns {
     pub fn new(metadata: Option<MirrorMetadata>) -> Self {
         let past = metadata.iter().flat_map(|it| &it.past_associations);
         let parts = |it: &Association| it.manifest_digests.iter().cloned().collect();
@@ -104,10 +104,10 @@ impl Former {
         self.metadata.as_ref()
     }
 
-    /// Those that former runs carried, and the others. Which image a tag means is not known yet: it is among the others.
+    /// Those that previous runs carried, and the others. Which image a tag means is not known yet: it is among the others.
     ///
     /// Errors: Invalid – a name does not fit into the target.
-    pub fn divide(
+    pub fn split_pinned(
         &self,
         wanted: Vec<Wanted>,
         target: Option<&Target>,
@@ -130,10 +130,10 @@ impl Former {
         Ok((known, others))
     }
 
-    /// Takes those out of the content that former runs carried.
+    /// Takes those out of the content that previous runs carried.
     ///
     /// Errors: Invalid – a name does not fit into the target.
-    pub fn take_known(
+    pub fn take_mirrored(
         &self,
         content: &mut Content,
         target: Option<&Target>,
@@ -160,7 +160,7 @@ impl Former {
     /// What is remembered after a run.
     ///
     /// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
-    pub fn next(&self, run: Run<'_>) -> Result<Next, Error> {
+    pub fn next(&self, run: PlannedRun<'_>) -> Result<Next, Error> {
         let associations = association::associations(run.content, run.target)?;
         let kept = self.kept(&run, &associations)?;
         let carried = if self.is_forgotten {
@@ -170,13 +170,13 @@ impl Former {
         };
         let past_associations = kept.into_iter().chain(&associations).cloned().collect();
         let mut metadata = match &self.metadata {
-            Some(former) => MirrorMetadata::new(former.uid, run.is_single_use),
+            Some(previous) => MirrorMetadata::new(previous.uid, run.is_single_use),
             None => MirrorMetadata::new(run.uid, run.is_single_use),
         };
-        let former = self.metadata.as_ref();
+        let previous = self.metadata.as_ref();
         metadata.past_mirror = PastMirror {
             timestamp: run.timestamp,
-            sequence: former
+            sequence: previous
                 .map_or(0, |it| it.past_mirror.sequence)
                 .saturating_add(1),
             mirror: run.mirror,
@@ -185,7 +185,7 @@ impl Former {
             associations,
         };
         metadata.past_associations = past_associations;
-        let has_news = former.is_none_or(|it| is_news(&metadata.past_mirror, &it.past_mirror));
+        let has_news = previous.is_none_or(|it| is_news(&metadata.past_mirror, &it.past_mirror));
         Ok(Next {
             metadata,
             carried,
@@ -193,7 +193,7 @@ impl Former {
         })
     }
 
-    /// Whether former runs carried the image, with those parts.
+    /// Whether previous runs carried the image, with those parts.
     fn knows(
         &self,
         image: &Image,
@@ -207,10 +207,10 @@ impl Former {
         Ok(known.is_some_and(|known| parts.iter().all(|it| known.contains(it))))
     }
 
-    /// What former runs carried and is still wanted, with its parts. What is carried again is not among it.
-    fn kept(&self, run: &Run<'_>, new: &[Association]) -> Result<Vec<&Association>, Error> {
+    /// What previous runs carried and is still wanted, with its parts. What is carried again is not among it.
+    fn kept(&self, run: &PlannedRun<'_>, new: &[Association]) -> Result<Vec<&Association>, Error> {
         let mut keys = BTreeSet::new();
-        for image in run.known {
+        for image in run.mirrored {
             keys.insert(association::key(image, run.target)?);
         }
         let mut absent = BTreeSet::new();

@@ -1,19 +1,19 @@
-//! Images that were made of others, or are these themselves, into the target.
+//! Built images into the target.
 
 use std::collections::BTreeSet;
 
 use model::Error;
 use oci::Digest;
 
-use super::Setup;
 use crate::blobs::{Blobs, Made};
 use crate::build_image::BuiltImage;
 use crate::content::{Blob, Content, Image, Wanted};
 use crate::progress::Amount;
 use crate::publish::{Held, Target, publish};
+use crate::run::Setup;
 
-/// Sends such an image. `original` has the blobs that were taken over, and `held` says where in the target some are
-/// already. Its digest there, and what was sent.
+/// Sends a built image; its digest, and the amount that was sent. `original` provides the blobs of its base, `held` lists
+/// repositories of the target that have some of them.
 ///
 /// Errors: those of source and target.
 pub(super) async fn put(

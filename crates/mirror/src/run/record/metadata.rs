@@ -1,4 +1,4 @@
-//! What a run leaves to the next one.
+//! Metadata for the next run.
 
 use model::Error;
 use model::image_set;
@@ -7,21 +7,24 @@ use net::web;
 use url::Url;
 use uuid::Uuid;
 
-use super::Setup;
-use super::prepare::{Prepared, PreparedCatalog};
-use crate::history::{Former, Next, Run};
+use crate::history::{Next, PlannedRun, PreviousRuns};
 use crate::publish::Target;
+use crate::run::Setup;
+use crate::run::plan::{Prepared, PreparedCatalog};
+use crate::select::SelectedCatalog;
 
-/// What is remembered after the run that was prepared; `target` is where it goes, nothing for an archive.
-pub(super) fn next(
+/// The metadata that the prepared run records; `target` is none for archives.
+///
+/// Errors: those of [`PreviousRuns::next`].
+pub(in crate::run) fn next(
     setup: Setup<'_>,
     prepared: &Prepared,
-    former: &Former,
+    previous: &PreviousRuns,
     target: Option<&Target>,
 ) -> Result<Next, Error> {
     let failed = prepared.failed.iter().map(|(wanted, _)| wanted);
     let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();
-    former.next(Run {
+    previous.next(PlannedRun {
         uid: Uuid::new_v4(),
         is_single_use: setup.set.storage.is_none(),
         timestamp: setup.now,
@@ -29,14 +32,14 @@ pub(super) fn next(
         operators: starts(&prepared.catalogs)?,
         platforms: prepared.releases.starts.clone(),
         content: &prepared.content,
-        known: &prepared.known,
+        mirrored: &prepared.mirrored,
         absent: &absent,
         has_unread_charts: !prepared.unread.is_empty(),
         target,
     })
 }
 
-/// A set as everybody may see it who gets its archives or reads the target: addresses of charts have logins in them.
+/// Without the logins in addresses of chart repositories: readers of archives and of the target see the metadata.
 fn without_logins(mirror: &image_set::MirrorSelection) -> image_set::MirrorSelection {
     let mut mirror = mirror.clone();
     for repository in &mut mirror.helm.repositories {
@@ -51,7 +54,7 @@ fn without_logins(mirror: &image_set::MirrorSelection) -> image_set::MirrorSelec
     mirror
 }
 
-/// What is remembered of the catalogs: from which versions later runs go on.
+/// Minimum versions of each catalog, for later runs.
 fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     let start = |it: &PreparedCatalog| {
         let catalog = &it.catalog;
@@ -78,7 +81,7 @@ fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     catalogs.iter().map(start).collect()
 }
 
-fn packages(catalog: &crate::select::SelectedCatalog) -> Result<Vec<image_set::IncludePackage>, Error> {
+fn packages(catalog: &SelectedCatalog) -> Result<Vec<image_set::IncludePackage>, Error> {
     let mut packages = Vec::new();
     for (name, part) in &catalog.choice {
         let lowest = catalog.opened.cache.with_package(name, |package, _| {

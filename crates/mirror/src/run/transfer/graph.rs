@@ -1,4 +1,4 @@
-//! The upgrade graph into the target.
+//! The upgrade graph's image into the target.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use model::mirror_metadata::ImageType;
 use oci::Reference;
 use oci_client::image::ImageLocation;
 
-use super::{Outcome, Setup, built_image};
+use super::built_image;
 use crate::content::{Wanted, Why};
 use crate::operators::Original;
 use crate::platform::{GraphData, graph_image_name};
 use crate::publish::Target;
+use crate::run::{RunOutcome, Setup};
 
-/// Makes the image of the data out of its base, which is in the target, and sends it. `outcome` has the signatures of the
-/// releases, and is told of the image.
+/// Builds the image on its base in the target, with the release signatures of `outcome`, sends it, and adds it to `outcome`.
 ///
 /// Errors: NotFound – the base is not in the target; Invalid – it is no image; those of the target.
 pub(super) async fn put(
@@ -23,7 +23,7 @@ pub(super) async fn put(
     data: &GraphData,
     target: &Target,
     scratch: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut RunOutcome,
 ) -> Result<(), Error> {
     let base = base(&data.base, target)?;
     let place = ImageLocation::Registry {
@@ -66,7 +66,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-/// Where the base is in the target, as an additional image.
+/// The base image in the target, where it is an additional image.
 fn base(base: &Reference, target: &Target) -> Result<Reference, Error> {
     let place = target.place(&base.repository)?;
     Ok(match &base.digest {

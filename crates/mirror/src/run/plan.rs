@@ -1,0 +1,228 @@
+//! Stage 5, plan: everything that is decided before bytes move. Dry runs end here.
+
+mod archives;
+mod copy;
+mod publication;
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catalog::cache::Cache;
+use model::Error;
+use model::image_set::Mirror;
+use oci::{Digest, Manifest};
+use tempfile::TempDir;
+
+pub use self::archives::{ArchivesPlan, PlannedArchives, archives};
+pub use self::copy::{CopyPlan, PlannedCopy, copy};
+pub(super) use self::publication::ArchivedCatalog;
+pub use self::publication::{PlannedPublication, Publication, publication};
+use super::attach::AttachedImages;
+use super::select::Selection;
+use super::{CatalogForm, Setup};
+use crate::content::{Content, Image, Wanted};
+use crate::folder::NamedFile;
+use crate::helm::Fetched;
+use crate::operators::{self, Choice, Original};
+use crate::platform::{GraphData, Releases};
+use crate::select::{Selected, SelectedCatalog};
+
+/// The content of a run, wherever it goes.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The configuration, with the selected versions.
+    pub mirror: Mirror,
+    pub catalogs: Vec<PreparedCatalog>,
+    pub releases: Releases,
+    /// Charts to be mirrored.
+    pub charts: Vec<Fetched>,
+    pub content: Content,
+    /// Selected images that previous runs mirrored.
+    pub mirrored: Vec<Image>,
+    /// Images that are not mirrored, with the cause.
+    pub failed: Vec<(Wanted, Error)>,
+    /// Charts that could not be read: their images are unknown.
+    pub unread: Vec<Error>,
+    /// Images that their sources do not have and the run may skip.
+    pub missing: Vec<Wanted>,
+    /// Warnings for the user.
+    pub notes: Vec<String>,
+    /// Packages of the catalogs that break rules, with the consequence.
+    pub breaches: Vec<String>,
+    /// Temporary files of the run.
+    pub(super) scratch: TempDir,
+}
+
+/// A catalog to be mirrored.
+#[derive(Debug)]
+pub struct PreparedCatalog {
+    pub catalog: SelectedCatalog,
+    pub original: Original,
+    /// File of the pruned catalog.
+    pub index: PathBuf,
+}
+
+/// Plans the part that all destinations share: names, pinned references, and pruned catalogs in files.
+///
+/// Errors: those of the catalogs' sources; Internal – a file cannot be written.
+pub(super) async fn contents(
+    setup: Setup<'_>,
+    selection: Selection,
+    attached: AttachedImages,
+) -> Result<Prepared, Error> {
+    let Selection { selected, scratch } = selection;
+    let Selected {
+        catalogs,
+        releases,
+        charts,
+        unread,
+        mut notes,
+        breaches,
+        wanted: _,
+    } = selected;
+    let AttachedImages {
+        content,
+        mirrored,
+        failed,
+        missing,
+        notes: of_images,
+    } = attached;
+    notes.extend(of_images);
+    notes.extend(clashes(content.images.iter().chain(&mirrored)));
+    let pins = match setup.catalogs {
+        CatalogForm::Pinned => pins(content.images.iter().chain(&mirrored)),
+        CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
+    };
+    Ok(Prepared {
+        mirror: with_selected_versions(&setup.set.mirror, &releases),
+        catalogs: pruned_catalogs(catalogs, &pins, scratch.path()).await?,
+        releases,
+        charts,
+        content,
+        mirrored,
+        failed,
+        unread,
+        missing,
+        notes,
+        breaches,
+        scratch,
+    })
+}
+
+/// Writes each catalog's pruned form into a file of the folder.
+///
+/// Errors: as [`contents`].
+pub(super) async fn pruned_catalogs(
+    catalogs: Vec<SelectedCatalog>,
+    pins: &BTreeMap<String, String>,
+    folder: &Path,
+) -> Result<Vec<PreparedCatalog>, Error> {
+    let mut prepared = Vec::new();
+    for (number, catalog) in catalogs.into_iter().enumerate() {
+        let opened = &catalog.opened;
+        let original = Original::fetch(&opened.place, &opened.digest).await?;
+        let index = folder.join(format!("index-{number}.json"));
+        write_index(&opened.cache, &catalog.choice, pins, &index).await?;
+        prepared.push(PreparedCatalog {
+            catalog,
+            original,
+            index,
+        });
+    }
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Leaves out the images that need these unavailable blobs.
+    ///
+    /// Errors: the first failure, where no image needs any of the blobs: a catalog or the like does.
+    pub(super) fn leave_out(&mut self, failed: Vec<(Digest, Error)>) -> Result<(), Error> {
+        let reason = |(digest, error): &(Digest, Error)| (digest.clone(), error.chain());
+        let reasons: BTreeMap<Digest, String> = failed.iter().map(reason).collect();
+        let (mut kept, before) = (Vec::new(), self.content.images.len());
+        for image in std::mem::take(&mut self.content.images) {
+            let manifests = self.content.manifests_of(&image.digest).into_iter();
+            let mut blobs = manifests.flat_map(Manifest::blobs);
+            let lost = blobs.find_map(|blob| reasons.get(&blob.digest));
+            match lost {
+                Some(reason) => {
+                    let error = Error::invalid("content", reason.clone());
+                    self.failed.push((image.wanted, error));
+                }
+                None => kept.push(image),
+            }
+        }
+        self.content.images = kept;
+        self.content.forget_unused();
+        match failed.into_iter().next() {
+            Some((_, error)) if self.content.images.len() == before => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The configuration as metadata records it.
+fn with_selected_versions(mirror: &Mirror, releases: &Releases) -> Mirror {
+    let mut mirror = mirror.clone();
+    mirror.platform = releases.platform.clone();
+    for operator in &mut mirror.operators {
+        // Metadata lacks the field: a configuration that has it would differ from the one read back.
+        operator.from_exact = false;
+    }
+    let base = releases.graph.as_ref().map(GraphData::base_image);
+    if let Some(base) = base.filter(|base| !mirror.additional_images.contains(base)) {
+        mirror.additional_images.push(base);
+    }
+    mirror
+}
+
+/// Warnings for different images that have one name in the target.
+fn clashes<'a>(images: impl Iterator<Item = &'a Image>) -> Vec<String> {
+    let mut first = BTreeMap::new();
+    let mut notes = Vec::new();
+    for image in images {
+        let Wanted {
+            repository, tag, ..
+        } = &image.wanted;
+        let other: &Image = first.entry((repository, tag)).or_insert(image);
+        if other.digest != image.digest {
+            notes.push(format!(
+                "{} and {} have the same name in the target, {repository}:{tag}, which one of them loses",
+                other.wanted.source, image.wanted.source
+            ));
+        }
+    }
+    notes
+}
+
+/// Pinned references, by the references with tags that catalogs have.
+pub(super) fn pins<'a>(images: impl Iterator<Item = &'a Image>) -> BTreeMap<String, String> {
+    let by_tag = images.filter(|image| image.wanted.source.digest.is_none());
+    by_tag
+        .map(|image| {
+            let source = image.wanted.source.to_string();
+            (source, image.pinned().to_string())
+        })
+        .collect()
+}
+
+async fn write_index(
+    cache: &Arc<Cache>,
+    choice: &Choice,
+    pins: &BTreeMap<String, String>,
+    path: &Path,
+) -> Result<(), Error> {
+    let (cache, choice) = (Arc::clone(cache), choice.clone());
+    let (pins, path) = (pins.clone(), path.to_owned());
+    let work = move || {
+        let failed = |e| Error::internal(format!("writing {}", path.display()), e);
+        let mut file = BufWriter::new(NamedFile::create(&path).map_err(failed)?);
+        operators::write_index(&cache, &choice, &pins, &mut file)?;
+        file.flush().map_err(failed)
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("writing a catalog", error)))
+}

@@ -1,0 +1,120 @@
+//! The plan of an archive set.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use model::Error;
+use oci::Digest;
+
+use super::{Prepared, PreparedCatalog};
+use crate::archive::{Contents, Extra, Kind, Plan, SIGNATURES, Signer, size_limit};
+use crate::content::Blob;
+use crate::helm;
+use crate::history::{Next, PreviousRuns, stored};
+use crate::operators::{folder_of, index_path, template};
+use crate::platform::{GRAPH_BASE, GRAPH_DATA};
+use crate::progress::Amount;
+use crate::run::Setup;
+use crate::run::record::next;
+
+/// Whether a run to archives has something to write.
+#[derive(Debug)]
+pub enum PlannedArchives {
+    Archives(Box<ArchivesPlan>),
+    /// Previous runs mirrored all of it; the message for the user.
+    Nothing(&'static str),
+}
+
+/// An archive set, planned to the byte.
+#[derive(Debug)]
+pub struct ArchivesPlan {
+    pub plan: Plan,
+    /// Metadata that is recorded after the archives are complete.
+    pub(in crate::run) metadata: Bytes,
+    /// Blobs to fetch, with their sources.
+    pub(in crate::run) blobs: BTreeMap<Digest, Blob>,
+}
+
+/// Plans an archive set with the content that previous runs did not mirror.
+///
+/// Errors: Invalid – a member fits into no file; Internal – a file of a catalog cannot be read.
+pub fn archives(
+    setup: Setup<'_>,
+    prepared: &Prepared,
+    previous: &PreviousRuns,
+    signer: Option<&Signer>,
+) -> Result<PlannedArchives, Error> {
+    let next = next(setup, prepared, previous, None)?;
+    if let Some(reason) = next.reason_to_stop() {
+        return Ok(PlannedArchives::Nothing(reason));
+    }
+    let Next {
+        metadata, carried, ..
+    } = next;
+    let metadata = stored(&metadata)?;
+    let mut blobs = prepared.content.blobs.clone();
+    for PreparedCatalog { original, .. } in &prepared.catalogs {
+        for (digest, blob) in original.remote() {
+            blobs.entry(digest).or_insert(blob);
+        }
+    }
+    let contents = Contents {
+        metadata: metadata.clone(),
+        extras: extras(prepared)?,
+        content: &prepared.content,
+        carried: &carried,
+    };
+    let plan = Plan::new(contents, size_limit(setup.set.archive_size), signer)?;
+    Ok(PlannedArchives::Archives(Box::new(ArchivesPlan {
+        plan,
+        metadata,
+        blobs,
+    })))
+}
+
+/// Members besides images and metadata: catalogs, upgrade graph, release signatures, charts.
+fn extras(prepared: &Prepared) -> Result<Vec<Extra>, Error> {
+    let mut extras = Vec::new();
+    for PreparedCatalog {
+        catalog,
+        original,
+        index,
+    } in &prepared.catalogs
+    {
+        let folder = folder_of(&catalog.name);
+        extras.extend(original.extras(&folder)?);
+        extras.push(Extra::local(index_path(&folder), index.clone())?);
+        let template = catalog.template.as_ref();
+        extras.extend(template.map(|it| template::extra(&folder, it)));
+    }
+    if let Some(graph) = &prepared.releases.graph {
+        extras.push(Extra::local(GRAPH_DATA, graph.file.clone())?);
+        let base = graph.base.to_string();
+        extras.push(Extra::inline(GRAPH_BASE, base));
+    }
+    for signatures in &prepared.releases.signatures {
+        let path = format!("{SIGNATURES}{}", signatures.file_name());
+        extras.push(Extra::inline(path, signatures.config_map()));
+    }
+    for chart in &prepared.charts {
+        let path = format!("{}{}", helm::FOLDER, chart.name);
+        extras.push(Extra::local(path, chart.path.clone())?);
+    }
+    Ok(extras)
+}
+
+impl ArchivesPlan {
+    /// Blobs to fetch, and their bytes.
+    pub fn fetched(&self) -> Amount {
+        let members = self.plan.files.iter().flat_map(|file| &file.members);
+        let blobs = members.filter_map(|member| match &member.kind {
+            Kind::Blob(digest) => Some((digest, member.size)),
+            _ => None,
+        });
+        let blobs: BTreeMap<_, _> = blobs.collect();
+        Amount {
+            items: blobs.len() as u64,
+            bytes: blobs.values().sum(),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The plan of a publication: an archive set into a target.
+
+use model::Error;
+use oci::{Repository, Tag};
+use serde_json::Value;
+
+use crate::archive::Set;
+use crate::content::Content;
+use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
+use crate::names;
+use crate::operators::{Original, folder_of, template};
+use crate::publish::{Held, Target};
+use crate::run::blocking;
+use crate::run::record::MetadataWrites;
+use crate::run::select::refuse_equal_names;
+
+/// Whether a run from archives has something to publish.
+#[derive(Debug)]
+pub enum PlannedPublication {
+    Publish(Box<Publication>),
+    /// The target has this sequence; the message for the user.
+    Nothing(&'static str),
+}
+
+/// An archive set to be published.
+#[derive(Debug)]
+pub struct Publication {
+    /// Its images.
+    pub content: Content,
+    /// Images to prune; none after `std::mem::take`.
+    pub pruning: Pruning,
+    pub(in crate::run) catalogs: Vec<ArchivedCatalog>,
+    pub(in crate::run) set: Set,
+    /// Blobs that the target's metadata lists, by repository.
+    pub(in crate::run) held: Held,
+    /// Empty for a set without history.
+    pub(in crate::run) metadata: MetadataWrites,
+}
+
+/// A catalog of an archive set.
+#[derive(Debug)]
+pub(in crate::run) struct ArchivedCatalog {
+    /// Its unique name in metadata.
+    pub(in crate::run) name: String,
+    pub(in crate::run) original: Original,
+    /// Its name below the target's namespace.
+    pub(in crate::run) repository: Repository,
+    pub(in crate::run) tag: Tag,
+    pub(in crate::run) template: Option<Value>,
+}
+
+/// Plans the publication of an archive set. `is_checked`: the set must follow the sequence of the target.
+///
+/// Errors: Conflict – another sequence comes first; Invalid – an archive is damaged; those of the target.
+pub async fn publication(
+    set: Set,
+    target: &Target,
+    is_checked: bool,
+) -> Result<PlannedPublication, Error> {
+    let set = blocking(move || set.check().map(|()| set)).await?;
+    let archived = set.metadata();
+    let store = Store::in_target(target, archived.uid)?;
+    let store = (!archived.single_use).then_some(store);
+    let there = match &store {
+        Some(store) => store.read().await?,
+        None => None,
+    };
+    if is_checked && step(there.as_ref(), archived)? == Step::Nothing {
+        return Ok(PlannedPublication::Nothing(SAME_SEQUENCE));
+    }
+    let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
+    let coming = &archived.past_associations;
+    let pruning = Pruning::plan(archived.uid, past, coming, target).await?;
+    let held = held(past, target)?;
+    blocking(move || {
+        Ok(PlannedPublication::Publish(Box::new(Publication {
+            content: set.content()?,
+            pruning,
+            catalogs: archived_catalogs(&set)?,
+            metadata: MetadataWrites {
+                metadata: set.stored_metadata().clone(),
+                stores: store.into_iter().collect(),
+            },
+            set,
+            held,
+        })))
+    })
+    .await
+}
+
+/// Blocking.
+fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
+    let past_mirror = &set.metadata().past_mirror;
+    let starts = past_mirror.operators.iter();
+    let catalog = |name: &String| {
+        let folder = folder_of(name);
+        let original = Original::of_archive(set, &folder)?;
+        let mut operators = past_mirror.mirror.operators.iter();
+        let operator = operators.find(|it| names::catalog::unique_name(it) == *name);
+        let operator = operator.ok_or_else(|| {
+            let reason = format!("{name} is not among the operators of the configuration");
+            Error::invalid("metadata", reason)
+        })?;
+        let (repository, tag) = names::catalog::rebuilt(operator, &original.root)?;
+        Ok(ArchivedCatalog {
+            name: name.clone(),
+            original,
+            repository,
+            tag,
+            template: template::of_archive(set, &folder, name)?,
+        })
+    };
+    let starts = starts.map(|start| catalog(&start.catalog));
+    let archived: Vec<_> = starts.collect::<Result<_, _>>()?;
+    let names = archived.iter();
+    refuse_equal_names(names.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
+    Ok(archived)
+}

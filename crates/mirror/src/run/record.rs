@@ -1,0 +1,105 @@
+//! Stage 7, record: the target is pruned, and metadata tells the next run what was mirrored.
+//!
+//! Metadata is written last. A run that fails before is repeated as if it had never been.
+
+mod metadata;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use model::Error;
+use model::mirror_metadata::{Association, Metadata};
+
+pub(super) use self::metadata::next;
+use super::transfer::CompleteArchives;
+use super::{RunOutcome, Setup, blocking};
+use crate::history::{Pruning, Store, prune, stored};
+use crate::publish::Target;
+
+/// Metadata of a run, and the stores that it is written to, in this order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MetadataWrites {
+    pub(super) metadata: Bytes,
+    pub(super) stores: Vec<Store>,
+}
+
+/// Records an archive set in `store`; the paths of its files.
+///
+/// Errors: those of the store; Internal – the journal cannot be removed.
+pub(super) async fn archives(
+    archives: CompleteArchives,
+    store: Option<&Store>,
+) -> Result<Vec<PathBuf>, Error> {
+    let CompleteArchives {
+        paths,
+        metadata,
+        writer,
+    } = archives;
+    if let Some(store) = store {
+        store.write(metadata).await?;
+    }
+    // The journal goes last: where the metadata could not be written, the same run finds its archives complete.
+    blocking(move || writer.forget()).await?;
+    Ok(paths)
+}
+
+/// Prunes the target after all images were sent. A run with failed images neither prunes nor records: the next one retries.
+/// Manifests that cannot be deleted stay in the metadata, where the run continues on errors.
+///
+/// Errors: a manifest that cannot be deleted, unless the run continues on errors.
+pub(super) async fn pruned(
+    setup: Setup<'_>,
+    target: &Target,
+    pruning: &Pruning,
+    metadata: MetadataWrites,
+    mut outcome: RunOutcome,
+) -> Result<RunOutcome, Error> {
+    if !outcome.failed.is_empty() {
+        return Ok(outcome);
+    }
+    outcome.pruned = pruning.images;
+    let mut stayed = prune(pruning, target, setup.limits.parallel).await;
+    if !setup.limits.goes_on && !stayed.is_empty() {
+        return Err(stayed.swap_remove(0).1);
+    }
+    let manifests: Vec<_> = stayed.iter().map(|(manifest, _)| manifest).collect();
+    let remaining = pruning.remembered_of(&manifests, target)?;
+    outcome.metadata = Some(metadata.with(remaining)?);
+    outcome.stayed = stayed.into_iter().map(|(_, error)| error).collect();
+    Ok(outcome)
+}
+
+impl MetadataWrites {
+    /// Adds past associations.
+    fn with(self, associations: Vec<Association>) -> Result<Self, Error> {
+        if associations.is_empty() {
+            return Ok(self);
+        }
+        let metadata = serde_json::from_slice::<Metadata>(&self.metadata);
+        let mut metadata = metadata.map_err(|e| Error::internal("reading metadata", e))?;
+        metadata.past_associations.extend(associations);
+        Ok(Self {
+            metadata: stored(&metadata)?,
+            ..self
+        })
+    }
+}
+
+impl RunOutcome {
+    /// Writes the metadata of the run, into the target first. It is the last step, after the results: until then, the same run
+    /// can be repeated to get its results.
+    ///
+    /// Errors: metadata that cannot be written.
+    pub async fn record(&mut self, target: &Target) -> Result<(), Error> {
+        let Some(MetadataWrites { metadata, stores }) = self.metadata.take() else {
+            return Ok(());
+        };
+        for store in stores {
+            store.write(metadata.clone()).await?;
+        }
+        if let Err(error) = target.client.sweep(&target.registry).await {
+            self.stayed.push(error);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Stage 2, resolve: references become digests, with the manifests and blobs behind them.
+
+use model::Error;
+
+use super::subtract::PastImages;
+use super::{CatalogForm, Setup};
+use crate::content::{Content, Image, Wanted};
+use crate::operators;
+use crate::resolve::{Resolved, resolve};
+
+/// The record of this stage.
+#[derive(Debug, Default)]
+pub(super) struct ResolvedImages {
+    pub(super) content: Content,
+    /// Pinned images of previous runs: their digest is enough, their manifests are not fetched.
+    pub(super) mirrored: Vec<Image>,
+    /// Images whose manifests could not be fetched, with the cause.
+    pub(super) failed: Vec<(Wanted, Error)>,
+}
+
+/// Resolves the selected images at their sources.
+///
+/// Errors: Invalid – a name does not fit into the target.
+pub(super) async fn images(
+    setup: Setup<'_>,
+    wanted: Vec<Wanted>,
+    past: PastImages<'_>,
+) -> Result<ResolvedImages, Error> {
+    let (mirrored, wanted) = past.previous.split_pinned(wanted, past.target)?;
+    let resolved = resolve(setup.client, wanted, setup.limits.parallel, setup.progress).await;
+    let Resolved {
+        mut content,
+        failed,
+    } = resolved;
+    if setup.catalogs == CatalogForm::Pinned {
+        for Image { wanted, digest } in &mut content.images {
+            operators::name_by_digest(wanted, digest);
+        }
+    }
+    Ok(ResolvedImages {
+        content,
+        mirrored,
+        failed,
+    })
+}

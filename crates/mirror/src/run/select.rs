@@ -1,0 +1,61 @@
+//! Stage 1, select: an image set becomes the catalogs, releases, charts and images that it names.
+
+use std::collections::HashMap;
+
+use model::Error;
+use model::mirror_metadata::PastMirror;
+use oci::{Repository, Tag};
+use tempfile::TempDir;
+
+use super::Setup;
+use crate::select::{SelectOptions, Selected, select};
+
+/// The record of this stage.
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) selected: Selected,
+    /// Temporary files of the run, removed with this.
+    pub(super) scratch: TempDir,
+}
+
+/// Selects what the set of the run names. `last` is the past mirror of the previous run, which gives the minimum versions.
+///
+/// Errors: as [`select`]; Invalid – two catalogs have one name in the target.
+pub(super) async fn image_set(
+    setup: Setup<'_>,
+    last: Option<&PastMirror>,
+) -> Result<Selection, Error> {
+    let scratch = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(setup.workspace)
+        .map_err(|e| Error::internal("making a temporary folder", e))?;
+    let options = SelectOptions {
+        scratch: scratch.path(),
+        platform: setup.platform,
+        goes_on: setup.limits.goes_on,
+        skip_missing: setup.skip_missing,
+    };
+    let mirror = &setup.set.mirror;
+    let selected = select(setup.client, mirror, last, options, setup.progress).await?;
+    let names = selected.catalogs.iter();
+    refuse_equal_names(names.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
+    Ok(Selection { selected, scratch })
+}
+
+/// Compares the names of catalogs below the target's namespace.
+///
+/// Errors: Invalid – two are equal: clusters of one catalog would get the other.
+pub(super) fn refuse_equal_names<'a>(
+    catalogs: impl Iterator<Item = (&'a str, &'a Repository, &'a Tag)>,
+) -> Result<(), Error> {
+    let mut named = HashMap::new();
+    for (name, repository, tag) in catalogs {
+        if let Some(other) = named.insert((repository, tag), name) {
+            let reason = format!(
+                "{other} and {name} have the same name in the target, {repository}:{tag}: give one of them another targetCatalog or targetTag"
+            );
+            return Err(Error::invalid("catalogs", reason));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! From registries into an archive set.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use model::Error;
+use oci::Digest;
+
+use crate::archive::Writer;
+use crate::fetch::fetch;
+use crate::run::plan::ArchivesPlan;
+use crate::run::{Setup, blocking};
+
+/// The record of this stage.
+pub(in crate::run) enum Transferred {
+    Complete(CompleteArchives),
+    /// These blobs could not be fetched; what was fetched stays for the next attempt.
+    Incomplete(Vec<(Digest, Error)>),
+}
+
+/// Archives under their final names, which are not recorded yet.
+pub(in crate::run) struct CompleteArchives {
+    pub(in crate::run) paths: Vec<PathBuf>,
+    pub(in crate::run) metadata: Bytes,
+    pub(in crate::run) writer: Writer,
+}
+
+/// Writes the archive set into the folder `dest`. A run that failed is resumed.
+///
+/// Errors: Conflict – another run writes there, or the medium is full; those of the registries.
+pub(in crate::run) async fn archives(
+    setup: Setup<'_>,
+    plan: ArchivesPlan,
+    dest: &Path,
+) -> Result<Transferred, Error> {
+    let ArchivesPlan {
+        plan,
+        metadata,
+        blobs,
+    } = plan;
+    let dest = dest.to_owned();
+    let writer = blocking(move || Writer::open(&dest, plan)).await?;
+    let failed = fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
+    if !failed.is_empty() {
+        return Ok(Transferred::Incomplete(failed));
+    }
+    let named = writer.clone();
+    let paths = blocking(move || named.name()).await?;
+    Ok(Transferred::Complete(CompleteArchives {
+        paths,
+        metadata,
+        writer,
+    }))
+}

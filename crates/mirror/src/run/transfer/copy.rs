@@ -1,0 +1,53 @@
+//! From registries to a target.
+
+use std::collections::BTreeMap;
+
+use model::Error;
+
+use super::{catalogs, graph};
+use crate::archive::Place;
+use crate::blobs::Registries;
+use crate::helm;
+use crate::publish::{Target, publish};
+use crate::results::Copied;
+use crate::run::plan::Prepared;
+use crate::run::{RunOutcome, Setup};
+
+/// Copies the prepared content: the images, then the catalogs that name them, then the upgrade graph.
+///
+/// Errors: an image that cannot be copied, unless the run continues on errors; a catalog or the upgrade graph.
+pub(in crate::run) async fn copy(
+    setup: Setup<'_>,
+    prepared: &Prepared,
+    target: &Target,
+) -> Result<RunOutcome, Error> {
+    let content = &prepared.content;
+    let blobs = Registries {
+        client: setup.client,
+        blobs: &content.blobs,
+    };
+    let (limits, progress) = (setup.limits, setup.progress);
+    let published = publish(content, &blobs, target, BTreeMap::new(), limits, progress).await;
+    let mirror = &setup.set.mirror;
+    let mut outcome = RunOutcome::of(content, published, target, mirror, limits)?;
+    outcome
+        .results
+        .remember(&prepared.mirrored, target, mirror)?;
+    let signatures = prepared.releases.signatures.iter();
+    let files = signatures.map(|it| (it.file_name(), it.config_map()));
+    outcome.results.signatures = files.collect();
+    let scratch = prepared.scratch.path();
+    let (catalogs, sent) = catalogs(setup, &prepared.catalogs, target, scratch).await?;
+    outcome.results.catalogs = catalogs;
+    outcome.sent.add(sent);
+    if let Some(data) = &prepared.releases.graph {
+        graph::put(setup, data, target, scratch, &mut outcome).await?;
+    }
+    for chart in &prepared.charts {
+        outcome.results.charts.push(Copied {
+            path: format!("{}{}", helm::FOLDER, chart.name),
+            from: Place::of_file(&chart.path)?,
+        });
+    }
+    Ok(outcome)
+}

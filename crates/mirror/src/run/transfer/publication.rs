@@ -1,0 +1,119 @@
+//! From an archive set to a target.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use model::Error;
+
+use super::catalogs::{self, Item};
+use super::graph;
+use crate::archive::{SIGNATURES, Set};
+use crate::helm;
+use crate::operators::{folder_of, index_path};
+use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
+use crate::publish::{Target, publish};
+use crate::results::Copied;
+use crate::run::plan::Publication;
+use crate::run::{RunOutcome, Setup, blocking};
+
+/// Units: bytes. A reference is shorter.
+const BASE_LIMIT_BYTES: u64 = 4096;
+/// Units: bytes. The signatures of one release take a few thousand.
+const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
+
+/// Publishes an archive set: the images, then the catalogs that name them, then the upgrade graph.
+///
+/// Errors: an image that cannot be sent, unless the run continues on errors; a catalog or the upgrade graph.
+pub(in crate::run) async fn publication(
+    setup: Setup<'_>,
+    publication: &mut Publication,
+    target: &Target,
+) -> Result<RunOutcome, Error> {
+    let held = std::mem::take(&mut publication.held);
+    let Publication {
+        content,
+        catalogs,
+        set,
+        ..
+    } = publication;
+    let (limits, progress) = (setup.limits, setup.progress);
+    let published = publish(content, &*set, target, held, limits, progress).await;
+    let mirror = &set.metadata().past_mirror.mirror;
+    let mut outcome = RunOutcome::of(content, published, target, mirror, limits)?;
+    let previous = set.previous_images()?;
+    outcome.results.remember(&previous, target, mirror)?;
+    outcome.results.signatures = blocking({
+        let set = set.clone();
+        move || signatures(&set)
+    })
+    .await?;
+    let scratch = tempfile::tempdir_in(setup.workspace)
+        .map_err(|e| Error::internal("making a temporary folder", e))?;
+    for (number, catalog) in catalogs.iter().enumerate() {
+        let index = scratch.path().join(format!("index-{number}.json"));
+        let (from, to) = (index_path(&folder_of(&catalog.name)), index.clone());
+        let archives = set.clone();
+        blocking(move || extract(&archives, &from, &to)).await?;
+        let item = Item {
+            name: &catalog.name,
+            original: &catalog.original,
+            index: &index,
+            repository: &catalog.repository,
+            tag: &catalog.tag,
+            template: catalog.template.as_ref(),
+        };
+        let (catalog, sent) = catalogs::put(setup, item, target, scratch.path()).await?;
+        outcome.sent.add(sent);
+        outcome.results.catalogs.push(catalog);
+    }
+    let (archives, folder) = (set.clone(), scratch.path().to_owned());
+    if let Some(data) = blocking(move || graph_data(&archives, &folder)).await? {
+        graph::put(setup, &data, target, scratch.path(), &mut outcome).await?;
+    }
+    let charts = set.below(helm::FOLDER).map(|(path, from)| Copied {
+        path: path.to_owned(),
+        from,
+    });
+    outcome.results.charts = charts.collect();
+    Ok(outcome)
+}
+
+/// The signatures of releases, by file name.
+fn signatures(set: &Set) -> Result<Vec<(String, Bytes)>, Error> {
+    let files = set.below(SIGNATURES);
+    let read = files.map(|(path, place)| {
+        let name = path.trim_start_matches(SIGNATURES);
+        Ok((name.to_owned(), place.read(SIGNATURES_LIMIT_BYTES)?))
+    });
+    read.collect()
+}
+
+/// Extracts the data of the upgrade graph into the folder, if the set has it.
+fn graph_data(set: &Set, folder: &Path) -> Result<Option<GraphData>, Error> {
+    if set.place(GRAPH_DATA).is_none() {
+        return Ok(None);
+    }
+    let file = folder.join("graph-data.tar.gz");
+    extract(set, GRAPH_DATA, &file)?;
+    let base = match set.place(GRAPH_BASE) {
+        Some(place) => {
+            let named = place.read(BASE_LIMIT_BYTES)?;
+            String::from_utf8_lossy(&named).parse()?
+        }
+        None => usual_graph_base(),
+    };
+    Ok(Some(GraphData { file, base }))
+}
+
+/// Extracts one file of the archive set.
+fn extract(set: &Set, path: &str, to: &Path) -> Result<(), Error> {
+    let place = set.place(path);
+    let place = place.ok_or_else(|| Error::not_found("file of the archive", path))?;
+    let copied = place.open().and_then(|mut from| {
+        let mut copy = || io::copy(&mut from, &mut File::create(to)?);
+        copy().map_err(|e| Error::internal(format!("writing {}", to.display()), e))
+    });
+    copied.map(drop)
+}
