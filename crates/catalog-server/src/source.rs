@@ -14,18 +14,13 @@ use std::str::FromStr;
 
 use catalog::cache::FolderStat;
 use model::Error;
-use oci::{Digest, Reference};
+use oci::{Digest, Reference, Transport};
 use oci_client::image::{ImageLocation, Layout};
 use oci_client::{Client, ClientOptions};
 
 use crate::Settings;
 
 pub use staging::Staging;
-
-/// Prefix of image layouts.
-const LAYOUT: &str = "oci:";
-/// Optional prefix of registry images. Source: skopeo.
-const REGISTRY: &str = "docker://";
 
 /// Suffix of cache files.
 pub(crate) const CACHE_SUFFIX: &str = ".cache";
@@ -191,17 +186,13 @@ impl FromStr for CatalogSource {
     /// Registry images start with a host; everything else is a folder.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is neither a folder nor an image");
-        if let Some(layout) = text.strip_prefix(LAYOUT) {
-            return layout
-                .parse()
-                .map(Self::Layout)
-                .map_err(|e: Error| e.to_string());
-        }
-        if let Some(image) = text.strip_prefix(REGISTRY) {
-            return image
-                .parse()
-                .map(Self::Registry)
-                .map_err(|e: Error| e.to_string());
+        let parsed: Option<Result<Self, Error>> = match Transport::split(text) {
+            (Some(Transport::Oci), layout) => Some(layout.parse().map(Self::Layout)),
+            (Some(Transport::Docker), image) => Some(image.parse().map(Self::Registry)),
+            (None, _) => None,
+        };
+        if let Some(parsed) = parsed {
+            return parsed.map_err(|e| e.to_string());
         }
         if text.is_empty() {
             return Err(wrong());
@@ -223,7 +214,7 @@ impl fmt::Display for CatalogSource {
         match self {
             Self::Folder(folder) => folder.display().fmt(f),
             Self::Registry(reference) => reference.fmt(f),
-            Self::Layout(layout) => write!(f, "{LAYOUT}{layout}"),
+            Self::Layout(layout) => write!(f, "{}{layout}", Transport::Oci),
         }
     }
 }
@@ -294,6 +285,11 @@ mod tests {
             ("docker://localhost:5000/c", |s| {
                 matches!(s, CatalogSource::Registry(_))
             }),
+            ("docker://oci:5000/repo", |s| {
+                matches!(s, Source::Registry(_))
+            }),
+            ("oci.io/repo:tag", |s| matches!(s, Source::Registry(_))),
+            ("oci/repo", |s| matches!(s, Source::Folder(_))),
             (
                 "oci:/a/b",
                 |s| matches!(s, CatalogSource::Layout(l) if l.name.is_none()),
@@ -305,7 +301,7 @@ mod tests {
         ] {
             let source: CatalogSource = text.parse().unwrap();
             assert!(is_right(&source), "{text}: {source:?}");
-            assert_eq!(source.to_string(), text.trim_start_matches(REGISTRY));
+            assert_eq!(source.to_string(), text.trim_start_matches("docker://"));
         }
         for wrong in [
             "",

@@ -9,7 +9,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Platform, Reference, Repository, Tag, Target};
 use oci_client::image::Layout;
 
-use crate::config::{LAYOUT_PREFIX, Source};
+use crate::config::ImageSource;
 use crate::content::{Wanted, Why};
 use crate::names;
 
@@ -22,7 +22,7 @@ const DIGITS: usize = 8;
 pub(crate) async fn from_configuration(images: &[image_set::ImageSelection]) -> Result<Vec<Wanted>, Error> {
     let mut wanted = Vec::new();
     for image in images {
-        if let Ok(Source::Layout(layout)) = image.name.parse() {
+        if let Ok(ImageSource::Layout(layout)) = image.name.parse() {
             let image = image.clone();
             let read = tokio::task::spawn_blocking(move || in_layout(layout, &image)).await;
             let read = read.map_err(|e| Error::internal("reading an image layout", e))?;
@@ -94,7 +94,7 @@ fn reference(layout: &Layout, image: &image_set::ImageSelection) -> Result<Refer
         },
     };
     Ok(Reference {
-        registry: format!("{LAYOUT_PREFIX}//{}", layout.folder.display()),
+        registry: oci::layout_registry(&layout.folder),
         repository: own_or_given(&repository, &image.target_repo, image)?,
         tag: Some(own_or_given(tag, &image.target_tag, image)?),
         digest: Some(layout.digest()?),

@@ -26,8 +26,7 @@ use self::decode::Decoder;
 pub use self::form::{bundle_version, expression};
 pub use self::problem::{Problem, Problems};
 use self::schema::Version;
-pub(crate) use self::source::LAYOUT_PREFIX;
-pub use self::source::Source;
+pub use self::source::ImageSource;
 pub use self::start::starting_file;
 
 /// Longer files are no configurations. Units: bytes.

@@ -5,7 +5,7 @@
 pub mod catalog;
 
 use model::Error;
-use oci::{Reference, Repository, Tag};
+use oci::{Reference, Repository, Tag, Transport};
 
 /// Where container tools look for an image without a host, and for one without a namespace there.
 const DEFAULT_REGISTRY: &str = "docker.io";
@@ -16,7 +16,10 @@ const DEFAULT_NAMESPACE: &str = "library";
 /// Errors: Invalid – it is none.
 pub fn reference(text: &str) -> Result<Reference, Error> {
     let text = text.trim();
-    let text = text.strip_prefix("docker://").unwrap_or(text);
+    let text = match Transport::split(text) {
+        (Some(Transport::Docker), reference) => reference,
+        _ => text,
+    };
     text.parse().or_else(|error| {
         let whole = match text.split_once('/') {
             Some(_) => format!("{DEFAULT_REGISTRY}/{text}"),
@@ -106,6 +109,17 @@ mod tests {
         let short = short.expect("one in sixteen");
         assert!(!tag_of_pinned(&short).as_str().starts_with('0'));
         assert_eq!(tag_of_digest(&digest, 6).as_str(), "e3b0c4");
+    }
+
+    #[test]
+    fn a_namespace_called_oci_is_of_the_default_registry() {
+        for name in ["docker://oci/repo:tag", "oci/repo:tag"] {
+            let reference = reference(name).unwrap();
+            assert_eq!(reference.to_string(), "docker.io/oci/repo:tag", "{name}");
+            assert_eq!(reference.folder(), None, "{name}");
+        }
+        let hosted = reference("docker://oci:5000/repo:tag").unwrap();
+        assert_eq!(hosted.registry, "oci:5000");
     }
 
     #[test]

@@ -15,7 +15,6 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::archive::Place;
 use crate::blobs::Blobs;
-use crate::config::LAYOUT_PREFIX;
 use crate::content::{Blob, Content, Image, Origin};
 use crate::names;
 use crate::progress::{Amount, Phase, Progress};
@@ -32,7 +31,7 @@ const TICK: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub struct Target {
     pub client: Client,
-    /// Host with its port; or `oci://` and a folder, which becomes an image layout.
+    /// Host with its port, or an image layout in its place: see [`oci::layout_registry`].
     pub registry: String,
     /// What all repositories begin with; may be empty.
     pub namespace: String,
@@ -55,11 +54,9 @@ pub struct Published {
 }
 
 impl Target {
-    /// Whether it is a folder.
-    pub(crate) fn is_folder(&self) -> bool {
-        // A host may be called `oci`, and has a port behind it.
-        let rest = self.registry.strip_prefix(LAYOUT_PREFIX);
-        rest.is_some_and(|rest| rest.starts_with("//"))
+    /// Whether it is an image layout.
+    pub(crate) fn is_layout(&self) -> bool {
+        oci::layout_folder(&self.registry).is_some()
     }
 
     /// Where the repository lies in the target.

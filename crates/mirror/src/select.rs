@@ -14,7 +14,7 @@ use oci_client::image::ImageLocation;
 use serde_json::Value;
 
 use crate::additional_images::{additional_image, from_configuration, platforms, tell_apart};
-use crate::config::{Source, expression};
+use crate::config::{ImageSource, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
@@ -278,8 +278,8 @@ fn chosen(
 
 fn place(client: &Client, catalog: &str) -> Result<ImageLocation, Error> {
     Ok(match catalog.parse()? {
-        Source::Layout(layout) => ImageLocation::Layout(layout),
-        Source::Registry(reference) => ImageLocation::Registry {
+        ImageSource::Layout(layout) => ImageLocation::Layout(layout),
+        ImageSource::Registry(reference) => ImageLocation::Registry {
             client: client.clone(),
             reference,
         },

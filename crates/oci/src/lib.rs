@@ -16,5 +16,5 @@ pub use digest::{Algorithm, Digest, Hasher};
 pub use manifest::{Descriptor, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
 pub use model::Error;
 pub use name::{Repository, Tag};
-pub use reference::{LAYOUT_PREFIX, Reference, Target};
+pub use reference::{Reference, Target, Transport, layout_folder, layout_registry};
 pub use referrer::Referrer;

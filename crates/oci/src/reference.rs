@@ -12,14 +12,25 @@ use crate::{Digest, Repository, Tag};
 /// Default tag of a reference.
 const DEFAULT_TAG: &str = "latest";
 
-/// Prefix of a reference to a folder with an image layout.
-pub const LAYOUT_PREFIX: &str = "oci://";
+/// Scheme of an image layout in the place of a registry.
+const LAYOUT_SCHEME: &str = "oci://";
 
-/// An image in a registry, `host[:port]/repository[:tag][@digest]`, or in a folder with an OCI image layout,
-/// `oci://folder:repository[:tag][@digest]`.
+/// The transport before the name of an image.
+///
+/// Source: containers-transports(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// `docker://`: an image in a registry.
+    Docker,
+    /// `oci:`: an image in an image layout.
+    Oci,
+}
+
+/// An image in a registry: `host[:port]/repository[:tag][@digest]`. Or one in an image layout, which takes the place of a
+/// registry: `oci://folder:repository[:tag][@digest]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// Host with an optional port, or `oci://` with a folder.
+    /// Host with its port, if one is written; or an image layout, as [`layout_registry`] spells it.
     pub registry: String,
     /// Repository within the registry.
     pub repository: Repository,
@@ -57,7 +68,7 @@ impl Reference {
     ///
     /// Errors: Invalid – neither form.
     pub fn parse_local(text: &str) -> Result<Self, Error> {
-        let Some(rest) = text.strip_prefix(LAYOUT_PREFIX) else {
+        let Some(rest) = text.strip_prefix(LAYOUT_SCHEME) else {
             return text.parse();
         };
         let wrong = || {
@@ -70,15 +81,15 @@ impl Reference {
             .split_once(':')
             .filter(|it| !it.0.is_empty())
             .ok_or_else(wrong)?;
-        let registry = format!("{LAYOUT_PREFIX}{folder}");
-        // The part after the folder has the grammar of the part after a host.
+        let registry = layout_registry(Path::new(folder));
+        // The same grammar follows a folder and a host.
         let hosted: Self = format!("localhost/{named}").parse()?;
         Ok(Self { registry, ..hosted })
     }
 
-    /// The folder, in a reference to an image layout.
+    /// Folder of the image layout that takes the place of the registry.
     pub fn folder(&self) -> Option<&Path> {
-        self.registry.strip_prefix(LAYOUT_PREFIX).map(Path::new)
+        layout_folder(&self.registry)
     }
 
     /// The repository alone.
@@ -99,6 +110,38 @@ impl Reference {
             digest: Some(digest),
             ..self.clone()
         }
+    }
+}
+
+/// The `registry` of references into the image layout in `folder`.
+pub fn layout_registry(folder: &Path) -> String {
+    format!("{LAYOUT_SCHEME}{}", folder.display())
+}
+
+/// Folder of the image layout that the `registry` of a reference names; none of a host, also of one called `oci`.
+pub fn layout_folder(registry: &str) -> Option<&Path> {
+    registry.strip_prefix(LAYOUT_SCHEME).map(Path::new)
+}
+
+impl Transport {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Docker => "docker://",
+            Self::Oci => "oci:",
+        }
+    }
+
+    /// Splits the transport off a name; none of a bare reference, also of one in a namespace called `oci`.
+    pub fn split(name: &str) -> (Option<Self>, &str) {
+        let mut all = [Self::Docker, Self::Oci].into_iter();
+        let found = all.find_map(|it| Some((it, name.strip_prefix(it.prefix())?)));
+        found.map_or((None, name), |(it, rest)| (Some(it), rest))
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix())
     }
 }
 
@@ -235,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_take_the_place_of_registries() {
+    fn layouts_take_the_place_of_registries() {
         for text in ["oci:///srv/Images:acme/tool:v1", "oci://images:tool"] {
             let reference = Reference::parse_local(text).unwrap();
             assert_eq!(reference.to_string(), text);
@@ -246,6 +289,30 @@ mod tests {
         for wrong in ["oci:///srv/images", "oci://:a", "oci://a:B", "oci://a:"] {
             assert!(Reference::parse_local(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn registries_called_oci_are_no_layouts() {
+        for (name, transport, rest) in [
+            ("docker://oci/repo", Some(Transport::Docker), "oci/repo"),
+            ("docker://oci:5000/a", Some(Transport::Docker), "oci:5000/a"),
+            ("oci/repo:tag", None, "oci/repo:tag"),
+            ("oci.io/repo:tag", None, "oci.io/repo:tag"),
+            ("oci:///srv/a", Some(Transport::Oci), "///srv/a"),
+            ("oci:/srv/a", Some(Transport::Oci), "/srv/a"),
+        ] {
+            assert_eq!(Transport::split(name), (transport, rest), "{name}");
+        }
+        for host in ["oci", "oci:5000", "oci.io"] {
+            assert_eq!(layout_folder(host), None, "{host}");
+        }
+        let registry = layout_registry(Path::new("/srv/a"));
+        assert_eq!(layout_folder(&registry), Some(Path::new("/srv/a")));
+        let hosted: Reference = "oci:5000/repo:tag".parse().unwrap();
+        assert_eq!(
+            (hosted.registry.as_str(), hosted.folder()),
+            ("oci:5000", None)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use model::image_set::{
     IncludeBundle, IncludePackage, MirrorSelection, OperatorSelection, PlatformSelection,
 };
 
-use super::Source;
+use super::ImageSource;
 use super::decode::Decoder;
 use super::form::bundle_version;
 use super::schema::Version;
@@ -49,11 +49,11 @@ fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[OperatorSelectio
 fn place(operator: &OperatorSelection) -> Option<String> {
     let (repository, tag) = names::catalog::named(operator).ok()?;
     let pinned = || match operator.catalog.parse().ok()? {
-        Source::Registry(reference) => {
+        ImageSource::Registry(reference) => {
             let rebuilt = names::catalog::rebuilt(operator, &reference.digest?);
             rebuilt.ok().map(|(_, tag)| tag)
         }
-        Source::Layout(_) => None,
+        ImageSource::Layout(_) => None,
     };
     let tag = tag.or_else(pinned)?;
     Some(format!("{repository}:{tag}"))

@@ -7,7 +7,7 @@ use model::image_set::ReleaseKind;
 use oci::{Reference, Repository, Tag};
 use regex::Regex;
 
-use super::Source;
+use super::ImageSource;
 use super::schema::Version;
 use crate::helm::JsonPath;
 
@@ -65,7 +65,7 @@ pub(super) static IMAGE: Form = Form {
 
 pub(super) static SOURCE: Form = Form {
     is: "an image, as in registry.example.org/catalogs/community:v4.20, or oci:// and a folder",
-    check: |text, _| is::<Source>(text),
+    check: |text, _| is::<ImageSource>(text),
 };
 
 pub(super) static REPOSITORY: Form = Form {

@@ -10,7 +10,7 @@ use oci_client::image::ImageLocation;
 
 use super::other_reason;
 use crate::additional_images::additional_image;
-use crate::config::LAYOUT_PREFIX;
+use crate::config::ImageSource;
 use crate::content::{Wanted, Why};
 use crate::helm;
 use crate::history::{Store, repository_in};
@@ -190,7 +190,7 @@ impl Kept {
         meant: Meant<'_>,
     ) -> Result<(), Error> {
         let images = metadata.past_mirror.mirror.additional_images.iter();
-        for image in images.filter(|it| !it.name.starts_with(LAYOUT_PREFIX)) {
+        for image in images.filter(|it| !ImageSource::is_layout(&it.name)) {
             let named = additional_image(image, Why::Additional)?;
             let is_same =
                 |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);

@@ -2,7 +2,7 @@
 
 use model::Error;
 use model::mirror_metadata::ImageType;
-use oci::Reference;
+use oci::{Reference, Transport};
 use serde::{Deserialize, Serialize};
 
 use super::Item;
@@ -12,7 +12,6 @@ use crate::results::yaml;
 
 const API_VERSION: &str = "mirror.openshift.io/v2alpha1";
 const KIND: &str = "DeleteImageList";
-const PREFIX: &str = "docker://";
 
 /// What is deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +42,8 @@ impl List {
     /// Errors: Internal.
     pub fn to_yaml(&self) -> Result<String, Error> {
         let items = self.items.iter().map(|item| Entry {
-            image_name: format!("{PREFIX}{}", item.source),
-            image_reference: format!("{PREFIX}{}", item.image),
+            image_name: format!("{}{}", Transport::Docker, item.source),
+            image_reference: format!("{}{}", Transport::Docker, item.image),
             kind: item.kind,
         });
         let document = Document {

@@ -2,10 +2,10 @@
 
 use model::Error;
 use model::image_set::OperatorSelection;
-use oci::{Digest, Repository, Tag};
+use oci::{Digest, Repository, Tag, Transport};
 
 use super::tag_of_digest;
-use crate::config::LAYOUT_PREFIX;
+use crate::config::ImageSource;
 
 /// Of a digest, what becomes a tag. Units: hexadecimal digits.
 const DIGITS: usize = 6;
@@ -53,7 +53,7 @@ pub fn rebuilt(
 /// Errors: as [`rebuilt`].
 pub fn named(operator: &OperatorSelection) -> Result<(Repository, Option<Tag>), Error> {
     let parts = Parts::of(operator);
-    let is_layout = operator.catalog.starts_with(LAYOUT_PREFIX);
+    let is_layout = ImageSource::is_layout(&operator.catalog);
     let repository = parts.path.to_lowercase().parse().map_err(|error| {
         let reason = format!("{error}; choose a name with targetCatalog");
         Error::invalid(operator.catalog.clone(), reason)
@@ -93,9 +93,7 @@ impl<'a> Parts<'a> {
             _ => (named, None),
         };
         let (host, path) = match named.split_once('/') {
-            Some((host, path)) if !operator.catalog.starts_with(LAYOUT_PREFIX) => {
-                (Some(host), path)
-            }
+            Some((host, path)) if !ImageSource::is_layout(&operator.catalog) => (Some(host), path),
             _ => (None, named),
         };
         let path = match (
@@ -119,11 +117,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Without what says how it is fetched.
+/// Without the transport.
 fn bare(catalog: &str) -> &str {
-    let known = [LAYOUT_PREFIX, "docker:"];
-    let found = known.iter().find_map(|it| catalog.strip_prefix(it));
-    let rest = found.unwrap_or(catalog);
+    let (_, rest) = Transport::split(catalog);
     rest.strip_prefix("//").unwrap_or(rest)
 }
 

@@ -7,11 +7,13 @@ use std::str::FromStr;
 use model::Error;
 use model::image_set::{MirrorSelection, OperatorSelection};
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Manifest, Reference, Repository, Target as Name, media_type};
+use oci::{Digest, Manifest, Reference, Repository, Target as Name, Transport, media_type};
+use oci_client::image::Layout;
 
 use super::layout::layout;
 use super::tree::{Files, SCHEME, Tree};
 use crate::blobs::{Blobs, Registries};
+use crate::config::ImageSource;
 use crate::content::{Blob, Content, Image, Wanted, Why};
 use crate::names;
 use crate::publish::{Target, publish};
@@ -54,7 +56,10 @@ impl FromStr for Copy {
         if text.starts_with(SCHEME) {
             return text.parse().map(Self::Folder);
         }
-        let reference = text.strip_prefix("docker://").unwrap_or(text);
+        let reference = match Transport::split(text) {
+            (Some(Transport::Docker), reference) => reference,
+            _ => text,
+        };
         reference.parse().map(Self::Registry)
     }
 }
@@ -117,13 +122,7 @@ async fn from_folder(
     };
     let path = scratch.join("catalog");
     layout(dir, &source, &path)?;
-    let (wanted, notes) = images(
-        setup,
-        &format!("oci://{}", path.display()),
-        &tree.name,
-        scratch,
-    )
-    .await?;
+    let (wanted, notes) = images(setup, &oci::layout_registry(&path), &tree.name, scratch).await?;
     let mut loaded = Loaded {
         content: Content::default(),
         failed: Vec::new(),

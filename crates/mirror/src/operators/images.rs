@@ -10,7 +10,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference, Target};
 
 use super::choose::{Choice, with_package};
-use crate::config::LAYOUT_PREFIX;
+use crate::config::ImageSource;
 use crate::content::{Wanted, Why};
 use crate::names;
 
@@ -130,7 +130,7 @@ pub(crate) fn name_by_digest(wanted: &mut Wanted, digest: &Digest) {
     };
     if wanted.source.digest.is_none() {
         let pinned = wanted.source.with_digest(digest.clone());
-        wanted.tag = tag(&pinned, catalog.starts_with(LAYOUT_PREFIX));
+        wanted.tag = tag(&pinned, ImageSource::is_layout(catalog));
     }
 }
 

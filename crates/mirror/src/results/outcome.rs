@@ -87,7 +87,7 @@ impl MirrorResults {
         Ok(Self {
             images: mirrored(images, target, mirror)?,
             is_flattened: target.max_components > 0,
-            is_folder: target.is_folder(),
+            is_folder: target.is_layout(),
             is_insecure: target.client.is_insecure(&target.registry),
             ..Self::default()
         })

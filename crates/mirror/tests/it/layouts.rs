@@ -41,7 +41,7 @@ impl Site {
     fn target(&self, name: &str) -> Target {
         Target {
             client: self.source.client.clone(),
-            registry: format!("oci://{}", self.path(name).display()),
+            registry: oci::layout_registry(&self.path(name)),
             namespace: String::new(),
             max_components: 0,
         }
@@ -63,7 +63,7 @@ impl Site {
 
 /// Copies an image into a layout below `folder`; what catalogs call it.
 pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> String {
-    let registry = format!("oci://{}", folder.join("layout").display());
+    let registry = oci::layout_registry(&folder.join("layout"));
     let target = Target {
         client: source.client.clone(),
         registry: registry.clone(),

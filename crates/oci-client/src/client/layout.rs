@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, SeekFrom};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,8 +15,7 @@ use tokio_util::io::ReaderStream;
 use super::source::{BUFFER_BYTES, BlobSource};
 use super::{Client, Provided};
 use crate::layout::{List, Part};
-use oci::LAYOUT_PREFIX;
-use oci::{Digest, Manifest, Reference, Repository, Tag, Target};
+use oci::{Digest, Manifest, Reference, Repository, Tag, Target, layout_folder};
 
 /// Units: bytes. What is written at once, so that threads change seldom.
 const WRITE_BYTES: usize = 1 << 20;
@@ -44,10 +42,10 @@ impl Client {
     ///
     /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk does not do it.
     pub async fn sweep(&self, registry: &str) -> Result<(), Error> {
-        let Some(folder) = registry.strip_prefix(LAYOUT_PREFIX) else {
+        let Some(folder) = layout_folder(registry) else {
             return Ok(());
         };
-        let list = self.0.layouts.of(Path::new(folder));
+        let list = self.0.layouts.of(folder);
         blocking(move || list.sweep()).await
     }
 }
