@@ -13,7 +13,7 @@ use crate::config::ImageSource;
 use crate::content::{Wanted, Why};
 use crate::names;
 
-/// How many hexadecimal digits of their digests tell images of one repository apart that have no tags.
+/// Hexadecimal digits of a digest that distinguish untagged images of one repository.
 const DIGITS: usize = 8;
 
 /// The images that a configuration names one by one: in registries, and in folders.
@@ -70,7 +70,7 @@ fn in_layout(layout: Layout, image: &image_set::ImageSelection) -> Result<Vec<Wa
     images.collect()
 }
 
-/// Where the image is, by digest. What its name does not tell of a repository, the folder's name does.
+/// The image, by digest. The folder's name stands in for a repository that the image's name lacks.
 fn reference(layout: &Layout, image: &image_set::ImageSelection) -> Result<Reference, Error> {
     let name = match &layout.name {
         Some(name) => name.clone(),

@@ -1,11 +1,11 @@
 //! Archives of image sets, interchangeable with those of the peer's v1: plain tar, in files of a limited size.
 //!
-//! `plan` says which byte lies where before anything is fetched, `writer` puts it there while it arrives, `set` finds it
-//! again and `verify` compares it with what it should be. Nothing here knows a registry. The one invariant: a file has
-//! its name only when all files of its set are whole, the first one last.
+//! `plan` lays out every byte before anything is fetched, `writer` writes it as it arrives, `set` reads it and `verify`
+//! checks it. Nothing here knows a registry. The one invariant: a file has its name only when all files of its set are
+//! complete, the first one last.
 //!
-//! Members that the peer does not have: an index of all files of the set, and perhaps its signature. They come right
-//! after the metadata, so that a reader knows where everything lies after two reads.
+//! Members that the peer does not have: an index of all files of the set, and an optional signature. They follow the
+//! metadata, so that a reader locates all content after two reads.
 
 mod header;
 mod index;

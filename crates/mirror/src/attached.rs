@@ -1,8 +1,8 @@
-//! What is attached to images: signatures, attestations, lists of components.
+//! Attached artifacts of images: signatures, attestations, SBOMs.
 //!
-//! It is found under the tags that cosign makes of an image's digest, and in the registry's list of what refers to the image.
-//! Such a list becomes an index under the tag that stands in for it, so that archives can carry it, and targets that keep no
-//! lists have it all the same.
+//! They are found under the tags that cosign derives from an image's digest, and in the registry's list of referrers. Such
+//! a list becomes an index under its referrers tag, so that archives can carry it, and targets without the referrers API
+//! have it all the same.
 //!
 //! Source: cosign, `specs/SIGNATURE_SPEC.md`; distribution-spec, referrers tag schema.
 
@@ -25,25 +25,25 @@ use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 use crate::resolve::{Resolved, resolve_with};
 
-/// What cosign's tags end with: signatures, attestations, lists of components.
+/// Suffixes of cosign's tags: signatures, attestations, SBOMs.
 const SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];
-/// How far it goes: what is attached to images, and what is attached to that, as the signature of an attestation is.
+/// Levels of attachment: artifacts of images, and artifacts of those, such as the signature of an attestation.
 const DEPTH: usize = 2;
 
-/// What could not be looked for or had.
+/// Artifacts that could not be attached.
 #[derive(Debug, Default)]
 pub struct Attached {
-    /// What another run may find.
+    /// Transient failures: another run may attach these.
     pub failed: Vec<(Wanted, Error)>,
-    /// What registries do not give, or have in a form that is not known; the first of each repository.
+    /// Permanent failures, the first of each repository: the registry refuses them, or their form is unknown.
     pub refused: Vec<(Wanted, Error)>,
 }
 
-/// Adds to `content` what is attached to its images and to their parts, with at most `parallel` requests at a time to each
-/// registry.
+/// Adds the attached artifacts of its images and of their parts to `content`, with at most `parallel` requests at a time to
+/// each registry.
 ///
-/// A source is asked for the tags of each repository once, and for each image only where it keeps lists of referrers, or its
-/// tags are too many.
+/// The tags of a repository are listed once; single images are queried only where the registry has the referrers API, or
+/// the tags are too many.
 pub async fn attach(
     client: &Client,
     content: &mut Content,
@@ -78,7 +78,7 @@ pub async fn attach(
     attached
 }
 
-/// To what the image of that tag is attached; nothing for others.
+/// Digest of the image that an artifact's tag refers to; none for other tags.
 pub(crate) fn subject(tag: &str) -> Option<Digest> {
     let (own, suffix) = tag.split_once('.').unwrap_or((tag, ""));
     let is_attached = suffix.is_empty() || SUFFIXES.contains(&suffix);
@@ -86,7 +86,7 @@ pub(crate) fn subject(tag: &str) -> Option<Digest> {
     is_attached.then(|| digest.parse().ok()).flatten()
 }
 
-/// To what everything is attached that the index of that tag lists; nothing for other tags.
+/// Digest of the image whose referrers the index of this tag lists; none for other tags.
 fn stands_in_for(tag: &Tag) -> Option<Digest> {
     let has_suffix = tag.as_str().contains('.');
     subject(tag.as_str()).filter(|_| !has_suffix)
@@ -118,7 +118,7 @@ fn subjects(content: &Content, begin: usize) -> Subjects {
     for (number, image) in content.images.iter().enumerate().skip(begin) {
         let origin = Origin::of(&image.wanted.source);
         for manifest in content.manifests_of(&image.digest) {
-            // An index that stands in for a list is nothing by itself.
+            // A referrers index is no image: nothing is attached to it.
             if manifest.digest == image.digest && stands_in_for(&image.wanted.tag).is_some() {
                 continue;
             }
@@ -137,7 +137,7 @@ fn place(image: &Image) -> (Repository, Tag) {
 #[derive(Debug, Default)]
 struct Found {
     wanted: Vec<Wanted>,
-    /// Those that stand in for lists of registries.
+    /// Indexes made of referrers lists.
     indexes: BTreeMap<Digest, Manifest>,
     failed: Vec<(Wanted, Error)>,
 }
@@ -146,14 +146,14 @@ struct Finder<'a> {
     client: &'a Client,
     parallel: usize,
     lists: Lists,
-    /// What has a name in the target already.
+    /// Names that the target's images have already.
     taken: BTreeSet<(Repository, Tag)>,
 }
 
-/// A tag of what is attached, and whether it is there.
+/// An artifact's tag, and whether the registry has it.
 type Looked = (Tag, Result<Option<There>, Error>);
 
-/// What is there.
+/// An artifact that was found.
 enum There {
     Tagged,
     Listed(Box<Manifest>),
@@ -204,7 +204,7 @@ impl Finder<'_> {
         found
     }
 
-    /// What is attached to a manifest.
+    /// Artifacts of a manifest.
     async fn look(&self, origin: &Origin, subject: &Digest) -> Vec<Looked> {
         let mut looked = Vec::new();
         // Of a kind that tags have no room for.
@@ -236,7 +236,7 @@ impl Finder<'_> {
     }
 }
 
-/// The tags of what is attached. Where lists are kept, none stands in for them.
+/// Tags of artifacts; without the referrers tag where the registry has the referrers API.
 fn tags(own: &Tag, keeps_lists: bool) -> Vec<Tag> {
     let suffixed = SUFFIXES
         .iter()
@@ -245,7 +245,7 @@ fn tags(own: &Tag, keeps_lists: bool) -> Vec<Tag> {
     suffixed.chain(stands_in).collect()
 }
 
-/// What has `tag` beside `image`, goes where the image goes, and counts among the same.
+/// An image with `tag` in the repository of `image`, with its destination and kind.
 fn wanted(image: &Image, subject: &Digest, tag: &Tag) -> Wanted {
     let source = &image.wanted.source;
     Wanted {

@@ -33,7 +33,7 @@ impl Blobs for Registries<'_> {
     }
 }
 
-/// What was made, and then what is elsewhere.
+/// Built blobs, then those of another provider.
 pub struct Made<'a> {
     pub made: BTreeMap<Digest, BlobSource>,
     pub elsewhere: &'a dyn Blobs,
@@ -78,7 +78,7 @@ impl Origin {
         }
     }
 
-    /// What is asked for there.
+    /// A manifest or blob there.
     pub(crate) fn reference(&self, digest: &Digest) -> Reference {
         Reference {
             registry: self.registry.clone(),

@@ -17,7 +17,7 @@ pub(crate) use layer::{Layer, Tar, add_file, add_folder};
 
 /// Units: bytes. Largest image configuration.
 const CONFIG_LIMIT_BYTES: u64 = 4 << 20;
-/// What an image runs on that does not say it.
+/// Architecture of an image whose configuration lacks it.
 const DEFAULT_ARCHITECTURE: &str = "amd64";
 
 /// An image that others are made of.
@@ -35,12 +35,12 @@ pub struct Base<'a> {
 pub struct BuiltImage {
     /// The index or only manifest, and after it those of its parts.
     pub manifests: Vec<Manifest>,
-    /// What has to be there besides the original's layers, with where it is.
+    /// Blobs besides the original's layers, with their sources.
     pub blobs: Vec<(Descriptor, BlobSource)>,
 }
 
-/// Makes an image. `change` is given the configuration of each platform's image, changes it, and says which layers are
-/// added; `comment` tells in its history what they are.
+/// Builds an image. `change` changes the configuration of each platform's image, and returns the layers to add; `comment`
+/// describes them in its history.
 ///
 /// Errors: Invalid – the original is no image; those of `change` and of the blobs.
 pub(crate) async fn build_image(
@@ -168,7 +168,7 @@ fn amend(image: &mut Map<String, Value>, added: &[Layer], comment: &str) -> Opti
     Some(())
 }
 
-/// What of a configuration says how the image is run. Nothing where it is no configuration.
+/// The run configuration in an image configuration; none where it is malformed.
 pub(crate) fn run_config(image: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
     let config = image.entry("config").or_insert_with(|| json!({}));
     config.as_object_mut()

@@ -1,7 +1,7 @@
-//! Configurations of image sets, as people write them.
+//! Image-set configurations.
 //!
-//! They are read strictly: what is not known, or is something else than it should be, is told with its place, and
-//! everything at once. Nothing is looked up: whether an image is there is seen when it is wanted.
+//! They are read strictly: unknown members and wrong values are reported with their place, all at once. Nothing is looked
+//! up: registries are contacted only when images are mirrored.
 
 mod check;
 mod decode;
@@ -32,12 +32,12 @@ pub use self::start::starting_file;
 /// Longer files are no configurations. Units: bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What a configuration asks for.
+/// Content of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Configuration {
     /// To carry an image set.
     Mirror(ImageSet),
-    /// To delete what these name from a registry.
+    /// Deletes these images from a registry.
     Delete(MirrorSelection),
 }
 
@@ -96,7 +96,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
         Some(form::MIRROR_KIND) => false,
         _ => member(&root, "delete").is_some() && member(&root, "mirror").is_none(),
     };
-    // The peer deletes by the later one only, whatever the file says.
+    // Source: the peer, which deletes by the later version only, whatever the file has.
     let version = if is_deletion {
         Some(Version::V2Alpha1)
     } else {
@@ -158,7 +158,7 @@ fn mirror(read: &Json) -> MirrorSelection {
     MirrorSelection::deserialize(read).expect("the tables have the records' names and types")
 }
 
-/// What a member of the whole says.
+/// The text of a member of the root.
 fn said<'a>(root: &'a Located, name: &str) -> Option<&'a str> {
     match &member(root, name)?.value {
         Value::Text(text) => Some(text),

@@ -1,4 +1,4 @@
-//! What is carried: images with their reasons, and what registries have to send for them.
+//! Content to be mirrored: images with their reasons, their manifests and blobs.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use oci::{Digest, Manifest, Reference, Repository, Tag, Target};
 
 use crate::attached;
 
-/// An image that is wanted, before anybody looked at it.
+/// An image that is selected and not yet resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Where it is fetched.
@@ -19,7 +19,7 @@ pub struct Wanted {
     /// Its tag there.
     pub tag: Tag,
     pub kind: ImageType,
-    /// Who wants it; one at least.
+    /// Reasons; at least one.
     pub why: Vec<Why>,
     /// Which parts of an index are carried; none for all.
     pub platforms: Vec<oci::Platform>,
@@ -73,7 +73,7 @@ pub struct Image {
     pub digest: Digest,
 }
 
-/// Bytes that are carried once, whoever needs them.
+/// A blob, transferred once for all images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
     /// Units: bytes.
@@ -101,14 +101,14 @@ pub struct Content {
 }
 
 impl Wanted {
-    /// Whether the target has it under the tag by which it is named, so that it is found by it. What is attached to images is
-    /// found by their digests.
+    /// Whether the target has it under the tag by which it is named. Attached artifacts are found by the digest of their
+    /// image.
     pub fn is_known_by_tag(&self) -> bool {
         self.source.target() == Target::Tag(self.tag.clone())
             && attached::subject(self.tag.as_str()).is_none()
     }
 
-    /// Takes over the reasons of the same image, and what they want of it.
+    /// Merges the reasons and platforms of the same image.
     pub(crate) fn join(&mut self, other: Self) {
         self.may_be_missing &= other.may_be_missing;
         for why in other.why {
@@ -139,7 +139,7 @@ impl Content {
         found
     }
 
-    /// Takes over what `other` has.
+    /// Merges other content.
     pub(crate) fn extend(&mut self, other: Self) {
         let Self {
             images,

@@ -1,8 +1,8 @@
-//! What is deleted in a target because somebody names it: a list is made first, and what is in the list is deleted then.
+//! Deletion of images from a target: a list is generated first, and its images are deleted in a second run.
 //!
-//! Operators are chosen in the catalogs of the target: these are what clusters there see, and can be read where the sources
-//! cannot. So can releases, once it is known which ones are meant. The one invariant: an image that something else in the
-//! target needs is not in the list, as far as the target tells. Of sets without storageConfig, it does not tell anything.
+//! Operators are selected in the catalogs of the target, which clusters there use and which can be read where the sources
+//! cannot. So are releases, once their versions are known. The one invariant: an image that other content of the target
+//! needs is not in the list, as far as the target's metadata has it. Sets without storageConfig have no metadata.
 //!
 //! Source: the peer's v2, whose lists are read and written here; it lists images that others need, too.
 
@@ -30,34 +30,34 @@ use crate::run::Setup;
 use crate::select::{SelectOptions, Selected};
 use crate::target_view;
 
-/// What no list can take into account.
+/// Warning about sets without metadata.
 const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not known: the target remembers nothing of them";
 
-/// What is to be deleted.
+/// An image to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it was at its source.
+    /// Its reference at the source.
     pub source: Reference,
     /// Where it is in the target.
     pub image: Reference,
     pub kind: ImageType,
 }
 
-/// What a list was made of.
+/// A list, and the images that are not in it.
 #[derive(Debug, Default)]
 pub struct DeletionPlan {
     pub list: List,
-    /// Images that stay because something else needs them, and what.
+    /// Images that stay, with the content that needs them.
     pub kept: Vec<(Reference, String)>,
     /// Images that the target does not have.
     pub missing: usize,
-    /// What people should know.
+    /// Warnings for the user.
     pub notes: Vec<String>,
 }
 
-/// Lists the images that `mirror` names and the target has. With `with_attached`, what is attached to them is listed as well.
+/// Lists the images that `mirror` names and the target has; with `with_attached`, their attached artifacts as well.
 ///
-/// Errors: Invalid – a package that the target's catalog does not have, or a channel that cannot be looked up; NotFound – a
+/// Errors: Invalid – a package that the target's catalog does not have, or a channel that cannot be queried; NotFound – a
 /// catalog, or a chart; those of the target.
 pub async fn plan(
     setup: Setup<'_>,
@@ -159,7 +159,7 @@ impl DeletionPlan {
         Ok(found.wanted)
     }
 
-    /// The image of the upgrade graph. What it was made of stays: no later run carries that again.
+    /// Lists the image of the upgrade graph. Its base image stays: no later run mirrors that again.
     async fn graph(&mut self, target: &Target) -> Result<(), Error> {
         let place = target_view::graph(target)?;
         match target.client.manifest_digest(&place).await? {
@@ -174,7 +174,7 @@ impl DeletionPlan {
     }
 }
 
-/// As the peer's lists name it, which tell more apart than its metadata.
+/// The kind in the peer's lists, which have more kinds than its metadata.
 fn kind(wanted: &Wanted) -> ImageType {
     match wanted.why.first() {
         Some(Why::Related { .. }) => ImageType::OperatorRelatedImage,
@@ -183,10 +183,11 @@ fn kind(wanted: &Wanted) -> ImageType {
     }
 }
 
-/// Deletes what is in a list, at most `parallel` manifests at a time, and has the target forget it: later runs carry it again
-/// when it is wanted. What is not there has gone. How many images were there is the one result, what failed the other.
+/// Deletes the images of a list, at most `parallel` manifests at a time, and removes them from the target's metadata: later
+/// runs mirror them again if they are selected. Returns how many existed, and the failures. Missing images count as
+/// deleted.
 pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Vec<Error>) {
-    // As long as a release is there, a list of what it consists of can be made again.
+    // Components first: while the release image exists, they can be listed again.
     let (releases, others): (Vec<_>, Vec<_>) = list
         .items
         .iter()
@@ -244,7 +245,7 @@ async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Err
 }
 
 impl List {
-    /// Adds what is attached to its images.
+    /// Adds the attached artifacts of its images.
     async fn add_attached(&mut self, target: &Target, parallel: usize) -> Result<(), Error> {
         let images: Vec<_> = self.items.iter().map(|item| item.image.clone()).collect();
         for (owner, image) in attached_there(target, &images, parallel).await? {
@@ -263,7 +264,7 @@ impl List {
     }
 }
 
-/// Whether somebody else than those bundles wants an image.
+/// Another reason for an image than those bundles.
 fn other_reason<'a>(
     wanted: &'a Wanted,
     is_deleted: &dyn Fn(&str, &str) -> bool,

@@ -14,13 +14,13 @@ use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Limits;
 
-/// What is written at once, so that threads change seldom. Units: bytes.
+/// Size of one write, so that threads change seldom. Units: bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Fetches what an archive still misses. What cannot be had is tried in all its places; after the first failure nothing new is
-/// begun, and the next run goes on. Where this one goes on itself, the failures are the result.
+/// Fetches missing blobs of an archive. An unavailable blob is tried in all its repositories; after the first failure
+/// nothing new is begun, and the next run resumes. Where the run continues on errors, the failures are returned.
 ///
-/// Errors: Invalid – what was sent has another digest; Conflict – the medium is full; those of the registries.
+/// Errors: Invalid – content with another digest; Conflict – the medium is full; those of the registries.
 pub async fn fetch(
     client: &Client,
     blobs: &BTreeMap<Digest, Blob>,
@@ -40,7 +40,8 @@ pub async fn fetch(
         writer,
         progress,
     };
-    // Few blobs are asked for elsewhere after their first place has refused them: that is besides the limit of others.
+    // Few blobs are fetched elsewhere after their first repository refused them: these are not under the concurrency limit
+    // of the others.
     let first = |missing: &&Missing| {
         let places = blobs.get(&missing.digest).map(|blob| &blob.sources);
         let first = places.and_then(|places| places.first());
@@ -61,7 +62,7 @@ pub async fn fetch(
     Ok(failed)
 }
 
-/// Whether nobody else can help: it is the own disk.
+/// Whether it is a failure of the local disk, where other repositories do not help.
 fn is_of_medium(error: &Error) -> bool {
     matches!(error, Error::Internal { .. } | Error::Conflict { .. })
 }
@@ -105,7 +106,7 @@ impl Fetcher<'_> {
                 Some(Ok(chunk)) => Some(chunk),
                 None => None,
                 Some(Err(error)) => {
-                    // What came before is of use the next time, unless it was wrong.
+                    // The next attempt resumes after these bytes, unless they were wrong.
                     if matches!(error, Error::Invalid { .. }) {
                         place.restart();
                     } else {

@@ -21,7 +21,7 @@ use crate::content::{Wanted, Why};
 
 pub use json_path::JsonPath;
 
-/// Where charts lie in archives and results. Source: the peer.
+/// Folder of charts in archives and results. Source: the peer.
 pub const FOLDER: &str = "charts/";
 /// Largest archive of a chart; those with large ones have dependencies in them. Units: bytes.
 const CHART_LIMIT: u64 = 64 << 20;
@@ -31,20 +31,20 @@ const CHART_LIMIT: u64 = 64 << 20;
 pub struct Fetched {
     /// Its file's name, which is the same wherever it goes.
     pub name: String,
-    /// Where it lies now.
+    /// The fetched file.
     pub path: PathBuf,
     /// Where it was fetched.
     pub source: Url,
 }
 
-/// What charts bring.
+/// Charts and their images.
 #[derive(Debug, Default)]
 pub struct Charts {
     /// Those of repositories. Those on this machine stay where they are, as with the peer.
     pub fetched: Vec<Fetched>,
     /// The images that all of them name; their registries may lack them.
     pub wanted: Vec<Wanted>,
-    /// What in them is no reference to an image.
+    /// Warnings: values in charts that are no references.
     pub notes: Vec<String>,
     /// Charts and repositories that cannot be read, where the others are carried.
     pub unread: Vec<Error>,
@@ -71,7 +71,7 @@ pub async fn charts(
     for named in &helm.repositories {
         let opened = Repository::open(web, named).await;
         let opened = opened.and_then(|it| it.wanted(&named.charts).map(|wanted| (it, wanted)));
-        // Whoever asked has to tell a server that is away from charts that are wrong.
+        // The caller distinguishes an unavailable server from broken charts.
         let opened = match opened {
             Err(error) if !goes_on => return Err(error),
             opened => opened,
@@ -118,7 +118,7 @@ impl Charts {
         self.search(&path, chart).await
     }
 
-    /// Collects the images of the chart that lies there.
+    /// Collects the images of the chart in that file.
     async fn search(&mut self, path: &Path, chart: &image_set::Chart) -> Result<(), Error> {
         let rendered = render(path).await?;
         let paths = chart.image_paths.iter().map(|path| path.parse());
@@ -148,7 +148,7 @@ impl Charts {
         Ok(())
     }
 
-    /// What was done with `what`; nothing where that failed and the run goes on.
+    /// The result; none for a failure where the run continues on errors.
     fn done<T>(
         &mut self,
         what: &str,
@@ -167,7 +167,7 @@ impl Charts {
     }
 }
 
-/// What a chart's file is called. Source: helm, which takes it from the address.
+/// File name of a chart. Source: helm, which takes it from the address.
 fn file_name(url: &Url) -> Result<String, Error> {
     let last = url.path_segments().and_then(|mut parts| parts.next_back());
     match last {

@@ -1,10 +1,10 @@
-//! What was carried before: which images a run leaves out, what it remembers for the next one, and what it may do in a target
-//! that others have filled.
+//! Past mirrors: the images that a run leaves out, the metadata for the next one, and the checks of a target that others
+//! have filled.
 //!
-//! Metadata is kept by whoever runs (in a folder or in an image), in each archive, and in each target. The one invariant: it is
-//! written after what it tells of.
+//! Metadata is kept in the workspace or an image, in each archive, and in each target. The one invariant: it is written
+//! after the content that it lists.
 //!
-//! Source: the peer's v1, whose sets are continued here, and ours there.
+//! Source: the peer's v1; either tool continues the sets of the other.
 
 mod association;
 mod previous_runs;

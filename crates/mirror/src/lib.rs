@@ -1,7 +1,7 @@
-//! The mirroring tool: what an image set names is found, planned, packed into archives or copied, and published.
+//! The mirroring tool: an image set is selected, resolved, planned, packed into archives or copied, and published.
 //!
-//! What runs is planned first: each image with its reason, each byte with its way. The one invariant: nothing gets a name
-//! that others read before it is whole and has its digest.
+//! Runs are planned first: each image with its reason, each byte with its source. The one invariant: content gets a name
+//! that others read only when it is complete and has its digest.
 
 mod additional_images;
 pub mod archive;

@@ -1,4 +1,4 @@
-//! Mistakes in what a set names: people correct them together, so they are reported together.
+//! Mistakes in a configuration: users correct them together, so they are reported together.
 
 use model::Error;
 
@@ -7,9 +7,9 @@ use model::Error;
 pub(crate) struct Mistakes(Vec<Error>);
 
 impl Mistakes {
-    /// Keeps a mistake of the content (NotFound, Invalid) for the report, and gives back what is none.
+    /// Collects a mistake in the content (NotFound, Invalid), and passes other results on.
     ///
-    /// Errors: any other failure, at once: what follows it would fail, too.
+    /// Errors: any other failure, at once: later steps would fail, too.
     pub(crate) fn note<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -21,7 +21,7 @@ impl Mistakes {
         }
     }
 
-    /// Errors: the only mistake, or all of them under the name of `what`.
+    /// Errors: the only mistake, or all of them as mistakes of `what`.
     pub(crate) fn none(mut self, what: &str) -> Result<(), Error> {
         if self.0.len() > 1 {
             let mut text = format!("it has {} mistakes:", self.0.len());

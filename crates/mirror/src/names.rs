@@ -1,13 +1,13 @@
-//! What images are called in the target.
+//! Names of images in the target.
 //!
-//! Source: the peer's v1, which people's policies and scripts count on.
+//! Source: the peer's v1, which users' policies and scripts depend on.
 
 pub mod catalog;
 
 use model::Error;
 use oci::{Reference, Repository, Tag, Transport};
 
-/// Where container tools look for an image without a host, and for one without a namespace there.
+/// Registry of references without a host, and namespace of those without one. Source: container tools.
 const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_NAMESPACE: &str = "library";
 
@@ -35,7 +35,7 @@ pub fn tag_of_pinned(source: &Reference) -> Tag {
     fitting(&format!("{:x}", fnv1a(source.to_string().as_bytes())))
 }
 
-/// The first `length` hexadecimal digits of a digest: 6 for what an `oci://` catalog names, 8 where several images of a
+/// The first `length` hexadecimal digits of a digest: 6 for images of an `oci://` catalog, 8 where several images of a
 /// repository would all be `latest`.
 pub fn tag_of_digest(digest: &oci::Digest, length: usize) -> Tag {
     fitting(digest.hex().get(..length).unwrap_or(digest.hex()))

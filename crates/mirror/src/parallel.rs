@@ -25,7 +25,7 @@ impl Turns {
         }
     }
 
-    /// Does the work for all items, and gives what came of it with their numbers, in any order.
+    /// Runs the work for all items; yields results with the items' numbers, in any order.
     pub(crate) fn work<'a, I, R>(
         &'a self,
         items: impl IntoIterator<Item = I>,

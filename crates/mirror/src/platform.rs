@@ -1,4 +1,4 @@
-//! Releases of the platform: which ones a set names, what they consist of, and who signed them.
+//! Releases of the platform: their selection, components and signatures.
 
 mod cross_channel;
 mod data;

@@ -1,16 +1,16 @@
-//! How far a run is, for whoever looks.
+//! Progress of a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a run does at the moment.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Catalogs and release images are read.
     Selecting,
-    /// Registries are asked what the images consist of.
+    /// The manifests of images are fetched.
     Surveying,
-    /// Registries are asked what is attached to the images.
+    /// Attached artifacts of images are listed.
     Attaching,
     /// Blobs are written into archive files.
     Packing,
@@ -56,7 +56,7 @@ impl Progress {
         self.0.bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Nothing goes on until the next phase begins.
+    /// Pauses reports until the next phase begins.
     pub fn rest(&self) {
         *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -69,7 +69,7 @@ impl Progress {
         self.0.bytes.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The phase, all that is to be done in it, and what of it is done.
+    /// The phase, its total amount, and the amount done.
     pub fn now(&self) -> Option<(Phase, Amount, Amount)> {
         let phase = *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
         let (phase, whole) = phase?;

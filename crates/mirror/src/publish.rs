@@ -24,7 +24,7 @@ use crate::progress::{Amount, Phase, Progress};
 const IMAGES: usize = 8;
 /// Blobs of one image that are provided at the same time.
 const BLOBS: usize = 4;
-/// How often what is on its way is told.
+/// Interval of progress reports for a blob in transfer.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Where images go.
@@ -33,13 +33,13 @@ pub struct Target {
     pub client: Client,
     /// Host with its port, or an image layout in its place: see [`oci::layout_registry`].
     pub registry: String,
-    /// What all repositories begin with; may be empty.
+    /// Prefix of all repositories; may be empty.
     pub namespace: String,
     /// Most components of a repository's name; 0 for no limit.
     pub max_components: usize,
 }
 
-/// In which repositories of a target blobs are known to be, or were when somebody wrote it down.
+/// Repositories of a target that have a blob, or had it when the metadata was written.
 pub type Held = BTreeMap<Digest, BTreeSet<Repository>>;
 
 /// How much was done.
@@ -49,7 +49,7 @@ pub struct Published {
     pub images: BTreeSet<usize>,
     /// Images that are not, and why, by place in the content.
     pub failed: Vec<(usize, Error)>,
-    /// What was sent.
+    /// Blobs that were sent.
     pub sent: Amount,
 }
 
@@ -59,7 +59,7 @@ impl Target {
         oci::layout_folder(&self.registry).is_some()
     }
 
-    /// Where the repository lies in the target.
+    /// The repository in the target.
     ///
     /// Errors: Invalid – the name does not fit.
     pub fn place(&self, repository: &Repository) -> Result<Reference, Error> {
@@ -157,7 +157,7 @@ struct Sender<'a> {
     blobs: &'a dyn Blobs,
     target: &'a Target,
     transfers: Semaphore,
-    /// In which repositories of the target a blob was put. Whoever holds the lock puts it into a further one.
+    /// Repositories of the target with a blob. The lock's holder adds a further one.
     places: Cells<Digest, tokio::sync::Mutex<BTreeSet<Repository>>>,
     /// The tags that a repository had at first.
     tags: Cells<Repository, OnceCell<BTreeSet<Tag>>>,
@@ -208,7 +208,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Whether the target has the image under its tag. A repository's tags are asked for once: most often it has none.
+    /// Whether the target has the image under its tag. A repository's tags are listed once: most often it has none.
     async fn is_there(&self, tagged: &Reference, digest: &Digest) -> Result<bool, Error> {
         let tags = self.tags.get(&tagged.repository);
         let client = &self.target.client;
@@ -243,7 +243,7 @@ impl Sender<'_> {
         Ok(true)
     }
 
-    /// Provides what a manifest needs in the repository of `place`.
+    /// Provides the blobs of a manifest in the repository of `place`.
     async fn content_of(&self, manifest: &Manifest, place: &Reference) -> Result<(), Error> {
         let needed: BTreeSet<&Digest> = manifest.required_blobs().collect();
         stream::iter(needed.into_iter().map(Ok))
@@ -308,7 +308,7 @@ impl Sender<'_> {
             self.sent_blobs.fetch_add(1, Ordering::Relaxed);
             self.sent_bytes.fetch_add(size, Ordering::Relaxed);
         }
-        // What went into one repository was told; the others cost nothing.
+        // Progress counts each blob once: mounts cost nothing.
         if from.is_none() || provided == Provided::Sent {
             tell(size);
         }
@@ -357,7 +357,7 @@ impl Sender<'_> {
     }
 }
 
-/// What is wrong with a blob of an archive that the target refused: without it, the target would be to blame.
+/// The fault of an archive's blob that the target refused, so that the target is not blamed.
 async fn damage(digest: &Digest, source: &BlobSource) -> Option<Error> {
     let BlobSource::Part { path, offset, size } = source else {
         return None;

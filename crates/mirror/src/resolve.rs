@@ -1,4 +1,4 @@
-//! What images consist of: their manifests are fetched, their blobs are not.
+//! Resolves images: their manifests are fetched, their blobs are not.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,10 @@ use crate::content::{Blob, Content, Image, Origin, Wanted};
 use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 
-/// How deep indexes may lie in each other.
+/// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
 
-/// What was found, and what was not.
+/// Images that were resolved, and failures.
 #[derive(Debug, Default)]
 pub struct Resolved {
     pub content: Content,
@@ -24,7 +24,7 @@ pub struct Resolved {
     pub failed: Vec<(Wanted, Error)>,
 }
 
-/// Asks the registries what the images consist of, each for at most `parallel` at a time. All failures are told, those of
+/// Fetches the manifests of images, at most `parallel` at a time from each registry. All failures are returned, those of
 /// images that may be missing too.
 pub async fn resolve(
     client: &Client,
@@ -67,7 +67,7 @@ pub(crate) async fn resolve_with(
     resolved
 }
 
-/// Manifests that were fetched: those named by digest are not asked for again.
+/// Fetched manifests: a digest is fetched once.
 struct Known<'a> {
     client: &'a Client,
     manifests: Mutex<BTreeMap<Digest, Manifest>>,

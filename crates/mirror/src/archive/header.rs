@@ -15,7 +15,7 @@ pub(super) const END_BYTES: u64 = 2 * BLOCK_BYTES;
 /// From here on the size does not fit into a header of POSIX. Units: bytes.
 const LARGE_BYTES: u64 = 8 << 30;
 
-/// What content takes with its padding; no more than fits, where the sum would not. Units: bytes.
+/// Size of content with its padding, saturating. Units: bytes.
 pub(super) fn padded(size: u64) -> u64 {
     size.checked_next_multiple_of(BLOCK_BYTES)
         .unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What a set consists of: every file and every member, so that what is missing, foreign or changed is noticed.
+//! The index of a set: every file and every member, so that missing, foreign or changed ones are detected.
 
 use bytes::Bytes;
 use model::Error;
@@ -17,7 +17,7 @@ pub(super) const LIMIT_BYTES: u64 = 64 << 20;
 /// The index of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Index {
-    /// The form of what follows.
+    /// Version of the format.
     pub(super) format: u32,
     /// Of the metadata.
     pub(super) uid: Uuid,
@@ -33,7 +33,7 @@ pub(super) struct File {
     pub(super) name: String,
     /// Units: bytes.
     pub(super) size: u64,
-    /// In the order in which they lie there; the index itself and its signature are left out.
+    /// In file order, without the index itself and its signature.
     pub(super) members: Vec<Member>,
 }
 
@@ -91,7 +91,7 @@ impl Index {
         serde_json::from_slice(bytes).map_err(wrong)
     }
 
-    /// As many bytes as were kept free; nothing when it needs more. White space fills what is left.
+    /// The index, padded with white space to the reserved size; its own size if it does not fit.
     pub(super) fn to_bytes(&self, kept: usize) -> Result<Bytes, usize> {
         let mut bytes = serde_json::to_vec(self).expect("texts and numbers are JSON");
         if bytes.len() >= kept {

@@ -1,7 +1,7 @@
-//! What of unfinished files is whole: lines with checksums, appended after the bytes that they tell of.
+//! The journal of unfinished files: which blobs are complete, in lines with checksums, appended after their bytes.
 //!
-//! After a kill, what is written is there, and so is the line. After the machine went down, lines may tell of bytes that
-//! are lost: they say during which boot they were written.
+//! After a kill, bytes and line are both there. After a crash of the machine, lines may outlive their bytes: each run of
+//! lines names its boot.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,10 +15,10 @@ pub(super) const NAME: &str = "journal";
 /// Longest line: a record has two numbers, a digest and a few words. Units: bytes.
 const LINE_LIMIT_BYTES: usize = 512;
 
-/// Where a blob is to lie: the number of the file and the offset in bytes.
+/// Planned place of a blob: number of the file, offset in bytes.
 pub(super) type Spot = (usize, u64);
 
-/// What the journal says of a blob.
+/// Progress of a blob in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) digest: Digest,
@@ -28,13 +28,13 @@ pub(super) struct Entry {
     pub(super) written: u64,
 }
 
-/// What was read from a journal.
+/// Records read from a journal.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) blobs: BTreeMap<Spot, Entry>,
     /// Everything was whole, and files may have their names already.
     pub(super) is_finishing: bool,
-    /// The machine has been down since: what is told may be lost.
+    /// The machine was restarted since: recorded bytes may be lost.
     pub(super) is_doubtful: bool,
 }
 
@@ -105,7 +105,7 @@ impl Entry {
 }
 
 impl Journal {
-    /// What the folder's journal says, and the journal to go on with.
+    /// Reads the folder's journal, and opens it for appending.
     pub(super) fn open(folder: &Path) -> io::Result<(Records, Self)> {
         let mut records = Records {
             is_doubtful: true,
@@ -119,7 +119,7 @@ impl Journal {
         Ok((records, Self { file, length }))
     }
 
-    /// From here on it tells of what was written, or looked at again, during this boot.
+    /// Later lines are about bytes that were written or verified during this boot.
     pub(super) fn note_boot(&mut self) -> io::Result<()> {
         match boot() {
             Some(id) => self.append(&format!("boot {id}")),
@@ -161,7 +161,7 @@ fn body(line: &[u8]) -> Option<&str> {
     (u32::from_str_radix(sum, 16).ok()? == crc32fast::hash(body.as_bytes())).then_some(body)
 }
 
-/// Another text after each start of the machine; none where the system does not tell.
+/// Identifier of the running boot; none where the system has no such identifier.
 fn boot() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -205,7 +205,7 @@ mod tests {
             known(&whole[..whole.len() - 1]),
             [((0, 512), 4), ((1, 0), 9)]
         );
-        // What was cut off is not there any more.
+        // The truncated line was removed.
         assert!(fs::metadata(&path).unwrap().len() < whole.len() as u64 - 10);
         let mut damaged = whole.clone();
         let second = whole.iter().position(|byte| *byte == b'\n').unwrap() + 12;

@@ -1,4 +1,4 @@
-//! What archive files and their members are called.
+//! Names of archive files and of their members.
 //!
 //! Source: the peer's v1, except for the index.
 
@@ -6,15 +6,15 @@ use oci::{Digest, Repository};
 
 /// The metadata of the set: the first member of the first file.
 pub const METADATA: &str = "publish/.metadata.json";
-/// Where every member of the set lies.
+/// Index of all members of the set.
 pub(super) const INDEX: &str = "atoll/index.json";
 /// The signature over the bytes of the index.
 pub(super) const SIGNATURE: &str = "atoll/index.json.sig";
-/// Where the signatures of releases lie.
+/// Folder of release signatures.
 pub const SIGNATURES: &str = "release-signatures/";
-/// Folders that every archive has: the peer looks for the first one.
+/// Folders of every archive. Source: the peer, which requires the first one.
 pub(super) const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
-/// Below these, what lies where is decided here alone.
+/// Folders whose layout is reserved for this module.
 pub(super) const RESERVED: [&str; 4] = ["atoll", "blobs", "publish", "v2"];
 
 /// The name of a set's file; the first one has the number 0.

@@ -13,7 +13,7 @@ use super::space;
 
 /// The folder in the target.
 const FOLDER: &str = ".mirror.part";
-/// Held while somebody works there.
+/// Lock file of the running writer.
 const LOCK: &str = "lock";
 
 /// The unfinished files of a plan.
@@ -30,9 +30,9 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Makes what is missing, and keeps others out.
+    /// Creates missing files, and locks the folder.
     ///
-    /// Errors: Conflict – somebody else works there; Internal – it cannot be written.
+    /// Errors: Conflict – another run writes there; Internal – it cannot be written.
     pub(super) fn open(target: &Path, plan: &Plan) -> Result<Self, Error> {
         let all = target.join(FOLDER);
         let own = all.join(plan.layout().hex());
@@ -129,7 +129,7 @@ impl Parts {
         }
         for (number, path) in named.iter().enumerate().rev() {
             if number == 0 {
-                // The others are there for good before anybody takes the set for whole.
+                // The other names are durable before the first one makes the set visible as complete.
                 durable::sync_folder(&self.target)?;
             }
             fs::rename(self.path(number), path)?;
@@ -138,7 +138,7 @@ impl Parts {
         Ok(named)
     }
 
-    /// Removes what tells how far the files are.
+    /// Removes the journal.
     pub(super) fn forget(&self) -> io::Result<()> {
         fs::remove_dir_all(&self.all)
     }
@@ -160,7 +160,7 @@ impl Parts {
     }
 }
 
-/// Removes what a run has left in `target` that ended between the names of its files and the removal: nothing else.
+/// Removes the journal of a run in `target` that ended between naming its files and the removal: nothing else.
 ///
 /// Blocking. Errors: Internal – it cannot be removed.
 pub fn forget_finished(target: &Path) -> Result<(), Error> {
@@ -169,7 +169,7 @@ pub fn forget_finished(target: &Path) -> Result<(), Error> {
         if !all.is_dir() {
             return Ok(());
         }
-        // Another run knows best what it still needs.
+        // A running writer still needs it.
         let Some(_lock) = locked(&all.join(LOCK))? else {
             return Ok(());
         };
@@ -218,7 +218,7 @@ pub(super) fn other_part(folder: &Path, spot: Spot) -> io::Result<Option<PathBuf
     Ok(None)
 }
 
-/// Nothing when somebody else holds it.
+/// None when another process holds it.
 fn locked(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = OpenOptions::new()
@@ -231,7 +231,7 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Whoever held it may have removed it when they were done.
+        // The previous holder may have removed it at its end.
         if fs::metadata(path).is_ok_and(|it| file.metadata().is_ok_and(|own| own.ino() == it.ino()))
         {
             return Ok(Some(file));

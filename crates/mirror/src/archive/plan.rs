@@ -1,4 +1,4 @@
-//! Which byte lies where: decided before anything is fetched, from sizes and digests alone.
+//! The layout of a set: the place of every byte, decided before anything is fetched, from sizes and digests alone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,16 +28,16 @@ const INDEX_TRIES: usize = 4;
 /// Digits that offsets may get more when the index comes before them.
 const DIGITS: usize = 4;
 
-/// What goes into a set.
+/// Content of a set.
 #[derive(Debug, Clone)]
 pub struct Contents<'a> {
     /// The metadata, as it is stored.
     pub metadata: Bytes,
-    /// What is carried besides images.
+    /// Members besides images.
     pub extras: Vec<Extra>,
     /// The images.
     pub content: &'a Content,
-    /// What previous archives of the set have: it is left out.
+    /// Content of previous archives of the set: left out.
     pub carried: &'a BTreeSet<Digest>,
 }
 
@@ -157,11 +157,11 @@ impl Extra {
 }
 
 impl Plan {
-    /// Lays out a set in files of at most `limit` bytes: metadata, index, what is small, then the blobs as images need
-    /// them.
+    /// Lays out a set in files of at most `limit` bytes: metadata, index, small members, then the blobs in the order of
+    /// images.
     ///
-    /// Errors: Invalid – metadata that is none, a member that fits into no file, a path that no archive may have;
-    /// Conflict – two contents of one name; NotFound – an image without its manifest.
+    /// Errors: Invalid – malformed metadata, a member that fits into no file, a path that archives reserve; Conflict – two
+    /// contents of one name; NotFound – an image without its manifest.
     pub fn new(contents: Contents<'_>, limit: u64, signer: Option<&Signer>) -> Result<Self, Error> {
         let MirrorMetadata {
             uid, past_mirror, ..
@@ -200,7 +200,7 @@ impl Plan {
         files.flat_map(|(number, file)| file.members.iter().map(move |member| (number, member)))
     }
 
-    /// The same for plans that put the same content to the same places, whatever is written inline.
+    /// Equal for plans with the same content at the same places, whatever is written inline.
     pub(super) fn layout(&self) -> Digest {
         let mut hasher = Hasher::new(Algorithm::Sha256);
         for (number, member) in self.members() {
@@ -230,7 +230,7 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    /// The index lies before most of what it tells of, so room is kept for it first.
+    /// Reserves room for the index, which precedes most members that it lists.
     fn indexed(
         &self,
         uid: Uuid,

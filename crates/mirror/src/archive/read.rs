@@ -1,4 +1,4 @@
-//! Pieces of files: where they lie, and their bytes.
+//! Pieces of files: their places and bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Take};
@@ -15,7 +15,7 @@ use super::name::METADATA;
 /// Largest metadata: some 200 000 images. Units: bytes.
 pub(crate) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
 
-/// Where content lies.
+/// Place of content in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub file: Arc<Path>,
@@ -26,9 +26,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// All of a file.
+    /// The whole file.
     ///
-    /// Errors: Internal – it cannot be looked at.
+    /// Errors: Internal – its metadata cannot be read.
     pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
         let metadata = path.metadata();
         let metadata =
@@ -126,7 +126,7 @@ pub(super) fn truncated(path: &Path) -> Error {
     )
 }
 
-/// Hashes what is read through it.
+/// Hashes bytes as they are read.
 #[derive(Debug)]
 pub(super) struct Hashed<R> {
     inner: R,

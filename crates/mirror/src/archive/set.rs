@@ -1,4 +1,4 @@
-//! An archive set that somebody has brought: its files, and where everything lies in them.
+//! An archive set to be read: its files, and the places of its members.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,14 +21,14 @@ use crate::blobs::Blobs;
 mod content;
 pub(super) mod locate;
 
-/// The files of one run, whoever wrote them.
+/// The files of one run, of this tool or of the peer.
 #[derive(Debug, Clone)]
 pub struct Set {
     metadata: MirrorMetadata,
     stored: Bytes,
     files: Vec<Arc<Path>>,
     members: BTreeMap<String, Spot>,
-    /// What only the index tells the digest of: names of others do.
+    /// Digests from the index, of members whose names lack theirs.
     digests: BTreeMap<String, Digest>,
 }
 
@@ -42,7 +42,7 @@ struct Spot {
 }
 
 impl Set {
-    /// Opens the set in a folder, or the one that a file belongs to. Contents are not looked at.
+    /// Opens the set in a folder, or the one that a file belongs to. Content is not verified.
     ///
     /// Blocking. Errors: NotFound – no archives; Invalid – several sets, a file of another one, a missing or truncated
     /// file, no archive of images; Internal – it cannot be read.
@@ -85,22 +85,22 @@ impl Set {
         &self.files
     }
 
-    /// Where a file of the archive lies.
+    /// Place of a file of the archive.
     pub fn place(&self, path: &str) -> Option<Place> {
         let spot = self.members.get(path)?;
         let is_file = !spot.is_link && !path.ends_with('/');
         is_file.then(|| self.place_of(spot))
     }
 
-    /// Where a blob or manifest lies; nothing when a previous archive of the set has it.
+    /// Place of a blob or manifest; none when a previous archive of the set has it.
     pub fn blob(&self, digest: &Digest) -> Option<Place> {
         self.place(&name::blob(digest))
     }
 
-    /// Compares with the index what is not named by its digest: the metadata, smaller catalogs, charts, signatures. Blobs and
-    /// manifests are compared by whoever gets them.
+    /// Compares members without a digest in their name with the index: metadata, pruned catalogs, charts, signatures.
+    /// Readers of blobs and manifests compare those.
     ///
-    /// Blocking. Errors: Invalid – something is damaged; Internal – it cannot be read.
+    /// Blocking. Errors: Invalid – a member is damaged; Internal – it cannot be read.
     pub fn check(&self) -> Result<(), Error> {
         for (path, digest) in &self.digests {
             if let Some(place) = self.place(path) {
@@ -226,14 +226,14 @@ impl Blobs for Set {
 
 /// The metadata of a set; of our own archives, only the first member is read.
 ///
-/// Blocking. Errors: as [`Set::open`], but for what lies behind it.
+/// Blocking. Errors: as [`Set::open`], except those of later members.
 pub fn describe(path: &Path) -> Result<MirrorMetadata, Error> {
     let located = Located::find(path)?;
     let head = head(&located)?;
     metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)
 }
 
-/// What a set begins with.
+/// First members of a set.
 struct Head {
     metadata: Place,
     index: Option<Place>,
@@ -263,7 +263,7 @@ fn head(located: &Located) -> Result<Head, Error> {
     ))
 }
 
-/// Whether a file is the one that the index tells of, as far as its size and its first member say.
+/// Compares a file with its entry in the index, by size and first member.
 fn check_file(path: &Path, file: &index::File) -> Result<(), Error> {
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
     let size = path.metadata().map_err(|e| unreadable(path, e))?.len();

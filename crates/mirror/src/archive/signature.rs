@@ -1,7 +1,7 @@
 //! Signatures of archive sets: ed25519 over the bytes of the index, which has the digests of everything else.
 //!
-//! Keys are what `openssl genpkey -algorithm ed25519` writes, and `openssl pkey -pubout` makes of it; the signature is
-//! what `openssl pkeyutl -verify -rawin` takes.
+//! Keys have the format of `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`; `openssl pkeyutl -verify
+//! -rawin` verifies the signature.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ use secrecy::SecretString;
 
 /// Units: bytes.
 pub(super) const SIGNATURE_BYTES: usize = 64;
-/// What comes before the key where one is spelled in DER. Source: RFC 8410.
+/// DER prefix of a public key. Source: RFC 8410.
 const KEY_INFO: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
 
-/// What comes before a private key. Source: RFC 8410, section 7.
+/// DER prefix of a private key. Source: RFC 8410, section 7.
 const PRIVATE_INFO: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
@@ -35,7 +35,7 @@ const PEM_LINE: usize = 64;
 /// Signs archive sets.
 pub struct Signer(Ed25519KeyPair);
 
-/// Tells whether archive sets were signed with a certain key.
+/// Verifies signatures of archive sets with one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verifier([u8; ED25519_PUBLIC_KEY_LEN]);
 
@@ -67,7 +67,7 @@ impl Signer {
         Ok((Self(pair), text.into()))
     }
 
-    /// Who can check it.
+    /// The verifier of its signatures.
     pub fn verifier(&self) -> Verifier {
         let mut key = [0; ED25519_PUBLIC_KEY_LEN];
         key.copy_from_slice(self.0.public_key().as_ref());

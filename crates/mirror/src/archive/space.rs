@@ -5,7 +5,7 @@ use std::path::Path;
 
 use model::Error;
 
-/// What may still be written to the file system of `folder`. Units: bytes.
+/// Free space on the file system of `folder`. Units: bytes.
 pub(super) fn free(folder: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(folder)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))

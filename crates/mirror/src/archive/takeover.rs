@@ -1,4 +1,4 @@
-//! Blobs that unfinished files have: what is whole there, and copies of it.
+//! Complete blobs of unfinished files, and copies of them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -21,7 +21,7 @@ pub(super) struct Offer {
     is_doubtful: bool,
 }
 
-/// What the files in `folder` have as a whole.
+/// Complete blobs of the files in `folder`.
 pub(super) fn offers(folder: &Path) -> io::Result<Vec<Offer>> {
     let Records {
         blobs, is_doubtful, ..
@@ -89,7 +89,7 @@ pub(super) fn copy(
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Whether what lies there is that blob.
+/// Whether the bytes at the place are that blob.
 pub(super) fn has_digest(file: &File, offset: u64, entry: &Entry) -> io::Result<bool> {
     let hasher = hashed(file, offset, entry.size, &entry.digest)?;
     Ok(hasher.is_some_and(|hasher| hasher.finish() == entry.digest))

@@ -22,12 +22,12 @@ mod writer;
 
 /// Room for everything.
 const WIDE: u64 = 1 << 40;
-/// What comes at once. Units: bytes.
+/// Size of one chunk. Units: bytes.
 const PIECE: usize = 64 << 10;
-/// After so many numbers, what is made up comes again.
+/// Period of the generated content.
 const PERIOD: usize = 1021;
 
-/// Images, and what their registry would send.
+/// Images, and the blobs of their registry.
 #[derive(Debug, Clone)]
 struct Sample {
     content: Content,
@@ -211,7 +211,7 @@ fn origin() -> Origin {
     }
 }
 
-/// What is in a folder, by name.
+/// Names of a folder's entries.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -233,7 +233,7 @@ fn key() -> (Signer, Verifier) {
     (signer, verifier)
 }
 
-/// The same members without ours, packed again by somebody else.
+/// The same members without ours, as another tool packs them.
 fn repack(
     from: &[PathBuf],
     to: &Path,

@@ -1,4 +1,4 @@
-//! Whether a set is what it should be: every byte is read, and all faults are told.
+//! Verification of a set: every byte is read, and all faults are reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,29 +21,29 @@ use crate::progress::{Amount, Phase, Progress};
 /// Threads that hash: one disk is not faster with more.
 const HASHERS: usize = 4;
 
-/// What was found out about a set.
+/// Report about a set.
 #[derive(Debug, Default)]
 pub struct Report {
     pub files: usize,
     pub members: usize,
     /// Contents that were compared with their digests. Units: bytes.
     pub hashed_bytes: u64,
-    /// Whether the set says what belongs to it; those of the peer do not.
+    /// Whether the set has an index; sets of the peer do not.
     pub has_index: bool,
-    /// Whether the index is signed, with whatever key.
+    /// Whether the index is signed, with any key.
     pub is_signed: bool,
     /// All that is wrong, each with its file or member.
     pub faults: Vec<Error>,
 }
 
-/// Content, and what it has to have.
+/// Content and its expected digest.
 struct Check {
     path: String,
     place: Place,
     digests: Vec<Digest>,
 }
 
-/// Looks at a set without its index's word for anything: members are found by their headers.
+/// Verifies a set without trusting its index: members are found by their headers.
 ///
 /// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
 pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Result<Report, Error> {
@@ -78,7 +78,7 @@ impl Report {
     fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
-            // Looked at in two ways, a fault may be found twice.
+            // Two checks may report the same fault.
             Err(fault)
                 if self
                     .faults
@@ -89,7 +89,7 @@ impl Report {
         None
     }
 
-    /// The index, whoever is to be believed.
+    /// The index, trusted or not.
     fn index(&mut self, files: &Files, key: Option<&Verifier>) -> Option<Index> {
         let read = |path: &str, limit: u64| {
             let mut places = files.iter().flat_map(|(file, members)| {
@@ -214,7 +214,7 @@ fn key_of(found: &Found) -> (&str, u64) {
     (&found.path, found.offset)
 }
 
-/// What has a digest in the index, or in its name.
+/// Members with a digest in the index or in their name.
 fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec<Check> {
     let mut checks = Vec::new();
     for (file, members) in files {

@@ -15,7 +15,7 @@ use super::read::{truncated, unreadable};
 
 /// Headers of one member, long names and attributes included, which are read into memory. Units: bytes.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
-/// What a file compressed by gzip begins with.
+/// Magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A member that was found.
@@ -135,10 +135,10 @@ fn damaged(path: &Path, error: &io::Error) -> Error {
     Error::invalid(path.display().to_string(), reason)
 }
 
-/// A file of which only headers are read: what lies between them is skipped by seeking.
+/// A file of which only headers are read: content is skipped by seeking.
 struct Headers<'a> {
     file: &'a File,
-    /// What may still be read before the next member. Units: bytes.
+    /// Budget until the next member. Units: bytes.
     budget: Rc<Cell<u64>>,
 }
 

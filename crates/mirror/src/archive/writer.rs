@@ -1,4 +1,4 @@
-//! Writes the files of a plan: what is small at once, blobs while they arrive, several at a time.
+//! Writes the files of a plan: small members at once, blobs as they arrive, several at a time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -59,10 +59,10 @@ struct Wanted {
 }
 
 impl Writer {
-    /// Goes on where a run with the same layout was stopped, takes over what others have, and writes all but the blobs.
+    /// Resumes a stopped run with the same layout, takes over complete blobs of others, and writes all but the blobs.
     ///
-    /// Blocking. Errors: Conflict – somebody else writes there, there is not enough room, or a local file has changed
-    /// since it was planned; Internal – it cannot be written.
+    /// Blocking. Errors: Conflict – another run writes there, the medium is full, or a local file has changed since it was
+    /// planned; Internal – it cannot be written.
     pub fn open(target: &Path, plan: Plan) -> Result<Self, Error> {
         let parts = Parts::open(target, &plan)?;
         let prepared =
@@ -83,7 +83,7 @@ impl Writer {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// What has to be fetched, in the order of its places.
+    /// Blobs to fetch, in the order of their places.
     pub fn missing(&self) -> Vec<Missing> {
         let state = self.0.state();
         let mut missing: Vec<_> = state
@@ -102,10 +102,10 @@ impl Writer {
         missing.into_iter().map(|(_, missing)| missing).collect()
     }
 
-    /// Begins a blob, or goes on with it; nothing when it is whole.
+    /// Begins or resumes a blob; none when it is complete.
     ///
-    /// Blocking: what is there is hashed again. Errors: NotFound – it is not planned; Conflict – somebody else writes
-    /// it; Internal – it cannot be read.
+    /// Blocking: existing bytes are hashed again. Errors: NotFound – it is not planned; Conflict – another writer has it;
+    /// Internal – it cannot be read.
     pub fn blob(&self, digest: &Digest) -> Result<Option<BlobWriter>, Error> {
         BlobWriter::open(&self.0, digest)
     }
@@ -132,7 +132,7 @@ impl Writer {
         named().map_err(|e| self.0.failed(e))
     }
 
-    /// Removes what a stopped run goes on with.
+    /// Removes the state that a stopped run resumes from.
     ///
     /// Blocking. Errors: Internal – it cannot be removed.
     pub fn forget(self) -> Result<(), Error> {
@@ -148,12 +148,12 @@ impl Writer {
     }
 }
 
-/// What was found before anything was written.
+/// State found before the first write.
 struct Prepared {
     records: Records,
     journal: Journal,
     offers: BTreeMap<Digest, Offer>,
-    /// What has no room yet, even with that of the offers. Units: bytes.
+    /// Space still to be allocated, with that of the offers. Units: bytes.
     left: u64,
 }
 
@@ -313,7 +313,7 @@ impl Wanted {
     }
 }
 
-/// What has no room in its files yet. Units: bytes.
+/// Space still to be allocated in the files. Units: bytes.
 fn left(plan: &Plan, parts: &Parts) -> io::Result<u64> {
     const BLOCK_BYTES: u64 = 512;
     let has_room = |number| match fs::metadata(parts.path(number)) {
@@ -327,8 +327,7 @@ fn left(plan: &Plan, parts: &Parts) -> io::Result<u64> {
         .sum()
 }
 
-/// What is not there although it was written: the machine has been down since. Blobs that are not whole are not worth
-/// a look.
+/// Recorded blobs that are damaged: the machine was restarted since. Partial blobs are not checked.
 fn doubtful(records: &Records, parts: &Parts) -> io::Result<Vec<Spot>> {
     let mut lost = Vec::new();
     for (spot, entry) in &records.blobs {
@@ -363,7 +362,7 @@ fn wanted(plan: &Plan, records: &Records) -> BTreeMap<Digest, Wanted> {
     blobs
 }
 
-/// Answers whether the file is still what was planned.
+/// Whether the file still has its planned size and digest.
 fn copy_local(from: &Path, member: &Member, mut into: File) -> io::Result<bool> {
     into.seek(SeekFrom::Start(member.offset))?;
     let mut source = Hashed::new(File::open(from)?, Hasher::new(Algorithm::Sha256));

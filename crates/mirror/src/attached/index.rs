@@ -1,4 +1,4 @@
-//! Indexes that stand in for a registry's lists.
+//! Referrers indexes, made of a registry's list.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::stands_in_for;
 use crate::content::{Content, Image};
 
-/// The index of what was listed; nothing for an empty list. The same list always makes the same index.
+/// The index of listed referrers; none for an empty list. The same list always makes the same index.
 ///
 /// Errors: TooLarge.
 pub(super) fn of(listed: Vec<Referrer>) -> Result<Option<Manifest>, Error> {

@@ -1,4 +1,4 @@
-//! What registries list: the tags of repositories, and what refers to an image.
+//! Lists of registries: the tags of repositories, and the referrers of images.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use crate::parallel::Turns;
 /// How many pages of a repository's tags are read at least, before its images are asked about one by one.
 const PAGES: usize = 4;
 
-/// What was listed so far.
+/// Lists read so far.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     /// Those tags that may be of something attached; nothing where the registry does not list them, or too many.
     tags: BTreeMap<Origin, Option<BTreeSet<Tag>>>,
-    /// Whether a registry lists what refers to an image.
+    /// Whether a registry has the referrers API.
     referrers: BTreeMap<String, bool>,
 }
 
 impl Lists {
-    /// Asks for what is not known yet of the repositories of `subjects`.
+    /// Reads missing lists of the repositories of `subjects`.
     pub(super) async fn read(
         &mut self,
         client: &Client,
@@ -60,7 +60,7 @@ impl Lists {
         }
         for (registry, (reference, digest)) in registries {
             let listed = client.listed_referrers(&reference, &digest).await;
-            // What fails now is asked for again, and told then.
+            // Failures are reported by the later request for each image.
             let has = match listed {
                 Ok(listed) => listed.is_some(),
                 Err(error) => matches!(error, model::Error::Unavailable { .. }),
@@ -69,7 +69,7 @@ impl Lists {
         }
     }
 
-    /// The tags of a repository; nothing where each has to be asked for.
+    /// The tags of a repository; none where each has to be queried.
     pub(super) fn tags_of(&self, origin: &Origin) -> Option<&BTreeSet<Tag>> {
         self.tags.get(origin)?.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What is attached to images of a target, by the tags there.
+//! Attached artifacts in a target, by their tags.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use oci::{Digest, Reference, Repository, Tag};
 use super::{DEPTH, subject};
 use crate::publish::Target;
 
-/// What is attached to `images` and their parts: by tag, each with the place of its image among them. At most `parallel`
-/// repositories are asked at a time.
+/// Artifacts of `images` and their parts in the target: by tag, each with the position of its image. At most `parallel`
+/// repositories are queried at a time.
 ///
 /// Errors: those of the target.
 pub(crate) async fn attached_there(
@@ -79,7 +79,7 @@ async fn of_repository(
     Ok(found)
 }
 
-/// The tags of what is attached to something, with what that is.
+/// The tags of artifacts, with the digests of their subjects.
 async fn tags(target: &Target, repository: &Repository) -> Result<Vec<(Tag, Digest)>, Error> {
     let tags = match target.client.tags(&target.registry, repository).await {
         Ok(tags) => tags,

@@ -16,16 +16,16 @@ use crate::folder::NamedFile;
 pub(crate) struct Layer {
     path: PathBuf,
     pub(super) digest: Digest,
-    /// Of what it is before it is compressed.
+    /// Digest of the uncompressed layer.
     pub(super) diff_id: Digest,
     size: u64,
 }
 
-/// What a layer is written into.
+/// Writer of a layer.
 pub(crate) type Tar = tar::Builder<Hashed<GzEncoder<Hashed<BufWriter<NamedFile>>>>>;
 
 impl Layer {
-    /// Writes what `add` adds into the new file `path`.
+    /// Writes the members of `add` into the new file `path`.
     ///
     /// Errors: those of `add`; Internal – the file cannot be written.
     pub(crate) async fn write(
@@ -104,7 +104,7 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header
 }
 
-/// Hashes and counts what passes.
+/// Hashes and counts bytes as they are written.
 pub(crate) struct Hashed<W> {
     inner: W,
     hasher: Hasher,

@@ -12,7 +12,7 @@ use super::form::bundle_version;
 use super::schema::Version;
 use crate::names;
 
-/// Checks what is below `path`. What is empty need not be there, or is told of already.
+/// Checks the configuration below `path`. Empty values are optional, or reported already.
 pub(super) fn mirror(
     decoder: &mut Decoder<'_>,
     path: &str,
@@ -27,7 +27,7 @@ pub(super) fn mirror(
     }
 }
 
-/// Tells of every catalog that is remembered as an earlier one, or takes its place in the target, where hosts do not count.
+/// Reports every catalog with the unique name of an earlier one, or with its name in the target, which lacks hosts.
 fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[OperatorSelection]) {
     let (mut names, mut places) = (HashSet::new(), HashSet::new());
     for (index, it) in operators.iter().enumerate() {
@@ -152,7 +152,7 @@ fn range(decoder: &mut Decoder<'_>, path: &str, min: &str, max: &str) {
     }
 }
 
-/// Tells of every element of a list whose `member` an earlier one has.
+/// Reports every element of a list that has the same `member` as an earlier one.
 fn differ(
     decoder: &mut Decoder<'_>,
     path: &str,

@@ -1,4 +1,4 @@
-//! Takes a text apart as the tables say, and tells of everything in it that is otherwise.
+//! Decodes a text by the schema, and reports every difference.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::form::{Form, nearest};
 use super::problem::Problems;
 use super::schema::{Field, Kind, Record, Version};
 
-/// Of texts, what is shown in a problem. Units: characters.
+/// Longest text that a problem quotes. Units: characters.
 const SHOWN: usize = 60;
 /// Most that an archive may be: as bytes it has to fit 64 bits with a sign. Units: GiB.
 const MAX_SIZE: i128 = (i64::MAX >> 30) as i128;
 const BEGIN: Position = Position { line: 1, column: 1 };
 
-/// What is found while a text is taken apart.
+/// State of one decoding.
 pub(super) struct Decoder<'a> {
     text: &'a str,
     version: Option<Version>,
@@ -34,7 +34,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Tells what is wrong with a member, or with the one around it that is there.
+    /// Reports a problem of a member, or of the innermost member around it that exists.
     pub(super) fn problem(&mut self, path: &str, text: impl Into<String>) {
         let mut known = path;
         let place = loop {
@@ -63,7 +63,7 @@ impl<'a> Decoder<'a> {
             (Kind::Text(form), Value::Text(text)) => return self.text(text, form, path),
             (Kind::Flag, Value::Bool(flag)) => return Some(json!(flag)),
             (Kind::Size, Value::Integer(size)) => return self.size(*size, path),
-            // JSON does not tell 4.0 from 4.
+            // JSON does not distinguish 4.0 from 4.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "too large a one stays too large"
@@ -175,7 +175,7 @@ impl<'a> Decoder<'a> {
         Json::Object(object)
     }
 
-    /// As Go's decoder finds them, whatever the case of their letters.
+    /// The field of that name, in any case. Source: Go's JSON decoder.
     fn field<'r>(&self, record: &'r Record, name: &str) -> Option<&'r Field> {
         let mut fields = record.fields.iter().filter(|field| self.has(field));
         fields.find(|field| field.name.eq_ignore_ascii_case(name))
@@ -210,9 +210,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What is there instead of what was expected.
+    /// Message for a value of the wrong kind.
     fn otherwise(&self, found: &Located, kind: &Kind) -> String {
-        // The place is looked up in the text, each time anew.
+        // The place is found by searching the text for each problem.
         if self.problems.is_full() {
             return String::new();
         }

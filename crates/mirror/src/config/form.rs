@@ -1,4 +1,4 @@
-//! What the texts of a configuration have to be.
+//! Forms of the texts in a configuration.
 
 use std::str::FromStr;
 
@@ -11,19 +11,19 @@ use super::ImageSource;
 use super::schema::Version;
 use crate::helm::JsonPath;
 
-/// The kind of a configuration of what is mirrored.
+/// Kind of a configuration that mirrors.
 pub(super) const MIRROR_KIND: &str = "ImageSetConfiguration";
-/// The kind of a configuration of what is deleted.
+/// Kind of a configuration that deletes.
 pub(super) const DELETE_KIND: &str = "DeleteImageSetConfiguration";
 /// Architectures of releases, as Go names them, and the one of payloads for several.
 const ARCHITECTURES: [&str; 5] = ["amd64", "arm64", "ppc64le", "s390x", "multi"];
 
-/// What a text has to be.
+/// The form of a text.
 #[derive(Debug)]
 pub(super) struct Form {
     /// In words, as in "expected …".
     pub(super) is: &'static str,
-    /// What is wrong with a text, and what would be right. The version is unknown where it is itself wrong.
+    /// Checks a text. The version is none where it is malformed itself. Errors: the expected form.
     pub(super) check: fn(&str, Option<Version>) -> Result<(), String>,
 }
 
@@ -137,10 +137,9 @@ pub(super) static JSON_PATH: Form = Form {
     check: |text, _| text.parse::<JsonPath>().map(drop),
 };
 
-/// The version of a bundle, as configurations have it: with or without a leading `v`, and what is missing of three
-/// numbers is 0.
+/// The version of a bundle in a configuration: with or without a leading `v`; missing numbers are 0.
 ///
-/// Errors: what is wrong with it.
+/// Errors: the message for the user.
 pub fn bundle_version(text: &str) -> Result<BundleVersion, String> {
     let text = plain(text);
     let end = text.find(['-', '+']).unwrap_or(text.len());
@@ -152,7 +151,7 @@ pub fn bundle_version(text: &str) -> Result<BundleVersion, String> {
 
 /// A regular expression that is searched in whole references.
 ///
-/// Errors: what is wrong with it.
+/// Errors: the message for the user.
 pub fn expression(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         // The lines before the last one draw where it is.
@@ -192,7 +191,7 @@ fn one_of(
     Err(format!("{text:?} is none of {}{meant}", all.join(", ")))
 }
 
-/// What may be meant, if a third of the letters fits at most.
+/// The most similar known name, if at most a third of the letters differ.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     model::nearest(name, known, (name.len() / 3).max(1))
 }

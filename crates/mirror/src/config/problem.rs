@@ -1,12 +1,12 @@
-//! What is wrong with a configuration.
+//! Problems of a configuration.
 
 use std::fmt;
 
 use catalog::located::Position;
 
-/// Problems that are kept: more than anybody reads.
+/// Problems that are kept: more than one reads.
 const MAX_PROBLEMS: usize = 1000;
-/// What is told of one. Units: characters.
+/// Longest text of one problem. Units: characters.
 const MAX_LENGTH: usize = 500;
 
 /// One thing that is wrong.
@@ -15,11 +15,11 @@ pub struct Problem {
     pub place: Position,
     /// The member, as in `mirror.operators[0].catalog`; empty for the whole text.
     pub path: String,
-    /// What is there, and what would be right.
+    /// The value, and the expected form.
     pub text: String,
 }
 
-/// All that is wrong, in the order in which it stands.
+/// All problems, in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     pub list: Vec<Problem>,

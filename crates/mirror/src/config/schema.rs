@@ -1,4 +1,4 @@
-//! Which members a configuration has, and what each of them has to be.
+//! The schema of configurations: members and their kinds.
 
 use super::form::{self, Form};
 
@@ -9,7 +9,7 @@ pub(super) enum Version {
     V2Alpha1,
 }
 
-/// What a value has to be.
+/// Kind of a value.
 #[derive(Debug)]
 pub(super) enum Kind {
     Text(&'static Form),
@@ -24,9 +24,9 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) fields: &'static [Field],
-    /// The member that a text alone stands for.
+    /// The member that a plain text is short for.
     pub(super) alone: Option<&'static str>,
-    /// Names that people look for here in vain, and what to tell them.
+    /// Names that belong elsewhere, with the hint for the user.
     pub(super) elsewhere: &'static [(&'static str, &'static str)],
 }
 
@@ -50,7 +50,7 @@ impl Version {
         }
     }
 
-    /// That of an `apiVersion`, whatever its group.
+    /// The version of an `apiVersion` of any group.
     pub(super) fn of(api_version: &str) -> Option<Self> {
         let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let mut all = Self::ALL.iter().copied();

@@ -1,4 +1,4 @@
-//! What a configuration may begin as.
+//! Initial configurations.
 
 use oci::Reference;
 

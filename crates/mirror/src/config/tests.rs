@@ -19,7 +19,7 @@ fn set(text: &str) -> ImageSet {
     }
 }
 
-/// What is wrong, one a line.
+/// The problems of a text, one a line.
 fn wrong(text: &str) -> String {
     match parse(text.as_bytes()) {
         Ok(configuration) => panic!("{text}\nis right: {configuration:?}"),
@@ -31,7 +31,7 @@ fn v1(mirror: &str) -> String {
     format!("{}mirror:\n{mirror}", begin("v1alpha2"))
 }
 
-/// What a text of this section of the table begins with.
+/// First lines of a text for this section of the table.
 fn begin(section: &str) -> &'static str {
     match section {
         "v1alpha2" => "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\n",
@@ -171,7 +171,7 @@ fn every_field_of_the_later_version_is_read() {
         on("linux", "ppc64le")
     );
     assert_eq!(helm.local[0].platforms, on("windows", "amd64"));
-    // What is left is as in the version before.
+    // The rest is as in the earlier version.
     let mut written = serde_json::to_value(mirror).unwrap();
     let mut expected = json(V2)["mirror"].clone();
     forget(&mut written);
@@ -190,7 +190,7 @@ fn every_field_of_the_later_version_is_read() {
     );
 }
 
-/// Takes out what only the later version has.
+/// Removes members of the later version.
 fn forget(value: &mut Json) {
     const LATER: [&str; 6] = [
         "release",
@@ -359,7 +359,7 @@ fn every_setting_of_the_starting_file_fits_where_it_stands() {
     insta::assert_snapshot!(wrong(&everything), @"15:5: storageConfig.registry: excludes storageConfig.local: leave one of them out");
 }
 
-/// What is read, or wrong somewhere in the text.
+/// Parses the text, or reports a place within it.
 fn is_read_or_refused(text: &str) {
     if let Err(problems) = parse(text.as_bytes()) {
         let lines = text.split(['\r', '\n']).count();

@@ -1,4 +1,4 @@
-//! What a target remembers of images that were deleted there.
+//! Metadata of a target without deleted images.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use oci::{Digest, Repository};
 use crate::history::{Store, stored, without};
 use crate::publish::Target;
 
-/// Takes images out of what the target remembers of its sets, with the parts of indexes: whoever deletes an index leaves them
-/// to the registry.
+/// Removes images from all metadata of the target, with the parts of indexes: the registry collects those with a deleted
+/// index.
 ///
-/// Errors: Invalid – metadata with a path that is none; those of the target.
+/// Errors: Invalid – metadata with a malformed path; those of the target.
 pub(super) async fn forget(
     gone: &BTreeSet<(Repository, Digest)>,
     target: &Target,

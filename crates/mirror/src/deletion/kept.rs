@@ -1,4 +1,4 @@
-//! What stays in a target because something there needs it.
+//! Images that stay in a target because other content needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,29 +21,29 @@ use crate::section::Section;
 use crate::select::{SelectOptions, SelectedCatalog};
 use crate::target_view::{catalogs_of, place_of};
 
-/// What stays, with who needs it.
+/// Images that stay, with the content that needs them.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     images: BTreeMap<(Repository, Digest), String>,
-    /// Where something is to be deleted; what is elsewhere is not looked up.
+    /// Repositories with images to be deleted; others are not queried.
     repositories: BTreeSet<Repository>,
-    /// What could not be looked into.
+    /// Warnings: content that could not be read.
     pub(super) notes: Vec<String>,
 }
 
-/// What is to be deleted.
+/// Images to be deleted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meant<'a> {
     pub(super) target: &'a Target,
     /// Those of the target that were chosen from.
     pub(super) catalogs: &'a [SelectedCatalog],
     pub(super) releases: Present<'a>,
-    /// What all of them brought.
+    /// Images of all of them.
     pub(super) wanted: &'a [Wanted],
 }
 
 impl Kept {
-    /// Looks into the target's catalogs, releases and metadata.
+    /// Reads the target's catalogs, releases and metadata.
     pub(super) async fn find(meant: Meant<'_>, options: SelectOptions<'_>) -> Result<Self, Error> {
         let target = meant.target;
         let places = meant.wanted.iter().map(|it| target.place(&it.repository));
@@ -85,7 +85,7 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Who needs an image of the target; nothing when nobody does.
+    /// The content that needs an image of the target, if any.
     pub(super) fn why(&self, image: &Reference) -> Option<&str> {
         let key = (image.repository.clone(), image.digest.clone()?);
         self.images.get(&key).map(String::as_str)
@@ -143,7 +143,8 @@ impl Kept {
         Ok(())
     }
 
-    /// What other releases consist of. Metadata does not tell: with the peer's, an image has one name of several.
+    /// Components of other releases. They are read from release images: the peer's metadata has one of an image's several
+    /// names.
     async fn add_releases(&mut self, meant: Meant<'_>) -> Result<(), Error> {
         if !meant.is_any(|it| Section::of(it.kind) == Some(Section::Release)) {
             return Ok(());
@@ -159,7 +160,7 @@ impl Kept {
         Ok(())
     }
 
-    /// What a set remembers besides operators, unless it is to be deleted itself.
+    /// Images in the metadata of a set besides operators, unless they are to be deleted.
     fn add_images(&mut self, metadata: &MirrorMetadata, meant: Meant<'_>) -> Result<(), Error> {
         for association in &metadata.past_associations {
             let section = Section::of(association.kind);
@@ -183,7 +184,7 @@ impl Kept {
         Ok(())
     }
 
-    /// The images that a set names, unless they are named here, too. What came from folders is not named: it is remembered.
+    /// Additional images of a set, unless they are to be deleted. Images of layouts have associations instead.
     async fn add_named(
         &mut self,
         metadata: &MirrorMetadata,
@@ -202,8 +203,8 @@ impl Kept {
         Ok(())
     }
 
-    /// The images of a set's charts, unless these are meant. They are told apart by the names of their files, which are the
-    /// same in repositories and in the results of runs.
+    /// Images of a set's charts, unless the charts are to be deleted. Charts are identified by file name, which is the same
+    /// in repositories and results.
     async fn add_charts(
         &mut self,
         metadata: &MirrorMetadata,
@@ -246,7 +247,7 @@ impl Kept {
         Ok(())
     }
 
-    /// An image that somebody needs.
+    /// Adds an image that other content needs.
     async fn add(
         &mut self,
         image: &Wanted,
@@ -280,7 +281,7 @@ impl Meant<'_> {
         catalogs.any(|it| it.operator.catalog == name)
     }
 
-    /// Where an image lies in the target.
+    /// Repository of an image in the target.
     fn place(&self, image: &Wanted) -> Option<Repository> {
         let place = self.target.place(&image.repository).ok()?;
         Some(place.repository)

@@ -1,4 +1,4 @@
-//! Lists of what is deleted, in the peer's form.
+//! Lists of images to be deleted, in the peer's form.
 
 use model::Error;
 use model::mirror_metadata::ImageType;
@@ -13,7 +13,7 @@ use crate::results::yaml;
 const API_VERSION: &str = "mirror.openshift.io/v2alpha1";
 const KIND: &str = "DeleteImageList";
 
-/// What is deleted.
+/// Images to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
     pub items: Vec<Item>,

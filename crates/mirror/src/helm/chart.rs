@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 const BYTES_LIMIT: u64 = 100 << 20;
 /// Most files of one chart.
 const FILES_LIMIT: usize = 20_000;
-/// What begins an action in a template. Source: Go, text/template.
+/// Start of an action in a template. Source: Go, text/template.
 const ACTION: &str = "{{";
 /// How the names of manifests end.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
@@ -67,7 +67,7 @@ impl Chart {
             if !entry.header().entry_type().is_file() {
                 continue;
             }
-            // Everything lies in a folder that is called like the chart.
+            // All members are in a folder with the chart's name.
             let path = entry.path()?.components().skip(1).collect();
             self.file(path, &mut entry)?;
         }
@@ -115,7 +115,7 @@ impl Chart {
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|it| it.to_str());
     let name = path.file_name().and_then(|it| it.to_str());
-    // Others include what begins so.
+    // Files with other extensions are included by these.
     extension.is_some_and(|it| MANIFESTS.contains(&it))
         && name.is_some_and(|it| !it.starts_with('_'))
 }

@@ -22,7 +22,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// What is there; nothing where the way ends before.
+    /// Values at the path; none where it ends before.
     pub fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![document];
         for step in &self.0 {
@@ -98,7 +98,7 @@ impl FromStr for JsonPath {
     }
 }
 
-/// The name in front, in which a backslash takes the meaning from what follows it, and the rest.
+/// The first name, in which a backslash escapes the next letter, and the rest.
 fn name(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();

@@ -14,16 +14,16 @@ use super::chart::Chart;
 
 /// The program that renders templates; where it is, the search path of programs says.
 const PROGRAM: &str = "helm";
-/// Stand for what only an installation knows. Source: the peer, in letters that the program takes.
+/// Values that only an installation has. Source: the peer, in letters that the program takes.
 const RELEASE: &str = "name";
 const NAMESPACE: &str = "release-namespace";
-/// The program asks nobody, so that it takes seconds even on a busy machine.
+/// The program contacts no server: it takes seconds even on a busy machine.
 const TIMEOUT: Duration = Duration::from_mins(5);
 /// Most that a chart becomes. Units: bytes.
 const OUTPUT_LIMIT: u64 = 100 << 20;
-/// How much of what the program complains about is told. Units: bytes.
+/// Bytes of the program's error output in a message. Units: bytes.
 const COMPLAINT_LIMIT: u64 = 4 << 10;
-/// What separates documents.
+/// Separator of documents.
 const SEPARATOR: &str = "\n---\n";
 
 /// The manifests of a chart with its default values: also those that hooks apply, without those of tests.

@@ -16,7 +16,7 @@ use crate::archive::Extra;
 
 /// The largest public index has a third of it. Units: bytes.
 const INDEX_LIMIT: u64 = 64 << 20;
-/// What is only there to be included by other charts.
+/// Type of charts that only other charts include.
 const LIBRARY: &str = "library";
 
 /// A repository.
@@ -102,9 +102,9 @@ impl Repository {
         Ok(all.collect())
     }
 
-    /// The version of a chart: that very one, or else the newest that fits.
+    /// The exact version of a chart, or else the newest that matches.
     ///
-    /// Errors: NotFound – there is none, with what may be meant.
+    /// Errors: NotFound – there is none, with the nearest names.
     pub(super) fn entry(&self, name: &str, version: &str) -> Result<&Entry, Error> {
         let entries = self.index.entries.get(name).ok_or_else(|| {
             let known = self.index.entries.keys().map(String::as_str);

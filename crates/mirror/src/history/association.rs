@@ -10,7 +10,7 @@ use crate::content::{Content, Image};
 use crate::publish::{Held, Target};
 use crate::section::Section;
 
-/// What tells associations of images from each other: source, place and tag.
+/// Key of an association: source, place and tag.
 pub(super) type Key = (String, String, String);
 
 /// The associations of all images and of their parts. Catalogs and the upgrade graph have none: each run makes them anew.
@@ -63,7 +63,7 @@ fn name(image: &Image) -> String {
     }
 }
 
-/// Whether metadata tells of the image.
+/// Whether metadata has associations of the image.
 pub(super) fn is_remembered(image: &Image) -> bool {
     Section::of(image.wanted.kind).is_some()
 }
@@ -84,7 +84,7 @@ pub(super) fn key_of(association: &Association) -> Key {
     )
 }
 
-/// The source by digest, whatever it is called.
+/// The source by digest, under any name.
 fn pinned(association: &Association) -> String {
     let Association { name, id, .. } = association;
     if name.contains('@') || is_part(association) {
@@ -121,9 +121,9 @@ pub(super) fn is_part(association: &Association) -> bool {
     association.name.parse::<Digest>().is_ok()
 }
 
-/// The repository in the target; what was copied there directly has its host in the path.
+/// The repository in the target. Associations of direct copies have the host in their path.
 ///
-/// Errors: Invalid – the path is none, or does not fit into the target.
+/// Errors: Invalid – the path is malformed, or does not fit into the target.
 pub(crate) fn repository_in(
     association: &Association,
     target: &Target,
@@ -140,15 +140,14 @@ pub(crate) fn repository_in(
     .map_err(wrong)
 }
 
-/// In which repositories of the target each blob lies, as the metadata there says: archives after the first have only what
-/// came since.
+/// Repositories of the target with each blob, by its metadata: archives after the first have only new blobs.
 ///
-/// Errors: Invalid – metadata with a path that is none.
+/// Errors: Invalid – metadata with a malformed path.
 pub fn held(there: &[Association], target: &Target) -> Result<Held, Error> {
     let mut held = Held::new();
     for association in there {
         let repository = repository_in(association, target)?;
-        // What is no digest is not asked for.
+        // Malformed digests are never requested.
         let blobs = association.layer_digests.iter();
         for digest in blobs.filter_map(|it| it.parse().ok()) {
             held.entry(digest).or_default().insert(repository.clone());

@@ -15,10 +15,10 @@ use crate::content::{Content, Image, Wanted};
 use crate::publish::Target;
 use crate::section::Section;
 
-/// What the peer says of runs that bring nothing.
+/// Message for runs without new content. Source: the peer.
 const NOTHING_NEW: &str = "No new images detected, process stopping";
 
-/// What the runs before this one have carried.
+/// History of a set.
 #[derive(Debug, Default)]
 pub struct PreviousRuns {
     metadata: Option<MirrorMetadata>,
@@ -37,27 +37,27 @@ pub struct PlannedRun<'a> {
     pub is_single_use: bool,
     /// Units: seconds since 1970.
     pub timestamp: i64,
-    /// What is wanted, with the versions that were chosen.
+    /// The configuration, with the selected versions.
     pub mirror: MirrorSelection,
     pub operators: Vec<CatalogStart>,
     pub platforms: Vec<ChannelStart>,
-    /// What it carries.
+    /// Content that it mirrors.
     pub content: &'a Content,
-    /// What it does not, because previous runs did.
+    /// Selected images that previous runs mirrored.
     pub mirrored: &'a [Image],
-    /// What could not be had. What previous runs carried of it stays: nobody has said that it is not wanted any more.
+    /// Images that were unavailable. Their associations of previous runs stay: they are still selected.
     pub absent: &'a [Wanted],
-    /// Whether charts could not be read. As nobody knows which images these name, all stay that may be theirs.
+    /// Whether charts could not be read. Their images are unknown, so all associations stay that may be theirs.
     pub has_unread_charts: bool,
     /// Where it goes; nothing for an archive.
     pub target: Option<&'a Target>,
 }
 
-/// What a run leaves to the next one.
+/// Metadata of the next run.
 #[derive(Debug)]
 pub struct Next {
     pub metadata: MirrorMetadata,
-    /// What previous runs have carried for images that are still wanted: archives need not have it.
+    /// Content of previous runs that is still selected: archives leave it out.
     pub carried: BTreeSet<Digest>,
     has_news: bool,
 }
@@ -84,7 +84,7 @@ impl PreviousRuns {
         self
     }
 
-    /// Of what was carried, only that which the target remembers as well: what was deleted there is carried again.
+    /// Only associations that the target has as well: images deleted there are mirrored again.
     ///
     /// Errors: as [`Store::read`].
     pub async fn in_target(mut self, target: &Target) -> Result<Self, Error> {
@@ -99,7 +99,7 @@ impl PreviousRuns {
         Ok(self)
     }
 
-    /// What the last run has stored.
+    /// Metadata of the previous run.
     pub fn metadata(&self) -> Option<&MirrorMetadata> {
         self.metadata.as_ref()
     }
@@ -157,7 +157,7 @@ impl PreviousRuns {
         Ok(known)
     }
 
-    /// What is remembered after a run.
+    /// The metadata after a run.
     ///
     /// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
     pub fn next(&self, run: PlannedRun<'_>) -> Result<Next, Error> {
@@ -207,7 +207,7 @@ impl PreviousRuns {
         Ok(known.is_some_and(|known| parts.iter().all(|it| known.contains(it))))
     }
 
-    /// What previous runs carried and is still wanted, with its parts. What is carried again is not among it.
+    /// Associations of previous runs that are still selected, with their parts, without those that are mirrored again.
     fn kept(&self, run: &PlannedRun<'_>, new: &[Association]) -> Result<Vec<&Association>, Error> {
         let mut keys = BTreeSet::new();
         for image in run.mirrored {
@@ -218,7 +218,7 @@ impl PreviousRuns {
             let source = wanted.source.to_string();
             let source = association::repository_of(&source).to_owned();
             let place = association::place(&wanted.repository, run.target)?;
-            // What is named by tag may have got another one in the target, from a digest that is not known now.
+            // The target's tag may come from the digest of the time, which is unknown now.
             let tag = wanted.source.digest.as_ref();
             absent.insert((source, place, tag.map(|_| wanted.tag.to_string())));
         }
@@ -263,14 +263,14 @@ fn is_news(run: &PastMirror, before: &PastMirror) -> bool {
         || run.platforms != before.platforms
 }
 
-/// The images with what belongs to them: the parts of indexes, and what is attached.
+/// The images with the parts of indexes and their attached artifacts.
 fn with_belongings<'a>(
     mut kept: Vec<&'a Association>,
     mut others: Vec<&'a Association>,
 ) -> Vec<&'a Association> {
     let (mut parts, mut subjects) = (BTreeSet::new(), BTreeSet::new());
     let mut end = 0;
-    // An index may be a part as well, and something attached to what is attached.
+    // An index may be a part as well, and an artifact may have artifacts.
     while end < kept.len() {
         for it in &kept[end..] {
             let digests = it.manifest_digests.iter();
@@ -290,9 +290,9 @@ fn with_belongings<'a>(
     kept
 }
 
-/// The others, when those images have gone from the target with their parts.
+/// The associations without deleted images and their parts.
 ///
-/// Errors: Invalid – a path that is none.
+/// Errors: Invalid – a malformed path.
 pub(crate) fn without(
     past: Vec<Association>,
     gone: &BTreeSet<(Repository, Digest)>,
@@ -313,7 +313,7 @@ pub(crate) fn without(
         .collect())
 }
 
-/// What readers of archives tell this run's associations by. Source: `archive::Set::content`.
+/// Key of this run's associations for readers of archives. Source: `archive::Set::content`.
 fn name_and_path(association: &Association) -> (&str, &str) {
     (&association.name, &association.path)
 }
@@ -324,6 +324,6 @@ fn carried(kept: &[&Association]) -> BTreeSet<Digest> {
         let own = std::iter::once(&it.id);
         own.chain(&it.manifest_digests).chain(&it.layer_digests)
     });
-    // What is no digest names nothing that could be left out.
+    // Malformed digests name no content to leave out.
     digests.filter_map(|digest| digest.parse().ok()).collect()
 }

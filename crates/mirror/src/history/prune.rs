@@ -1,4 +1,4 @@
-//! What leaves a target because nobody wants it any more.
+//! Pruning: images leave a target when no configuration selects them any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use super::store::Store;
 use crate::publish::Target;
 use crate::section::Section;
 
-/// More images do not go unless somebody says so.
+/// Most images that are pruned without consent.
 const IMAGES_WITHOUT_CONSENT: usize = 25;
 
-/// What is to be deleted in a target.
+/// Manifests to be deleted in a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruning {
     /// Manifests by their repositories.
@@ -26,7 +26,7 @@ pub struct Pruning {
     pub images: usize,
     /// Parts of the configuration of which nothing stays.
     pub emptied: Vec<Section>,
-    /// What the target remembers of all of it.
+    /// Their associations in the target's metadata.
     pub remembered: Vec<Association>,
 }
 
@@ -37,7 +37,7 @@ struct Plan<'a> {
     repositories: Vec<Leaving<'a>>,
 }
 
-/// What leaves a repository.
+/// Manifests that leave a repository.
 #[derive(Serialize)]
 struct Leaving<'a> {
     name: &'a Repository,
@@ -45,7 +45,7 @@ struct Leaving<'a> {
 }
 
 impl Pruning {
-    /// As [`Self::new`] for the set `uid`; what the target remembers of other sets stays.
+    /// As [`Self::new`] for the set `uid`; images of the target's other sets stay.
     ///
     /// Errors: as [`Self::new`]; those of the target.
     pub async fn plan(
@@ -63,9 +63,9 @@ impl Pruning {
         Self::new(there, coming, &others, target)
     }
 
-    /// What was wanted by the metadata that is in the target, and is not by that which comes, nor by `others`.
+    /// Associations of the target's metadata that neither the next metadata nor `others` have.
     ///
-    /// Errors: Invalid – metadata with a path or digest that is none.
+    /// Errors: Invalid – metadata with a malformed path or digest.
     pub fn new(
         there: &[Association],
         coming: &[Association],
@@ -102,9 +102,9 @@ impl Pruning {
         Ok(pruning)
     }
 
-    /// What the target remembers of those manifests.
+    /// The target's associations of those manifests.
     ///
-    /// Errors: Invalid – metadata with a path that is none.
+    /// Errors: Invalid – metadata with a malformed path.
     pub fn remembered_of(
         &self,
         manifests: &[&oci::Reference],
@@ -128,7 +128,7 @@ impl Pruning {
         self.deletions.is_empty()
     }
 
-    /// Whether it looks like a mistake in the configuration, so that somebody has to say that it is meant.
+    /// Whether it may come from a mistake in the configuration and needs the user's consent.
     pub fn needs_consent(&self) -> bool {
         self.images > IMAGES_WITHOUT_CONSENT || !self.emptied.is_empty()
     }
@@ -153,7 +153,7 @@ impl Pruning {
     }
 }
 
-/// Deletes it, at most `parallel` manifests at a time, and tells what could not be deleted. What is not there has gone.
+/// Deletes the manifests, at most `parallel` at a time; returns failures. Missing manifests count as deleted.
 pub async fn prune(
     pruning: &Pruning,
     target: &Target,

@@ -3,11 +3,11 @@
 use model::Error;
 use model::mirror_metadata::MirrorMetadata;
 
-/// What the peer says of an archive that was published before.
+/// Message for an archive that was published before. Source: the peer.
 pub const SAME_SEQUENCE: &str =
     "No diff from previous mirror (sequence is the same), nothing to do";
 
-/// What is done with an archive.
+/// Action for an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Publish,
@@ -15,9 +15,9 @@ pub enum Step {
     Nothing,
 }
 
-/// What is done with the archive of that metadata in a target with the metadata `there`.
+/// The action for the archive of that metadata in a target with the metadata `there`.
 ///
-/// Errors: Conflict – archives before it are missing in the target, or it is older than what is there.
+/// Errors: Conflict – archives before it are missing in the target, or the target has a later one.
 pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<Step, Error> {
     if archive.single_use {
         return Ok(Step::Publish);

@@ -26,7 +26,7 @@ const REPOSITORY: &str = "oc-mirror";
 /// The peer's mode of the file.
 const FILE_MODE: u32 = 0o640;
 const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
-/// What the peer's tools say of an image that nobody has made a time for.
+/// Creation time of an image without one. Source: the peer's tools.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// Where metadata is kept.
@@ -42,7 +42,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// What a configuration names; `client` is for an image, and takes any certificate where the configuration says so.
+    /// The store of a configuration; `client` is for an image, and accepts any certificate where the configuration has
+    /// skipTLS.
     ///
     /// Errors: Invalid – the image's name is no reference.
     pub fn new(storage: &Storage, client: &Client) -> Result<Self, Error> {
@@ -55,7 +56,7 @@ impl Store {
         }
     }
 
-    /// What the target knows of the set.
+    /// The set's metadata in the target.
     ///
     /// Errors: Invalid – its name does not fit into the target.
     pub fn in_target(target: &Target, uid: Uuid) -> Result<Self, Error> {
@@ -69,7 +70,7 @@ impl Store {
         })
     }
 
-    /// What the target knows of all sets.
+    /// The metadata of all sets in the target.
     ///
     /// Errors: as [`Self::read`].
     pub async fn all_in_target(target: &Target) -> Result<Vec<MirrorMetadata>, Error> {
@@ -89,9 +90,9 @@ impl Store {
         Ok(found)
     }
 
-    /// What is there; nothing before the first run.
+    /// The metadata; none before the first run.
     ///
-    /// Errors: Invalid – it is no metadata; TooLarge; Internal – the disk; those of the registry.
+    /// Errors: Invalid – malformed metadata; TooLarge; Internal – the disk; those of the registry.
     pub async fn read(&self) -> Result<Option<MirrorMetadata>, Error> {
         match self {
             Self::Folder(folder) => {
@@ -102,9 +103,9 @@ impl Store {
         }
     }
 
-    /// Replaces what is there.
+    /// Replaces the metadata.
     ///
-    /// Errors: Internal – the disk does not take it; those of the registry.
+    /// Errors: Internal – the disk; those of the registry.
     pub async fn write(&self, metadata: Bytes) -> Result<(), Error> {
         match self {
             Self::Folder(folder) => {
@@ -189,7 +190,7 @@ async fn read_image(
             other => other,
         })?;
     blocking(move || {
-        // In the image nobody may read it.
+        // The file has mode 0 in the image.
         let readable = fs::set_permissions(&file, Permissions::from_mode(FILE_MODE));
         readable.map_err(|e| Error::internal("reading metadata", e))?;
         let metadata = read_file(&file);

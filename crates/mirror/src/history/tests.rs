@@ -210,7 +210,7 @@ fn what_was_carried_is_left_out() {
     assert!(next.carried.contains(&blob("base")) && !next.carried.contains(&blob("news")));
     assert_eq!(next.reason_to_stop(), None);
 
-    // What is pinned is known before anybody asks its registry; under another tag it is new.
+    // A pinned image is known without its registry; under another tag it is new.
     let mut pinned = wanted("r:1/misc/tool:1.0", ImageType::Generic);
     pinned.source = tool;
     let mut renamed = pinned.clone();
@@ -278,7 +278,7 @@ fn what_is_not_wanted_is_forgotten() {
     assert_eq!(next.metadata.past_associations.len(), 1);
     assert!(!next.carried.contains(&blob("other")));
 
-    // But not what could not be had this time.
+    // Except images that are unavailable this time.
     let failed = [wanted("r:1/misc/many:2", ImageType::Generic)];
     let next = previous
         .next(PlannedRun {
@@ -317,7 +317,7 @@ fn what_could_not_be_looked_at_stays() {
 
 #[test]
 fn what_is_carried_again_is_not_counted_on() {
-    // The same image at the same place under another tag: readers of the archive look for its blobs there.
+    // The same image at the same place under another tag: readers expect its blobs in the archive.
     let previous = after_first();
     let mut content = first();
     content.images.truncate(1);
@@ -424,7 +424,7 @@ fn what_left_the_set_is_pruned() {
      ]
     }
     "#);
-    // A section that went is no accident only when somebody says so.
+    // A whole section is pruned with consent only.
     let without = plan(&there[..2]);
     assert_eq!(without.emptied, [crate::section::Section::Operator]);
     assert!(without.needs_consent());

@@ -1,4 +1,4 @@
-//! What operator catalogs are called in the target, where others of the same image may stand beside them.
+//! Names of operator catalogs in the target, distinct for catalogs of one image.
 
 use model::Error;
 use model::image_set::OperatorSelection;
@@ -7,11 +7,11 @@ use oci::{Digest, Repository, Tag, Transport};
 use super::tag_of_digest;
 use crate::config::ImageSource;
 
-/// Of a digest, what becomes a tag. Units: hexadecimal digits.
+/// Length of a digest's prefix in a tag. Units: hexadecimal digits.
 const DIGITS: usize = 6;
 
-/// The name under which a catalog is remembered: its reference as it is written, without `oci://` or `docker://`; what the
-/// configuration renames is replaced in it, and a folder's name has no leading slash then.
+/// Unique name of a catalog in metadata: its reference as written, without `oci://` or `docker://`. Renamed parts are
+/// replaced; a renamed layout has no leading slash.
 pub fn unique_name(operator: &OperatorSelection) -> String {
     let is_renamed = [
         &operator.target_catalog,

@@ -22,7 +22,7 @@ use crate::results;
 use crate::run::{RunOutcome, Setup};
 use crate::select::{SelectOptions, select};
 
-/// How deep indexes may lie in each other.
+/// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
 /// How many digits of its digest name a catalog that has no tag.
 const DIGITS: usize = 6;
@@ -42,10 +42,10 @@ pub struct Loaded {
     pub content: Content,
     /// Images that are not carried, and why.
     pub failed: Vec<(Wanted, Error)>,
-    /// What people should know.
+    /// Warnings for the user.
     pub notes: Vec<String>,
     catalog: Wanted,
-    /// Blobs that lie here; the others are in registries.
+    /// Blobs in local files; the others are in registries.
     files: Option<Files>,
 }
 
@@ -65,9 +65,9 @@ impl FromStr for Copy {
 }
 
 impl Copy {
-    /// Reads the catalog, and finds what its images consist of. Folders lie below `dir`.
+    /// Reads the catalog, and resolves its images. Folders are below `dir`.
     ///
-    /// Errors: a catalog that cannot be read, or an image of it, unless the run goes on then.
+    /// Errors: a catalog that cannot be read, or an image of it, unless the run continues on errors.
     pub async fn load(&self, setup: Setup<'_>, dir: &Path) -> Result<Loaded, Error> {
         let scratch = tempfile::tempdir_in(setup.workspace)
             .map_err(|e| Error::internal("making a temporary folder", e))?;
@@ -155,7 +155,7 @@ async fn from_folder(
 impl Loaded {
     /// Writes all into the folder `below` in `dir`; the mapping, by sources.
     ///
-    /// Errors: Invalid – it lies in a folder already; those of the sources and the disk.
+    /// Errors: Invalid – the source is a folder itself; those of the sources and the disk.
     pub async fn to_folder(
         &self,
         setup: Setup<'_>,
@@ -185,7 +185,7 @@ impl Loaded {
 
     /// Sends all to the target, where names have one component below its namespace.
     ///
-    /// Errors: an image that cannot be sent, unless the run goes on then; Invalid – a name does not fit.
+    /// Errors: an image that cannot be sent, unless the run continues on errors; Invalid – a name does not fit.
     pub async fn to_registry(
         &self,
         setup: Setup<'_>,
@@ -231,7 +231,7 @@ impl Loaded {
     }
 }
 
-/// The images of all bundles of a catalog, and what people should know of it.
+/// The images of all bundles of a catalog, with warnings for the user.
 async fn images(
     setup: Setup<'_>,
     catalog: &str,
@@ -277,7 +277,7 @@ fn catalog(source: Reference, repository: Repository) -> Wanted {
     }
 }
 
-/// Since the catalog is copied as it is, what it names by tag keeps it.
+/// Keeps the tags of images: the catalog is copied unchanged.
 fn rename(wanted: &mut Wanted) {
     if wanted.kind == ImageType::OperatorCatalog {
         return;
@@ -305,7 +305,7 @@ fn manifests(dir: &Path, image: &Reference) -> Result<Vec<Manifest>, Error> {
 }
 
 impl Content {
-    /// Adds an image whose content lies here, with its manifests, the first of which is its own.
+    /// Adds an image with local content, and its manifests, its own first.
     fn add_files(
         &mut self,
         wanted: Wanted,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::tree::Tree;
 
-/// How deep indexes may lie in each other.
+/// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
 
 /// Makes the layout `to`, which is not there yet.

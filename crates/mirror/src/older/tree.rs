@@ -29,12 +29,12 @@ const FILE_MODE: u32 = 0o644;
 /// A catalog in such a folder: `file://PATH:TAG`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// The repository of the catalog; those of its images lie below it.
+    /// The repository of the catalog; those of its images are below it.
     pub name: Repository,
     pub tag: Tag,
 }
 
-/// Blobs that lie in files.
+/// Blobs in files.
 #[derive(Debug, Default)]
 pub(super) struct Files(pub(super) BTreeMap<Digest, PathBuf>);
 
@@ -102,15 +102,15 @@ impl Tree {
         Ok(manifest)
     }
 
-    /// Where a blob of a repository lies.
+    /// File of a repository's blob.
     pub(super) fn blob(dir: &Path, repository: &Repository, digest: &Digest) -> PathBuf {
         folder(dir, repository).join(BLOBS).join(digest.to_string())
     }
 
-    /// Writes images with all that they consist of, at most `parallel` blobs at a time; the tags come last. What is whole
-    /// there is not fetched again. `place` is the repository of an image in the folder.
+    /// Writes images with their content, at most `parallel` blobs at a time; tags come last. Complete blobs are not fetched
+    /// again. `place` is the repository of an image in the folder.
     ///
-    /// Errors: those of the sources; Internal – the disk does not take it.
+    /// Errors: those of the sources; Internal – the disk.
     pub(super) async fn write(
         dir: &Path,
         content: &Content,
@@ -196,7 +196,7 @@ async fn put_blob(
     Ok(())
 }
 
-/// A file that gets its name there when it is whole; everybody may read it then.
+/// A file that gets its name, and becomes readable for all users, when it is complete.
 fn part_of(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".part-")

@@ -1,8 +1,8 @@
-//! Packages that break rules of catalogs: what that means for a run.
+//! Packages that break rules of catalogs, and the consequence for a run.
 //!
-//! A catalog is its maker's, and older versions of opm serve what newer ones refuse. So only the packages that a set
-//! takes count: one that no version of opm serves ends the run, one that older versions serve is carried with a
-//! warning, and all others are passed by.
+//! A catalog belongs to its maker, and older versions of opm serve packages that newer ones refuse. So only selected
+//! packages count: one that no version of opm serves ends the run, one that older versions serve is mirrored with a
+//! warning, and all others are skipped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use super::needs;
 const REMEDY: &str = "take another version of the catalog, or leave the package out of the set; `atoll catalog validate` lists everything that its maker has to correct";
 const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is served by the opm of its own image; opm from 1.58 on does not serve it before its maker lets `replaces` name an entry that none skips";
 
-/// Refuses what `operator` selects and no version of opm serves.
+/// Refuses selected packages that no version of opm serves.
 ///
 /// Errors: Invalid – packages with the rules that they break, all at once.
 pub(crate) fn refuse_selected(
@@ -41,7 +41,7 @@ pub(crate) fn refuse_selected(
     refuse(operator, text)
 }
 
-/// Refuses what the chosen bundles require and no version of opm serves.
+/// Refuses required packages that no version of opm serves.
 ///
 /// Errors: Invalid – such packages; those of the cache.
 pub(crate) fn refuse_required(
@@ -74,7 +74,7 @@ pub(crate) fn refuse_any(judged: &BuildReport, catalog: &str) -> Result<(), Erro
     refuse_selected(judged, &whole)
 }
 
-/// What an unknown package may be due to, as the end of a sentence.
+/// Possible cause of an unknown package, as the end of a sentence.
 pub(crate) fn hint(judged: &BuildReport) -> String {
     if judged.unread.0.is_empty() {
         return String::new();
@@ -82,7 +82,7 @@ pub(crate) fn hint(judged: &BuildReport) -> String {
     format!("; {}", unread(&judged.unread))
 }
 
-/// What people should know of a run that takes `choice`.
+/// Warnings for a run with `choice`.
 pub(crate) fn notes(catalog: &str, judged: &BuildReport, choice: &Choice) -> Vec<String> {
     let warned = judged.warned.keys().filter(|it| choice.contains_key(*it));
     let mut notes: Vec<_> = warned
@@ -103,7 +103,7 @@ pub(crate) fn notes(catalog: &str, judged: &BuildReport, choice: &Choice) -> Vec
     notes
 }
 
-/// Each package that breaks rules: the rules with their entries, what becomes of it, and the remedy.
+/// Each package that breaks rules: the rules with their entries, the consequence, and the remedy.
 pub(crate) fn explanations(catalog: &str, judged: &BuildReport) -> Vec<String> {
     let of = |packages: &BTreeMap<String, CatalogProblems>, what: &str, remedy: &str| {
         let described = packages.iter().map(|(name, problems)| {

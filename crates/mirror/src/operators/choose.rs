@@ -21,10 +21,10 @@ use crate::mistakes::Mistakes;
 /// Beyond so many wrong letters, another package was meant.
 const WRONG_LETTERS: usize = 3;
 
-/// What is taken of a catalog, by package.
+/// The selected parts of a catalog, by package.
 pub type Choice = BTreeMap<String, Part>;
 
-/// What is taken of a package.
+/// The selected part of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
     /// Which bundles of which channels. No channel is empty.
@@ -40,17 +40,17 @@ pub struct Part {
 /// Why a bundle is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// It is the newest of its channel, and no versions are asked for.
+    /// It is the head of its channel, and no versions are configured.
     Head { channel: String },
     /// All of the channel is.
     Whole { channel: String },
-    /// It is among the versions that are asked for.
+    /// It is in the configured version range.
     InRange { channel: String },
     /// Since the run that took this version, it and all that came after are taken.
     Since { channel: String, version: String },
     /// An upgrade to the others leads through it.
     Way { channel: String },
-    /// That bundle needs it, or what it provides.
+    /// That bundle requires it, or an API that it provides.
     Needed { by: String, what: String },
 }
 
@@ -175,7 +175,7 @@ fn bounds_of(selection: &PackageSelection, channel: &str) -> VersionBounds {
         .clone()
 }
 
-/// What is wanted of a package, with the bundles that are named turned into versions.
+/// The selection in a package, with named bundles as versions.
 fn selection(
     package: &PackageModel<'_>,
     full: bool,
@@ -213,7 +213,7 @@ fn selection(
             continue;
         };
         let start = bounds(package, &start.versions)?;
-        // Versions are withdrawn at times. What is above all that is left is no start.
+        // Versions are withdrawn at times. A version above all others is no start.
         if head_of(package, &channel.name).is_none_or(|head| start.contain(head)) {
             channel.bounds = start;
         }
@@ -253,7 +253,7 @@ fn bounds(package: &PackageModel<'_>, versions: &IncludeBundle) -> Result<Versio
     })
 }
 
-/// Why it cannot be had, with what may be meant.
+/// Message for an unsatisfiable selection, with the nearest names.
 fn unsatisfied(error: &Unsatisfied) -> String {
     let hint = match error {
         Unsatisfied::Channel { channel, known, .. } => {
@@ -264,7 +264,7 @@ fn unsatisfied(error: &Unsatisfied) -> String {
     format!("{error}{hint}")
 }
 
-/// Half a sentence about what may be meant.
+/// Half a sentence with the nearest names.
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let limit = WRONG_LETTERS.min(name.len() / 2);
     nearest(name, known, limit).map_or_else(String::new, |near| format!(", perhaps {near:?}?"))

@@ -24,11 +24,11 @@ pub struct Of {
     pub catalog: String,
     /// Whether it comes from a folder rather than a registry.
     pub is_folder: bool,
-    /// Whether what is not there is passed by.
+    /// Whether missing images are skipped.
     pub skip_missing: bool,
 }
 
-/// The images of all chosen bundles and of what they run, each once, and what in the catalog is no reference to an image.
+/// The images of all chosen bundles and their related images, each once, and warnings about malformed references.
 ///
 /// Errors: the catalog cannot be read.
 pub fn wanted(

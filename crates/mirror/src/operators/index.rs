@@ -11,11 +11,11 @@ use model::Error;
 use super::choose::Choice;
 use crate::names;
 
-/// Writes what was chosen of a catalog, one document after the other. An image that `pins` has is named as it says; `pins` has
+/// Writes the pruned catalog, one document after the other. Images in `pins` get the pinned reference; keys of `pins` are
 /// whole references, where a catalog may leave the host out.
 ///
-/// Blocking. Errors: Invalid – a package whose default channel is not chosen, and none takes its place; Internal – `out`
-/// cannot be written.
+/// Blocking. Errors: Invalid – a package whose default channel is not chosen, and none replaces it; Internal – `out` cannot
+/// be written.
 pub fn write_index(
     cache: &CatalogCache,
     choice: &Choice,

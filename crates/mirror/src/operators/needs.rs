@@ -1,7 +1,7 @@
-//! What the chosen bundles need of other packages.
+//! Dependencies of the chosen bundles on other packages.
 //!
-//! Source: the peer's way: of each package the newest bundle that fits, and what leads from it to the head of its channel;
-//! what the head skips is left out.
+//! Source: the peer, which takes the newest matching bundle of each package, and its upgrade path to the head of the
+//! channel, without bundles that the head skips.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Required {
 /// Group, version and kind.
 type Api = [String; 3];
 
-/// What bundles need; each with a bundle that needs it.
+/// Dependencies of bundles; each with a bundle that has it.
 #[derive(Default)]
 struct Needs {
     apis: BTreeMap<Api, String>,
@@ -37,7 +37,7 @@ struct Needs {
 /// A bundle in a channel.
 type Place = (String, String, String);
 
-/// Adds to the choice what it needs, and what that needs.
+/// Adds dependencies to the choice, transitively.
 ///
 /// Errors: the catalog cannot be read.
 pub(super) fn add(cache: &Arc<CatalogCache>, choice: &mut Choice) -> Result<(), Error> {
@@ -92,7 +92,7 @@ pub(super) fn required_packages(
         .collect())
 }
 
-/// Takes bundles into a part, each with what leads from it to the head of its channel.
+/// Adds bundles to a part, each with its upgrade path to the head of its channel.
 fn extend(part: &mut Part, package: &PackageModel<'_>, bundles: Vec<(String, String, Reason)>) {
     for (name, bundle, reason) in bundles {
         let Some(channel) = package.channel(&name) else {
@@ -121,7 +121,7 @@ fn extend(part: &mut Part, package: &PackageModel<'_>, bundles: Vec<(String, Str
 }
 
 impl Needs {
-    /// What these bundles (each with its package) need.
+    /// Dependencies of these bundles (each with its package).
     fn of(cache: &CatalogCache, bundles: &[(String, String)]) -> Result<Self, Error> {
         let mut by_package: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (package, bundle) in bundles {
@@ -169,7 +169,7 @@ impl Needs {
         providers.chain(self.packages.keys().cloned()).collect()
     }
 
-    /// What of a package is needed. An API is provided by the first package that has it.
+    /// Required bundles of a package. An API is provided by the first package that has it.
     fn provided_by(&mut self, package: &PackageModel<'_>) -> Vec<(String, String, Reason)> {
         let mut provided = Vec::new();
         self.apis.retain(|api, by| {

@@ -9,16 +9,16 @@ use model::Error;
 use oci::Digest;
 use oci_client::image::{FolderLimits, ImageLocation};
 
-/// A catalog that was read. What it lies in is removed with it.
+/// A catalog that was read. Its temporary files are removed with it.
 #[derive(Debug)]
 pub struct Opened {
     /// Where it came from.
     pub place: ImageLocation,
-    /// What was there: an index, or one image.
+    /// Digest of the source: an index, or one image.
     pub digest: Digest,
     /// Its packages, without those that break a rule.
     pub cache: Arc<CatalogCache>,
-    /// What breaks rules in it.
+    /// Packages that break rules.
     pub judged: BuildReport,
     _folder: tempfile::TempDir,
 }

@@ -15,11 +15,11 @@ use crate::blobs::Blobs;
 use crate::build_image::{Base, BuiltImage};
 use crate::content::{Blob, Origin};
 
-/// How deep indexes may lie in each other.
+/// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
-/// What images of one manifest run on that do not say it.
+/// Architecture of a single manifest whose configuration lacks it.
 const DEFAULT_ARCHITECTURE: &str = "amd64";
-/// Where the layout lies below the catalog's folder in an archive, and the catalog itself. Source: the peer.
+/// Folder of the layout below the catalog's folder in an archive, and the pruned catalog. Source: the peer.
 const LAYOUT: &str = "layout";
 const INDEX: &str = "index/index.json";
 
@@ -44,9 +44,9 @@ impl Blobs for Original {
 }
 
 impl Original {
-    /// Asks where it is for its manifests.
+    /// Fetches its manifests.
     ///
-    /// Errors: NotFound; Invalid – indexes that lie in each other without end; others as the client's.
+    /// Errors: NotFound; Invalid – indexes that are nested too deep; others as the client's.
     pub async fn fetch(place: &ImageLocation, root: &Digest) -> Result<Self, Error> {
         let mut original = Self::new(root);
         let mut next = vec![root.clone()];
@@ -75,7 +75,7 @@ impl Original {
         let index = read(format!("{layout}/index.json"))?;
         let wrong = |reason: String| Error::invalid(format!("{layout}/index.json"), reason);
         let root = match Manifest::parse(index.clone(), None) {
-            // The list itself stands there, or an index of what was one manifest.
+            // The file is the image index itself, or an index of one manifest.
             Ok(list) if is_stored(set, &layout, &list.digest) => list.digest,
             _ => {
                 let index: Index =
@@ -157,7 +157,7 @@ impl Original {
         }
     }
 
-    /// What has to be fetched for it, and from where.
+    /// Blobs to fetch for it, with their sources.
     pub fn remote(&self) -> impl Iterator<Item = (Digest, Blob)> {
         self.blobs.iter().filter_map(|(digest, (blob, source))| {
             let BlobSource::Remote(remote) = source else {
@@ -216,7 +216,7 @@ impl Original {
     }
 }
 
-/// Where the smaller catalog lies in an archive, below the catalog's folder.
+/// Path of the pruned catalog in an archive.
 pub fn index_path(folder: &str) -> String {
     format!("{folder}/{INDEX}")
 }

@@ -71,10 +71,10 @@ impl Hidden<'_> {
     }
 }
 
-/// Has the image serve the catalog. Nothing where its configuration is none.
+/// Configures the image to serve the catalog. None where the configuration is malformed.
 ///
-/// What the original says of a cache goes with its command: that cache is of the whole catalog, and `opm` does not start with
-/// one that is not of its files. Without any it makes one in a temporary folder.
+/// The original's command is replaced, with its cache options: that cache is of the whole catalog, and `opm` refuses one of
+/// other files. Without a cache it builds one in a temporary folder.
 fn serve(image: &mut Map<String, Value>) -> Option<()> {
     let config = run_config(image)?;
     config.insert("Labels".into(), json!({FOLDER_LABEL: DEFAULT_FOLDER}));

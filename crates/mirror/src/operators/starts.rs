@@ -1,6 +1,6 @@
-//! Lowest versions that have to be there: the bundles that have them, and what leads on from them.
+//! Minimum versions that have to exist: the bundles that have them, and their upgrade paths.
 //!
-//! Source: the peer's v1, which looks for the version itself, not for those above it, and then follows what replaces it.
+//! Source: the peer's v1, which requires the very version, not a later one, and then follows `replaces`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,12 @@ use catalog::version::BundleVersion;
 /// From which bundles on channels are taken.
 pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
 
-/// Takes the lowest versions without a highest one out of a selection: what they are about is chosen by [`follow`]. Those that
-/// the configuration does not ask for are where previous runs began; the next one takes the place of one that has left the
-/// catalog.
+/// Takes minimum versions without a maximum out of a selection: [`follow`] selects their bundles. Those that the
+/// configuration lacks are of previous runs; where one was withdrawn, the next version replaces it.
 ///
-/// A channel's own version has to be in it; the package's in one of the channels, and those without it are not taken.
+/// A channel's own version has to be in it; the package's in one of the channels, and channels without it are dropped.
 ///
-/// Errors: a version that is not there, with the nearest ones.
+/// Errors: a missing version, with the nearest ones.
 pub(super) fn take(
     package: &PackageModel<'_>,
     selection: &mut PackageSelection,
@@ -70,7 +69,7 @@ pub(super) fn take(
     Ok(starts)
 }
 
-/// Chooses what the starts are about.
+/// Chooses the bundles of the starts.
 pub(super) fn follow(package: &PackageModel<'_>, starts: &Starts, chosen: &mut SelectedBundles) {
     for (name, bundles) in starts {
         let Some(channel) = package.channel(name) else {

@@ -15,7 +15,7 @@ use super::shortest_path::{Span, of_channel, way};
 
 /// Channels of extended support begin with it: they have every second minor version.
 const EXTENDED: &str = "eus";
-/// How many channels a journey passes at most: each is asked for.
+/// Most channels of a cross-channel upgrade: each costs a request.
 const STEPS_LIMIT: u64 = 32;
 
 /// A way from the lowest release of a set to the highest one, through channels.
@@ -62,10 +62,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// The journey that several channels ask for, each with what is carried of it; nothing where one channel has both ends of it.
-/// Channels of the same version are not both walked: the last one alone.
+/// The cross-channel upgrade that several channels ask for, each with its version range; none where one channel has both
+/// ends. Of channels of the same version, the last one alone is used.
 ///
-/// Errors: Invalid – the name of a channel has no version, or its steps do not lead to the last one.
+/// Errors: Invalid – the name of a channel has no version, or the steps do not reach the last one.
 pub(super) fn journey(spans: &[(&str, &Span)]) -> Result<Option<Journey>, Error> {
     // Of equal ones the first one that is named, for both.
     let lowest = spans.iter().min_by_key(|(_, span)| &span.min);
@@ -105,8 +105,8 @@ pub(super) fn journey(spans: &[(&str, &Span)]) -> Result<Option<Journey>, Error>
 }
 
 impl Journey {
-    /// Its releases with their channels: in each channel the shortest way to its highest version, and at last to the end.
-    /// Where a channel does not go on from what was reached before, only the end is added.
+    /// Its releases with their channels: in each channel the shortest path to its highest version, and at last to the end.
+    /// Where a channel lacks the version that was reached before, only the end is added.
     ///
     /// Errors: Invalid – a channel is empty, or an end is not in its channel.
     pub(super) fn releases<'a>(

@@ -21,17 +21,17 @@ use crate::build_image::{
     Base, BuiltImage, Layer, Tar, add_file, add_folder, build_image, run_config,
 };
 
-/// Where the data lies in an archive.
+/// Path of the data in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";
 /// Which image it is put into, in an archive of ours.
 pub(crate) const ARCHIVED_BASE: &str = "cincinnati/base-image";
-/// What its image is called in the target.
+/// Repository of its image in the target.
 const REPOSITORY: &str = "openshift/graph-image";
 const TAG: &str = "latest";
 /// Where the image has the data, and where the operator's volume is.
 const FOLDER: &str = "var/lib/cincinnati-graph-data";
 const VOLUME: &str = "/var/lib/cincinnati/graph-data";
-/// What may be fetched, and what may be in it. Units: bytes. The public data takes a hundredth.
+/// Limits of the fetched data, and of its unpacked files. Units: bytes. The public data takes a hundredth.
 const FETCH_LIMIT_BYTES: u64 = 256 << 20;
 const FILES_LIMIT_BYTES: u64 = 1 << 30;
 
@@ -97,7 +97,7 @@ impl GraphData {
     }
 }
 
-/// What the image is called, below the target's namespace.
+/// Name of the image below the target's namespace.
 pub(crate) fn image_name() -> Result<(Repository, Tag), Error> {
     Ok((REPOSITORY.parse()?, TAG.parse()?))
 }

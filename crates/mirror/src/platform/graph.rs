@@ -46,7 +46,7 @@ struct Node {
 }
 
 impl Graph {
-    /// Reads what an update service answers.
+    /// Parses the reply of an update service.
     ///
     /// Errors: Invalid – it is no graph.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {

@@ -1,4 +1,4 @@
-//! What a release consists of, out of its image.
+//! Release payloads: the components in a release image.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ const METADATA: &str = "release-manifests/release-metadata";
 const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
 /// Where metadata has an architecture that the image does not have: that of all.
 const ARCHITECTURE: &str = "release.openshift.io/architecture";
-/// What the disk image of virtual machines is called. Source: the peer.
+/// Component with the disk image of virtual machines. Source: the peer.
 const DISK_IMAGE: &str = "kube-virt-container";
 /// For which architectures there are any, as Go names them, and as releases do. Source: the peer.
 const DISK_ARCHITECTURES: [(&str, &str); 2] = [("amd64", "x86_64"), ("s390x", "s390x")];
@@ -81,7 +81,7 @@ struct Data {
     stream: String,
 }
 
-/// Reads what a release consists of. `wish` tells which disk images belong to it.
+/// Reads the payload of a release. `wish` selects its disk images.
 ///
 /// Errors: NotFound – no such image; Invalid – it is no release; others as the client's.
 pub(super) async fn read(
@@ -129,7 +129,7 @@ struct Opened<'a> {
     client: &'a Client,
     /// One image by digest.
     image: Reference,
-    /// What stands for the release: an index, or that image.
+    /// Digest of the release: an index, or one image.
     digest: Digest,
     folder: &'a Path,
 }
@@ -190,7 +190,7 @@ impl<'a> Opened<'a> {
         serde_json::from_slice(bytes).map_err(|e| self.wrong(path, e))
     }
 
-    /// The disk images of virtual machines, for the architectures that are asked for and have any.
+    /// The disk images of virtual machines, for those selected architectures that have any.
     fn disk_images(
         &self,
         config_map: &[u8],

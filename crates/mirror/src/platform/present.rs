@@ -1,4 +1,4 @@
-//! Releases as a target has them: what they consist of can be read there, also where their sources cannot be reached.
+//! Releases in a target: their payloads are read there, also where their sources cannot be reached.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,9 +25,9 @@ pub(crate) struct Present<'a> {
     pub(crate) target: &'a Target,
     /// Where releases are read that the target does not have.
     pub(crate) sources: &'a Client,
-    /// Which releases are meant, and what of them.
+    /// The selection of releases.
     pub(crate) platform: &'a image_set::PlatformSelection,
-    /// For what is temporary.
+    /// Folder for temporary files.
     pub(crate) scratch: &'a Path,
 }
 
@@ -56,8 +56,8 @@ impl Present<'_> {
         self.read(chosen).await
     }
 
-    /// The images of those releases in the target whose versions the configuration names: what can be chosen where no update
-    /// service answers.
+    /// The images of those releases in the target that are within the configured versions: the selection without an update
+    /// service.
     ///
     /// Errors: Invalid – a channel without both ends; those of the target.
     pub(crate) async fn between(&self) -> Result<Read, Error> {
@@ -103,7 +103,7 @@ impl Present<'_> {
                 };
                 match self.whole(&image).await {
                     Ok(payload) => images(&chosen, &payload, self.platform),
-                    // Somebody else's image: nothing is known to belong to it.
+                    // The image of another tool: it has no components.
                     Err(Error::Invalid { .. } | Error::NotFound { .. }) => Ok(Vec::new()),
                     Err(error) => Err(error),
                 }
@@ -135,7 +135,7 @@ impl Present<'_> {
         Ok(all)
     }
 
-    /// What a release consists of: out of the target, or else of its source.
+    /// The payload of a release: out of the target, or else of its source.
     async fn payload(&self, release: &Reference) -> Result<Result<Payload, Error>, Error> {
         let Self {
             target,
@@ -169,7 +169,7 @@ impl Present<'_> {
         }
     }
 
-    /// What a release of the target consists of, with its disk images if it has any.
+    /// The payload of a release in the target, with its disk images if it has any.
     async fn whole(&self, image: &Reference) -> Result<Payload, Error> {
         let read = async |platform: &image_set::PlatformSelection| {
             payload::read(&self.target.client, image, platform, self.scratch).await

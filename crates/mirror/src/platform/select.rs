@@ -13,7 +13,7 @@ use super::settings::Sources;
 use super::shortest_path::{self, Span};
 use super::updates::Updates;
 
-/// What is carried where no architecture is named.
+/// Architecture of a set that names none.
 const DEFAULT_ARCHITECTURE: &str = "amd64";
 /// The architecture of releases whose images are indexes of all.
 const ALL_ARCHITECTURES: &str = "multi";
@@ -27,7 +27,7 @@ pub(super) struct Chosen {
     pub(super) named: Option<Named>,
 }
 
-/// By what a release was chosen.
+/// Reason of a selected release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) version: Version,
@@ -35,7 +35,7 @@ pub(crate) struct Named {
     pub(crate) architecture: String,
 }
 
-/// What a set names.
+/// Selected releases.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selection {
     /// Each once, by its image.
@@ -90,7 +90,7 @@ pub(super) async fn select(
     Ok(selection)
 }
 
-/// The releases that the update services tell of, as [`select`] chooses them.
+/// The releases of the update services that [`select`] chooses.
 pub(crate) async fn named(
     platform: &PlatformSelection,
     started: &[ChannelStart],
@@ -128,7 +128,7 @@ impl Own<'_> {
     }
 }
 
-/// The architectures that are asked for.
+/// The selected architectures.
 pub(crate) fn architectures(platform: &PlatformSelection) -> Vec<String> {
     match platform.architectures.as_slice() {
         // Parts of indexes are wanted, and only releases for all have those.
@@ -189,7 +189,7 @@ fn started_at(channel: &str, started: &[ChannelStart]) -> Option<Version> {
     start.min_version.parse().ok()
 }
 
-/// What is remembered of a channel: nothing of one that is bounded by the configuration.
+/// The start of a channel in metadata: none of one that the configuration bounds.
 fn start(channel: &ReleaseChannel, span: &Span, started: &[ChannelStart]) -> Option<ChannelStart> {
     let is_bounded = !channel.min_version.is_empty() && !channel.max_version.is_empty();
     if channel.full || is_bounded {
@@ -202,7 +202,7 @@ fn start(channel: &ReleaseChannel, span: &Span, started: &[ChannelStart]) -> Opt
     })
 }
 
-/// Writes the versions into a channel, as metadata has it. Source: the peer, for whom a range is all of it.
+/// Writes the resolved versions into a channel, as metadata has it. Source: the peer, which resolves both ends of a range.
 fn resolve(channel: &mut ReleaseChannel, span: &Span) {
     channel.full |= !channel.min_version.is_empty() && !channel.max_version.is_empty();
     channel.min_version = span.min.to_string();

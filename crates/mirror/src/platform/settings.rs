@@ -1,4 +1,4 @@
-//! Where releases are asked for.
+//! Sources of releases.
 
 use model::image_set::ReleaseKind;
 use net::web::Web;
@@ -11,7 +11,7 @@ use url::Url;
 const OCP_UPDATES: &str = "https://api.openshift.com/api/upgrades_info/v1/graph";
 const OKD_UPDATES: &str = "https://origin-release.ci.openshift.org/graph";
 
-/// Where releases are asked for.
+/// Update services and other sources of releases.
 #[derive(Debug, Clone)]
 pub struct Sources {
     pub web: Web,
@@ -23,7 +23,7 @@ pub struct Sources {
     pub signature_stores: Vec<SignatureStore>,
     /// Whose signatures count.
     pub keyring: Option<Keyring>,
-    /// Whether releases are carried that nobody has signed.
+    /// Whether unsigned releases are mirrored.
     pub ignores_signatures: bool,
     /// The data of the upgrade graph: an archive of files, compressed.
     pub graph_data: Url,

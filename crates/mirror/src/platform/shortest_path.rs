@@ -14,10 +14,10 @@ pub(super) struct Span {
     pub(super) max: Version,
 }
 
-/// What a configuration says of a channel, with the versions that the graph has. `start` is where previous runs began that
-/// took the newest release only; `filter` tells which versions may be an end that the configuration does not name.
+/// The versions of a channel in a configuration, resolved in the graph. `start` is the minimum of previous runs that
+/// selected the newest release only; `filter` matches versions that may be an implicit end.
 ///
-/// Errors: Invalid – no version, or none that the filter fits.
+/// Errors: Invalid – a malformed version, or none that the filter matches.
 pub(super) fn span(
     channel: &ReleaseChannel,
     graph: &Graph,

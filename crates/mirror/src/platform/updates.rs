@@ -19,16 +19,16 @@ const MEDIA_TYPE: &str = "application/json";
 /// Units: bytes. The whole graph of a platform takes a few.
 const GRAPH_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Upgrade graphs, each asked for once.
+/// Upgrade graphs, each fetched once.
 #[derive(Debug)]
 pub struct Updates<'a> {
     sources: &'a Sources,
-    /// By which a service tells who asks.
+    /// Identifier of the client for the service.
     id: Uuid,
     graphs: BTreeMap<Key, Arc<Graph>>,
 }
 
-/// Platform, architecture and channel; the service of OKD tells all at once.
+/// Platform, architecture and channel; the service of OKD returns all at once.
 type Key = (&'static str, String, String);
 
 impl<'a> Updates<'a> {
@@ -42,8 +42,8 @@ impl<'a> Updates<'a> {
 
     /// The graph of a channel that has releases, for an architecture as Go names it, or `multi`.
     ///
-    /// Errors: Invalid – there is no such channel, or what the service answers is no graph; NotFound – there is no such
-    /// service; Unavailable.
+    /// Errors: Invalid – there is no such channel, or the reply is no graph; NotFound – there is no such service;
+    /// Unavailable.
     pub async fn graph(
         &mut self,
         kind: ReleaseKind,
@@ -101,8 +101,7 @@ impl<'a> Updates<'a> {
         Ok(graph)
     }
 
-    /// The channel that somebody may have meant: those are known that releases of the same version and the one before
-    /// are in.
+    /// The nearest channel, of those with releases of the same version and the one before.
     async fn meant(
         &mut self,
         kind: ReleaseKind,
@@ -113,7 +112,7 @@ impl<'a> Updates<'a> {
         let mut known = Vec::new();
         for minor in [minor, minor.saturating_sub(1)] {
             let stable = format!("stable-{major}.{minor}");
-            // That nothing is suggested is told well enough by the suggestion missing.
+            // Without its graph there is no suggestion, which needs no message.
             let Ok(graph) = self.ask(kind, architecture, &stable).await else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! The images of releases, with what they are called in the target.
+//! Images of releases, with their names in the target.
 //!
 //! Source: the peer.
 
@@ -19,25 +19,25 @@ use super::settings::Sources;
 use crate::additional_images::platforms;
 use crate::content::{Wanted, Why};
 
-/// Where releases lie, below the target's namespace.
+/// Repository of releases below the target's namespace.
 pub(super) const RELEASES: &str = "openshift/release-images";
-/// Where their components lie.
+/// Repository of their components.
 const COMPONENTS: &str = "openshift/release";
 /// Releases that are read at the same time.
 pub(super) const READERS: usize = 4;
 
-/// What is remembered of the releases that a set names.
+/// Releases of a set, for metadata and results.
 #[derive(Debug, Default)]
 pub struct Releases {
     /// The configuration with the versions that were chosen.
     pub platform: image_set::PlatformSelection,
     /// From where later runs go on.
     pub starts: Vec<ChannelStart>,
-    /// Who signed them.
+    /// Release signatures.
     pub signatures: Vec<Signatures>,
     /// The data of the upgrade graph.
     pub graph: Option<GraphData>,
-    /// What people should know.
+    /// Warnings for the user.
     pub notes: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub async fn releases(
     Ok((releases, wanted))
 }
 
-/// The signatures of all releases; what has none, where that may be.
+/// The signatures of all releases; warnings for unsigned ones, where these are allowed.
 async fn signatures(
     payloads: &[(Chosen, Payload)],
     sources: &Sources,

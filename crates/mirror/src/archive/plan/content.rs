@@ -15,7 +15,7 @@ pub(super) struct Drafts<'a> {
     pub(super) members: Vec<Member>,
     /// Those of images, in the order in which they were added.
     manifests: Vec<&'a Manifest>,
-    /// Which digests manifests and tags stand for.
+    /// Digests, by the names of manifests and tags.
     names: BTreeMap<String, &'a Digest>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Drafts<'a> {
             .flat_map(|it| it.blobs())
             .map(|it| &it.digest)
         {
-            // What may not be distributed is not there.
+            // Non-distributable blobs are absent.
             if let Some(blob) = content.blobs.get(digest)
                 && seen.insert(digest.clone())
             {

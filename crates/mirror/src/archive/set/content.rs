@@ -85,7 +85,7 @@ impl Set {
         content
     }
 
-    /// Where the last of an image's blobs lies.
+    /// End of the last blob of an image.
     fn end(&self, image: &Image, content: &Content) -> Option<(usize, u64)> {
         let manifests = content.manifests_of(&image.digest);
         let blobs = manifests.iter().flat_map(|manifest| manifest.blobs());
@@ -176,7 +176,7 @@ impl Set {
     }
 }
 
-/// What previous runs have carried, so that this one did not.
+/// Content of previous runs, which this one left out.
 fn past(metadata: &MirrorMetadata) -> BTreeSet<&str> {
     let key = |it: &Association| (it.name.clone(), it.path.clone());
     let own: BTreeSet<_> = metadata.past_mirror.associations.iter().map(key).collect();

@@ -94,7 +94,7 @@ impl Located {
         Ok(())
     }
 
-    /// Errors: Invalid – the names tell another one.
+    /// Errors: Invalid – the names have another one.
     pub(in crate::archive) fn check_sequence(&self, sequence: u64) -> Result<(), Error> {
         match (self.sequence, self.files.first()) {
             (Some(named), Some(path)) if named != sequence => {

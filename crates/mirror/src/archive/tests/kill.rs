@@ -1,4 +1,4 @@
-//! A writer that is killed goes on where it was.
+//! A killed writer resumes where it stopped.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
@@ -8,7 +8,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::*;
 use crate::archive::journal::{NAME, Records};
 
-/// Tells the child where to write.
+/// Folder of the child process.
 const FOLDER: &str = "MIRROR_TEST_FOLDER";
 const LIMIT: u64 = 20 << 20;
 /// After so many pieces the child is killed: more than there are between two lines of the journal.
@@ -18,7 +18,7 @@ fn sample() -> Sample {
     Sample::of(4, 6 << 20)
 }
 
-/// Not a test: what the next one runs.
+/// Not a test: the child process of the next one.
 #[test]
 #[ignore = "runs as a child of the test of killed writers"]
 fn child() {
@@ -70,7 +70,7 @@ fn killed_writers_go_on() {
             break;
         }
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
-        // Nothing is visible that is not whole, and what was there is not written again.
+        // Incomplete files stay hidden, and complete blobs are not written again.
         assert_eq!(names(&folder), [".mirror.part"]);
         let now = promised(&folder);
         assert!(now > before);

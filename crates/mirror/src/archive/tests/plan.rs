@@ -1,4 +1,4 @@
-//! What lies where.
+//! Layouts of sets.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -67,7 +67,7 @@ fn archives_of_others_are_opened() {
         Some((format!("./{path}"), bytes))
     });
     check(&Set::open(&other).unwrap(), &sample);
-    // In one file, of whatever name, the metadata somewhere.
+    // In one file, of any name, the metadata anywhere.
     let single = dir.path().join("c");
     sample.metadata.past_mirror.sequence = 3;
     let files = sample.write(&dir.path().join("d"), WIDE);
@@ -86,7 +86,7 @@ fn archives_of_others_are_opened() {
 fn images_come_as_they_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = Sample::of(5, 3000);
-    // The peer tells them in any order.
+    // The peer lists them in any order.
     sample.metadata.past_mirror.associations.reverse();
     sample.write(dir.path(), 14_000);
     check(&Set::open(dir.path()).unwrap(), &sample);
@@ -347,7 +347,7 @@ proptest! {
         fs::write(&file, bytes).unwrap();
         let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
         let content = Set::open(dir.path()).and_then(|set| set.content());
-        // What lies between the members may be anything.
+        // Padding between members is not verified.
         if report.faults.is_empty() {
             prop_assert_eq!(content.unwrap().manifests, sample.content.manifests);
         }

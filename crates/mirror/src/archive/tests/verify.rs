@@ -186,7 +186,7 @@ fn signatures_are_compared() {
     write(&plain, &sample, None);
     assert_eq!(told(&check(&plain, None)), "");
     assert!(told(&check(&plain, Some(&right))).contains("not signed"));
-    // Whole in itself, by somebody without the key.
+    // Complete in itself, signed without the key.
     let mut other = Sample::of(2, 3000);
     other.extras.push(Extra::inline("charts/evil", "x"));
     let (stranger, _) = key();

@@ -12,7 +12,7 @@ use super::{Shared, State};
 use crate::archive::journal::Entry;
 use crate::archive::takeover;
 
-/// How much is written between two lines of the journal: what is fetched again after a kill. Units: bytes.
+/// Bytes between two lines of the journal: at most these are fetched again after a kill. Units: bytes.
 const NOTE_BYTES: u64 = 4 << 20;
 
 /// How far a blob is.
@@ -20,13 +20,13 @@ const NOTE_BYTES: u64 = 4 << 20;
 pub(super) enum Progress {
     /// So many bytes are there.
     Partial(u64),
-    /// Somebody writes it, and had so many bytes at the beginning.
+    /// Another writer has it, and began with so many bytes.
     Busy(u64),
     /// It is in all its places.
     Whole,
 }
 
-/// Writes one blob from front to back. What was written before it is dropped is there the next time.
+/// Writes one blob from front to back. Bytes written before it is dropped are resumed.
 #[derive(Debug)]
 pub struct BlobWriter {
     shared: Arc<Shared>,
@@ -34,10 +34,10 @@ pub struct BlobWriter {
     size: u64,
     file: File,
     offset: u64,
-    /// Nothing where the source verifies what it sends.
+    /// None where the source verifies the digest.
     hasher: Option<Hasher>,
     written: u64,
-    /// What the journal knows of it.
+    /// Bytes recorded in the journal.
     noted: u64,
     is_done: bool,
 }
@@ -51,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// What is there of a blob that is not whole. Units: bytes.
+    /// Bytes of a partial blob. Units: bytes.
     pub(super) fn written(self) -> Option<u64> {
         match self {
             Self::Partial(written) | Self::Busy(written) => Some(written),
@@ -103,14 +103,14 @@ impl BlobWriter {
         self.written
     }
 
-    /// The hasher that has seen what is there, for a source that compares the digest itself. It has to be asked for before
-    /// the first write, and the digest is not compared here then: bytes are hashed once.
+    /// The hasher of the existing bytes, for a source that compares the digest itself. Take it before the first write; the
+    /// digest is not compared here then: bytes are hashed once.
     pub fn take_hasher(&mut self) -> Hasher {
         let hasher = self.hasher.take();
         hasher.unwrap_or_else(|| Hasher::new(self.digest.algorithm()))
     }
 
-    /// Forgets what is there: it is sent from the beginning.
+    /// Discards the existing bytes: the blob is sent from the beginning.
     pub fn restart(&mut self) {
         self.hasher = Some(Hasher::new(self.digest.algorithm()));
         self.written = 0;
@@ -131,7 +131,7 @@ impl BlobWriter {
             hasher.update(bytes);
         }
         self.written += bytes.len() as u64;
-        // A line that tells of all bytes is for what has its digest.
+        // Lines with all bytes are reserved for blobs with a verified digest.
         if self.written - self.noted >= NOTE_BYTES && self.written < self.size {
             self.note(self.written).map_err(|e| self.shared.failed(e))?;
         }
