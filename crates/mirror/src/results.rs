@@ -1,9 +1,9 @@
-//! What a cluster and its installer need to know of a target: which content lies where in it, as objects and as settings.
+//! Results for clusters and installers: the mirrored content of a target, as resources and as settings.
 //!
-//! The files are made of an [`MirrorResults`] alone; only [`write`] touches the disk. The one invariant: each image of an outcome
-//! is found under its own name by whoever follows the policies.
+//! The files are made of [`MirrorResults`] alone; only [`write`] touches the disk. The one invariant: the policies resolve
+//! each mirrored image to its own name in the target.
 //!
-//! Source: results of the peer's v1, and of its v2 for what is made on request.
+//! Source: results of the peer's v1, and of its v2 for optional ones.
 
 mod catalogs;
 mod folder;
@@ -31,7 +31,7 @@ pub struct File {
     pub content: Bytes,
 }
 
-/// A file of the results that lies elsewhere until they are written.
+/// A file that is copied when the results are written.
 #[derive(Debug, Clone)]
 pub struct Copied {
     /// Relative, without `..`.
@@ -39,7 +39,7 @@ pub struct Copied {
     pub from: Place,
 }
 
-/// What is made besides what everybody needs.
+/// Optional results.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Forms {
     /// Policies as `ImageDigestMirrorSet` and `ImageTagMirrorSet`, which later clusters have instead.
@@ -50,13 +50,13 @@ pub struct Forms {
     pub registries_conf: bool,
 }
 
-/// The files that tell of an outcome.
+/// The files of the results.
 ///
-/// Of a folder, that is which image it has, and the signatures of releases.
+/// For an image layout, these are its mapping and the signatures of releases.
 ///
-/// Whatever a cluster does not take lies in a folder of its own or is no YAML, so that all others can be applied at once.
+/// Files that clusters do not apply are in folders of their own or are no YAML, so that all others can be applied at once.
 ///
-/// Errors: Invalid – the template of a catalog is none.
+/// Errors: Invalid – the template of a catalog is malformed.
 pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<File>, Error> {
     let mut files = vec![File::new("mapping.txt", mapping(outcome))];
     let signatures = outcome.signatures.iter();

@@ -1,4 +1,4 @@
-//! The parts of a configuration, as policies and pruning tell them apart.
+//! Sections of a configuration, which policies and pruning distinguish.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use model::mirror_metadata::ImageType;
 pub enum Section {
     /// Single images and those of charts.
     Generic,
-    /// Bundles and what they run.
+    /// Bundles and their related images.
     Operator,
-    /// Releases and what they consist of.
+    /// Releases and their components.
     Release,
 }
 
@@ -19,7 +19,7 @@ impl Section {
     /// All, by their names.
     pub const ALL: [Self; 3] = [Self::Generic, Self::Operator, Self::Release];
 
-    /// Which part an image belongs to; none for what was made for the target, and has no name elsewhere.
+    /// The section of an image; none for images that are built for the target.
     pub fn of(kind: ImageType) -> Option<Self> {
         match kind {
             ImageType::Generic | ImageType::HelmImage => Some(Self::Generic),

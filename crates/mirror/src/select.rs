@@ -1,4 +1,4 @@
-//! What an image set names: its catalogs are read, and all of it becomes images with their reasons.
+//! Selection: catalogs, releases and charts of an image set are read, and all become images with their reasons.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::progress::{Amount, Phase, Progress};
 pub struct SelectedCatalog {
     pub operator: OperatorSelection,
     pub opened: Opened,
-    /// What the smaller catalog has.
+    /// The selected packages, channels and bundles.
     pub choice: Choice,
     /// The name under which it is remembered.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct SelectedCatalog {
     pub template: Option<Value>,
 }
 
-/// What an image set names.
+/// Content that an image set selects.
 #[derive(Debug, Default)]
 pub struct Selected {
     pub catalogs: Vec<SelectedCatalog>,
@@ -49,20 +49,20 @@ pub struct Selected {
     pub charts: Vec<Fetched>,
     /// Each image once, with all its reasons.
     pub wanted: Vec<Wanted>,
-    /// Charts that cannot be read, where the run goes on then.
+    /// Charts that cannot be read, where the run continues on errors.
     pub unread: Vec<Error>,
-    /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
+    /// Warnings for the user: blocked images, malformed references, bundles that were left out.
     pub notes: Vec<String>,
-    /// Packages of the catalogs that break rules: which ones, and what becomes of the packages.
+    /// Packages of the catalogs that break rules, with the consequence.
     pub breaches: Vec<String>,
 }
 
 /// How it is selected.
 #[derive(Debug, Clone, Copy)]
 pub struct SelectOptions<'a> {
-    /// For what is temporary.
+    /// Folder for temporary files.
     pub scratch: &'a Path,
-    /// Where releases are asked for, and how charts are fetched.
+    /// Update services, and access to charts.
     pub platform: &'a Sources,
     /// Whether the other charts are carried when one cannot be read.
     pub goes_on: bool,
@@ -70,11 +70,11 @@ pub struct SelectOptions<'a> {
     pub skip_missing: bool,
 }
 
-/// Reads the catalogs, releases and charts of the set and collects its images. `last` is the previous run, from whose beginnings this one
-/// goes on.
+/// Reads the catalogs, releases and charts of the set and collects its images. `last` is the past mirror of the previous
+/// run, which gives minimum versions.
 ///
-/// Errors: a catalog, channel or chart that cannot be read, or does not have what is wanted; Invalid – references that are
-/// none; all mistakes at once.
+/// Errors: a catalog, channel or chart that cannot be read, or lacks a selected version; Invalid – malformed references;
+/// all mistakes at once.
 pub async fn select(
     client: &Client,
     mirror: &MirrorSelection,
@@ -196,7 +196,7 @@ impl Selected {
         Ok(())
     }
 
-    /// What the configuration and its charts name.
+    /// Images of the configuration and its charts.
     async fn additional_images(
         &mut self,
         mirror: &MirrorSelection,
@@ -250,7 +250,7 @@ impl Selected {
     }
 }
 
-/// What is taken of a catalog, the images of it, and what in it is no reference to an image.
+/// The selection in a catalog, its images, and warnings about malformed references.
 fn chosen(
     cache: &Arc<CatalogCache>,
     judged: &BuildReport,
@@ -267,7 +267,7 @@ fn chosen(
     })?;
     breaches::refuse_required(cache, judged, operator, &choice)?;
     let (wanted, unusable) = if operator.full && is_bounded(operator) {
-        // The catalog has the versions that are asked for, and the images of all others are carried, too.
+        // The pruned catalog has the selected versions, and the images of all versions are mirrored.
         let all = operators::choose(cache, &unbounded(operator), &[])?;
         operators::wanted(cache, &all, of)?
     } else {
@@ -312,7 +312,7 @@ fn merged(wanted: Vec<Wanted>) -> Vec<Wanted> {
     let mut merged: Vec<Wanted> = Vec::new();
     for it in wanted {
         let (source, repository, tag) = (&it.source, &it.repository, &it.tag);
-        // What a catalog names by tag loses it, and what the configuration names keeps it.
+        // Images that a catalog names by tag lose it, and those of the configuration keep it.
         let key = (
             source.clone(),
             repository.clone(),

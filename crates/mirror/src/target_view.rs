@@ -1,5 +1,5 @@
-//! A set as its target sees it: operators are looked up in the catalogs that were made for the target, and releases in their
-//! images there, which can be read where the sources cannot.
+//! A set as its target sees it: operators are selected in the target's pruned catalogs, and releases read from their images
+//! there, also where the sources cannot be reached.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ pub(crate) fn releases<'a>(
     }
 }
 
-/// Where an image lies in the target: by digest where its source is named by one, or else by tag.
+/// Reference of an image in the target: by digest where its source is named by one, or else by tag.
 ///
 /// Errors: Invalid – its name does not fit.
 pub(crate) fn place_of(image: &Wanted, target: &Target) -> Result<Reference, Error> {
@@ -81,7 +81,7 @@ pub(crate) fn place_of(image: &Wanted, target: &Target) -> Result<Reference, Err
     })
 }
 
-/// Where the image of the upgrade graph lies in the target.
+/// Reference of the upgrade graph's image in the target.
 ///
 /// Errors: Invalid – its name does not fit.
 pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
@@ -92,8 +92,8 @@ pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
     })
 }
 
-/// Where the smaller catalogs lie in the target that were made of one catalog. They are several where its digests give the
-/// tags: of a folder, each run may have found another one.
+/// References of the pruned catalogs in the target that were made of one catalog. There are several where the digest gives
+/// the tag: a layout may have changed between runs.
 ///
 /// Errors: Invalid – its name does not fit; those of the target.
 pub(crate) async fn catalogs_of(
@@ -123,7 +123,7 @@ pub(crate) async fn catalogs_of(
     Ok(tagged.collect())
 }
 
-/// Where the smaller catalog lies in the target.
+/// Reference of the pruned catalog in the target.
 ///
 /// Errors: as [`catalogs_of`]; NotFound – there is none; Invalid – there are several.
 async fn catalog_of(operator: &OperatorSelection, target: &Target) -> Result<Reference, Error> {

@@ -1,4 +1,4 @@
-//! What the next run of a set would bring.
+//! Updates: bundles and releases that the next run of a set would add.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +103,7 @@ pub async fn operators(
     catalogs.iter().map(updates).collect()
 }
 
-/// What results are made of is of no use here.
+/// Templates are for results, which are not written here.
 fn without_template(operator: &OperatorSelection) -> OperatorSelection {
     OperatorSelection {
         target_catalog_source_template: None,

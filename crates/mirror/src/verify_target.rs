@@ -19,7 +19,7 @@ use crate::run::Setup;
 use crate::select::SelectOptions;
 use crate::target_view;
 
-/// How deep indexes may lie in each other.
+/// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
 
 /// An image that has to be there.
@@ -42,7 +42,7 @@ pub enum Parts {
     For(Vec<Platform>),
 }
 
-/// What was looked at, and what is wrong.
+/// Report about a target.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Images that have to be there.
@@ -53,16 +53,15 @@ pub struct Report {
     pub blobs: usize,
     /// How many bytes of blobs were compared with their digests.
     pub hashed_bytes: u64,
-    /// What is missing, and may be.
+    /// Missing images that are optional.
     pub absent: Vec<Reference>,
-    /// What is missing or damaged, by the image that needs it.
+    /// Missing or damaged content, by the image that needs it.
     pub faults: Vec<(Reference, Error)>,
 }
 
-/// What a target has to have, as its metadata says.
+/// Expected images of the target's metadata.
 ///
-/// Errors: Invalid – metadata with a path or digest that is none; NotFound – no catalog of those that a folder's may be;
-/// those of the target.
+/// Errors: Invalid – metadata with a malformed path or digest; NotFound – a catalog; those of the target.
 pub async fn remembered(
     metadata: &MirrorMetadata,
     target: &Target,
@@ -88,11 +87,11 @@ pub async fn remembered(
     Ok(expected)
 }
 
-/// What a target has to have of a configuration, and what is attached to it there. Operators are looked up in the catalogs of
-/// the target, releases where their update service names them, in their images in the target or else at their sources.
+/// Expected images of a configuration, with the attached artifacts in the target. Operators are selected in the catalogs of
+/// the target, releases by their update service, and read in the target or else at their sources.
 ///
-/// Errors: a catalog or release that is not there; Invalid – a package that the catalog does not have; Unavailable – the
-/// update service, or a repository of charts.
+/// Errors: a missing catalog or release; Invalid – a package that the catalog does not have; Unavailable – the update
+/// service, or a repository of charts.
 pub async fn configured(
     setup: Setup<'_>,
     mirror: &MirrorSelection,
@@ -129,7 +128,7 @@ pub async fn configured(
     Ok(expected)
 }
 
-/// What was made for the target: smaller catalogs, and the upgrade graph.
+/// Images that are built for the target: pruned catalogs, and the upgrade graph.
 async fn made_for(mirror: &MirrorSelection, target: &Target) -> Result<Vec<Expected>, Error> {
     let mut made = Vec::new();
     for operator in &mirror.operators {
@@ -167,8 +166,8 @@ impl Parts {
     }
 }
 
-/// Looks for all of it, with at most `parallel` requests at a time: manifests are compared with their digests, blobs with their
-/// sizes, and if `is_deep` with their digests.
+/// Verifies the images, with at most `parallel` requests at a time: manifests are compared with their digests, blobs with
+/// their sizes, and if `is_deep` with their digests.
 pub async fn check(
     target: &Target,
     expected: &[Expected],
@@ -234,7 +233,7 @@ struct Checker<'a> {
     target: &'a Target,
     is_deep: bool,
     progress: &'a Progress,
-    /// What some repository has sent: a registry keeps it once.
+    /// Verified blobs: a registry stores each once for all repositories.
     hashed: Mutex<BTreeSet<Digest>>,
 }
 

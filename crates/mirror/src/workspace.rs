@@ -6,19 +6,19 @@ use std::path::Path;
 
 use model::Error;
 
-/// Whoever works there holds it.
+/// Lock file of the running process.
 const LOCK: &str = ".lock";
-/// What the names of temporary folders begin with: those of runs, of results, and all others.
+/// Prefixes of temporary folders: those of runs, of results, and all others.
 const TEMPORARY: [&str; 3] = ["run-", ".results-", ".tmp"];
 
-/// A workspace that nobody else works in until this is dropped.
+/// A workspace, locked until this is dropped.
 #[derive(Debug)]
 pub struct Workspace(#[expect(dead_code, reason = "it is held, not used")] File);
 
 impl Workspace {
-    /// Makes the folder where there is none, and takes away what killed runs have left in it.
+    /// Creates the folder if it is missing, locks it, and removes temporary folders of killed runs.
     ///
-    /// Blocking. Errors: Conflict – another run works there; Internal – it cannot be made.
+    /// Blocking. Errors: Conflict – another run works there; Internal – it cannot be created.
     pub fn enter(folder: &Path) -> Result<Self, Error> {
         let failed = |e: io::Error| Error::internal(format!("preparing {}", folder.display()), e);
         durable::create_folder(folder).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Catalogs, as clusters are told of them.
+//! Catalog sources and cluster catalogs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{Catalog, File, MirrorResults, yaml};
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;
-/// How much of a tag stands in a name. Source: the peer's v2.
+/// Length of a tag in a name. Source: the peer's v2.
 const TAG_LIMIT: usize = 12;
 const API_VERSION: &str = "operators.coreos.com/v1alpha1";
 const KIND: &str = "CatalogSource";
@@ -92,7 +92,7 @@ pub(crate) fn checked_template(template: &Value, catalog: &str) -> Result<Value,
     Ok(template.clone())
 }
 
-/// As a label of host names: what cannot stand there becomes a dash, of several one is left, and none is the end.
+/// A label of host names: other characters become a dash, runs of dashes one, and trailing dashes are dropped.
 fn label(text: &str) -> String {
     let mut label = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
@@ -119,7 +119,7 @@ fn shortened(mut label: String, limit: usize) -> String {
     label
 }
 
-/// The name itself, or the first of those with a number behind it that nobody has.
+/// The name itself, or the first free one with a number appended.
 fn free(taken: &mut BTreeSet<String>, name: &str) -> String {
     let mut free = name.to_owned();
     let mut number = 0;

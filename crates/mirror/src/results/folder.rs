@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{Copied, File};
 use crate::folder::sync_folders;
 
-/// Everybody may read results.
+/// Results are readable for all users.
 const FOLDER_MODE: u32 = 0o755;
 
 /// How many runs may end in one second. Units: seconds that the names of later ones are ahead.
@@ -96,7 +96,7 @@ fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<
     Ok(folder)
 }
 
-/// Gives what was written the first name that is free.
+/// Renames the folder to the first free name.
 fn named(part: &Path, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
     for time in time..time.saturating_add(AHEAD) {
         let folder = workspace.join(format!("{name}-{time}"));

@@ -1,7 +1,7 @@
-//! Which names of the target stand for which names of sources.
+//! Mirrors of policies: names of the target for names of sources.
 //!
-//! A group, which is a host and the first component, stands for all that lies below it, as far as everything below it has
-//! kept its path. The longest name that fits wins, so that single repositories are told besides.
+//! A group, which is a host and the first component, has one entry for everything below it that kept its path. The longest
+//! matching name wins, so that other repositories get entries of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) struct Mirrors {
     pub(super) source: String,
 }
 
-/// Which images are told by group, and which by repository.
+/// Images with an entry by group, and by repository.
 pub(super) struct Scopes<'a> {
     outcome: &'a MirrorResults,
     /// Repositories of sources that have another path in the target.
@@ -66,7 +66,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// What fits what was moved fits what lies below it as well, which was not moved with it.
+    /// An entry for a moved repository also matches repositories below it, which were not moved with it.
     fn is_below_moved(&self, source: &str) -> bool {
         let ends = source.match_indices('/').map(|(end, _)| end);
         let mut above = ends.map(|end| &source[..end]).chain([source]);

@@ -1,4 +1,4 @@
-//! What is in a target.
+//! Content of a target.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::names;
 use crate::publish::{Published, Target};
 use crate::section::Section;
 
-/// What a run has put into a target.
+/// Content that a run put into a target.
 #[derive(Debug, Clone, Default)]
 pub struct MirrorResults {
     pub images: Vec<Mirrored>,
@@ -26,7 +26,7 @@ pub struct MirrorResults {
     pub graph: Option<Reference>,
     /// Signatures of releases, by the names of their files.
     pub signatures: Vec<(String, Bytes)>,
-    /// Charts, for those who install them.
+    /// Charts, for helm.
     pub charts: Vec<Copied>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
     pub is_flattened: bool,
@@ -62,7 +62,8 @@ pub struct Catalog {
 }
 
 impl MirrorResults {
-    /// The images of `content` that are in the target now, without catalogs. What `mirror` names by tag is known by it.
+    /// The images of `content` that are in the target now, without catalogs. Images that `mirror` names by tag have that
+    /// tag.
     ///
     /// Errors: Invalid – a name does not fit into the target.
     pub fn new(
@@ -93,7 +94,7 @@ impl MirrorResults {
         })
     }
 
-    /// Takes in what previous runs have put there: whoever replaces policies by those of this run keeps the names of all.
+    /// Adds the images of previous runs: policies of this run replace earlier ones.
     ///
     /// Errors: as [`Self::new`].
     pub fn remember(
@@ -112,7 +113,7 @@ impl MirrorResults {
         images.any(|it| it.is_tagged && Section::of(it.kind) == Some(Section::Operator))
     }
 
-    /// All that policies are about: nobody asks a registry for what came from a folder.
+    /// Images of policies: those from image layouts have no name in a registry.
     pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
         let all = self.images.iter().chain(&self.previous);
         all.filter(|image| image.source.folder().is_none())

@@ -11,7 +11,7 @@ use crate::section::Section;
 
 /// Units: bytes. Largest policy; a cluster takes some more. Source: the peer.
 const LIMIT_BYTES: usize = 250_000;
-/// By which clusters tell policies for catalogs from others.
+/// Label that distinguishes policies of catalogs.
 const CATALOG_LABEL: &str = "operators.openshift.org/catalog";
 /// The peer's name, which people's clusters have already.
 const UPDATE_SERVICE: &str = "update-service-oc-mirror";
@@ -22,7 +22,7 @@ struct Form {
     kind: &'static str,
     /// The member of `spec` with the names.
     list: &'static str,
-    /// What names begin with.
+    /// Prefix of names.
     prefix: &'static str,
     is_labelled: bool,
 }
@@ -77,7 +77,7 @@ pub(super) fn mirror_sets(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
     Ok(files.into_iter().flatten().collect())
 }
 
-/// What stands in `install-config.yaml` for all of it: a cluster that is being installed has no policies yet.
+/// The part of `install-config.yaml` that replaces policies: a cluster that is being installed has none yet.
 pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<File>, Error> {
     let names = Scopes::new(outcome).of(|_, _| true);
     if names.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<File>, Er
     Ok(file("install-config/imageContentSources.yaml", text))
 }
 
-/// The service that tells a cluster its upgrades; none without the graph, or without releases.
+/// The update service of clusters; none without the graph, or without releases.
 pub(super) fn update_service(outcome: &MirrorResults) -> Result<Option<File>, Error> {
     let mut images = outcome.all_images();
     let release = images.find(|image| image.kind == ImageType::OcpRelease);

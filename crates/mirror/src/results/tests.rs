@@ -511,7 +511,7 @@ fn repository(reference: &Reference) -> String {
     format!("{}/{}", reference.registry, reference.repository)
 }
 
-/// Where container tools look for an image: the longest location that it lies in, replaced by the mirrors'.
+/// Names that container tools try for an image: those of the longest matching location's mirrors.
 fn resolved(conf: &str, reference: &Reference) -> Vec<String> {
     let name = repository(reference);
     let conf: toml::Table = conf.parse().unwrap();
@@ -539,11 +539,11 @@ fn resolved(conf: &str, reference: &Reference) -> Vec<String> {
 #[test]
 fn every_image_is_found_under_its_own_name() {
     use ImageType::{Generic, OperatorBundle};
-    // What lies below an image that was moved was not moved with it.
+    // Repositories below a moved image were not moved with it.
     let mut below = sample();
     let source = "src.io/acme/renamed/below";
     below.images.push(kept(source, OperatorBundle));
-    // It was not moved by all who want it.
+    // Only one of its two names was moved.
     let mut twice = sample();
     twice
         .images
@@ -573,7 +573,7 @@ fn every_image_is_found_under_its_own_name() {
         }
         let by_tag: Reference = "src.io/misc/tool:1".parse().unwrap();
         assert_eq!(resolved(&conf, &by_tag), [format!("{TARGET}/misc/tool")]);
-        // The tags of what a bundle needs are others in the target.
+        // Related images have other tags in the target.
         let by_tag: Reference = "src.io/acme/op-bundle:1".parse().unwrap();
         assert_eq!(resolved(&conf, &by_tag), [""; 0]);
     }

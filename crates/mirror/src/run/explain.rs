@@ -1,4 +1,4 @@
-//! What a run would carry, and why.
+//! Dry runs: the names in the target, and the reasons.
 
 use model::Error;
 use oci::{Reference, Repository, Tag};

@@ -1,6 +1,6 @@
-//! Stage 7, record: the target is pruned, and metadata tells the next run what was mirrored.
+//! Stage 7, record: the target is pruned, and the metadata of the run is written for the next one.
 //!
-//! Metadata is written last. A run that fails before is repeated as if it had never been.
+//! Metadata is written last: a run that fails before is repeated from the previous metadata.
 
 mod metadata;
 

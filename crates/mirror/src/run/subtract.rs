@@ -7,7 +7,7 @@ use crate::content::{Content, Image, Wanted};
 use crate::history::PreviousRuns;
 use crate::publish::Target;
 
-/// What a run is compared with.
+/// The history that a run is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PastImages<'a> {
     pub(super) previous: &'a PreviousRuns,

@@ -1,4 +1,4 @@
-//! What is attached to images, in whole runs.
+//! Attached artifacts, in whole runs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -70,7 +70,7 @@ async fn push_signed(server: &Server) -> (Digest, [Digest; 3]) {
     )
     .await;
     let components = attach(server, &image, &digest, None).await;
-    // Of nobody who is carried.
+    // Of an image that is not mirrored.
     attach(
         server,
         &image,

@@ -31,7 +31,7 @@ const ARCHIVES: &str = "deep/archives";
 const STATE: &str = "deep/state";
 const WORKSPACE: &str = "deep/workspace";
 
-/// A source whose content lies where no call fails.
+/// A source on a disk without faults.
 async fn source() -> (Server, ImageSet) {
     let source = Server::start().await;
     push_catalog(&source, 1).await;
@@ -58,7 +58,7 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
     let PlannedArchives::Archives(mut archives) =
         run::plan_archives(setup, &prepared, &previous, None)?
     else {
-        // What was remembered has been written before.
+        // The metadata was written before.
         return archive::forget_finished(&folder.join(ARCHIVES));
     };
     archives.plan = split(&archives.plan, &prepared.content);
@@ -95,7 +95,7 @@ fn split(plan: &Plan, content: &mirror::content::Content) -> Plan {
     Plan::new(contents, LIMIT, None).unwrap()
 }
 
-/// What a run says that failed.
+/// The message of a failed run.
 fn check_told(error: &Error, folder: &Path) {
     let text = error.chain();
     let causes = ["No space left on device", "is full", "Input/output error"];
@@ -165,7 +165,7 @@ async fn packing_driver() {
     panic!("no recovery");
 }
 
-/// What people and later runs find after a run. The source has another address in each.
+/// Files of a run for users and later runs. The source has another address in each.
 fn packed(folder: &Path) -> String {
     drop(Workspace::enter(&folder.join(WORKSPACE)).unwrap());
     let out = folder.join(ARCHIVES);
@@ -242,7 +242,7 @@ async fn publish(
     Ok(results)
 }
 
-/// Nothing is left but results; of how many runs is not told.
+/// Only results are left, of one run or several.
 fn published(folder: &Path) -> String {
     let workspace = folder.join(WORKSPACE);
     drop(Workspace::enter(&workspace).unwrap());

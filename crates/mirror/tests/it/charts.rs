@@ -34,7 +34,7 @@ pub(crate) fn archive(name: &str, images: &[String]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// A repository with two versions of the chart `web`, of which the newer one runs what the registry has.
+/// A repository with two versions of the chart `web`; the newer one uses an image of the registry.
 pub(crate) async fn repository(registry: &Server) -> (Site, Vec<u8>) {
     let site = Site::start().await;
     push(registry, "acme/web:v2", b"web".to_vec(), json!({})).await;
@@ -224,7 +224,7 @@ async fn logins_in_addresses_are_neither_told_nor_remembered() {
         mirror.helm.repositories[0].url,
         site.url("/stable").to_string()
     );
-    // What asks for the same is no news, with a login or without.
+    // The same selection is no news, with a login or without.
     let previous = PreviousRuns::new(Some(archives.metadata().clone()));
     let prepared = run::prepare(setup, &previous, None).await.unwrap();
     let planned = run::plan_archives(setup, &prepared, &previous, None).unwrap();

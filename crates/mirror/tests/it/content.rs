@@ -1,4 +1,4 @@
-//! What the tests carry: images, and catalogs that name them.
+//! Content of the tests: images, and catalogs that reference them.
 
 use bytes::Bytes;
 use oci::{Digest, Manifest, Reference, media_type};

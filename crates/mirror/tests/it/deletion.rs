@@ -1,4 +1,4 @@
-//! What is deleted in a target because somebody names it.
+//! Deletion of images by lists.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Registries that fail, at each stage of a run: what passes is borne, what does not is told, and the same run succeeds
-//! afterwards as if nothing had been.
+//! Faults of registries at each stage of a run: transient ones are retried, lasting ones reported, and the same run
+//! succeeds afterwards.
 
 mod stages;
 mod world;
@@ -17,7 +17,7 @@ use crate::faulty::{Fault, Faulty, Rule};
 use crate::runs::reference;
 use crate::server::Server;
 
-/// What is wrong with how a run ended that met a fault which does not pass.
+/// Problems of a run's end after a lasting fault.
 fn wrong<T>(done: Result<T, Error>, to: &Faulty, stage: &Stage, fault: Fault) -> Option<String> {
     let what = format!("{} {fault:?}", stage.name);
     let unmet = to.unmet();
@@ -46,7 +46,7 @@ async fn what_does_not_pass_on_the_way_into_archives_is_told_and_passes_later() 
         let name = format!("stage-{number}");
         for (other, fault) in stage.lasting().into_iter().enumerate() {
             world.from.meet(vec![stage.rule(ALWAYS, fault)]);
-            // What goes on is remembered: the next one is another set.
+            // A run that continues is recorded: the next one is another set.
             let name = if stage.borne.contains(&fault) {
                 format!("{name}-{other}")
             } else {
@@ -105,7 +105,7 @@ async fn what_passes_is_borne_at_all_stages() {
     join_all(faults.map(is_borne)).await;
 }
 
-/// That a run goes on as if nothing had been, which meets a fault once at each stage.
+/// Asserts that a run survives one fault at each stage.
 async fn is_borne(fault: Fault) {
     let world = World::start().await;
     let archives = world.pack(&client(None), "undisturbed").await.unwrap();
@@ -235,7 +235,7 @@ async fn what_was_damaged_on_the_way_is_told_and_passes_when_it_comes_again() {
     }
 }
 
-/// Until a registry is asked for something.
+/// Waits for a request to a registry.
 async fn asked(registry: &Faulty, path: &str) {
     while registry.requests(path).is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,4 @@
-//! A registry with faults: what stands between a client and a registry, and answers some requests by itself.
+//! A proxy with faults between a client and a registry, which answers some requests by itself.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::server::Server;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// That status is answered.
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
     Busy(u64),
     /// The connection breaks: in the middle of an answer that has a body, or else before there is one.
     Reset,
-    /// It is done, and the connection breaks before anybody hears of it.
+    /// The request is processed, and the connection breaks before the reply.
     Lost,
     /// Half of the answer is sent as if it were all.
     Short,
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     Wrong,
     /// So many are answered; those after them wait until [`Faulty::release`].
     Held(usize),
-    /// What is to be mounted is to be uploaded instead.
+    /// A mount is answered like an upload.
     NotMounted,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) method: &'static str,
-    /// What the path has in it.
+    /// Part of the path.
     pub(crate) path: String,
     /// How many of them; later ones are answered by the registry.
     pub(crate) times: usize,
@@ -62,7 +62,7 @@ struct Shared {
     /// With how often each was met.
     rules: Mutex<Vec<(Rule, usize)>>,
     requests: Mutex<Vec<String>>,
-    /// Whether nobody has to wait any more.
+    /// Whether held requests are released.
     released: watch::Sender<bool>,
 }
 
@@ -109,14 +109,14 @@ impl Faulty {
         *met = rules.into_iter().map(|rule| (rule, 0)).collect();
     }
 
-    /// Those that nobody has met.
+    /// Rules that no request matched.
     pub(crate) fn unmet(&self) -> Vec<String> {
         let met = self.shared.rules.lock().unwrap();
         let unmet = met.iter().filter(|(_, times)| *times == 0);
         unmet.map(|(rule, _)| format!("{rule:?}")).collect()
     }
 
-    /// Those who wait are answered, and nobody has to any more.
+    /// Releases held requests, and later ones.
     pub(crate) fn release(&self) {
         self.shared.released.send_replace(true);
     }
@@ -164,7 +164,7 @@ impl Shared {
         if parts.headers.contains_key(header::CONTENT_LENGTH) {
             forwarded = forwarded.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
-        // Whoever asks may have hung up in the middle.
+        // The client may have closed the connection.
         let Ok(response) = forwarded.send().await else {
             hang_up();
         };
@@ -219,7 +219,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
 }
 
-/// The connection ends without an answer: whoever serves it is gone.
+/// Ends the connection without a reply.
 fn hang_up() -> ! {
     std::panic::resume_unwind(Box::new(()))
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::runs::{bundles_of, image_set, push_catalog, reference, setup, unpack};
 use crate::server::Server;
 
-/// What the bundles of a catalog run, as the catalog names it.
+/// Related images of a catalog's bundles, as the catalog names them.
 async fn related(server: &Server, name: &str) -> BTreeSet<String> {
     let place = ImageLocation::Registry {
         client: server.client.clone(),
@@ -30,7 +30,7 @@ async fn related(server: &Server, name: &str) -> BTreeSet<String> {
     images.unwrap().unwrap()
 }
 
-/// What leads clusters to images by tag.
+/// The policies for tags.
 fn tag_policies(outcome: &results::MirrorResults) -> String {
     let forms = Forms {
         mirror_sets: true,

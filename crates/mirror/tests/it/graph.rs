@@ -26,7 +26,7 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, content) in files {
         let mut header = tar::Header::new_gnu();
-        // What the library would not write is written all the same.
+        // The library refuses such names, so the header is written by hand.
         let name = &mut header.as_gnu_mut().unwrap().name;
         name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_size(content.len() as u64);

@@ -55,7 +55,7 @@ async fn later_archives_reach_registries_that_do_not_mount() {
     assert!(target.client.pull_manifest(&there).await.is_ok());
 }
 
-/// A source with an index of two parts, and what is carried of it.
+/// A source with an index of two parts, and the mirrored one.
 struct Multi {
     source: Server,
     parts: [Digest; 2],

@@ -162,7 +162,7 @@ async fn only_what_is_to_go_goes() {
         emptied: Vec::new(),
         remembered: Vec::new(),
     };
-    // The second time all of it is gone already.
+    // The second deletion finds nothing.
     for _ in 0..2 {
         let failed = prune(&pruning, &target, 4).await;
         assert!(failed.is_empty(), "{failed:?}");

@@ -61,7 +61,7 @@ impl Site {
     }
 }
 
-/// Copies an image into a layout below `folder`; what catalogs call it.
+/// Copies an image into a layout below `folder`; its name in configurations.
 pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> String {
     let registry = oci::layout_registry(&folder.join("layout"));
     let target = Target {
@@ -122,7 +122,7 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
             image.destination
         );
     }
-    // Clusters fetch nothing from folders, so that nothing tells them to.
+    // Clusters cannot pull from layouts: there are no policies.
     let forms = Forms {
         mirror_sets: true,
         cluster_catalogs: true,

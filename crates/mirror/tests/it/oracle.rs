@@ -18,7 +18,7 @@ use crate::runs::{bundles_of, configuration, image_set, push_catalog, setup, unp
 use crate::server::Server;
 
 const CATALOG: &str = "acme/index";
-/// What keeps the metadata in targets.
+/// Repository of metadata in targets.
 const METADATA: &str = "oc-mirror";
 const SOURCE_FLAGS: [&str; 2] = ["--source-use-http", "--source-skip-tls"];
 const TARGET_FLAGS: [&str; 2] = ["--dest-use-http", "--dest-skip-tls"];
@@ -27,7 +27,7 @@ const TARGET_FLAGS: [&str; 2] = ["--dest-use-http", "--dest-skip-tls"];
 struct Peer(Vec<String>);
 
 impl Peer {
-    /// Runs it in `folder`; what it prints.
+    /// Runs it in `folder`; its output.
     fn run(&self, folder: &Path, arguments: &[&str]) -> String {
         fs::create_dir_all(folder).unwrap();
         let mut command = Command::new(&self.0[0]);
@@ -104,7 +104,7 @@ async fn publish(source: &Server, from: &Path, target: &Target, folder: &Path) -
     lines(&results::mapping(&outcome.results), target)
 }
 
-/// What is below a namespace: digests by repository and tag. Those of catalogs and metadata are not comparable.
+/// Content below a namespace: digests by repository and tag. Those of catalogs and metadata are not comparable.
 async fn content(server: &Server, namespace: &str) -> BTreeMap<String, String> {
     let mut content = BTreeMap::new();
     for repository in server.client.catalog(&server.address).await.unwrap() {
@@ -153,7 +153,7 @@ async fn archives_are_read_and_written_as_the_peer_does() {
         namespace: namespace.to_owned(),
         ..server.target()
     };
-    // In the second round each goes on where the other has begun.
+    // In the second round each continues the other's set.
     for (round, versions) in [(1, 2), (2, 3)] {
         push_catalog(&source, versions).await;
         let (theirs, ours) = (at(&format!("theirs-{round}")), at(&format!("ours-{round}")));

@@ -1,4 +1,4 @@
-//! A registry with releases of the platform, and the services that tell of them.
+//! A registry with releases of the platform, and their update services.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::site::Site;
 /// Where the update service answers.
 pub(crate) const UPDATES: &str = "/graph";
 
-/// A registry with releases, and the services that tell of them.
+/// A registry with releases, and their update services.
 pub(crate) struct Platform {
     pub(crate) registry: Server,
     pub(crate) site: Site,
@@ -83,7 +83,7 @@ impl Platform {
         Release { version, image }
     }
 
-    /// Has the update service tell of a channel, in which each release leads to the next one.
+    /// Adds a channel to the update service, in which each release leads to the next one.
     pub(crate) fn channel(&self, name: &str, releases: &[&Release]) {
         self.site.put(&asked_for(name), self.graph(name, releases));
     }
@@ -119,7 +119,7 @@ impl Platform {
         }
     }
 
-    /// Packs what is new into `dest`; whether there is any.
+    /// Packs new content into `dest`; whether there is any.
     pub(crate) async fn pack(&self, set: &ImageSet, dest: &Path) -> Result<bool, model::Error> {
         let progress = Progress::default();
         let setup = self.setup(set, &progress);

@@ -1,4 +1,4 @@
-//! What leaves a target, in whole runs.
+//! Pruning of a target, in whole runs.
 
 use std::path::Path;
 
@@ -209,7 +209,7 @@ async fn what_could_not_be_deleted_is_tried_again() {
         assert!(matches!(failed, Error::Conflict { .. }), "{failed}");
         assert_eq!(site.sequence().await, Some(1));
     }
-    // Where the run goes on, too: the target remembers what is still there.
+    // Also where the run continues on errors: the metadata keeps undeleted images.
     for sequence in 2..4 {
         let check = |plan: &mut CopyPlan| assert_eq!(plan.pruning.images, 1);
         let done = site.copy_as(&["acme/a:v1"], true, check).await;

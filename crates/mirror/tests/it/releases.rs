@@ -15,7 +15,7 @@ use crate::platform::{Platform, Release, UPDATES, asked_for, image_set, layer};
 use crate::runs::{push, reference};
 use crate::server::Server;
 
-/// What is in the target, as `repository:tag`.
+/// Names in the target, as `repository:tag`.
 fn names(outcome: &RunOutcome, kind: ImageType) -> Vec<String> {
     let images = outcome.results.images.iter().filter(|it| it.kind == kind);
     let names = images.map(|it| {

@@ -36,7 +36,7 @@ pub(crate) async fn unpack(
     }
 }
 
-/// Copies what was planned, and has it remembered.
+/// Copies the planned content, and records the run.
 pub(crate) async fn copy(
     setup: Setup<'_>,
     prepared: run::Prepared,
@@ -64,7 +64,7 @@ pub(crate) fn additional_at(address: &str, names: &[&str]) -> ImageSet {
     set
 }
 
-/// What is carried of that catalog. The metadata is kept in the folder `storage`.
+/// Configuration of that catalog. The metadata is kept in the folder `storage`.
 pub(crate) fn configuration(server: &Server, storage: &str) -> String {
     configuration_of(&server.address, storage)
 }
@@ -156,7 +156,7 @@ async fn a_catalog_is_carried_with_what_it_needs() {
     let outcome = run::copy(setup, prepared, CopyPlan::default(), &target.target())
         .await
         .unwrap();
-    // The head of what is wanted; of what it needs the newest that fits, and what leads to its head.
+    // The head of the selected channel; of its dependency the newest match, and the upgrade path to the head.
     let expected = ["other.v1.1.0", "other.v1.2.0", "thing.v1.2.0"];
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
     assert_eq!(
@@ -238,7 +238,7 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
         6,
         "of both runs, without sending anything"
     );
-    // What was the head when the first archive was made stays.
+    // The head of the first archive's time stays.
     let expected = [
         "other.v1.1.0",
         "other.v1.2.0",

@@ -1,4 +1,4 @@
-//! What is chosen of a catalog.
+//! Selection in a catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -91,7 +91,7 @@ fn operator(packages: Vec<IncludePackage>) -> OperatorSelection {
     }
 }
 
-/// `channel: bundles` of what is chosen.
+/// The selection, as `channel: bundles`.
 fn summary(choice: &Choice) -> Vec<String> {
     let channels = choice.values().flat_map(|part| &part.channels);
     let line = |(name, bundles): (&String, &BTreeSet<String>)| {
@@ -120,7 +120,7 @@ fn a_start_above_all_that_is_left_is_none() {
     let wanted = operator(vec![package(IncludeBundle::default(), Vec::new())]);
     let choice = operators::choose(&cache, &wanted, &started).unwrap();
     assert_eq!(summary(&choice), ["fast: v1.0.0 v1.1.0", "stable: v1.1.0"]);
-    // What the configuration itself asks for has to be there.
+    // A configured minimum has to exist.
     let wanted = operator(vec![package(from("1.2.0"), Vec::new())]);
     assert!(operators::choose(&cache, &wanted, &started).is_err());
 }
@@ -181,7 +181,7 @@ fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
     let started = [of_stable("4.12.5")];
     let choice = chosen(true, of_stable(""), &started).unwrap();
     assert_eq!(summary(&choice), ["stable: v4.13.0 v4.14.0"]);
-    // The later configuration has ranges: of versions, wherever they lie.
+    // The later version of the configuration has ranges.
     let choice = chosen(false, of_stable("4.12.5"), &[]).unwrap();
     assert_eq!(summary(&choice), ["stable: v4.13.0 v4.13.5 v4.14.0"]);
 }

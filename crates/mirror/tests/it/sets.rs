@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::server::Server;
 
-/// A source, and who carries what it has.
+/// A source, and a run that mirrors it.
 struct Site {
     source: Server,
     folder: TempDir,
@@ -62,7 +62,7 @@ impl Site {
         client.push_manifest(&reference, &manifest).await.unwrap();
     }
 
-    /// Carries what is wanted; the archive, or why there is none.
+    /// Mirrors these images; the archive, or the reason to stop.
     async fn carry(&self, names: &[&str]) -> Result<PathBuf, &'static str> {
         let client = &self.source.client;
         let wanted = names.iter().map(|name| wanted(self.image(name))).collect();
@@ -216,7 +216,7 @@ async fn a_tag_that_moves_is_carried_again() {
     site.push("a:1", &["base", "a, but newer"]).await;
     let second = Set::open(&site.carry(&["a:1"]).await.unwrap()).unwrap();
     let metadata = second.metadata();
-    // The old one is not wanted any more, so that nobody may count on what it had.
+    // The old image is not selected any more: its content may not be left out.
     assert_eq!(
         metadata.past_associations,
         metadata.past_mirror.associations

@@ -1,4 +1,4 @@
-//! Signatures of releases: who signed what, and who is told.
+//! Signatures of releases: signers and messages.
 
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
@@ -67,7 +67,7 @@ async fn signatures_are_carried_to_the_cluster() {
         config_map["metadata"]["namespace"],
         "openshift-config-managed"
     );
-    // The service that tells upgrades finds it in its own image.
+    // The update service finds the signatures in its own image.
     let (files, _) = graph::image(&target, &outcome).await;
     let hex = digest.hex();
     let path = format!("var/lib/cincinnati-graph-data/signatures/sha256/{hex}/signature-1");

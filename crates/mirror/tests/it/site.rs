@@ -35,7 +35,7 @@ impl Site {
         }
     }
 
-    /// Gives it a file. What is asked for after `?` is sorted, without the `id` of whoever asks.
+    /// Adds a file. Query parameters are sorted, without the client's `id`.
     pub(crate) fn put(&self, name: &str, content: impl Into<Bytes>) {
         self.refuse(name, StatusCode::OK, content);
     }

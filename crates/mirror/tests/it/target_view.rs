@@ -1,4 +1,4 @@
-//! Releases and charts of a target, looked up there to be verified and deleted.
+//! Releases and charts of a target, read there for verification and deletion.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ async fn released() -> (Platform, Server) {
     (platform, target)
 }
 
-/// What is listed and what stays, as `type repository`.
+/// Listed images and those that stay, as `type repository`.
 fn told(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     let listed = planned.list.items.iter();
     let listed = listed.map(|it| format!("{} {}", it.kind, it.image.repository));
@@ -269,7 +269,7 @@ async fn images_of_charts_are_verified_and_deleted() {
     let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
     assert_eq!(told(&planned), listed);
 
-    // What names the image besides: the chart stays when the image is named, the image when the chart is.
+    // The chart stays when only the image is deleted, and the image when only the chart is.
     let single = crate::runs::additional(&registry, &["acme/web:v2"]).mirror;
     let planned = deletion::plan(setup, &single, &to, false).await.unwrap();
     let stays = vec!["ns/acme/web: named by the chart web-2.0.0.tgz".to_owned()];

@@ -1,4 +1,4 @@
-//! What a set wants and its catalog does not have.
+//! Selected names that the catalog does not have.
 
 use mirror::history::PreviousRuns;
 use mirror::progress::Progress;

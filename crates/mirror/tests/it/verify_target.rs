@@ -13,7 +13,7 @@ use crate::faulty::{Fault, Faulty, Rule};
 use crate::runs::{copy, image_set, push_catalog, setup};
 use crate::server::Server;
 
-/// A target with what a set has, and what it has to have.
+/// A target with the content of a set, and its expected images.
 async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
@@ -42,7 +42,7 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     (source, target, folder, expected)
 }
 
-/// An image that nobody else shares blobs with.
+/// An image with blobs of its own.
 fn bundle(expected: &[Expected]) -> Reference {
     let mut images = expected.iter().map(|it| &it.image);
     let bundle = images.find(|it| it.repository.as_str() == "ns/acme/thing-bundle");

@@ -1,8 +1,8 @@
-//! At what a run can fail: the requests of each stage.
+//! Stages of a run that can fail, with their requests.
 
 use crate::faulty::{Fault, Rule};
 
-/// How often what does not pass is met.
+/// Count of a lasting fault.
 pub(crate) const ALWAYS: usize = usize::MAX;
 
 /// Requests of one kind.
@@ -11,7 +11,7 @@ pub(crate) struct Stage {
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// What a run goes on with, although it never passes.
+    /// Lasting faults that a run survives.
     pub(crate) borne: &'static [Fault],
 }
 
@@ -51,7 +51,7 @@ impl Stage {
         known.into_iter().find(|it| self.path.contains(it)).unwrap()
     }
 
-    /// What may never pass there.
+    /// Lasting faults of the stage.
     pub(crate) fn lasting(&self) -> Vec<Fault> {
         let mut faults = vec![
             Fault::Status(401),
@@ -67,7 +67,7 @@ impl Stage {
         faults
     }
 
-    /// What passes there by itself.
+    /// Transient faults of the stage.
     pub(crate) fn passing(&self) -> Vec<Fault> {
         let mut faults = vec![Fault::Status(500), Fault::Busy(0), Fault::Reset];
         if self.path.ends_with("/blobs/") {
@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-/// What registries do not have to give: what is attached to images.
+/// Optional requests: attached artifacts.
 pub(crate) const REFUSALS: &[Fault] = &[Fault::Status(401), Fault::Status(403), Fault::Status(404)];
 
 /// On the way into archives.

@@ -1,4 +1,4 @@
-//! What is carried while registries fail, and what came of it.
+//! Content of runs while registries fail, and its comparison.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::server::Server;
 
 /// More than goes into one piece.
 pub(crate) const LAYER_BYTES: usize = 300_000;
-/// A source with a catalog, what it names, something attached, and an image of the same layer.
+/// A source with a catalog, its images, an attached artifact, and an image with a shared layer.
 pub(crate) struct World {
     pub(crate) source: Server,
     pub(crate) from: Faulty,
@@ -132,7 +132,7 @@ pub(crate) fn client(attempts: Option<u32>) -> Client {
     Client::new(options).unwrap()
 }
 
-/// What a set of archives has, but for its metadata.
+/// Content of an archive set, without its metadata.
 pub(crate) fn carried(archives: &Path) -> BTreeMap<String, Digest> {
     let report = archive::verify(archives, None, &Progress::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
@@ -148,7 +148,7 @@ pub(crate) fn carried(archives: &Path) -> BTreeMap<String, Digest> {
         .collect()
 }
 
-/// What a registry has below a namespace: names and digests. Metadata has times in it.
+/// Content of a registry below a namespace: names and digests. Metadata has times in it.
 pub(crate) async fn there(target: &Server) -> BTreeMap<String, Digest> {
     let mut found = BTreeMap::new();
     for repository in target.client.catalog(&target.address).await.unwrap() {
