@@ -142,7 +142,7 @@ fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Resu
 }
 
 /// Where several images would have one name, those that are named by digest get tags of their own.
-pub(crate) fn tell_apart(wanted: &mut [Wanted]) {
+pub(crate) fn make_unique(wanted: &mut [Wanted]) {
     let mut users: BTreeMap<(Repository, Tag), BTreeSet<Reference>> = BTreeMap::new();
     for it in &*wanted {
         let place = (it.repository.clone(), it.tag.clone());

@@ -171,7 +171,7 @@ impl Finder<'_> {
         let turns = Turns::new(self.parallel);
         let registry = |((origin, _), _): &(&(Origin, Digest), _)| origin.registry.clone();
         let looks = turns.work(subjects, registry, async |((origin, digest), images)| {
-            let looked = this.look(origin, digest).await;
+            let looked = this.find_artifacts(origin, digest).await;
             progress.add_items(1);
             (images, digest, looked)
         });
@@ -205,7 +205,7 @@ impl Finder<'_> {
     }
 
     /// Artifacts of a manifest.
-    async fn look(&self, origin: &Origin, subject: &Digest) -> Vec<Looked> {
+    async fn find_artifacts(&self, origin: &Origin, subject: &Digest) -> Vec<Looked> {
         let mut looked = Vec::new();
         // Of a kind that tags have no room for.
         let Ok(own) = referrers_tag(subject) else {

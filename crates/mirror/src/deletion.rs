@@ -89,7 +89,7 @@ pub async fn plan(
     let mut kept = Kept::find(meant, options).await?;
     planned.notes.append(&mut kept.notes);
     let mut looks = stream::iter(wanted)
-        .map(|wanted| async { (look(&wanted, target).await, wanted) })
+        .map(|wanted| async { (pinned_in_target(&wanted, target).await, wanted) })
         .buffered(setup.limits.parallel.max(1));
     while let Some((found, wanted)) = looks.next().await {
         match found? {
@@ -238,7 +238,7 @@ async fn leave(image: &Reference, target: &Target) -> Result<Left, Error> {
 }
 
 /// The image in the target.
-async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
+async fn pinned_in_target(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
     let place = target_view::place_of(wanted, target)?;
     let digest = target.client.manifest_digest(&place).await?;
     Ok(digest.map(|digest| place.with_digest(digest)))

@@ -65,9 +65,9 @@ mod tests {
         mistakes.note::<()>(Err(wrong)).unwrap();
         let away = Error::unavailable("the registry", "refused");
         mistakes.note::<()>(Err(away)).unwrap_err();
-        let told = mistakes.none("the image set").unwrap_err().to_string();
+        let message = mistakes.none("the image set").unwrap_err().to_string();
         assert_eq!(
-            told,
+            message,
             "the image set: it has 2 mistakes:\n- Package \"a\" of r.io/b was not found.\n- r.io/b:v1: no version fits."
         );
     }
@@ -77,8 +77,8 @@ mod tests {
         let mut mistakes = Mistakes::default();
         let unknown = Error::not_found("package", "a");
         mistakes.note::<()>(Err(unknown)).unwrap();
-        let told = mistakes.none("the image set").unwrap_err();
-        assert!(matches!(told, Error::NotFound { .. }), "{told}");
+        let message = mistakes.none("the image set").unwrap_err();
+        assert!(matches!(message, Error::NotFound { .. }), "{message}");
         Mistakes::default().none("the image set").unwrap();
     }
 }

@@ -285,16 +285,16 @@ impl Sender<'_> {
         let sent = Arc::new(AtomicU64::new(0));
         let client = &self.target.client;
         let provide = client.provide_blob(place, digest, source, from, &sent);
-        let mut told = 0;
-        let mut tell = |now: u64| {
-            self.progress.add_bytes(now.saturating_sub(told));
-            told = told.max(now);
+        let mut reported = 0;
+        let mut report = |now: u64| {
+            self.progress.add_bytes(now.saturating_sub(reported));
+            reported = reported.max(now);
         };
         tokio::pin!(provide);
         let provided = loop {
             tokio::select! {
                 provided = &mut provide => break provided,
-                () = tokio::time::sleep(TICK) => tell(sent.load(Ordering::Relaxed)),
+                () = tokio::time::sleep(TICK) => report(sent.load(Ordering::Relaxed)),
             }
         };
         let provided = match provided {
@@ -310,7 +310,7 @@ impl Sender<'_> {
         }
         // Progress counts each blob once: mounts cost nothing.
         if from.is_none() || provided == Provided::Sent {
-            tell(size);
+            report(size);
         }
         Ok(())
     }

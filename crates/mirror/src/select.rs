@@ -13,7 +13,7 @@ use oci_client::Client;
 use oci_client::image::ImageLocation;
 use serde_json::Value;
 
-use crate::additional_images::{additional_image, from_configuration, platforms, tell_apart};
+use crate::additional_images::{additional_image, from_configuration, make_unique, platforms};
 use crate::config::{ImageSource, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
@@ -211,7 +211,7 @@ impl Selected {
         } = options;
         let charts = helm::charts(&mirror.helm, &platform.web, scratch, goes_on).await?;
         wanted.extend(charts.wanted);
-        tell_apart(&mut wanted);
+        make_unique(&mut wanted);
         self.wanted.extend(wanted);
         self.charts = charts.fetched;
         self.notes.extend(charts.notes);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_runs_left_goes_and_results_stay() {
+    fn temporary_folders_are_removed_and_results_stay() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["run-x", ".results-x", "results-1"] {
             fs::create_dir(dir.path().join(name)).unwrap();

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_space_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let needed = 1 << 62;
         check(dir.path(), 1).unwrap();

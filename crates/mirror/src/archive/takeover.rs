@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_up_is_not_offered_again() {
+    fn discarded_blobs_are_not_offered_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mirror_seq1_000000.tar.part");
         let content = vec![1; 8192];
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_lost_is_looked_at() {
+    fn doubtful_blobs_are_verified() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mirror_seq1_000000.tar.part");
         let (_, mut journal) = Journal::open(dir.path()).unwrap();

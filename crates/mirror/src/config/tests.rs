@@ -61,7 +61,7 @@ fn all_paths(version: Version) -> BTreeSet<String> {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told() {
+fn all_problems_are_reported() {
     let mut section = "";
     for case in WRONG.split("\n\n") {
         let case = match case.split_once('\n') {
@@ -72,14 +72,14 @@ fn everything_that_is_wrong_is_told() {
             _ => case,
         };
         let (text, expected) = case.split_once("=> ").unwrap();
-        let told = wrong(&format!("{}{text}", begin(section))).replace('\n', "\n=> ");
-        assert_eq!(told, expected.trim_end(), "{text}");
+        let message = wrong(&format!("{}{text}", begin(section))).replace('\n', "\n=> ");
+        assert_eq!(message, expected.trim_end(), "{text}");
     }
 }
 
 #[test]
 fn every_field_is_wrong_once() {
-    let told: BTreeSet<_> = WRONG
+    let listed: BTreeSet<_> = WRONG
         .lines()
         .filter_map(|line| line.strip_prefix("=> "))
         .filter_map(|line| line.split(": ").nth(1))
@@ -90,7 +90,7 @@ fn every_field_is_wrong_once() {
         .collect();
     for version in Version::ALL {
         let all = all_paths(*version);
-        let missing: Vec<_> = all.difference(&told).collect();
+        let missing: Vec<_> = all.difference(&listed).collect();
         assert!(missing.is_empty(), "{version:?}: {missing:?}");
     }
 }
@@ -235,7 +235,7 @@ fn a_catalog_may_stand_alone() {
 }
 
 #[test]
-fn what_is_null_or_empty_is_not_set() {
+fn null_and_empty_values_are_unset() {
     let text = v1("  platform:\n  operators: ~\n  additionalImages: []\n  helm: {local: null}\n");
     assert_eq!(set(&text), ImageSet::default());
     let text = format!(
@@ -304,20 +304,26 @@ fn a_problem_is_one_short_line() {
             "4:29: mirror.additionalImages[0].name: image reference: \"xxx",
         ),
     ] {
-        let told = wrong(&v1(&text));
-        assert!(told.starts_with(begin), "{told}");
-        assert!(told.lines().count() == 1 && told.len() < 600, "{told}");
+        let message = wrong(&v1(&text));
+        assert!(message.starts_with(begin), "{message}");
+        assert!(
+            message.lines().count() == 1 && message.len() < 600,
+            "{message}"
+        );
     }
 }
 
 #[test]
-fn problems_that_nobody_reads_are_only_counted() {
+fn problems_beyond_the_limit_are_counted() {
     let text = v1("  samples: [") + &"1, ".repeat(2000) + "]\n";
     let problems = parse(text.as_bytes()).unwrap_err();
     assert_eq!(problems.count(), 2000);
-    let told = problems.to_string();
-    assert_eq!(told.lines().count(), 1001);
-    assert!(told.ends_with("\n1000 more problems follow"), "{told}");
+    let message = problems.to_string();
+    assert_eq!(message.lines().count(), 1001);
+    assert!(
+        message.ends_with("\n1000 more problems follow"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -347,7 +353,7 @@ fn the_starting_file_is_right() {
 }
 
 #[test]
-fn every_setting_of_the_starting_file_fits_where_it_stands() {
+fn every_field_of_the_initial_file_is_valid_in_its_section() {
     let yaml = starting_file(None);
     let set = |line: &str| match line.split_once('#') {
         Some((indent, setting)) if indent.trim().is_empty() && !setting.starts_with(' ') => {

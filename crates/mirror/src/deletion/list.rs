@@ -148,7 +148,7 @@ items:
     }
 
     #[test]
-    fn what_is_elsewhere_is_refused() {
+    fn images_outside_of_the_target_are_refused() {
         for other in ["my", "myregistry/openshift/release"] {
             let refused = List::from_yaml(PEERS, &target(other)).unwrap_err();
             assert!(refused.to_string().contains("is not below"), "{refused}");

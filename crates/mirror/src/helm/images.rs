@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_told() {
+    fn malformed_yaml_is_reported() {
         let error = images("a: 1\n---\na: [", &[]).unwrap_err().to_string();
         assert!(error.contains("document 2"), "{error}");
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_told() {
+    fn malformed_paths_are_refused() {
         for (path, expected) in [
             (".spec", "is no JSONPath in braces"),
             ("{}", "names nothing"),

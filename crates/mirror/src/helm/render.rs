@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_the_program_prints_is_taken() {
+    async fn the_output_of_the_program_is_used() {
         let chart = tempfile::tempdir().unwrap();
         let path = chart.path().canonicalize().unwrap();
         let printed = rendered("echo", &path).await.unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn why_the_program_fails_is_told() {
+    async fn the_error_output_of_the_program_is_reported() {
         let chart = tempfile::tempdir().unwrap();
         for (program, expected) in [
             ("ls", "ls: ls: "),

@@ -118,7 +118,7 @@ fn after_first() -> PreviousRuns {
 }
 
 #[test]
-fn images_and_their_parts_are_told() {
+fn associations_list_images_and_their_parts() {
     let mut content = first();
     let catalog = image_of(&mut content, &["catalog"]);
     image_as(
@@ -155,8 +155,8 @@ fn images_and_their_parts_are_told() {
     );
     assert!(tool.manifest_digests.is_empty() && index.layer_digests.is_empty());
     let parts: BTreeSet<&str> = index.manifest_digests.iter().map(String::as_str).collect();
-    let told = names(&past_associations[2..]);
-    assert_eq!((parts.len(), &parts), (2, &told));
+    let parts_of_index = names(&past_associations[2..]);
+    assert_eq!((parts.len(), &parts), (2, &parts_of_index));
     for part in &past_associations[2..] {
         assert_eq!(
             (part.name.as_str(), part.path.as_str()),
@@ -167,7 +167,7 @@ fn images_and_their_parts_are_told() {
 }
 
 #[test]
-fn direct_copies_are_told_with_their_place() {
+fn associations_of_direct_copies_have_the_target_path() {
     let content = first();
     let target = target();
     let copy = |target| PlannedRun {
@@ -184,7 +184,7 @@ fn direct_copies_are_told_with_their_place() {
 }
 
 #[test]
-fn what_was_carried_is_left_out() {
+fn mirrored_images_are_left_out() {
     let previous = after_first();
     let mut content = first();
     let tool = content.images[0].pinned();
@@ -265,7 +265,7 @@ fn runs_without_news_stop() {
 }
 
 #[test]
-fn what_is_not_wanted_is_forgotten() {
+fn unselected_images_leave_the_metadata() {
     let previous = after_first();
     let mut content = first();
     let known = previous.take_mirrored(&mut content, None).unwrap();
@@ -291,7 +291,7 @@ fn what_is_not_wanted_is_forgotten() {
 }
 
 #[test]
-fn what_could_not_be_looked_at_stays() {
+fn unavailable_images_stay_in_the_metadata() {
     let content = Content::default();
     // A catalog names it by tag, and it has another one in the target.
     let renamed = [wanted("r:1/misc/many:9", ImageType::Generic)];
@@ -316,7 +316,7 @@ fn what_could_not_be_looked_at_stays() {
 }
 
 #[test]
-fn what_is_carried_again_is_not_counted_on() {
+fn images_mirrored_again_are_complete_in_the_archive() {
     // The same image at the same place under another tag: readers expect its blobs in the archive.
     let previous = after_first();
     let mut content = first();
@@ -386,7 +386,7 @@ fn association(name: &str, path: &str, kind: ImageType) -> Association {
 }
 
 #[test]
-fn what_left_the_set_is_pruned() {
+fn unselected_images_are_pruned() {
     use ImageType::{Generic, OperatorBundle};
     let copied = format!("reg:5000/ns/acme/op@{}", blob("op"));
     let there = [

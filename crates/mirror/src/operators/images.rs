@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_by_tag_is_called_by_its_digest() {
+    fn images_named_by_tag_get_the_tag_of_their_digest() {
         let digest = Digest::sha256(b"");
         let named = |catalog: &str, source: &str| {
             let source: Reference = source.parse().unwrap();

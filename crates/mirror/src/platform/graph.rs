@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_graph_is_told() {
-        for (text, told) in [
+    fn malformed_graphs_are_refused() {
+        for (text, expected) in [
             ("<html>", "expected nodes and edges"),
             (r#"{"nodes":[{"version":"4.1","payload":"a"}]}"#, "expected"),
             (r#"{"nodes":[],"edges":[[0,1]]}"#, "[0,1]"),
         ] {
             let refused = Graph::parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(refused.contains(told), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
         }
         assert!(Graph::parse(b"{}").unwrap().is_empty());
     }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_of_a_channel() {
+    fn releases_selected_in_a_channel() {
         let full = ReleaseChannel {
             full: true,
             ..channel("", "")
@@ -186,12 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_channel_does_not_have_is_told_with_what_is_near() {
+    fn missing_versions_are_reported_with_the_nearest() {
         let shortest = ReleaseChannel {
             shortest_path: true,
             ..channel("4.14.3", "4.14.10")
         };
-        for (channel, told) in [
+        for (channel, expected) in [
             (
                 shortest,
                 "no release 4.14.3: the nearest are 4.14.2 and 4.14.5",
@@ -207,7 +207,7 @@ mod tests {
             (channel("x", ""), "minVersion"),
         ] {
             let refused = chosen(&channel, None).unwrap_err().to_string();
-            assert!(refused.contains(told), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_range_has_what_is_in_it_and_nothing_else(from in 0_u64..12, to in 0_u64..12) {
+        fn a_range_selects_exactly_its_versions(from in 0_u64..12, to in 0_u64..12) {
             let channel = channel(&format!("4.14.{from}"), &format!("4.14.{to}"));
             let expected: Vec<_> = VERSIONS[..5].iter().filter(|it| {
                 (from..=to).contains(&version(it).patch)

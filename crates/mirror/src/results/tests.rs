@@ -93,7 +93,7 @@ fn everything() -> Forms {
 }
 
 #[test]
-fn only_what_is_asked_for_is_made() {
+fn optional_results_are_off_by_default() {
     let paths = |forms| -> Vec<String> {
         let files = files(&sample(), forms).unwrap();
         files.into_iter().map(|file| file.path).collect()
@@ -273,7 +273,7 @@ fn settings_of_container_tools() {
 }
 
 #[test]
-fn outcomes_tell_what_was_published() {
+fn results_list_published_images() {
     let wanted = |source: &str, kind| {
         let source: Reference = source.parse().unwrap();
         Wanted {
@@ -325,13 +325,13 @@ fn outcomes_tell_what_was_published() {
         ..MirrorSelection::default()
     };
     let outcome = MirrorResults::new(&content, &published, &target, &mirror).unwrap();
-    let told = outcome.images.iter();
-    let told: Vec<_> = told
+    let published = outcome.images.iter();
+    let published: Vec<_> = published
         .map(|it| (it.destination.to_string(), it.is_tagged))
         .collect();
     let named = |name: &str, is_tagged| (format!("{TARGET}/{name}"), is_tagged);
     assert_eq!(
-        told,
+        published,
         [
             named("misc/tool:latest", true),
             named("misc/pinned:pinned", false),
@@ -592,7 +592,7 @@ fn targets_without_groups_get_policies_by_repository() {
 }
 
 #[test]
-fn results_are_whole_or_not_there() {
+fn results_are_complete_or_absent() {
     let workspace = tempfile::tempdir().unwrap();
     let extra = File::new("release-signatures/signature-sha256-0123.json", "{}");
     let elsewhere = tempfile::NamedTempFile::new().unwrap();

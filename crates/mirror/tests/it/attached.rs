@@ -135,7 +135,7 @@ async fn signatures_and_referrers_are_copied() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_want_signatures_gets_none() {
+async fn signatures_can_be_left_out() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_signed(&source).await;
     let set = additional(&source, &["acme/tool:v1"]);
@@ -172,7 +172,7 @@ async fn pack(setup: Setup<'_>, store: &Store, dest: &Path) -> Option<Set> {
 }
 
 #[tokio::test]
-async fn archives_carry_what_is_attached_and_later_ones_keep_it() {
+async fn archives_carry_attached_artifacts_and_later_ones_keep_them() {
     let (source, target) = (Server::start().await, Server::start().await);
     let (digest, [.., components]) = push_signed(&source).await;
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());

@@ -103,7 +103,7 @@ async fn packages_that_are_not_selected_are_not_judged() {
 }
 
 #[tokio::test]
-async fn what_older_versions_of_opm_serve_is_carried_whole_with_a_warning() {
+async fn packages_that_older_opm_serves_are_mirrored_with_a_warning() {
     let source = source().await;
     let prepared = prepared(&source, |it| {
         it.packages = named(&["older"]);
@@ -142,9 +142,9 @@ async fn selected_and_required_packages_that_no_opm_serves_end_the_run() {
         ),
     ] {
         let refused = prepared(&source, |it| it.packages = packages).await;
-        let told = refused.unwrap_err().to_string();
+        let message = refused.unwrap_err().to_string();
         for part in parts {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
     let alone = prepared(&source, |it| {
@@ -164,7 +164,7 @@ async fn all_mistakes_of_a_set_are_reported_at_once() {
             ..IncludeChannel::default()
         }];
     });
-    let told = refused.await.unwrap_err().to_string();
+    let message = refused.await.unwrap_err().to_string();
     for part in [
         "it has 3 mistakes:",
         "- Package \"sond\" of ",
@@ -172,10 +172,13 @@ async fn all_mistakes_of_a_set_are_reported_at_once() {
         "\"stabel\"",
         "- Package \"oldr\" of ",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
     assert!(
-        told.lines().skip(1).all(|line| line.ends_with(['.', '?'])),
-        "{told}"
+        message
+            .lines()
+            .skip(1)
+            .all(|line| line.ends_with(['.', '?'])),
+        "{message}"
     );
 }

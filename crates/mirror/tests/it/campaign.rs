@@ -96,7 +96,7 @@ fn split(plan: &Plan, content: &mirror::content::Content) -> Plan {
 }
 
 /// The message of a failed run.
-fn check_told(error: &Error, folder: &Path) {
+fn check_message(error: &Error, folder: &Path) {
     let text = error.chain();
     let causes = ["No space left on device", "is full", "Input/output error"];
     assert!(
@@ -159,7 +159,7 @@ async fn packing_driver() {
             std::process::abort();
         };
         println!("{}", error.chain());
-        check_told(&error, &folder);
+        check_message(&error, &folder);
         check_named(&folder.join(ARCHIVES));
     }
     panic!("no recovery");
@@ -210,7 +210,7 @@ async fn publishing_driver() {
             }
             Err(error) => {
                 println!("{}", error.chain());
-                check_told(&error, &folder);
+                check_message(&error, &folder);
             }
         }
     }
@@ -280,18 +280,18 @@ fn publishing(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn archives_are_whole_whatever_fails_once() {
+fn archives_are_complete_after_each_fault() {
     assert!(packing(Some(1)).run().unwrap() > 0);
 }
 
 #[test]
-fn results_are_whole_whatever_fails_once() {
+fn results_are_complete_after_each_fault() {
     assert!(publishing(Some(1)).run().unwrap() > 0);
 }
 
 #[test]
 #[ignore = "every fault of the archives; the sample runs always"]
-fn archives_are_whole_whichever_call_fails_once() {
+fn archives_are_complete_after_a_fault_of_each_call() {
     let hits = packing(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 100);
@@ -299,7 +299,7 @@ fn archives_are_whole_whichever_call_fails_once() {
 
 #[test]
 #[ignore = "every fault of the workspace; the sample runs always"]
-fn results_are_whole_whichever_call_fails_once() {
+fn results_are_complete_after_a_fault_of_each_call() {
     let hits = publishing(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 50);

@@ -130,7 +130,7 @@ async fn charts_are_carried_with_their_images_both_ways() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_chart_is_told() {
+async fn wrong_charts_are_reported() {
     let registry = Server::start().await;
     let (site, _) = repository(&registry).await;
     site.put("/stable/web-1.0.0.tgz", "damaged");
@@ -165,7 +165,7 @@ async fn what_is_wrong_with_a_chart_is_told() {
 }
 
 #[tokio::test]
-async fn charts_of_one_name_from_two_places_are_told() {
+async fn charts_with_one_name_are_refused() {
     let registry = Server::start().await;
     let (site, _) = repository(&registry).await;
     let (other, _) = repository(&registry).await;
@@ -184,7 +184,7 @@ async fn charts_of_one_name_from_two_places_are_told() {
 }
 
 #[tokio::test]
-async fn logins_in_addresses_are_neither_told_nor_remembered() {
+async fn logins_in_addresses_are_neither_printed_nor_recorded() {
     let registry = Server::start().await;
     let (site, _) = repository(&registry).await;
     let (other, _) = repository(&registry).await;
@@ -212,9 +212,12 @@ async fn logins_in_addresses_are_neither_told_nor_remembered() {
     ] {
         let setup = setup(&registry, wrong, folder.path(), &progress);
         let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
-        let told = refused.unwrap_err().chain();
+        let message = refused.unwrap_err().chain();
         let place = site.url("/stable").to_string();
-        assert!(told.contains(&place) && !told.contains("hunter2"), "{told}");
+        assert!(
+            message.contains(&place) && !message.contains("hunter2"),
+            "{message}"
+        );
     }
     let set = set("web", "2.0.0");
     let setup = setup(&registry, &set, folder.path(), &progress);

@@ -12,7 +12,7 @@ use crate::runs::{additional_at, push, reference, setup, unpack};
 use crate::server::Server;
 
 #[tokio::test]
-async fn archives_are_made_without_images_whose_layers_are_gone() {
+async fn archives_leave_out_images_with_missing_layers() {
     let (source, target) = (Server::start().await, Server::start().await);
     for name in ["acme/a:v1", "acme/b:v1"] {
         push(&source, name, name.into(), json!({})).await;

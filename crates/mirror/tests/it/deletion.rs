@@ -87,13 +87,13 @@ fn of(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn what_others_need_stays() {
+async fn required_images_stay() {
     for catalogs in [CatalogForm::Pinned, CatalogForm::Tagged] {
-        what_others_need_stays_in(catalogs).await;
+        required_images_stay_in(catalogs).await;
     }
 }
 
-async fn what_others_need_stays_in(catalogs: CatalogForm) {
+async fn required_images_stay_in(catalogs: CatalogForm) {
     let (source, target, folder) = filled_with(catalogs).await;
     let (set, progress) = (ImageSet::default(), Progress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
@@ -129,7 +129,7 @@ async fn what_others_need_stays_in(catalogs: CatalogForm) {
 }
 
 #[tokio::test]
-async fn single_images_go_with_what_is_attached() {
+async fn additional_images_are_deleted_with_their_artifacts() {
     let (source, target, folder) = filled().await;
     let to = target.target();
     let single = reference(&target, "ns/acme/single:v1");
@@ -165,7 +165,7 @@ async fn single_images_go_with_what_is_attached() {
 }
 
 #[tokio::test]
-async fn what_is_attached_to_the_parts_of_an_index_goes_with_it() {
+async fn artifacts_of_parts_are_deleted_with_their_index() {
     let (source, target, folder) = filled().await;
     let part = |name: &'static str| push(&target, name, name.as_bytes().to_vec(), json!({}));
     let parts = [part("ns/acme/multi:a").await, part("ns/acme/multi:b").await];
@@ -183,7 +183,7 @@ async fn what_is_attached_to_the_parts_of_an_index_goes_with_it() {
 }
 
 #[tokio::test]
-async fn what_catalogs_of_folders_need_stays() {
+async fn images_of_layout_catalogs_stay() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 1).await;
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());

@@ -30,15 +30,15 @@ fn wrong<T>(done: Result<T, Error>, to: &Faulty, stage: &Stage, fault: Fault) ->
         (Err(error), true) => Some(format!("{what}: {}", error.chain())),
         (Err(error), false) => {
             let text = error.chain();
-            let told = [to.address.as_str(), stage.repository()];
-            let is_told = told.iter().all(|it| text.contains(it));
-            (!is_told).then(|| format!("{what}: {text}"))
+            let names = [to.address.as_str(), stage.repository()];
+            let is_named = names.iter().all(|it| text.contains(it));
+            (!is_named).then(|| format!("{what}: {text}"))
         }
     }
 }
 
 #[tokio::test]
-async fn what_does_not_pass_on_the_way_into_archives_is_told_and_passes_later() {
+async fn lasting_faults_of_packing_are_reported_and_the_next_run_succeeds() {
     let world = World::start().await;
     let undisturbed = carried(&world.pack(&client(None), "undisturbed").await.unwrap());
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ async fn what_does_not_pass_on_the_way_into_archives_is_told_and_passes_later() 
 }
 
 #[tokio::test]
-async fn what_does_not_pass_on_the_way_into_a_target_is_told_and_passes_later() {
+async fn lasting_faults_of_publishing_are_reported_and_the_next_run_succeeds() {
     let world = World::start().await;
     let archives = world.pack(&client(None), "archives").await.unwrap();
     let undisturbed = Server::start().await;
@@ -94,7 +94,7 @@ async fn what_does_not_pass_on_the_way_into_a_target_is_told_and_passes_later() 
 }
 
 #[tokio::test]
-async fn what_passes_is_borne_at_all_stages() {
+async fn transient_faults_are_retried_at_all_stages() {
     let faults = [
         Fault::Status(500),
         Fault::Busy(0),
@@ -130,7 +130,7 @@ async fn is_borne(fault: Fault) {
 }
 
 #[tokio::test]
-async fn what_does_not_pass_from_registry_to_registry_is_told_and_passes_later() {
+async fn lasting_faults_of_copying_are_reported_and_the_next_run_succeeds() {
     let (world, target, other) = (
         World::start().await,
         Server::start().await,
@@ -174,7 +174,7 @@ async fn archives_that_could_not_be_remembered_are_not_fetched_again() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_given_up_leaves_nothing_visible_and_goes_on() {
+async fn a_cancelled_run_leaves_nothing_visible_and_resumes() {
     let world = World::start().await;
     let held = Stage::new("blobs", "GET", "acme/tool/blobs/").rule(0, Fault::Held(0));
     world.from.meet(vec![held]);
@@ -190,7 +190,7 @@ async fn a_run_that_is_given_up_leaves_nothing_visible_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_was_damaged_on_the_way_is_told_and_passes_when_it_comes_again() {
+async fn damaged_transfers_are_reported_and_succeed_when_repeated() {
     let world = World::start().await;
     let archives = world.pack(&client(None), "archives").await.unwrap();
     let layer = Digest::sha256(&vec![7; LAYER_BYTES]);

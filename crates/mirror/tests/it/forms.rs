@@ -83,7 +83,7 @@ async fn images_keep_the_tags_by_which_catalogs_name_them() {
 }
 
 #[tokio::test]
-async fn archives_remember_what_is_named_by_tag() {
+async fn archives_record_images_named_by_tag() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
     let (set, progress) = (image_set(&source), Progress::default());
@@ -113,8 +113,8 @@ async fn archives_remember_what_is_named_by_tag() {
 
     push_catalog(&source, 3).await;
     let second = pack("second").await.unwrap();
-    let told = run::archived_results(&second, &target.target()).unwrap();
-    assert!(told.names_by_tag(), "of the first archive");
+    let results = run::archived_results(&second, &target.target()).unwrap();
+    assert!(results.names_by_tag(), "of the first archive");
     let published = unpack(setup, second, &target.target()).await.unwrap();
     let policies = tag_policies(&published.unwrap().results);
     assert!(policies.contains("itms-operator-0"), "{policies}");

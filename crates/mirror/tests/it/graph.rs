@@ -141,7 +141,7 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
     let command = format!("exec cp -rp /{folder}/* /var/lib/cincinnati/graph-data");
     assert_eq!(config["Cmd"], json!(["/bin/bash", "-c", command]));
     assert_eq!(config["Env"], json!(["A=b"]), "the rest is the base's");
-    let told = update_service(&outcome);
+    let service = update_service(&outcome);
     let tagged: Reference = format!("{}/ns/openshift/graph-image:latest", target.address)
         .parse()
         .unwrap();
@@ -155,7 +155,7 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
         "graphDataImage: {}/ns/openshift/graph-image@{digest}",
         target.address
     );
-    assert!(told.contains(&expected), "{told}");
+    assert!(service.contains(&expected), "{service}");
 
     let (set, progress) = (image_set(SET), Progress::default());
     let setup = platform.setup(&set, &progress);
@@ -173,11 +173,11 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
 }
 
 #[tokio::test]
-async fn what_is_no_graph_data_is_told() {
+async fn malformed_graph_data_is_refused() {
     let mut platform = platform().await;
     let data = &mut platform.sources.graph_data;
     data.set_password(Some("hunter2")).unwrap();
-    for (content, told) in [
+    for (content, expected) in [
         (b"<html>".to_vec(), "/graph-data: "),
         (archive(&[]), "the archive has no files"),
         (
@@ -188,7 +188,7 @@ async fn what_is_no_graph_data_is_told() {
         platform.site.put("/graph-data", content);
         let refused = platform.refused(SET).await;
         assert!(
-            refused.starts_with("upgrade graph: ") && refused.contains(told),
+            refused.starts_with("upgrade graph: ") && refused.contains(expected),
             "{refused}"
         );
         assert!(!refused.contains("hunter2"), "{refused}");

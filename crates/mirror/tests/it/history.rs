@@ -124,7 +124,7 @@ async fn a_registry_that_is_away_is_no_first_run() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_deleted_is_told() {
+async fn failed_deletions_are_reported() {
     let server = Server::with(|settings| settings.registry_storage_delete_enabled = false).await;
     let reference: Reference = format!("{}/ns/a:1", server.address).parse().unwrap();
     let there = push(&server, &reference, "x").await;
@@ -142,7 +142,7 @@ async fn what_cannot_be_deleted_is_told() {
 }
 
 #[tokio::test]
-async fn only_what_is_to_go_goes() {
+async fn only_planned_manifests_are_deleted() {
     let server = Server::start().await;
     let target = server.target();
     let reference = |tag: &str| -> Reference {

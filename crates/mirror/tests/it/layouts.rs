@@ -208,7 +208,7 @@ async fn archives_carry_images_of_folders() {
 }
 
 #[tokio::test]
-async fn what_leaves_a_folder_frees_its_room() {
+async fn pruned_layouts_free_their_space() {
     let site = Site::new().await;
     for name in ["acme/a:v1", "acme/b:v1"] {
         push(&site.source, name, name.into(), json!({})).await;
@@ -287,8 +287,11 @@ async fn leftovers_and_damage_are_found() {
         (good[..100].to_vec(), "is smaller than its manifest says"),
     ] {
         fs::write(&layer, bytes).unwrap();
-        let told = carry().await;
-        assert!(told.contains(expected) && told.contains(name), "{told}");
+        let message = carry().await;
+        assert!(
+            message.contains(expected) && message.contains(name),
+            "{message}"
+        );
     }
     fs::remove_file(&layer).unwrap();
     assert!(carry().await.contains(name));

@@ -11,7 +11,7 @@ use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack}
 use crate::server::Server;
 
 #[tokio::test]
-async fn what_a_mirror_has_is_carried_under_its_own_name() {
+async fn content_of_mirrors_keeps_the_source_name() {
     let (source, near, target) = (
         Server::start().await,
         Server::start().await,

@@ -98,7 +98,7 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
 }
 
 #[tokio::test]
-async fn what_is_missing_in_a_folder_is_told() {
+async fn missing_files_of_a_folder_are_reported() {
     let source = Server::start().await;
     push_catalog(&source, 1).await;
     let (set, progress) = (ImageSet::default(), Progress::default());

@@ -125,7 +125,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn copies_remember_what_they_did() {
+async fn copies_record_their_images() {
     let site = Site::new(Server::start().await).await;
     let first = site
         .copy(&["acme/a:v1", "acme/b:v1"], |_| {})
@@ -153,7 +153,7 @@ async fn copies_remember_what_they_did() {
 }
 
 #[tokio::test]
-async fn whoever_says_so_keeps_what_the_set_does_not_have_any_more() {
+async fn skipped_pruning_keeps_unselected_images() {
     let site = Site::new(Server::start().await).await;
     site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
         .await
@@ -197,7 +197,7 @@ async fn archives_take_images_out_of_the_target() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_deleted_is_tried_again() {
+async fn failed_deletions_are_retried() {
     let target = Server::with(|settings| settings.registry_storage_delete_enabled = false).await;
     let site = Site::new(target).await;
     site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
@@ -219,7 +219,7 @@ async fn what_could_not_be_deleted_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_another_set_has_stays() {
+async fn images_of_other_sets_stay() {
     let site = Site::new(Server::start().await).await;
     let other = Store::Folder(site.folder.path().join("other"));
     site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
@@ -241,7 +241,7 @@ async fn what_another_set_has_stays() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_by_a_list_is_carried_again() {
+async fn images_deleted_by_a_list_are_mirrored_again() {
     let site = Site::new(Server::start().await).await;
     let part = |name: &'static str| push(&site.source, name, name.into(), json!({}));
     let parts = [part("acme/multi:a").await, part("acme/multi:b").await];

@@ -28,7 +28,7 @@ fn names(outcome: &RunOutcome, kind: ImageType) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_newest_release_is_carried_and_later_what_came_since() {
+async fn the_newest_release_is_mirrored_and_later_ones_added() {
     let (platform, target) = (Platform::start().await, Server::start().await);
     let first = platform.release("4.14.1").await;
     let second = platform.release("4.14.2").await;
@@ -154,7 +154,7 @@ async fn the_way_over_several_channels_is_carried() {
 }
 
 #[tokio::test]
-async fn updates_are_what_the_next_run_would_bring() {
+async fn updates_list_the_content_of_the_next_run() {
     let platform = Platform::start().await;
     let first = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&first]);
@@ -182,39 +182,39 @@ async fn updates_are_what_the_next_run_would_bring() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_channel_is_told() {
+async fn wrong_channels_are_reported() {
     let platform = Platform::start().await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
     platform.channel("stabel-4.14", &[]);
-    let told = platform.refused("{channels: [{name: stabel-4.14}]}").await;
+    let message = platform.refused("{channels: [{name: stabel-4.14}]}").await;
     assert!(
-        told.contains("stabel-4.14 has no releases for amd64"),
-        "{told}"
+        message.contains("stabel-4.14 has no releases for amd64"),
+        "{message}"
     );
-    assert!(told.ends_with("stable-4.14 may be meant"), "{told}");
-    let told = platform
+    assert!(message.ends_with("stable-4.14 may be meant"), "{message}");
+    let message = platform
         .refused("{channels: [{name: stable-4.14, minVersion: 4.14.5, maxVersion: 4.14.9}]}")
         .await;
     assert!(
-        told.contains("no release from 4.14.5 to 4.14.9: the nearest are 4.14.1"),
-        "{told}"
+        message.contains("no release from 4.14.5 to 4.14.9: the nearest are 4.14.1"),
+        "{message}"
     );
     platform.site.put(&asked_for("page"), "<html>");
-    let told = platform.refused("{channels: [{name: page}]}").await;
+    let message = platform.refused("{channels: [{name: page}]}").await;
     assert!(
-        told.contains("the answer of http://") && told.contains("expected nodes and edges"),
-        "{told}"
+        message.contains("the answer of http://") && message.contains("expected nodes and edges"),
+        "{message}"
     );
     platform
         .site
         .refuse(&asked_for("ill"), StatusCode::INTERNAL_SERVER_ERROR, "");
-    let told = platform.refused("{channels: [{name: ill}]}").await;
-    assert!(told.contains("/graph answered 500"), "{told}");
+    let message = platform.refused("{channels: [{name: ill}]}").await;
+    assert!(message.contains("/graph answered 500"), "{message}");
 }
 
 #[tokio::test]
-async fn what_is_no_release_is_told() {
+async fn images_that_are_no_release_are_refused() {
     let platform = Platform::start().await;
     let server = &platform.registry;
     let without = push(
@@ -225,10 +225,10 @@ async fn what_is_no_release_is_told() {
     )
     .await;
     let image = reference(server, "dev/other:x").with_digest(without);
-    let told = platform.refused(&format!("{{release: {image}}}")).await;
+    let message = platform.refused(&format!("{{release: {image}}}")).await;
     assert!(
-        told.contains("image-references") && told.ends_with("it is no release"),
-        "{told}"
+        message.contains("image-references") && message.ends_with("it is no release"),
+        "{message}"
     );
     let files = [
         ("release-metadata", json!({"version": "4.14.1"})),
@@ -236,10 +236,10 @@ async fn what_is_no_release_is_told() {
     ];
     let other = push(server, "dev/other:2", layer(&files), json!({})).await;
     let image = reference(server, "dev/other:x").with_digest(other);
-    let told = platform.refused(&format!("{{release: {image}}}")).await;
+    let message = platform.refused(&format!("{{release: {image}}}")).await;
     assert!(
-        told.contains("release-manifests/image-references of"),
-        "{told}"
+        message.contains("release-manifests/image-references of"),
+        "{message}"
     );
 }
 

@@ -144,7 +144,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_catalog_is_carried_with_what_it_needs() {
+async fn a_catalog_is_mirrored_with_its_dependencies() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 3).await;
     let (set, progress) = (image_set(&source), Progress::default());
@@ -176,7 +176,7 @@ async fn a_catalog_is_carried_with_what_it_needs() {
 }
 
 #[tokio::test]
-async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
+async fn archives_are_differential_and_nothing_is_sent_twice() {
     let (source, target) = (Server::start().await, Server::start().await);
     let folder = tempfile::tempdir().unwrap();
     let (set, progress) = (image_set(&source), Progress::default());
@@ -232,9 +232,9 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
         4,
         "policies name these, too: they take the place of the first ones"
     );
-    let told = run::archived_results(&Set::open(&second).unwrap(), &target.target()).unwrap();
+    let results = run::archived_results(&Set::open(&second).unwrap(), &target.target()).unwrap();
     assert_eq!(
-        told.images.len(),
+        results.images.len(),
         6,
         "of both runs, without sending anything"
     );
@@ -249,7 +249,7 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_with_who_wants_it() {
+async fn missing_images_are_reported_with_their_reason() {
     let source = Server::start().await;
     push_catalog(&source, 2).await;
     let tool = reference(&source, "acme/tool:v1");

@@ -126,7 +126,7 @@ fn a_start_above_all_that_is_left_is_none() {
 }
 
 #[test]
-fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
+fn minimum_versions_have_to_exist_and_their_upgrades_follow() {
     let folder = tempfile::tempdir().unwrap();
     let stable = json!([
         {"name": "v4.12.0-2023"},
@@ -164,7 +164,7 @@ fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
     ] {
         assert_eq!(summary(&chosen(true, package, &[]).unwrap()), expected);
     }
-    for (package, told) in [
+    for (package, expected) in [
         (
             of_stable("4.12.5"),
             "channel \"stable\" of package \"p\" has no version 4.12.5, which minVersion names; the nearest are 4.12.0-2023 and 4.13.0",
@@ -175,7 +175,7 @@ fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
         ),
     ] {
         let refused = chosen(true, package, &[]).unwrap_err();
-        assert!(refused.ends_with(told), "{refused}");
+        assert!(refused.ends_with(expected), "{refused}");
     }
     // Of a start that has left the catalog, the next one takes the place.
     let started = [of_stable("4.12.5")];

@@ -167,7 +167,7 @@ async fn receive(archive: &Path, target: &Target) -> Result<Option<Published>, E
 }
 
 #[tokio::test]
-async fn later_archives_have_what_is_new_and_come_after_the_others() {
+async fn later_archives_are_differential_and_ordered() {
     let site = Site::new().await;
     site.push("a:1", &["base", "a"]).await;
     let first = site.carry(&["a:1"]).await.unwrap();

@@ -106,7 +106,7 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
 }
 
 #[tokio::test]
-async fn what_nobody_trusted_has_signed_is_not_carried() {
+async fn releases_without_a_trusted_signature_are_refused() {
     let (signer, other) = (Signer::new().unwrap(), Signer::new().unwrap());
     let mut platform = platform(&signer).await;
     for store in &mut platform.sources.signature_stores {
@@ -118,10 +118,10 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
     let digest = &release.image;
-    let told = platform.refused(NEWEST).await;
+    let message = platform.refused(NEWEST).await;
     assert!(
-        told.contains("has no signature that counts") && told.contains("/store/sha256="),
-        "{told}"
+        message.contains("has no signature that counts") && message.contains("/store/sha256="),
+        "{message}"
     );
     let mut foreign = claim(digest);
     foreign["critical"]["type"] = json!("something else");
@@ -153,18 +153,18 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
         (signer.public().unwrap(), "it is no signed message"),
     ] {
         platform.site.put(&place(digest, 1), signature);
-        let told = platform.refused(NEWEST).await;
+        let message = platform.refused(NEWEST).await;
         assert!(
-            told.contains("has no signature that counts") && told.contains(reason),
-            "{reason}: {told}"
+            message.contains("has no signature that counts") && message.contains(reason),
+            "{reason}: {message}"
         );
-        assert!(!told.contains("hunter2"), "{told}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
     platform.sources.keyring = None;
-    let told = platform.refused(NEWEST).await;
+    let message = platform.refused(NEWEST).await;
     assert!(
-        told.contains("--release-keyring") && told.contains("--ignore-release-signature"),
-        "{told}"
+        message.contains("--release-keyring") && message.contains("--ignore-release-signature"),
+        "{message}"
     );
     platform.sources.keyring = Some(keyring(&signer));
     platform.sources.ignores_signatures = true;
@@ -185,7 +185,7 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
 }
 
 #[test]
-fn what_is_no_keyring_is_told() {
+fn malformed_keyrings_are_refused() {
     for wrong in [
         &b""[..],
         b"text",

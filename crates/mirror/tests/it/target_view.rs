@@ -46,7 +46,7 @@ async fn released() -> (Platform, Server) {
 }
 
 /// Listed images and those that stay, as `type repository`.
-fn told(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
+fn summary(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     let listed = planned.list.items.iter();
     let listed = listed.map(|it| format!("{} {}", it.kind, it.image.repository));
     let kept = planned.kept.iter();
@@ -62,7 +62,7 @@ async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -
 }
 
 #[tokio::test]
-async fn releases_are_verified_and_deleted_without_what_others_need() {
+async fn releases_are_verified_and_deleted_without_shared_images() {
     let (platform, target) = released().await;
     let (set, to, progress) = (image_set(BOTH), target.target(), Progress::default());
     let setup = platform.setup(&set, &progress);
@@ -85,7 +85,7 @@ async fn releases_are_verified_and_deleted_without_what_others_need() {
             vec!["ns/openshift/release: component pause of release 4.14.2-x86_64".to_owned()],
         ),
     ]);
-    assert_eq!(told(&planned), expected);
+    assert_eq!(summary(&planned), expected);
     let (deleted, failed) = deletion::delete(&planned.list, &to, 2).await;
     assert_eq!((deleted, failed.len()), (2, 0));
     let second = image_set(&FIRST.replace("4.14.1", "4.14.2")).mirror;
@@ -147,7 +147,7 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
     let planned = deletion::plan(setup, &nobody(FIRST), &to, false)
         .await
         .unwrap();
-    assert_eq!(planned.list.items.len(), 2, "{:?}", told(&planned));
+    assert_eq!(planned.list.items.len(), 2, "{:?}", summary(&planned));
     assert!(
         planned.notes[0].contains("minVersion and maxVersion enclose"),
         "{:?}",
@@ -190,7 +190,7 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
 }
 
 #[tokio::test]
-async fn what_is_attached_to_releases_goes_with_them() {
+async fn artifacts_of_releases_are_deleted_with_them() {
     let (platform, target) = released().await;
     let (set, to, progress) = (image_set(FIRST), target.target(), Progress::default());
     let payload = reference(&target, "ns/openshift/release-images:4.14.1-x86_64");
@@ -250,7 +250,7 @@ async fn images_of_charts_are_verified_and_deleted() {
         ("list", vec!["helmImage ns/acme/web".to_owned()]),
         ("kept", vec![]),
     ]);
-    assert_eq!(told(&planned), listed);
+    assert_eq!(summary(&planned), listed);
     assert_eq!(planned.missing, 1);
 
     // The same chart out of the results of that run.
@@ -267,16 +267,16 @@ async fn images_of_charts_are_verified_and_deleted() {
         ..MirrorSelection::default()
     };
     let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
-    assert_eq!(told(&planned), listed);
+    assert_eq!(summary(&planned), listed);
 
     // The chart stays when only the image is deleted, and the image when only the chart is.
     let single = crate::runs::additional(&registry, &["acme/web:v2"]).mirror;
     let planned = deletion::plan(setup, &single, &to, false).await.unwrap();
     let stays = vec!["ns/acme/web: named by the chart web-2.0.0.tgz".to_owned()];
-    assert_eq!(told(&planned)["kept"], stays);
+    assert_eq!(summary(&planned)["kept"], stays);
     drop(site);
     let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
-    assert_eq!(told(&planned), listed);
+    assert_eq!(summary(&planned), listed);
     assert!(
         planned.notes[0].contains("charts that cannot be read here"),
         "{:?}",

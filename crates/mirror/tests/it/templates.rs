@@ -61,7 +61,7 @@ async fn templates_reach_the_results_both_ways() {
 }
 
 #[tokio::test]
-async fn a_template_that_is_none_is_told_before_anything_is_carried() {
+async fn malformed_templates_are_refused_before_the_transfer() {
     let source = Server::start().await;
     push_catalog(&source, 1).await;
     let folder = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ async fn refused(source: &Server, package: IncludePackage) -> String {
 }
 
 #[tokio::test]
-async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
+async fn missing_names_are_reported_with_the_nearest() {
     let source = Server::start().await;
     push_catalog(&source, 3).await;
     let catalog = format!("{}/acme/index:v1", source.address);
@@ -81,9 +81,9 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
             vec!["thing.v1.9.0", "minBundle of package thing"],
         ),
     ] {
-        let told = refused(&source, package).await;
+        let message = refused(&source, package).await;
         for part in expected {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
 }

@@ -54,7 +54,7 @@ async fn check(target: &Target, expected: &[Expected], is_deep: bool) -> Report 
 }
 
 #[tokio::test]
-async fn what_was_copied_is_there() {
+async fn copied_images_are_verified() {
     let (source, target, folder, expected) = filled().await;
     let to = target.target();
     let report = check(&to, &expected, false).await;
@@ -75,7 +75,7 @@ async fn what_was_copied_is_there() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told() {
+async fn missing_images_are_reported() {
     let (_source, target, _folder, expected) = filled().await;
     let (to, tool) = (target.target(), bundle(&expected));
     to.client.delete_manifest(&tool).await.unwrap();
@@ -87,7 +87,7 @@ async fn what_is_missing_is_told() {
 }
 
 #[tokio::test]
-async fn damage_is_told() {
+async fn damage_is_reported() {
     let (_source, target, _folder, expected) = filled().await;
     let tool = bundle(&expected);
     let manifest: Manifest = target.client.pull_manifest(&tool).await.unwrap();

@@ -133,7 +133,7 @@ fn gnu_tar_finds_nothing_strange() {
 }
 
 #[test]
-fn what_former_archives_have_is_left_out() {
+fn content_of_previous_archives_is_left_out() {
     let sample = Sample::of(2, 100);
     let carried: BTreeSet<_> = [
         Digest::sha256(&noise("all", 100)),
@@ -161,7 +161,7 @@ fn what_former_archives_have_is_left_out() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn oversized_members_are_named() {
     let mut sample = Sample::of(1, 100);
     sample.image("acme/big", &[&noise("big", 100_000)]);
     let image = sample.content.images[1].pinned();

@@ -93,7 +93,7 @@ fn images_come_as_they_are_read() {
 }
 
 #[test]
-fn what_is_no_set_is_told() {
+fn folders_without_a_set_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     assert!(open_error(&path("nowhere")).contains("nowhere was not found"));
@@ -144,7 +144,7 @@ fn headers_that_lead_astray_are_refused() {
 }
 
 #[test]
-fn several_sets_are_told_apart() {
+fn several_sets_in_a_folder_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = sample();
     sample.write(dir.path(), 14_000);
@@ -173,7 +173,7 @@ fn several_sets_are_told_apart() {
 }
 
 #[test]
-fn missing_exchanged_and_foreign_files_are_told() {
+fn missing_exchanged_and_foreign_files_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = sample();
     let files = sample.write(dir.path(), 14_000);
@@ -209,7 +209,7 @@ fn missing_exchanged_and_foreign_files_are_told() {
 }
 
 #[test]
-fn of_others_missing_files_and_foreign_ones_are_told_too() {
+fn missing_and_foreign_files_of_the_peer_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = sample();
     let keep = |path: &str, _: &mut tar::Header, bytes| Some((path.to_owned(), bytes));
@@ -245,7 +245,7 @@ fn of_others_missing_files_and_foreign_ones_are_told_too() {
 }
 
 #[test]
-fn later_runs_need_what_former_ones_carried() {
+fn later_sets_reference_content_of_earlier_ones() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = Sample::of(1, 3000);
     first.image("acme/old", &[&noise("all", 3000)]);

@@ -7,20 +7,20 @@ fn check(folder: &Path, key: Option<&Verifier>) -> Report {
     verify(folder, key, &Progress::default()).unwrap()
 }
 
-fn told(report: &Report) -> String {
+fn fault_list(report: &Report) -> String {
     let lines: Vec<_> = report.faults.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
 #[test]
-fn whole_sets_have_no_faults() {
+fn complete_sets_have_no_faults() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = Sample::of(4, 3000);
     sample.list("misc/multi");
     let files = sample.write(dir.path(), 14_000);
     let progress = Progress::default();
     let report = verify(dir.path(), None, &progress).unwrap();
-    assert_eq!(told(&report), "");
+    assert_eq!(fault_list(&report), "");
     assert_eq!(
         (report.files, report.has_index, report.is_signed),
         (files.len(), true, false)
@@ -41,7 +41,10 @@ fn archives_of_others_are_compared_by_their_names() {
         Some((path.to_owned(), bytes))
     });
     let report = check(&other, None);
-    assert_eq!((told(&report).as_str(), report.has_index), ("", false));
+    assert_eq!(
+        (fault_list(&report).as_str(), report.has_index),
+        ("", false)
+    );
     let damaged = Digest::sha256(&noise("all", 1000));
     let manifest = sample.content.images[1].digest.clone();
     repack(&files, &other, |path, _, mut bytes| {
@@ -50,7 +53,7 @@ fn archives_of_others_are_compared_by_their_names() {
         }
         Some((path.to_owned(), bytes))
     });
-    let report = told(&check(&other, None));
+    let report = fault_list(&check(&other, None));
     for digest in [damaged, manifest] {
         assert!(
             report.contains(&format!("blobs/{digest} is damaged")),
@@ -61,7 +64,7 @@ fn archives_of_others_are_compared_by_their_names() {
     repack(&files, &other, |path, _, bytes| {
         (path != tag).then(|| (path.to_owned(), bytes))
     });
-    let report = told(&check(&other, None));
+    let report = fault_list(&check(&other, None));
     assert!(
         report.contains("acme/op2") && report.contains("tag v1"),
         "{report}"
@@ -89,16 +92,16 @@ fn any_changed_byte_is_found() {
                 damaged[usize::try_from(at).unwrap()] ^= 1;
                 fs::write(file, &damaged).unwrap();
                 let report = check(dir.path(), None);
-                assert_ne!(told(&report), "", "{} at {at}", member.path);
+                assert_ne!(fault_list(&report), "", "{} at {at}", member.path);
             }
         }
         fs::write(file, &bytes).unwrap();
     }
-    assert_eq!(told(&check(dir.path(), None)), "");
+    assert_eq!(fault_list(&check(dir.path(), None)), "");
 }
 
 #[test]
-fn every_fault_is_told() {
+fn every_fault_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(6, 3000);
     let files = sample.write(dir.path(), 14_000);
@@ -117,7 +120,7 @@ fn every_fault_is_told() {
         fs::write(file, bytes).unwrap();
     }
     let report = check(dir.path(), None);
-    let damaged: Vec<_> = told(&report)
+    let damaged: Vec<_> = fault_list(&report)
         .lines()
         .filter(|it| it.ends_with("is damaged"))
         .map(str::to_owned)
@@ -126,7 +129,7 @@ fn every_fault_is_told() {
 }
 
 #[test]
-fn added_removed_and_hidden_members_are_told() {
+fn added_removed_and_hidden_members_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(2, 3000);
     let file = &sample.write(dir.path(), WIDE)[0];
@@ -141,7 +144,7 @@ fn added_removed_and_hidden_members_are_told() {
     header.set_cksum();
     renamed[start..start + 512].copy_from_slice(header.as_bytes());
     fs::write(file, &renamed).unwrap();
-    let report = told(&check(dir.path(), None));
+    let report = fault_list(&check(dir.path(), None));
     assert!(
         report.contains("blobs/other is not in the index"),
         "{report}"
@@ -153,14 +156,14 @@ fn added_removed_and_hidden_members_are_told() {
     // Cut off, and ended in order.
     let cut = [&bytes[..start], &[0; 1024]].concat();
     fs::write(file, cut).unwrap();
-    let report = told(&check(dir.path(), None));
+    let report = fault_list(&check(dir.path(), None));
     assert!(
         report.contains(&format!("{} is not there", last.path)),
         "{report}"
     );
     fs::write(file, &bytes).unwrap();
     fs::write(dir.path().join("mirror_seq1_000001.tar"), [0; 1024]).unwrap();
-    let report = told(&check(dir.path(), None));
+    let report = fault_list(&check(dir.path(), None));
     assert!(
         report.contains("000001.tar: the file is not in the index"),
         "{report}"
@@ -180,18 +183,18 @@ fn signatures_are_compared() {
     let signed = dir.path().join("signed");
     write(&signed, &sample, Some(&signer));
     assert!(check(&signed, None).is_signed);
-    assert_eq!(told(&check(&signed, Some(&right))), "");
-    assert!(told(&check(&signed, Some(&wrong))).contains("not of that key"));
+    assert_eq!(fault_list(&check(&signed, Some(&right))), "");
+    assert!(fault_list(&check(&signed, Some(&wrong))).contains("not of that key"));
     let plain = dir.path().join("plain");
     write(&plain, &sample, None);
-    assert_eq!(told(&check(&plain, None)), "");
-    assert!(told(&check(&plain, Some(&right))).contains("not signed"));
+    assert_eq!(fault_list(&check(&plain, None)), "");
+    assert!(fault_list(&check(&plain, Some(&right))).contains("not signed"));
     // Complete in itself, signed without the key.
     let mut other = Sample::of(2, 3000);
     other.extras.push(Extra::inline("charts/evil", "x"));
     let (stranger, _) = key();
     let forged = dir.path().join("forged");
     write(&forged, &other, Some(&stranger));
-    assert_eq!(told(&check(&forged, None)), "");
-    assert_ne!(told(&check(&forged, Some(&right))), "");
+    assert_eq!(fault_list(&check(&forged, None)), "");
+    assert_ne!(fault_list(&check(&forged, Some(&right))), "");
 }

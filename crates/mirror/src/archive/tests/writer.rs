@@ -137,7 +137,7 @@ fn wrong_bytes_are_refused_and_begun_again() {
 }
 
 #[test]
-fn other_plans_take_over_what_is_there() {
+fn other_plans_take_over_complete_blobs() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(4, 3000);
     let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
@@ -203,7 +203,7 @@ fn another_time_in_the_metadata_changes_no_layout() {
 }
 
 #[test]
-fn what_the_machine_lost_is_fetched_again() {
+fn blobs_lost_in_a_crash_are_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(2, 3000);
     let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
@@ -284,7 +284,7 @@ fn two_do_not_write_in_one_place() {
 }
 
 #[test]
-fn a_stopped_end_goes_on() {
+fn a_stopped_rename_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(4, 5000);
     let files = sample.write(&dir.path().join("a"), 15_000);
