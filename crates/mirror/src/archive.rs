@@ -24,13 +24,13 @@ mod writer;
 
 pub use name::{METADATA, SIGNATURES, file_name};
 pub use parts::forget_finished;
-pub use plan::{Contents, Extra, File, Kind, Member, Plan, size_limit};
-pub use read::Place;
+pub use plan::{Contents, Extra, MemberKind, PlannedFile, PlannedMember, SetPlan, size_limit};
+pub use read::FilePlace;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};
 pub use signature::{Signer, Verifier};
-pub use verify::{Report, verify};
-pub use writer::{BlobWriter, Missing, Writer};
+pub use verify::{SetReport, verify};
+pub use writer::{BlobWriter, Missing, ArchiveWriter};
 
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use oci_client::client::referrers_tag;
 use self::lists::Lists;
 pub(crate) use self::there::attached_there;
 use crate::content::{Content, Image, Origin, Wanted, Why};
-use crate::parallel::Turns;
+use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, Progress};
 use crate::resolve::{Resolved, resolve_with};
 
@@ -135,7 +135,7 @@ fn place(image: &Image) -> (Repository, Tag) {
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct FoundArtifacts {
     wanted: Vec<Wanted>,
     /// Indexes made of referrers lists.
     indexes: BTreeMap<Digest, Manifest>,
@@ -160,15 +160,15 @@ enum There {
 }
 
 impl Finder<'_> {
-    async fn find(&mut self, subjects: &Subjects, content: &Content, progress: &Progress) -> Found {
+    async fn find(&mut self, subjects: &Subjects, content: &Content, progress: &Progress) -> FoundArtifacts {
         let items = subjects.len() as u64;
         progress.begin(Phase::Attaching, Amount { items, bytes: 0 });
         self.lists
             .read(self.client, subjects.keys(), self.parallel)
             .await;
-        let mut found = Found::default();
+        let mut found = FoundArtifacts::default();
         let this = &*self;
-        let turns = Turns::new(self.parallel);
+        let turns = RegistryLimit::new(self.parallel);
         let registry = |((origin, _), _): &(&(Origin, Digest), _)| origin.registry.clone();
         let looks = turns.work(subjects, registry, async |((origin, digest), images)| {
             let looked = this.find_artifacts(origin, digest).await;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::blobs::Blobs;
 
-pub(crate) use layer::{Layer, Tar, add_file, add_folder};
+pub(crate) use layer::{BuiltLayer, Tar, add_file, add_folder};
 
 /// Units: bytes. Largest image configuration.
 const CONFIG_LIMIT_BYTES: u64 = 4 << 20;
@@ -22,7 +22,7 @@ const DEFAULT_ARCHITECTURE: &str = "amd64";
 
 /// An image that others are made of.
 #[derive(Clone, Copy)]
-pub struct Base<'a> {
+pub struct BaseImage<'a> {
     pub manifests: &'a BTreeMap<Digest, Manifest>,
     /// The digest of its index, or of its only manifest.
     pub root: &'a Digest,
@@ -44,9 +44,9 @@ pub struct BuiltImage {
 ///
 /// Errors: Invalid – the original is no image; those of `change` and of the blobs.
 pub(crate) async fn build_image(
-    base: Base<'_>,
+    base: BaseImage<'_>,
     comment: &str,
-    mut change: impl AsyncFnMut(&mut Map<String, Value>) -> Result<Vec<Layer>, Error>,
+    mut change: impl AsyncFnMut(&mut Map<String, Value>) -> Result<Vec<BuiltLayer>, Error>,
 ) -> Result<BuiltImage, Error> {
     let (mut images, mut entries) = (Vec::new(), Vec::new());
     let mut made = BTreeMap::new();
@@ -89,7 +89,7 @@ pub(crate) async fn build_image(
 }
 
 /// The images of the original with their platforms, where an index says them.
-fn originals(base: Base<'_>) -> Result<Vec<(&Manifest, Option<Platform>)>, Error> {
+fn originals(base: BaseImage<'_>) -> Result<Vec<(&Manifest, Option<Platform>)>, Error> {
     let find = |digest: &Digest| {
         let found = base.manifests.get(digest);
         found.ok_or_else(|| Error::not_found("manifest", digest))
@@ -109,7 +109,7 @@ fn originals(base: Base<'_>) -> Result<Vec<(&Manifest, Option<Platform>)>, Error
         .collect()
 }
 
-async fn config(base: Base<'_>, original: &Manifest) -> Result<Map<String, Value>, Error> {
+async fn config(base: BaseImage<'_>, original: &Manifest) -> Result<Map<String, Value>, Error> {
     let Kind::Image { config, .. } = &original.kind else {
         return Err(wrong(
             original,
@@ -126,7 +126,7 @@ async fn config(base: Base<'_>, original: &Manifest) -> Result<Map<String, Value
 }
 
 /// The original's manifest with another configuration and more layers.
-fn manifest(original: &Manifest, new: &Bytes, added: &[Layer]) -> Result<Manifest, Error> {
+fn manifest(original: &Manifest, new: &Bytes, added: &[BuiltLayer]) -> Result<Manifest, Error> {
     let Kind::Image { config, layers } = &original.kind else {
         return Err(wrong(
             original,
@@ -155,7 +155,7 @@ fn manifest(original: &Manifest, new: &Bytes, added: &[Layer]) -> Result<Manifes
 }
 
 /// Takes the layers into a configuration. Nothing where it is none.
-fn amend(image: &mut Map<String, Value>, added: &[Layer], comment: &str) -> Option<()> {
+fn amend(image: &mut Map<String, Value>, added: &[BuiltLayer], comment: &str) -> Option<()> {
     let roots = image
         .get_mut("rootfs")?
         .get_mut("diff_ids")?

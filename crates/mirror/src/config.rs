@@ -24,8 +24,8 @@ use serde_json::Value as Json;
 
 use self::decode::Decoder;
 pub use self::form::{bundle_version, expression};
-pub use self::problem::{Problem, Problems};
-use self::schema::Version;
+pub use self::problem::{ConfigProblem, ConfigProblems};
+use self::schema::ConfigVersion;
 pub use self::source::ImageSource;
 pub use self::start::starting_file;
 
@@ -54,7 +54,7 @@ pub enum LoadError {
     TooLong(PathBuf),
     /// Printed one a line: `file:line:column: path: text`.
     #[error("{}", in_file(.path, .problems))]
-    Wrong { path: PathBuf, problems: Problems },
+    Wrong { path: PathBuf, problems: ConfigProblems },
 }
 
 /// Reads the configuration in a file.
@@ -82,15 +82,15 @@ pub fn load(path: &Path) -> Result<Configuration, LoadError> {
 /// Reads a configuration of `v1alpha2` or `v2alpha1`, in YAML or JSON.
 ///
 /// Errors: everything that is wrong with it.
-pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
+pub fn parse(bytes: &[u8]) -> Result<Configuration, ConfigProblems> {
     let text = str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()]
             .split(|it| *it == b'\n')
             .count();
-        Problems::one(Position { line, column: 1 }, "not UTF-8")
+        ConfigProblems::one(Position { line, column: 1 }, "not UTF-8")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let root = located::read(text).map_err(|wrong| Problems::one(wrong.place, wrong.why))?;
+    let root = located::read(text).map_err(|wrong| ConfigProblems::one(wrong.place, wrong.why))?;
     let is_deletion = match said(&root, "kind") {
         Some(form::DELETE_KIND) => true,
         Some(form::MIRROR_KIND) => false,
@@ -98,9 +98,9 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
     };
     // Source: the peer, which deletes by the later version only, whatever the file has.
     let version = if is_deletion {
-        Some(Version::V2Alpha1)
+        Some(ConfigVersion::V2Alpha1)
     } else {
-        said(&root, "apiVersion").and_then(Version::of)
+        said(&root, "apiVersion").and_then(ConfigVersion::of)
     };
     let mut decoder = Decoder::new(text, version);
     let configuration = if is_deletion {
@@ -112,7 +112,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
         let read = decoder.whole(&root, &schema::IMAGE_SET);
         let mut set = image_set(&read, &mut decoder);
         for operator in &mut set.mirror.operators {
-            operator.from_exact = version == Some(Version::V1Alpha2);
+            operator.from_exact = version == Some(ConfigVersion::V1Alpha2);
         }
         check::mirror(&mut decoder, "mirror", &set.mirror, version);
         Configuration::Mirror(set)
@@ -121,7 +121,7 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
     Ok(configuration)
 }
 
-fn in_file(path: &Path, problems: &Problems) -> String {
+fn in_file(path: &Path, problems: &ConfigProblems) -> String {
     let lines: Vec<_> = problems
         .to_string()
         .lines()

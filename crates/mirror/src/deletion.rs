@@ -20,7 +20,7 @@ use net::web;
 use oci::{Digest, Reference, Repository};
 
 use self::forget::forget;
-use self::kept::{Kept, Meant};
+use self::kept::{RequiredImages, DeletedImages};
 pub use self::list::List;
 use crate::attached::attached_there;
 use crate::content::{Wanted, Why};
@@ -35,7 +35,7 @@ const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not 
 
 /// An image to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct DeletionItem {
     /// Its reference at the source.
     pub source: Reference,
     /// Where it is in the target.
@@ -80,13 +80,13 @@ pub async fn plan(
     let Selected {
         catalogs, wanted, ..
     } = target_view::images(setup, &named, releases, target, options).await?;
-    let meant = Meant {
+    let meant = DeletedImages {
         target,
         catalogs: &catalogs,
         releases: present,
         wanted: &wanted,
     };
-    let mut kept = Kept::find(meant, options).await?;
+    let mut kept = RequiredImages::find(meant, options).await?;
     planned.notes.append(&mut kept.notes);
     let mut looks = stream::iter(wanted)
         .map(|wanted| async { (pinned_in_target(&wanted, target).await, wanted) })
@@ -96,7 +96,7 @@ pub async fn plan(
             None => planned.missing += 1,
             Some(image) => match kept.why(&image) {
                 Some(why) => planned.kept.push((image, why.to_owned())),
-                None => planned.list.items.push(Item {
+                None => planned.list.items.push(DeletionItem {
                     kind: kind(&wanted),
                     source: wanted.source,
                     image,
@@ -164,7 +164,7 @@ impl DeletionPlan {
         let place = target_view::graph(target)?;
         match target.client.manifest_digest(&place).await? {
             None => self.missing += 1,
-            Some(digest) => self.list.items.push(Item {
+            Some(digest) => self.list.items.push(DeletionItem {
                 image: place.with_digest(digest),
                 source: place,
                 kind: ImageType::CincinnatiGraph,
@@ -250,7 +250,7 @@ impl List {
         let images: Vec<_> = self.items.iter().map(|item| item.image.clone()).collect();
         for (owner, image) in attached_there(target, &images, parallel).await? {
             let owner = &self.items[owner];
-            self.items.push(Item {
+            self.items.push(DeletionItem {
                 source: Reference {
                     tag: image.tag.clone(),
                     digest: None,

@@ -8,9 +8,9 @@ use model::Error;
 use oci::Digest;
 use oci_client::Client;
 
-use crate::archive::{BlobWriter, Missing, Writer};
+use crate::archive::{BlobWriter, Missing, ArchiveWriter};
 use crate::content::{Blob, Origin};
-use crate::parallel::Turns;
+use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Limits;
 
@@ -24,7 +24,7 @@ const WRITE_BYTES: usize = 1 << 20;
 pub async fn fetch(
     client: &Client,
     blobs: &BTreeMap<Digest, Blob>,
-    writer: &Writer,
+    writer: &ArchiveWriter,
     limits: Limits,
     progress: &Progress,
 ) -> Result<Vec<(Digest, Error)>, Error> {
@@ -47,7 +47,7 @@ pub async fn fetch(
         let first = places.and_then(|places| places.first());
         first.map_or_else(String::new, |place| place.registry.clone())
     };
-    let turns = Turns::new(limits.parallel);
+    let turns = RegistryLimit::new(limits.parallel);
     let mut fetches = turns.work(&missing, first, async |missing| fetcher.blob(missing).await);
     let mut failed = Vec::new();
     while let Some((index, fetched)) = fetches.next().await {
@@ -70,7 +70,7 @@ fn is_of_medium(error: &Error) -> bool {
 struct Fetcher<'a> {
     client: &'a Client,
     blobs: &'a BTreeMap<Digest, Blob>,
-    writer: &'a Writer,
+    writer: &'a ArchiveWriter,
     progress: &'a Progress,
 }
 

@@ -15,9 +15,9 @@ mod store;
 pub use association::held;
 pub(crate) use association::repository_in;
 pub(crate) use previous_runs::without;
-pub use previous_runs::{Next, PlannedRun, PreviousRuns};
+pub use previous_runs::{NextMetadata, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};
-pub use sequence::{SAME_SEQUENCE, Step, step};
+pub use sequence::{SAME_SEQUENCE, SequenceStep, step};
 pub use store::Store;
 pub(crate) use store::stored;
 

@@ -10,6 +10,6 @@ mod layout;
 mod prune;
 mod tree;
 
-pub use copy::{Copy, Loaded};
+pub use copy::{Copy, LoadedCatalog};
 pub use prune::prune;
-pub use tree::Tree;
+pub use tree::RepositoryTree;

@@ -11,10 +11,10 @@ mod rebuild;
 mod starts;
 pub(crate) mod template;
 
-pub use choose::{Choice, Part, Reason, choose};
+pub use choose::{Choice, PackageChoice, Reason, choose};
 pub(crate) use images::name_by_digest;
 pub use images::{Of, wanted};
 pub use index::write_index;
-pub use open::Opened;
+pub use open::OpenedCatalog;
 pub use original::{Original, folder_of, index_path};
 pub use rebuild::rebuild;

@@ -9,13 +9,13 @@ use tokio::sync::Semaphore;
 const ALL: usize = 32;
 
 /// Whose turn it is.
-pub(crate) struct Turns {
+pub(crate) struct RegistryLimit {
     /// How much is done at a time at one registry.
     each: usize,
     all: Semaphore,
 }
 
-impl Turns {
+impl RegistryLimit {
     /// At most `each` at a time at one registry.
     pub(crate) fn new(each: usize) -> Self {
         let each = each.max(1);
@@ -78,7 +78,7 @@ mod tests {
             count("all", -1);
             (*name).to_owned()
         };
-        let turns = Turns::new(each);
+        let turns = RegistryLimit::new(each);
         let done: BTreeMap<_, _> = turns
             .work(items, |it| (**it).to_owned(), &work)
             .collect()

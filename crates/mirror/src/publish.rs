@@ -13,7 +13,7 @@ use oci_client::Client;
 use oci_client::client::{BlobSource, Provided, RemoteBlob};
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::archive::Place;
+use crate::archive::FilePlace;
 use crate::blobs::Blobs;
 use crate::content::{Blob, Content, Image, Origin};
 use crate::names;
@@ -362,7 +362,7 @@ async fn damage(digest: &Digest, source: &BlobSource) -> Option<Error> {
     let BlobSource::Part { path, offset, size } = source else {
         return None;
     };
-    let place = Place {
+    let place = FilePlace {
         file: Arc::clone(path),
         offset: *offset,
         size: *size,

@@ -10,7 +10,7 @@ use oci::{Descriptor, Digest, Kind, Manifest, Platform, Reference, media_type};
 use oci_client::Client;
 
 use crate::content::{Blob, Content, Image, Origin, Wanted};
-use crate::parallel::Turns;
+use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, Progress};
 
 /// Levels of nested indexes.
@@ -45,7 +45,7 @@ pub(crate) async fn resolve_with(
 ) -> Resolved {
     let items = wanted.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
-    let known = Known {
+    let known = ManifestCache {
         client,
         manifests: Mutex::new(manifests),
     };
@@ -54,7 +54,7 @@ pub(crate) async fn resolve_with(
         progress.add_items(1);
         (wanted, found)
     };
-    let turns = Turns::new(parallel);
+    let turns = RegistryLimit::new(parallel);
     let looks = turns.work(wanted, |it| it.source.registry.clone(), &look);
     let looks: BTreeMap<_, _> = looks.collect().await;
     let mut resolved = Resolved::default();
@@ -68,12 +68,12 @@ pub(crate) async fn resolve_with(
 }
 
 /// Fetched manifests: a digest is fetched once.
-struct Known<'a> {
+struct ManifestCache<'a> {
     client: &'a Client,
     manifests: Mutex<BTreeMap<Digest, Manifest>>,
 }
 
-impl Known<'_> {
+impl ManifestCache<'_> {
     /// The manifest of an image, and after it those of its parts.
     async fn image(&self, wanted: &Wanted) -> Result<Vec<Manifest>, Error> {
         let mut found = vec![self.manifest(&wanted.source).await?];

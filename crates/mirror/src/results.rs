@@ -16,16 +16,16 @@ pub(crate) mod yaml;
 use bytes::Bytes;
 use model::Error;
 
-use crate::archive::Place;
+use crate::archive::FilePlace;
 
 pub(crate) use catalogs::checked_template;
 pub use folder::{write, write_manifests};
-pub use outcome::{Catalog, MirrorResults, Mirrored};
+pub use outcome::{MirroredCatalog, MirrorResults, MirroredImage};
 pub use tools::{archive_mapping, mapping};
 
 /// A file of the results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct ResultFile {
     /// Relative, without `..`.
     pub path: String,
     pub content: Bytes,
@@ -36,7 +36,7 @@ pub struct File {
 pub struct Copied {
     /// Relative, without `..`.
     pub path: String,
-    pub from: Place,
+    pub from: FilePlace,
 }
 
 /// Optional results.
@@ -57,12 +57,12 @@ pub struct Forms {
 /// Files that clusters do not apply are in folders of their own or are no YAML, so that all others can be applied at once.
 ///
 /// Errors: Invalid – the template of a catalog is malformed.
-pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<File>, Error> {
-    let mut files = vec![File::new("mapping.txt", mapping(outcome))];
+pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, Error> {
+    let mut files = vec![ResultFile::new("mapping.txt", mapping(outcome))];
     let signatures = outcome.signatures.iter();
     files.extend(
         signatures.map(|(name, content)| {
-            File::new(format!("release-signatures/{name}"), content.clone())
+            ResultFile::new(format!("release-signatures/{name}"), content.clone())
         }),
     );
     if outcome.is_folder {
@@ -79,7 +79,7 @@ pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<File>, Error> 
         files.extend(catalogs::cluster_catalogs(outcome)?);
     }
     if forms.registries_conf {
-        files.push(File::new(
+        files.push(ResultFile::new(
             "registries.conf",
             tools::registries_conf(outcome),
         ));
@@ -87,7 +87,7 @@ pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<File>, Error> 
     Ok(files)
 }
 
-impl File {
+impl ResultFile {
     pub fn new(path: impl Into<String>, content: impl Into<Bytes>) -> Self {
         Self {
             path: path.into(),

@@ -2,7 +2,7 @@
 //!
 //! | stage | module | record |
 //! |---|---|---|
-//! | 1 select | `run::select` | `Selection`: catalogs, releases, charts, images with their reasons |
+//! | 1 select | `run::select` | `SetSelection`: catalogs, releases, charts, images with their reasons |
 //! | 2 resolve | `run::resolve` | `ResolvedImages`: digests, manifests, blobs |
 //! | 3 subtract | `run::subtract` | `RemainingImages`: without the images of previous runs |
 //! | 4 attach | `run::attach` | `AttachedImages`: with signatures and other attached artifacts |

@@ -19,7 +19,7 @@ use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
 use crate::names;
-use crate::operators::{self, Choice, Of, Opened, breaches, template};
+use crate::operators::{self, Choice, Of, OpenedCatalog, breaches, template};
 use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
 
@@ -27,7 +27,7 @@ use crate::progress::{Amount, Phase, Progress};
 #[derive(Debug)]
 pub struct SelectedCatalog {
     pub operator: OperatorSelection,
-    pub opened: Opened,
+    pub opened: OpenedCatalog,
     /// The selected packages, channels and bundles.
     pub choice: Choice,
     /// The name under which it is remembered.
@@ -130,7 +130,7 @@ impl Selected {
         let template = operator.target_catalog_source_template.as_ref();
         let template = template.map(|file| template::read(file, &operator.catalog));
         let template = template.transpose()?;
-        let opened = Opened::open(place, options.scratch).await?;
+        let opened = OpenedCatalog::open(place, options.scratch).await?;
         breaches::refuse_selected(&opened.judged, operator)?;
         self.breaches
             .extend(breaches::explanations(&operator.catalog, &opened.judged));

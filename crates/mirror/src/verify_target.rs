@@ -27,14 +27,14 @@ const INDEX_DEPTH: usize = 4;
 pub struct Expected {
     /// In the target, by digest or tag.
     pub image: Reference,
-    pub parts: Parts,
+    pub parts: ExpectedParts,
     /// Whether its source may lack it, too: charts name such images.
     pub may_be_missing: bool,
 }
 
 /// Which parts of an index have to be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parts {
+pub enum ExpectedParts {
     All,
     /// Those that were carried.
     These(BTreeSet<Digest>),
@@ -44,7 +44,7 @@ pub enum Parts {
 
 /// Report about a target.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct TargetReport {
     /// Images that have to be there.
     pub images: usize,
     /// Manifests that are there and have their digests.
@@ -79,7 +79,7 @@ pub async fn remembered(
             digest: Some(association.id.parse()?),
         };
         expected.push(Expected {
-            parts: Parts::These(parts),
+            parts: ExpectedParts::These(parts),
             ..Expected::whole(image)
         });
     }
@@ -115,7 +115,7 @@ pub async fn configured(
     for wanted in selected.wanted {
         expected.push(Expected {
             image: target_view::place_of(&wanted, target)?,
-            parts: Parts::For(wanted.platforms),
+            parts: ExpectedParts::For(wanted.platforms),
             may_be_missing: wanted.may_be_missing,
         });
     }
@@ -148,13 +148,13 @@ impl Expected {
     fn whole(image: Reference) -> Self {
         Self {
             image,
-            parts: Parts::All,
+            parts: ExpectedParts::All,
             may_be_missing: false,
         }
     }
 }
 
-impl Parts {
+impl ExpectedParts {
     /// Those of an index that have to be there.
     fn of(&self, index: &Manifest) -> Vec<Digest> {
         let all = index.required_manifests();
@@ -174,12 +174,12 @@ pub async fn check(
     is_deep: bool,
     parallel: usize,
     progress: &Progress,
-) -> Report {
+) -> TargetReport {
     let items = expected.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
-    let mut report = Report {
+    let mut report = TargetReport {
         images: expected.len(),
-        ..Report::default()
+        ..TargetReport::default()
     };
     let checker = Checker {
         target,
@@ -227,7 +227,7 @@ fn needed(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
 }
 
 /// Blobs by their repositories, each with an image that needs it.
-type Blobs = BTreeMap<(Repository, Digest), (Reference, Descriptor)>;
+type RepositoryBlobs = BTreeMap<(Repository, Digest), (Reference, Descriptor)>;
 
 struct Checker<'a> {
     target: &'a Target,
@@ -255,7 +255,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    async fn blobs(&self, blobs: Blobs, parallel: usize, report: &mut Report) {
+    async fn blobs(&self, blobs: RepositoryBlobs, parallel: usize, report: &mut TargetReport) {
         let whole = Amount {
             items: blobs.len() as u64,
             bytes: if self.is_deep {

@@ -6,7 +6,7 @@ use model::Error;
 use tar::{Builder, EntryType, Header};
 
 use super::name::METADATA;
-use super::plan::{Kind, Member};
+use super::plan::{MemberKind, PlannedMember};
 
 /// Units: bytes.
 pub(super) const BLOCK_BYTES: u64 = 512;
@@ -24,17 +24,17 @@ pub(super) fn padded(size: u64) -> u64 {
 /// The header, with those of GNU before it where a name or target is long.
 ///
 /// Errors: Invalid – a path that no archive may have.
-pub(super) fn bytes(member: &Member, mtime: u64) -> Result<Vec<u8>, Error> {
-    let Member { path, size, .. } = member;
+pub(super) fn bytes(member: &PlannedMember, mtime: u64) -> Result<Vec<u8>, Error> {
+    let PlannedMember { path, size, .. } = member;
     let mut header = match member.kind {
-        Kind::Symlink(ref target) if fits(path, Some(target)) => Header::new_ustar(),
-        Kind::Symlink(_) => Header::new_gnu(),
+        MemberKind::Symlink(ref target) if fits(path, Some(target)) => Header::new_ustar(),
+        MemberKind::Symlink(_) => Header::new_gnu(),
         _ if fits(path, None) && *size < LARGE_BYTES => Header::new_ustar(),
         _ => Header::new_gnu(),
     };
     let (entry_type, mode) = match member.kind {
-        Kind::Symlink(_) => (EntryType::Symlink, 0o777),
-        Kind::Directory => (EntryType::Directory, 0o755),
+        MemberKind::Symlink(_) => (EntryType::Symlink, 0o777),
+        MemberKind::Directory => (EntryType::Directory, 0o755),
         _ if path == METADATA => (EntryType::Regular, 0o640),
         _ => (EntryType::Regular, 0o644),
     };
@@ -53,12 +53,12 @@ fn fits(path: &str, target: Option<&str>) -> bool {
     header.set_path(path).is_ok() && target.is_none_or(|it| header.set_link_name(it).is_ok())
 }
 
-fn written(mut header: Header, member: &Member) -> io::Result<Vec<u8>> {
+fn written(mut header: Header, member: &PlannedMember) -> io::Result<Vec<u8>> {
     header.set_username("root")?;
     header.set_groupname("root")?;
     let mut builder = Builder::new(Vec::new());
     match &member.kind {
-        Kind::Symlink(target) => builder.append_link(&mut header, &member.path, target)?,
+        MemberKind::Symlink(target) => builder.append_link(&mut header, &member.path, target)?,
         _ => builder.append_data(&mut header, &member.path, io::empty())?,
     }
     Ok(builder.get_ref().clone())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::name::{INDEX, SIGNATURE};
-use super::plan::{self, Kind};
+use super::plan::{self, MemberKind};
 
 /// The only form there is.
 const FORMAT: u32 = 1;
@@ -16,7 +16,7 @@ pub(super) const LIMIT_BYTES: u64 = 64 << 20;
 
 /// The index of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Index {
+pub(super) struct SetIndex {
     /// Version of the format.
     pub(super) format: u32,
     /// Of the metadata.
@@ -24,22 +24,22 @@ pub(super) struct Index {
     /// Of the metadata.
     pub(super) sequence: u64,
     /// In the order of their numbers.
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<IndexedFile>,
 }
 
 /// A file of the set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct IndexedFile {
     pub(super) name: String,
     /// Units: bytes.
     pub(super) size: u64,
     /// In file order, without the index itself and its signature.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<IndexedMember>,
 }
 
 /// A member of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Member {
+pub(super) struct IndexedMember {
     pub(super) path: String,
     /// Where the content begins. Units: bytes.
     pub(super) offset: u64,
@@ -54,20 +54,20 @@ pub(super) struct Member {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct IndexFormat {
     format: u32,
 }
 
-impl Index {
-    pub(super) fn of(uid: Uuid, sequence: u64, files: &[plan::File]) -> Self {
-        let files = files.iter().map(|file| File {
+impl SetIndex {
+    pub(super) fn of(uid: Uuid, sequence: u64, files: &[plan::PlannedFile]) -> Self {
+        let files = files.iter().map(|file| IndexedFile {
             name: file.name.clone(),
             size: file.size,
             members: file
                 .members
                 .iter()
                 .filter(|member| !is_own(&member.path))
-                .map(Member::of)
+                .map(IndexedMember::of)
                 .collect(),
         });
         Self {
@@ -81,7 +81,7 @@ impl Index {
     /// Errors: Invalid – it is none, or of a later form.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |e: serde_json::Error| Error::invalid(INDEX, e.to_string());
-        let Head { format } = serde_json::from_slice(bytes).map_err(wrong)?;
+        let IndexFormat { format } = serde_json::from_slice(bytes).map_err(wrong)?;
         if format != FORMAT {
             let reason = format!(
                 "its format is {format}, only {FORMAT} is known here: a later version wrote it"
@@ -103,10 +103,10 @@ impl Index {
     }
 }
 
-impl Member {
-    fn of(member: &plan::Member) -> Self {
+impl IndexedMember {
+    fn of(member: &plan::PlannedMember) -> Self {
         let target = match &member.kind {
-            Kind::Symlink(target) => Some(target.clone()),
+            MemberKind::Symlink(target) => Some(target.clone()),
             _ => None,
         };
         Self {

@@ -20,7 +20,7 @@ pub(super) type Spot = (usize, u64);
 
 /// Progress of a blob in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub(super) digest: Digest,
     /// Of the whole blob. Units: bytes.
     pub(super) size: u64,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 /// Records read from a journal.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    pub(super) blobs: BTreeMap<Spot, Entry>,
+    pub(super) blobs: BTreeMap<Spot, JournalEntry>,
     /// Everything was whole, and files may have their names already.
     pub(super) is_finishing: bool,
     /// The machine was restarted since: recorded bytes may be lost.
@@ -40,7 +40,7 @@ pub(super) struct Records {
 
 /// A journal that is written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ArchiveJournal {
     file: File,
     /// Of its whole lines. Units: bytes.
     length: u64,
@@ -84,7 +84,7 @@ impl Records {
             ["boot", id] => self.is_doubtful = boot().as_deref() != Some(id),
             ["finishing"] => self.is_finishing = true,
             ["blob", file, offset, size, written, digest] => {
-                let entry = Entry {
+                let entry = JournalEntry {
                     digest: digest.parse().ok()?,
                     size: size.parse().ok()?,
                     written: written.parse().ok()?,
@@ -98,13 +98,13 @@ impl Records {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     pub(super) fn is_whole(&self) -> bool {
         self.written == self.size
     }
 }
 
-impl Journal {
+impl ArchiveJournal {
     /// Reads the folder's journal, and opens it for appending.
     pub(super) fn open(folder: &Path) -> io::Result<(Records, Self)> {
         let mut records = Records {
@@ -127,9 +127,9 @@ impl Journal {
         }
     }
 
-    pub(super) fn note(&mut self, spot: Spot, entry: &Entry) -> io::Result<()> {
+    pub(super) fn note(&mut self, spot: Spot, entry: &JournalEntry) -> io::Result<()> {
         let (file, offset) = spot;
-        let Entry {
+        let JournalEntry {
             digest,
             size,
             written,
@@ -171,8 +171,8 @@ fn boot() -> Option<String> {
 mod tests {
     use super::*;
 
-    fn entry(written: u64) -> Entry {
-        Entry {
+    fn entry(written: u64) -> JournalEntry {
+        JournalEntry {
             digest: Digest::sha256(b"x"),
             size: 9,
             written,
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn torn_and_damaged_lines_end_it() {
         let dir = tempfile::tempdir().unwrap();
-        let (records, mut journal) = Journal::open(dir.path()).unwrap();
+        let (records, mut journal) = ArchiveJournal::open(dir.path()).unwrap();
         assert!(records.is_doubtful && records.blobs.is_empty());
         journal.note_boot().unwrap();
         journal.note((0, 512), &entry(4)).unwrap();
@@ -192,7 +192,7 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         let known = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
-            let (records, _) = Journal::open(dir.path()).unwrap();
+            let (records, _) = ArchiveJournal::open(dir.path()).unwrap();
             assert_eq!(records.is_doubtful, bytes.iter().all(|byte| *byte != b'\n'));
             records
                 .blobs
@@ -218,12 +218,12 @@ mod tests {
         #[test]
         fn any_bytes_are_read_up_to_where_they_make_sense(bytes: Vec<u8>) {
             let dir = tempfile::tempdir().unwrap();
-            let (_, mut journal) = Journal::open(dir.path()).unwrap();
+            let (_, mut journal) = ArchiveJournal::open(dir.path()).unwrap();
             journal.note((3, 4), &entry(5)).unwrap();
             let path = dir.path().join(NAME);
             let whole = fs::read(&path).unwrap();
             fs::write(&path, [&whole[..], &bytes].concat()).unwrap();
-            let (records, _) = Journal::open(dir.path()).unwrap();
+            let (records, _) = ArchiveJournal::open(dir.path()).unwrap();
             proptest::prop_assert_eq!(records.blobs[&(3, 4)].written, 5);
             proptest::prop_assert_eq!(fs::read(&path).unwrap(), whole);
         }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn another_boot_makes_it_doubtful() {
         let dir = tempfile::tempdir().unwrap();
-        let (_, mut journal) = Journal::open(dir.path()).unwrap();
+        let (_, mut journal) = ArchiveJournal::open(dir.path()).unwrap();
         journal.append("boot 0").unwrap();
         journal.note((0, 0), &entry(9)).unwrap();
         assert!(Records::read(dir.path()).unwrap().is_doubtful);

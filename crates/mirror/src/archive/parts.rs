@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use model::Error;
 
 use super::journal::{self, Spot};
-use super::plan::Plan;
+use super::plan::SetPlan;
 use super::space;
 
 /// The folder in the target.
@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 
 /// The unfinished files of a plan.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct PartFiles {
     /// Where the files get their names.
     target: PathBuf,
     /// The folder of all layouts.
@@ -29,11 +29,11 @@ pub(super) struct Parts {
     _lock: File,
 }
 
-impl Parts {
+impl PartFiles {
     /// Creates missing files, and locks the folder.
     ///
     /// Errors: Conflict – another run writes there; Internal – it cannot be written.
-    pub(super) fn open(target: &Path, plan: &Plan) -> Result<Self, Error> {
+    pub(super) fn open(target: &Path, plan: &SetPlan) -> Result<Self, Error> {
         let all = target.join(FOLDER);
         let own = all.join(plan.layout().hex());
         let lock = durable::create_folder(target)

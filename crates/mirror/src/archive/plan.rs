@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use self::content::Drafts;
 use super::header::{self, END_BYTES};
-use super::index::{self, Index};
+use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA, SIGNATURE};
 use super::read::{Hashed, metadata_of};
 use super::signature::{SIGNATURE_BYTES, Signer};
@@ -45,39 +45,39 @@ pub struct Contents<'a> {
 #[derive(Debug, Clone)]
 pub struct Extra {
     path: String,
-    kind: Kind,
+    kind: MemberKind,
     size: u64,
     digest: Option<Digest>,
 }
 
 /// The files of a set.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct SetPlan {
     /// Of the metadata.
     pub uid: Uuid,
     /// Of the metadata.
     pub sequence: u64,
     /// In the order of their numbers; one at least.
-    pub files: Vec<File>,
+    pub files: Vec<PlannedFile>,
     /// The time of all members: that of the run. Units: seconds since 1970.
     pub(super) mtime: u64,
 }
 
 /// A file of a set.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct PlannedFile {
     pub name: String,
     /// One after the other, without gaps.
-    pub members: Vec<Member>,
+    pub members: Vec<PlannedMember>,
     /// With all headers, padding and the end. Units: bytes.
     pub size: u64,
 }
 
 /// A member of a file.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct PlannedMember {
     pub path: String,
-    pub kind: Kind,
+    pub kind: MemberKind,
     /// Of the content. Units: bytes.
     pub size: u64,
     /// Of the content, where there is some.
@@ -90,7 +90,7 @@ pub struct Member {
 
 /// Where the content of a member comes from.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum MemberKind {
     /// It is here.
     Inline(Bytes),
     /// From a file of this machine.
@@ -117,7 +117,7 @@ impl Extra {
             path: path.into(),
             size: content.len() as u64,
             digest: Some(Digest::sha256(&content)),
-            kind: Kind::Inline(content),
+            kind: MemberKind::Inline(content),
         }
     }
 
@@ -126,7 +126,7 @@ impl Extra {
     /// Blocking: it is read. Errors: Internal – it cannot be read.
     pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
         let hashed = || {
-            let mut reader = Hashed::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
+            let mut reader = Hashed::new(fs::PlannedFile::open(&file)?, Hasher::new(Algorithm::Sha256));
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok((size, reader.finish()))
         };
@@ -134,7 +134,7 @@ impl Extra {
         let (size, digest) = hashed().map_err(failed)?;
         Ok(Self {
             path: path.into(),
-            kind: Kind::Local(file),
+            kind: MemberKind::Local(file),
             size,
             digest: Some(digest),
         })
@@ -149,14 +149,14 @@ impl Extra {
     pub fn blob(path: impl Into<String>, digest: Digest, size: u64) -> Self {
         Self {
             path: path.into(),
-            kind: Kind::Blob(digest.clone()),
+            kind: MemberKind::Blob(digest.clone()),
             size,
             digest: Some(digest),
         }
     }
 }
 
-impl Plan {
+impl SetPlan {
     /// Lays out a set in files of at most `limit` bytes: metadata, index, small members, then the blobs in the order of
     /// images.
     ///
@@ -195,7 +195,7 @@ impl Plan {
     }
 
     /// Members with the numbers of their files.
-    pub(super) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+    pub(super) fn members(&self) -> impl Iterator<Item = (usize, &PlannedMember)> {
         let files = self.files.iter().enumerate();
         files.flat_map(|(number, file)| file.members.iter().map(move |member| (number, member)))
     }
@@ -204,7 +204,7 @@ impl Plan {
     pub(super) fn layout(&self) -> Digest {
         let mut hasher = Hasher::new(Algorithm::Sha256);
         for (number, member) in self.members() {
-            let Member {
+            let PlannedMember {
                 path,
                 kind,
                 size,
@@ -212,7 +212,7 @@ impl Plan {
                 ..
             } = member;
             let blob = match kind {
-                Kind::Blob(digest) => digest.to_string(),
+                MemberKind::Blob(digest) => digest.to_string(),
                 _ => String::new(),
             };
             let name = &self.files[number].name;
@@ -234,14 +234,14 @@ impl Packer<'_> {
     fn indexed(
         &self,
         uid: Uuid,
-        mut drafts: Vec<Member>,
+        mut drafts: Vec<PlannedMember>,
         signer: Option<&Signer>,
-    ) -> Result<Vec<File>, Error> {
+    ) -> Result<Vec<PlannedFile>, Error> {
         let mut kept = 0;
         for _ in 0..INDEX_TRIES {
             drafts[1].size = kept as u64;
             let mut files = self.pack(&drafts)?;
-            match Index::of(uid, self.sequence, &files).to_bytes(kept) {
+            match SetIndex::of(uid, self.sequence, &files).to_bytes(kept) {
                 Ok(bytes) => {
                     let first = &mut files[0].members;
                     if let Some(signer) = signer {
@@ -256,22 +256,22 @@ impl Packer<'_> {
         Err(Error::invalid(INDEX, "its length cannot be determined"))
     }
 
-    fn pack(&self, drafts: &[Member]) -> Result<Vec<File>, Error> {
-        let mut files: Vec<File> = Vec::new();
+    fn pack(&self, drafts: &[PlannedMember]) -> Result<Vec<PlannedFile>, Error> {
+        let mut files: Vec<PlannedFile> = Vec::new();
         for draft in drafts {
             let headers = header::bytes(draft, self.mtime)?.len() as u64;
             let needed = header::padded(draft.size).saturating_add(headers);
             if needed > self.limit.saturating_sub(END_BYTES) || is_too_large(draft) {
                 return Err(self.too_large(draft));
             }
-            let has_room = |file: &&mut File| needed <= self.limit - file.size;
+            let has_room = |file: &&mut PlannedFile| needed <= self.limit - file.size;
             let number = files.len();
             let file = match files.last_mut().filter(has_room) {
                 Some(file) => file,
                 None if name::is_head(&draft.path) && number > 0 => {
                     return Err(self.too_large(draft));
                 }
-                None => files.push_mut(File {
+                None => files.push_mut(PlannedFile {
                     name: name::file_name(self.sequence, number),
                     members: Vec::new(),
                     size: END_BYTES,
@@ -279,7 +279,7 @@ impl Packer<'_> {
             };
             let start = file.size - END_BYTES;
             file.size += needed;
-            file.members.push(Member {
+            file.members.push(PlannedMember {
                 start,
                 offset: start + headers,
                 ..draft.clone()
@@ -288,10 +288,10 @@ impl Packer<'_> {
         Ok(files)
     }
 
-    fn too_large(&self, draft: &Member) -> Error {
-        let Member { path, size, .. } = draft;
+    fn too_large(&self, draft: &PlannedMember) -> Error {
+        let PlannedMember { path, size, .. } = draft;
         let user = match &draft.kind {
-            Kind::Blob(digest) => self.content.images.iter().find(|image| {
+            MemberKind::Blob(digest) => self.content.images.iter().find(|image| {
                 let manifests = self.content.manifests_of(&image.digest);
                 manifests
                     .iter()
@@ -308,14 +308,14 @@ impl Packer<'_> {
     }
 }
 
-impl Member {
+impl PlannedMember {
     fn fill(&mut self, content: Bytes) {
         self.digest = Some(Digest::sha256(&content));
-        self.kind = Kind::Inline(content);
+        self.kind = MemberKind::Inline(content);
     }
 }
 
 /// Readers refuse such an index.
-fn is_too_large(draft: &Member) -> bool {
+fn is_too_large(draft: &PlannedMember) -> bool {
     draft.path == INDEX && draft.size > index::LIMIT_BYTES
 }

@@ -17,7 +17,7 @@ pub(crate) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
 
 /// Place of content in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePlace {
     pub file: Arc<Path>,
     /// Units: bytes.
     pub offset: u64,
@@ -25,7 +25,7 @@ pub struct Place {
     pub size: u64,
 }
 
-impl Place {
+impl FilePlace {
     /// The whole file.
     ///
     /// Errors: Internal – its metadata cannot be read.
@@ -56,7 +56,7 @@ impl Place {
     ///
     /// Blocking. Errors: Invalid – it has another one; Internal – the file cannot be read.
     pub(crate) fn check(&self, path: &str, digest: &Digest) -> Result<(), Error> {
-        let mut content = Hashed::new(self.open()?, Hasher::new(digest.algorithm()));
+        let mut content = HashingReader::new(self.open()?, Hasher::new(digest.algorithm()));
         io::copy(&mut content, &mut io::sink()).map_err(|e| unreadable(&self.file, e))?;
         if content.finish() == *digest {
             return Ok(());
@@ -128,12 +128,12 @@ pub(super) fn truncated(path: &Path) -> Error {
 
 /// Hashes bytes as they are read.
 #[derive(Debug)]
-pub(super) struct Hashed<R> {
+pub(super) struct HashingReader<R> {
     inner: R,
     hasher: Hasher,
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingReader<R> {
     pub(super) fn new(inner: R, hasher: Hasher) -> Self {
         Self { inner, hasher }
     }
@@ -149,7 +149,7 @@ impl<R: Read> Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.hasher.update(&buffer[..count]);

@@ -12,10 +12,10 @@ use oci::Digest;
 use oci_client::client::BlobSource;
 
 use self::locate::Located;
-use super::index::{self, Index};
+use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
-use super::read::{METADATA_LIMIT_BYTES, Place, metadata_of, unreadable};
-use super::walk::{self, Found, walk};
+use super::read::{METADATA_LIMIT_BYTES, FilePlace, metadata_of, unreadable};
+use super::walk::{self, FoundMember, walk};
 use crate::blobs::Blobs;
 
 mod content;
@@ -62,7 +62,7 @@ impl Set {
         };
         match head.index {
             Some(place) => {
-                let index = Index::parse(&place.read(index::LIMIT_BYTES)?)?;
+                let index = SetIndex::parse(&place.read(index::LIMIT_BYTES)?)?;
                 set.take_index(&index, &located)?;
             }
             None => set.take_headers(&located)?,
@@ -86,14 +86,14 @@ impl Set {
     }
 
     /// Place of a file of the archive.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<FilePlace> {
         let spot = self.members.get(path)?;
         let is_file = !spot.is_link && !path.ends_with('/');
         is_file.then(|| self.place_of(spot))
     }
 
     /// Place of a blob or manifest; none when a previous archive of the set has it.
-    pub fn blob(&self, digest: &Digest) -> Option<Place> {
+    pub fn blob(&self, digest: &Digest) -> Option<FilePlace> {
         self.place(&name::blob(digest))
     }
 
@@ -111,7 +111,7 @@ impl Set {
     }
 
     /// The files below a folder, which is given with its slash, in the order of their paths.
-    pub fn below(&self, folder: &str) -> impl Iterator<Item = (&str, Place)> {
+    pub fn below(&self, folder: &str) -> impl Iterator<Item = (&str, FilePlace)> {
         let from = (Bound::Included(folder), Bound::Unbounded);
         let members = self.members.range::<str, _>(from);
         members
@@ -120,8 +120,8 @@ impl Set {
             .map(|(path, spot)| (path.as_str(), self.place_of(spot)))
     }
 
-    fn place_of(&self, spot: &Spot) -> Place {
-        Place {
+    fn place_of(&self, spot: &Spot) -> FilePlace {
+        FilePlace {
             file: self.files[spot.file].clone(),
             offset: spot.offset,
             size: spot.size,
@@ -143,7 +143,7 @@ impl Set {
         self.members.entry(path).or_insert(spot);
     }
 
-    fn take_index(&mut self, index: &Index, located: &Located) -> Result<(), Error> {
+    fn take_index(&mut self, index: &SetIndex, located: &Located) -> Result<(), Error> {
         let MirrorMetadata {
             uid, past_mirror, ..
         } = &self.metadata;
@@ -195,7 +195,7 @@ impl Set {
         Ok(())
     }
 
-    fn check_same(&self, other: &Place) -> Result<(), Error> {
+    fn check_same(&self, other: &FilePlace) -> Result<(), Error> {
         let of = |metadata: &MirrorMetadata| (metadata.uid, metadata.past_mirror.sequence);
         let metadata = metadata_of(&other.read(METADATA_LIMIT_BYTES)?)?;
         if of(&metadata) == of(&self.metadata) {
@@ -215,7 +215,7 @@ impl Set {
 
 impl Blobs for Set {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
-        let Place { file, offset, size } = self.blob(digest)?;
+        let FilePlace { file, offset, size } = self.blob(digest)?;
         Some(BlobSource::Part {
             path: file,
             offset,
@@ -234,12 +234,12 @@ pub fn describe(path: &Path) -> Result<MirrorMetadata, Error> {
 }
 
 /// First members of a set.
-struct Head {
-    metadata: Place,
-    index: Option<Place>,
+struct SetHead {
+    metadata: FilePlace,
+    index: Option<FilePlace>,
 }
 
-fn head(located: &Located) -> Result<Head, Error> {
+fn head(located: &Located) -> Result<SetHead, Error> {
     for path in located.paths() {
         let (mut metadata, mut index) = (None, None);
         walk(path, |found| {
@@ -252,7 +252,7 @@ fn head(located: &Located) -> Result<Head, Error> {
             Ok(metadata.is_none() || name::is_head(&found.path))
         })?;
         if let Some(metadata) = metadata {
-            return Ok(Head { metadata, index });
+            return Ok(SetHead { metadata, index });
         }
     }
     let files = located.paths().map(|path| path.display().to_string());
@@ -264,7 +264,7 @@ fn head(located: &Located) -> Result<Head, Error> {
 }
 
 /// Compares a file with its entry in the index, by size and first member.
-fn check_file(path: &Path, file: &index::File) -> Result<(), Error> {
+fn check_file(path: &Path, file: &index::IndexedFile) -> Result<(), Error> {
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
     let size = path.metadata().map_err(|e| unreadable(path, e))?.len();
     if size != file.size {
@@ -291,8 +291,8 @@ fn check_file(path: &Path, file: &index::File) -> Result<(), Error> {
     Err(wrong("its first member is not the one of the index: it is of another set, or two files were exchanged".into()))
 }
 
-pub(super) fn place(path: &Arc<Path>, found: &Found) -> Place {
-    Place {
+pub(super) fn place(path: &Arc<Path>, found: &FoundMember) -> FilePlace {
+    FilePlace {
         file: path.clone(),
         offset: found.offset,
         size: found.size,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use oci::{Digest, Hasher};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::journal::{Entry, Journal, Records, Spot};
+use super::journal::{JournalEntry, ArchiveJournal, Records, Spot};
 use super::parts;
 use super::read::Hashed;
 
@@ -17,7 +17,7 @@ pub(super) struct Offer {
     folder: PathBuf,
     file: PathBuf,
     spot: Spot,
-    entry: Entry,
+    entry: JournalEntry,
     is_doubtful: bool,
 }
 
@@ -63,7 +63,7 @@ impl Offer {
 
     /// Gives its room back, where the file system can. Elsewhere there has to be room for both.
     pub(super) fn give_up(mut self) -> io::Result<()> {
-        let (_, mut journal) = Journal::open(&self.folder)?;
+        let (_, mut journal) = ArchiveJournal::open(&self.folder)?;
         self.entry.written = 0;
         journal.note(self.spot, &self.entry)?;
         let file = OpenOptions::new().write(true).open(&self.file)?;
@@ -90,7 +90,7 @@ pub(super) fn copy(
 }
 
 /// Whether the bytes at the place are that blob.
-pub(super) fn has_digest(file: &File, offset: u64, entry: &Entry) -> io::Result<bool> {
+pub(super) fn has_digest(file: &File, offset: u64, entry: &JournalEntry) -> io::Result<bool> {
     let hasher = hashed(file, offset, entry.size, &entry.digest)?;
     Ok(hasher.is_some_and(|hasher| hasher.finish() == entry.digest))
 }
@@ -121,12 +121,12 @@ mod tests {
         let content = vec![1; 8192];
         fs::write(&file, [&[0; 512], &content[..]].concat()).unwrap();
         let digest = Digest::sha256(&content);
-        let entry = |written| Entry {
+        let entry = |written| JournalEntry {
             digest: digest.clone(),
             size: 8192,
             written,
         };
-        let (_, mut journal) = Journal::open(dir.path()).unwrap();
+        let (_, mut journal) = ArchiveJournal::open(dir.path()).unwrap();
         journal.note_boot().unwrap();
         journal.note((0, 512), &entry(8192)).unwrap();
         journal.note((0, 9000), &entry(5)).unwrap();
@@ -147,8 +147,8 @@ mod tests {
     fn doubtful_blobs_are_verified() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mirror_seq1_000000.tar.part");
-        let (_, mut journal) = Journal::open(dir.path()).unwrap();
-        let entry = Entry {
+        let (_, mut journal) = ArchiveJournal::open(dir.path()).unwrap();
+        let entry = JournalEntry {
             digest: Digest::sha256(b"whole"),
             size: 5,
             written: 5,

@@ -10,7 +10,7 @@ use oci::{Digest, Manifest};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Contents, Extra, Plan, Signer, Verifier, Writer};
+use super::{Contents, Extra, SetPlan, Signer, Verifier, ArchiveWriter};
 use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
 use crate::progress::Progress;
 
@@ -153,22 +153,22 @@ impl Sample {
         self.metadata.past_mirror.associations.push(association);
     }
 
-    fn plan(&self, limit: u64) -> Result<Plan, model::Error> {
+    fn plan(&self, limit: u64) -> Result<SetPlan, model::Error> {
         self.signed(limit, None)
     }
 
-    fn signed(&self, limit: u64, signer: Option<&Signer>) -> Result<Plan, model::Error> {
+    fn signed(&self, limit: u64, signer: Option<&Signer>) -> Result<SetPlan, model::Error> {
         let contents = Contents {
             metadata: serde_json::to_vec(&self.metadata).unwrap().into(),
             extras: self.extras.clone(),
             content: &self.content,
             carried: &BTreeSet::new(),
         };
-        Plan::new(contents, limit, signer)
+        SetPlan::new(contents, limit, signer)
     }
 
     /// Fetches a blob that is missing.
-    fn fetch(&self, writer: &Writer, digest: &Digest) {
+    fn fetch(&self, writer: &ArchiveWriter, digest: &Digest) {
         let mut blob = writer.blob(digest).unwrap().unwrap();
         let written = usize::try_from(blob.written()).unwrap();
         for piece in self.blobs[digest][written..].chunks(PIECE) {
@@ -177,7 +177,7 @@ impl Sample {
         blob.finish().unwrap();
     }
 
-    fn fetch_all(&self, writer: &Writer) {
+    fn fetch_all(&self, writer: &ArchiveWriter) {
         for missing in writer.missing() {
             self.fetch(writer, &missing.digest);
         }
@@ -185,7 +185,7 @@ impl Sample {
 
     /// Everything, as files in `folder`.
     fn write(&self, folder: &Path, limit: u64) -> Vec<PathBuf> {
-        let writer = Writer::open(folder, self.plan(limit).unwrap()).unwrap();
+        let writer = ArchiveWriter::open(folder, self.plan(limit).unwrap()).unwrap();
         self.fetch_all(&writer);
         writer.finish().unwrap()
     }

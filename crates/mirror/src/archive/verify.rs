@@ -9,13 +9,13 @@ use std::thread;
 use model::Error;
 use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest};
 
-use super::index::{self, Index};
+use super::index::{self, SetIndex};
 use super::name::{self, INDEX, SIGNATURE};
-use super::read::Place;
+use super::read::FilePlace;
 use super::set::locate::Located;
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
-use super::walk::{Found, walk};
+use super::walk::{FoundMember, walk};
 use crate::progress::{Amount, Phase, Progress};
 
 /// Threads that hash: one disk is not faster with more.
@@ -23,7 +23,7 @@ const HASHERS: usize = 4;
 
 /// Report about a set.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct SetReport {
     pub files: usize,
     pub members: usize,
     /// Contents that were compared with their digests. Units: bytes.
@@ -37,18 +37,18 @@ pub struct Report {
 }
 
 /// Content and its expected digest.
-struct Check {
+struct ContentCheck {
     path: String,
-    place: Place,
+    place: FilePlace,
     digests: Vec<Digest>,
 }
 
 /// Verifies a set without trusting its index: members are found by their headers.
 ///
 /// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
-pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Result<Report, Error> {
+pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Result<SetReport, Error> {
     let located = Located::find(path)?;
-    let mut report = Report::default();
+    let mut report = SetReport::default();
     report.note(located.check_numbers());
     let mut files = Vec::new();
     for path in located.paths() {
@@ -72,9 +72,9 @@ pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Resul
     Ok(report)
 }
 
-type Files = [(Arc<Path>, Vec<Found>)];
+type SetFiles = [(Arc<Path>, Vec<FoundMember>)];
 
-impl Report {
+impl SetReport {
     fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         match result {
             Ok(value) => return Some(value),
@@ -90,7 +90,7 @@ impl Report {
     }
 
     /// The index, trusted or not.
-    fn index(&mut self, files: &Files, key: Option<&Verifier>) -> Option<Index> {
+    fn index(&mut self, files: &SetFiles, key: Option<&Verifier>) -> Option<SetIndex> {
         let read = |path: &str, limit: u64| {
             let mut places = files.iter().flat_map(|(file, members)| {
                 let named = members.iter().filter(|it| it.path == path);
@@ -116,15 +116,15 @@ impl Report {
             }
         }
         self.has_index = bytes.is_some();
-        self.note(Index::parse(&bytes?))
+        self.note(SetIndex::parse(&bytes?))
     }
 
     /// Every member of the index has to be there, in its place, and nothing else. Answers their digests.
     fn compare(
         &mut self,
-        index: &Index,
+        index: &SetIndex,
         located: &Located,
-        files: &Files,
+        files: &SetFiles,
     ) -> BTreeMap<(Arc<Path>, u64), Digest> {
         let mut digests = BTreeMap::new();
         let mut known = Vec::new();
@@ -145,7 +145,7 @@ impl Report {
                 .collect();
             for (key, member) in &expected {
                 let is_same =
-                    |found: &&Found| (found.size, &found.target) == (member.size, &member.target);
+                    |found: &&FoundMember| (found.size, &found.target) == (member.size, &member.target);
                 if !there.get(key).is_some_and(is_same) {
                     self.fault(
                         path,
@@ -171,7 +171,7 @@ impl Report {
         digests
     }
 
-    fn hash(&mut self, checks: &[Check], progress: &Progress) {
+    fn hash(&mut self, checks: &[ContentCheck], progress: &Progress) {
         let whole = Amount {
             items: checks.len() as u64,
             bytes: checks.iter().map(|check| check.place.size).sum(),
@@ -210,12 +210,12 @@ impl Report {
     }
 }
 
-fn key_of(found: &Found) -> (&str, u64) {
+fn key_of(found: &FoundMember) -> (&str, u64) {
     (&found.path, found.offset)
 }
 
 /// Members with a digest in the index or in their name.
-fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec<Check> {
+fn checks(files: &SetFiles, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec<ContentCheck> {
     let mut checks = Vec::new();
     for (file, members) in files {
         for found in members
@@ -226,7 +226,7 @@ fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec
             expected.extend(digests.remove(&(file.clone(), found.offset)));
             expected.extend(name::promised(&found.path).filter(|it| !expected.contains(it)));
             if !expected.is_empty() {
-                checks.push(Check {
+                checks.push(ContentCheck {
                     path: found.path.clone(),
                     place: set::place(file, found),
                     digests: expected,
@@ -237,7 +237,7 @@ fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec
     checks
 }
 
-impl Check {
+impl ContentCheck {
     fn run(&self) -> Result<(), Error> {
         for digest in &self.digests {
             match self.place.check(&self.path, digest) {

@@ -20,7 +20,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A member that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundMember {
     /// Relative; that of a folder ends with a slash.
     pub(super) path: String,
     /// Where the content begins. Units: bytes.
@@ -37,7 +37,7 @@ pub(super) struct Found {
 /// `each`.
 pub(super) fn walk(
     path: &Path,
-    mut each: impl FnMut(Found) -> Result<bool, Error>,
+    mut each: impl FnMut(FoundMember) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let file = File::open(path).map_err(|e| unreadable(path, e))?;
     let length = file.metadata().map_err(|e| unreadable(path, e))?.len();
@@ -74,7 +74,7 @@ pub(super) fn walk(
 /// All members.
 ///
 /// Blocking. Errors: as [`walk`].
-pub(super) fn members(path: &Path) -> Result<Vec<Found>, Error> {
+pub(super) fn members(path: &Path) -> Result<Vec<FoundMember>, Error> {
     let mut all = Vec::new();
     walk(path, |found| {
         all.push(found);
@@ -92,7 +92,7 @@ fn refuse_gzip(path: &Path, file: &File) -> Result<(), Error> {
     Ok(())
 }
 
-fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<Found>, Error> {
+fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<FoundMember>, Error> {
     let is_folder = match entry.header().entry_type() {
         EntryType::Directory => true,
         EntryType::Regular | EntryType::Continuous | EntryType::Symlink => false,
@@ -119,7 +119,7 @@ fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<Found
         .link_name_bytes()
         .map(|bytes| text(&bytes))
         .transpose()?;
-    Ok(Some(Found {
+    Ok(Some(FoundMember {
         path: member,
         offset: entry.raw_file_position(),
         size: entry.size(),

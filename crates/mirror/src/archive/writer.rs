@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::Error;
 use oci::{Algorithm, Digest, Hasher};
 
-use self::blob::Progress;
+use self::blob::BlobProgress;
 use super::header;
-use super::journal::{Entry, Journal, Records, Spot};
-use super::parts::Parts;
-use super::plan::{Kind, Member, Plan};
+use super::journal::{JournalEntry, ArchiveJournal, Records, Spot};
+use super::parts::PartFiles;
+use super::plan::{MemberKind, PlannedMember, SetPlan};
 use super::read::Hashed;
 use super::space;
 use super::takeover::{self, Offer};
@@ -25,7 +25,7 @@ pub use blob::BlobWriter;
 
 /// The files of a set while they are written. Clones write the same files.
 #[derive(Debug, Clone)]
-pub struct Writer(Arc<Shared>);
+pub struct ArchiveWriter(Arc<WriterState>);
 
 /// A blob that is not whole yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,43 +38,43 @@ pub struct Missing {
 }
 
 #[derive(Debug)]
-struct Shared {
-    plan: Plan,
-    parts: Parts,
-    state: Mutex<State>,
+struct WriterState {
+    plan: SetPlan,
+    parts: PartFiles,
+    state: Mutex<JournaledBlobs>,
 }
 
 #[derive(Debug)]
-struct State {
-    journal: Journal,
-    blobs: BTreeMap<Digest, Wanted>,
+struct JournaledBlobs {
+    journal: ArchiveJournal,
+    blobs: BTreeMap<Digest, PlannedBlob>,
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct PlannedBlob {
     size: u64,
     /// Where it goes; one place at least. It is fetched to the first one.
     spots: Vec<Spot>,
-    progress: Progress,
+    progress: BlobProgress,
 }
 
-impl Writer {
+impl ArchiveWriter {
     /// Resumes a stopped run with the same layout, takes over complete blobs of others, and writes all but the blobs.
     ///
     /// Blocking. Errors: Conflict – another run writes there, the medium is full, or a local file has changed since it was
     /// planned; Internal – it cannot be written.
-    pub fn open(target: &Path, plan: Plan) -> Result<Self, Error> {
-        let parts = Parts::open(target, &plan)?;
+    pub fn open(target: &Path, plan: SetPlan) -> Result<Self, Error> {
+        let parts = PartFiles::open(target, &plan)?;
         let prepared =
-            Shared::prepare(&plan, &parts).map_err(|e| space::failed(target, plan.size(), e));
-        let Prepared {
+            WriterState::prepare(&plan, &parts).map_err(|e| space::failed(target, plan.size(), e));
+        let WriterRecovery {
             records,
             journal,
             offers,
             left,
         } = prepared?;
         space::check(target, left)?;
-        let shared = Shared::resume(plan, parts, records, journal)
+        let shared = WriterState::resume(plan, parts, records, journal)
             .map_err(|e| space::failed(target, left, e))?;
         shared.take_over(offers).map_err(|e| shared.failed(e))?;
         for (number, member) in shared.plan.members() {
@@ -149,17 +149,17 @@ impl Writer {
 }
 
 /// State found before the first write.
-struct Prepared {
+struct WriterRecovery {
     records: Records,
-    journal: Journal,
+    journal: ArchiveJournal,
     offers: BTreeMap<Digest, Offer>,
     /// Space still to be allocated, with that of the offers. Units: bytes.
     left: u64,
 }
 
-impl Shared {
-    fn prepare(plan: &Plan, parts: &Parts) -> io::Result<Prepared> {
-        let (records, journal) = Journal::open(parts.folder())?;
+impl WriterState {
+    fn prepare(plan: &SetPlan, parts: &PartFiles) -> io::Result<WriterRecovery> {
+        let (records, journal) = ArchiveJournal::open(parts.folder())?;
         if records.is_finishing {
             parts.unname()?;
         }
@@ -168,7 +168,7 @@ impl Shared {
         for folder in parts.others()? {
             for offer in takeover::offers(&folder)? {
                 let blob = blobs.get(offer.digest());
-                if blob.is_some_and(|it| it.size == offer.size() && it.progress != Progress::Whole)
+                if blob.is_some_and(|it| it.size == offer.size() && it.progress != BlobProgress::Whole)
                 {
                     offers.insert(offer.digest().clone(), offer);
                 }
@@ -176,7 +176,7 @@ impl Shared {
         }
         let gained = offers.values().map(Offer::size).sum();
         let left = left(plan, parts)?.saturating_sub(gained);
-        Ok(Prepared {
+        Ok(WriterRecovery {
             records,
             journal,
             offers,
@@ -185,10 +185,10 @@ impl Shared {
     }
 
     fn resume(
-        plan: Plan,
-        parts: Parts,
+        plan: SetPlan,
+        parts: PartFiles,
         mut records: Records,
-        mut journal: Journal,
+        mut journal: ArchiveJournal,
     ) -> io::Result<Self> {
         let mut lost = Vec::new();
         for (number, file) in plan.files.iter().enumerate() {
@@ -216,7 +216,7 @@ impl Shared {
         Ok(Self {
             plan,
             parts,
-            state: Mutex::new(State { journal, blobs }),
+            state: Mutex::new(JournaledBlobs { journal, blobs }),
         })
     }
 
@@ -236,7 +236,7 @@ impl Shared {
 
     fn take(&self, offer: &Offer) -> io::Result<bool> {
         let mut state = self.state();
-        let State { journal, blobs } = &mut *state;
+        let JournaledBlobs { journal, blobs } = &mut *state;
         let Some(blob) = blobs.get_mut(offer.digest()) else {
             return Ok(false);
         };
@@ -245,21 +245,21 @@ impl Shared {
             return Ok(false);
         }
         journal.note(blob.spots[0], &blob.entry(offer.digest(), blob.size))?;
-        blob.progress = Progress::Whole;
+        blob.progress = BlobProgress::Whole;
         Ok(true)
     }
 
     /// Copies blobs that are whole in one of their places to the others.
     fn settle(&self) -> io::Result<()> {
         let mut state = self.state();
-        let State { journal, blobs } = &mut *state;
-        let is_whole = |blob: &Wanted| blob.progress == Progress::Whole && blob.spots.len() > 1;
+        let JournaledBlobs { journal, blobs } = &mut *state;
+        let is_whole = |blob: &PlannedBlob| blob.progress == BlobProgress::Whole && blob.spots.len() > 1;
         let mut whole = blobs.iter().filter(|(_, blob)| is_whole(blob));
         whole.try_for_each(|(digest, blob)| self.spread(digest, blob, journal))
     }
 
     /// Copies a blob from its first place to the others, and notes it.
-    fn spread(&self, digest: &Digest, blob: &Wanted, journal: &mut Journal) -> io::Result<()> {
+    fn spread(&self, digest: &Digest, blob: &PlannedBlob, journal: &mut ArchiveJournal) -> io::Result<()> {
         let (number, offset) = blob.spots[0];
         for (other, at) in &blob.spots[1..] {
             let (from, into) = (self.parts.file(number)?, self.parts.file(*other)?);
@@ -268,15 +268,15 @@ impl Shared {
         journal.note(blob.spots[0], &blob.entry(digest, blob.size))
     }
 
-    fn write_small(&self, number: usize, member: &Member) -> Result<(), Error> {
+    fn write_small(&self, number: usize, member: &PlannedMember) -> Result<(), Error> {
         let headers = header::bytes(member, self.plan.mtime)?;
         let written = || {
             let file = self.parts.file(number)?;
             file.write_all_at(&headers, member.start)?;
             match &member.kind {
-                Kind::Inline(bytes) => file.write_all_at(bytes, member.offset)?,
-                Kind::Local(from) => return copy_local(from, member, file),
-                Kind::Blob(_) | Kind::Symlink(_) | Kind::Directory => {}
+                MemberKind::Inline(bytes) => file.write_all_at(bytes, member.offset)?,
+                MemberKind::Local(from) => return copy_local(from, member, file),
+                MemberKind::Blob(_) | MemberKind::Symlink(_) | MemberKind::Directory => {}
             }
             Ok(true)
         };
@@ -298,14 +298,14 @@ impl Shared {
         )
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournaledBlobs> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wanted {
-    fn entry(&self, digest: &Digest, written: u64) -> Entry {
-        Entry {
+impl PlannedBlob {
+    fn entry(&self, digest: &Digest, written: u64) -> JournalEntry {
+        JournalEntry {
             digest: digest.clone(),
             size: self.size,
             written,
@@ -314,7 +314,7 @@ impl Wanted {
 }
 
 /// Space still to be allocated in the files. Units: bytes.
-fn left(plan: &Plan, parts: &Parts) -> io::Result<u64> {
+fn left(plan: &SetPlan, parts: &PartFiles) -> io::Result<u64> {
     const BLOCK_BYTES: u64 = 512;
     let has_room = |number| match fs::metadata(parts.path(number)) {
         Ok(file) => Ok(file.blocks() * BLOCK_BYTES),
@@ -328,7 +328,7 @@ fn left(plan: &Plan, parts: &Parts) -> io::Result<u64> {
 }
 
 /// Recorded blobs that are damaged: the machine was restarted since. Partial blobs are not checked.
-fn doubtful(records: &Records, parts: &Parts) -> io::Result<Vec<Spot>> {
+fn doubtful(records: &Records, parts: &PartFiles) -> io::Result<Vec<Spot>> {
     let mut lost = Vec::new();
     for (spot, entry) in &records.blobs {
         let is_there = match parts.file(spot.0) {
@@ -343,19 +343,19 @@ fn doubtful(records: &Records, parts: &Parts) -> io::Result<Vec<Spot>> {
 }
 
 /// The blobs of a plan, as far as they are there.
-fn wanted(plan: &Plan, records: &Records) -> BTreeMap<Digest, Wanted> {
-    let mut blobs: BTreeMap<Digest, Wanted> = BTreeMap::new();
+fn wanted(plan: &SetPlan, records: &Records) -> BTreeMap<Digest, PlannedBlob> {
+    let mut blobs: BTreeMap<Digest, PlannedBlob> = BTreeMap::new();
     for (number, member) in plan.members() {
-        let Kind::Blob(digest) = &member.kind else {
+        let MemberKind::Blob(digest) = &member.kind else {
             continue;
         };
         let spot = (number, member.offset);
         let known = records.blobs.get(&spot);
         let known = known.filter(|it| it.digest == *digest && it.size == member.size);
-        let blob = blobs.entry(digest.clone()).or_insert_with(|| Wanted {
+        let blob = blobs.entry(digest.clone()).or_insert_with(|| PlannedBlob {
             size: member.size,
             spots: Vec::new(),
-            progress: Progress::of(known),
+            progress: BlobProgress::of(known),
         });
         blob.spots.push(spot);
     }
@@ -363,7 +363,7 @@ fn wanted(plan: &Plan, records: &Records) -> BTreeMap<Digest, Wanted> {
 }
 
 /// Whether the file still has its planned size and digest.
-fn copy_local(from: &Path, member: &Member, mut into: File) -> io::Result<bool> {
+fn copy_local(from: &Path, member: &PlannedMember, mut into: File) -> io::Result<bool> {
     into.seek(SeekFrom::Start(member.offset))?;
     let mut source = Hashed::new(File::open(from)?, Hasher::new(Algorithm::Sha256));
     let count = io::copy(&mut source.by_ref().take(member.size), &mut into)?;

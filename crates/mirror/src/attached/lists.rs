@@ -8,7 +8,7 @@ use oci_client::Client;
 
 use super::SUFFIXES;
 use crate::content::Origin;
-use crate::parallel::Turns;
+use crate::parallel::RegistryLimit;
 
 /// How many pages of a repository's tags are read at least, before its images are asked about one by one.
 const PAGES: usize = 4;
@@ -53,7 +53,7 @@ impl Lists {
             let tags = listed.ok().flatten().map(attached);
             (origin, tags)
         };
-        let turns = Turns::new(parallel);
+        let turns = RegistryLimit::new(parallel);
         let mut tags = turns.work(repositories, |(origin, _)| origin.registry.clone(), &list);
         while let Some((_, (origin, listed))) = tags.next().await {
             self.tags.insert(origin, listed);

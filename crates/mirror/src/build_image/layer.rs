@@ -13,7 +13,7 @@ use crate::folder::NamedFile;
 
 /// A layer that was made.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
+pub(crate) struct BuiltLayer {
     path: PathBuf,
     pub(super) digest: Digest,
     /// Digest of the uncompressed layer.
@@ -22,9 +22,9 @@ pub(crate) struct Layer {
 }
 
 /// Writer of a layer.
-pub(crate) type Tar = tar::Builder<Hashed<GzEncoder<Hashed<BufWriter<NamedFile>>>>>;
+pub(crate) type Tar = tar::Builder<HashingWriter<GzEncoder<HashingWriter<BufWriter<NamedFile>>>>>;
 
-impl Layer {
+impl BuiltLayer {
     /// Writes the members of `add` into the new file `path`.
     ///
     /// Errors: those of `add`; Internal – the file cannot be written.
@@ -35,8 +35,8 @@ impl Layer {
         let failed = |e: io::Error| Error::internal("writing a layer", e);
         let work = move || {
             let file = NamedFile::create(&path).map_err(failed)?;
-            let file = Hashed::new(BufWriter::new(file));
-            let plain = Hashed::new(GzEncoder::new(file, Compression::default()));
+            let file = HashingWriter::new(BufWriter::new(file));
+            let plain = HashingWriter::new(GzEncoder::new(file, Compression::default()));
             let mut tar = tar::Builder::new(plain);
             add(&mut tar)?;
             let finish = || {
@@ -105,13 +105,13 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
 }
 
 /// Hashes and counts bytes as they are written.
-pub(crate) struct Hashed<W> {
+pub(crate) struct HashingWriter<W> {
     inner: W,
     hasher: Hasher,
     count: u64,
 }
 
-impl<W> Hashed<W> {
+impl<W> HashingWriter<W> {
     fn new(inner: W) -> Self {
         Self {
             inner,
@@ -121,7 +121,7 @@ impl<W> Hashed<W> {
     }
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(buffer)?;
         self.hasher.update(&buffer[..count]);

@@ -9,7 +9,7 @@ use model::image_set::{
 use super::ImageSource;
 use super::decode::Decoder;
 use super::form::bundle_version;
-use super::schema::Version;
+use super::schema::ConfigVersion;
 use crate::names;
 
 /// Checks the configuration below `path`. Empty values are optional, or reported already.
@@ -17,7 +17,7 @@ pub(super) fn mirror(
     decoder: &mut Decoder<'_>,
     path: &str,
     mirror: &MirrorSelection,
-    version: Option<Version>,
+    version: Option<ConfigVersion>,
 ) {
     platform(decoder, &format!("{path}.platform"), &mirror.platform);
     let path = format!("{path}.operators");
@@ -83,7 +83,7 @@ fn operator(
     decoder: &mut Decoder<'_>,
     path: &str,
     operator: &OperatorSelection,
-    version: Option<Version>,
+    version: Option<ConfigVersion>,
 ) {
     let path = format!("{path}.packages");
     let names = operator.packages.iter().map(|it| it.name.clone());
@@ -103,7 +103,7 @@ fn package(
     decoder: &mut Decoder<'_>,
     path: &str,
     package: &IncludePackage,
-    version: Option<Version>,
+    version: Option<ConfigVersion>,
 ) {
     versions(decoder, path, &package.versions);
     let channels = format!("{path}.channels");
@@ -127,7 +127,7 @@ fn package(
     let default = &package.default_channel;
     let is_kept = package.channels.iter().any(|it| it.name == *default);
     // In the later version all channels are kept where none is named.
-    let is_any = package.channels.is_empty() && version == Some(Version::V2Alpha1);
+    let is_any = package.channels.is_empty() && version == Some(ConfigVersion::V2Alpha1);
     if !default.is_empty() && !is_kept && !is_any {
         let why = format!("{default:?} is none of the package's channels here: name it among them");
         decoder.problem(&format!("{path}.defaultChannel"), why);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use catalog::located::{Located, LocatedMember, Position, Value};
 use serde_json::{Map, Value as Json, json};
 
-use super::form::{Form, nearest};
-use super::problem::Problems;
-use super::schema::{Field, Kind, Record, Version};
+use super::form::{TextForm, nearest};
+use super::problem::ConfigProblems;
+use super::schema::{Field, ValueKind, RecordSchema, ConfigVersion};
 
 /// Longest text that a problem quotes. Units: characters.
 const SHOWN: usize = 60;
@@ -18,19 +18,19 @@ const BEGIN: Position = Position { line: 1, column: 1 };
 /// State of one decoding.
 pub(super) struct Decoder<'a> {
     text: &'a str,
-    version: Option<Version>,
+    version: Option<ConfigVersion>,
     /// Where each member is whose value can be used.
     places: BTreeMap<String, Position>,
-    pub(super) problems: Problems,
+    pub(super) problems: ConfigProblems,
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(text: &'a str, version: Option<Version>) -> Self {
+    pub(super) fn new(text: &'a str, version: Option<ConfigVersion>) -> Self {
         Self {
             text,
             version,
             places: BTreeMap::new(),
-            problems: Problems::default(),
+            problems: ConfigProblems::default(),
         }
     }
 
@@ -50,34 +50,34 @@ impl<'a> Decoder<'a> {
     }
 
     /// The whole in JSON; empty where it is no object.
-    pub(super) fn whole(&mut self, root: &Located, record: &'static Record) -> Json {
-        self.value(root, &Kind::Object(record), "")
+    pub(super) fn whole(&mut self, root: &Located, record: &'static RecordSchema) -> Json {
+        self.value(root, &ValueKind::Object(record), "")
             .unwrap_or_default()
     }
 
     /// The value in JSON, with the members' own names; nothing where it is wrong. An element that is wrong is empty, so
     /// that the others keep their numbers.
-    fn value(&mut self, found: &Located, kind: &Kind, path: &str) -> Option<Json> {
+    fn value(&mut self, found: &Located, kind: &ValueKind, path: &str) -> Option<Json> {
         self.places.insert(path.to_owned(), found.place);
         match (kind, &found.value) {
-            (Kind::Text(form), Value::Text(text)) => return self.text(text, form, path),
-            (Kind::Flag, Value::Bool(flag)) => return Some(json!(flag)),
-            (Kind::Size, Value::Integer(size)) => return self.size(*size, path),
+            (ValueKind::Text(form), Value::Text(text)) => return self.text(text, form, path),
+            (ValueKind::Flag, Value::Bool(flag)) => return Some(json!(flag)),
+            (ValueKind::Size, Value::Integer(size)) => return self.size(*size, path),
             // JSON does not distinguish 4.0 from 4.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "too large a one stays too large"
             )]
-            (Kind::Size, Value::Float(size)) if size.fract() == 0.0 => {
+            (ValueKind::Size, Value::Float(size)) if size.fract() == 0.0 => {
                 return self.size(*size as i128, path);
             }
-            (Kind::List(kind), Value::List(list)) => return Some(self.list(list, kind, path)),
-            (Kind::Object(record), Value::Object(members)) => {
+            (ValueKind::List(kind), Value::List(list)) => return Some(self.list(list, kind, path)),
+            (ValueKind::Object(record), Value::Object(members)) => {
                 return Some(self.object(members, record, found.place, path));
             }
             _ => {}
         }
-        if let (Kind::Object(record), Value::Text(_)) = (kind, &found.value)
+        if let (ValueKind::Object(record), Value::Text(_)) = (kind, &found.value)
             && let Some(name) = record.alone
         {
             return self.alone(found, name, kind, path);
@@ -87,7 +87,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    fn text(&mut self, text: &str, form: &Form, path: &str) -> Option<Json> {
+    fn text(&mut self, text: &str, form: &TextForm, path: &str) -> Option<Json> {
         let checked = match text {
             "" => Err(format!("empty: expected {}", form.is)),
             text => (form.check)(text, self.version),
@@ -111,7 +111,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    fn list(&mut self, list: &[Located], kind: &Kind, path: &str) -> Json {
+    fn list(&mut self, list: &[Located], kind: &ValueKind, path: &str) -> Json {
         let mut values = Vec::new();
         for (index, found) in list.iter().enumerate() {
             let value = self.value(found, kind, &format!("{path}[{index}]"));
@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
         Json::Array(values)
     }
 
-    fn alone(&mut self, found: &Located, name: &str, kind: &Kind, path: &str) -> Option<Json> {
+    fn alone(&mut self, found: &Located, name: &str, kind: &ValueKind, path: &str) -> Option<Json> {
         let member = LocatedMember {
             name: name.to_owned(),
             place: found.place,
@@ -134,7 +134,7 @@ impl<'a> Decoder<'a> {
     fn object(
         &mut self,
         members: &[LocatedMember],
-        record: &Record,
+        record: &RecordSchema,
         place: Position,
         path: &str,
     ) -> Json {
@@ -154,7 +154,7 @@ impl<'a> Decoder<'a> {
             }
             let is_unset = match &member.value.value {
                 Value::Null => true,
-                Value::Text(text) => text.is_empty() && matches!(field.kind, Kind::Text(_)),
+                Value::Text(text) => text.is_empty() && matches!(field.kind, ValueKind::Text(_)),
                 _ => false,
             };
             if is_unset {
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The field of that name, in any case. Source: Go's JSON decoder.
-    fn field<'r>(&self, record: &'r Record, name: &str) -> Option<&'r Field> {
+    fn field<'r>(&self, record: &'r RecordSchema, name: &str) -> Option<&'r Field> {
         let mut fields = record.fields.iter().filter(|field| self.has(field));
         fields.find(|field| field.name.eq_ignore_ascii_case(name))
     }
@@ -188,7 +188,7 @@ impl<'a> Decoder<'a> {
         own == only
     }
 
-    fn unknown(&self, record: &Record, name: &str) -> String {
+    fn unknown(&self, record: &RecordSchema, name: &str) -> String {
         let is_named = |known: &str| known.eq_ignore_ascii_case(name);
         if let Some((_, instead)) = record.elsewhere.iter().find(|(it, _)| is_named(it)) {
             return format!("not known here: {instead}");
@@ -211,7 +211,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Message for a value of the wrong kind.
-    fn otherwise(&self, found: &Located, kind: &Kind) -> String {
+    fn otherwise(&self, found: &Located, kind: &ValueKind) -> String {
         // The place is found by searching the text for each problem.
         if self.problems.is_full() {
             return String::new();
@@ -220,7 +220,7 @@ impl<'a> Decoder<'a> {
         let written = written(self.text, found.place);
         let (found, hint) = match (&found.value, kind) {
             (Value::Null, _) => ("nothing".to_owned(), String::new()),
-            (Value::Bool(_) | Value::Integer(_) | Value::Float(_), Kind::Text(_)) => {
+            (Value::Bool(_) | Value::Integer(_) | Value::Float(_), ValueKind::Text(_)) => {
                 let what = match found.value {
                     Value::Bool(_) => "truth value",
                     _ => "number",
@@ -234,7 +234,7 @@ impl<'a> Decoder<'a> {
             }
             (Value::Text(text), kind) => {
                 let hint = match kind {
-                    Kind::Object(record) => only_required(record).map_or(String::new(), |name| {
+                    ValueKind::Object(record) => only_required(record).map_or(String::new(), |name| {
                         format!(": write it as `{name}: {written}`")
                     }),
                     _ if written.starts_with(['"', '\'']) && fits_unquoted(text, kind) => {
@@ -251,28 +251,28 @@ impl<'a> Decoder<'a> {
     }
 }
 
-fn empty(kind: &Kind) -> Json {
+fn empty(kind: &ValueKind) -> Json {
     match kind {
-        Kind::Text(_) => json!(""),
-        Kind::Flag => json!(false),
-        Kind::Size => json!(0),
-        Kind::List(_) => json!([]),
-        Kind::Object(_) => json!({}),
+        ValueKind::Text(_) => json!(""),
+        ValueKind::Flag => json!(false),
+        ValueKind::Size => json!(0),
+        ValueKind::List(_) => json!([]),
+        ValueKind::Object(_) => json!({}),
     }
 }
 
-fn expected(kind: &Kind) -> &'static str {
+fn expected(kind: &ValueKind) -> &'static str {
     match kind {
-        Kind::Text(form) => form.is,
-        Kind::Flag => "true or false",
-        Kind::Size => "a number of GiB",
-        Kind::List(_) => "a list",
-        Kind::Object(_) => "an object",
+        ValueKind::Text(form) => form.is,
+        ValueKind::Flag => "true or false",
+        ValueKind::Size => "a number of GiB",
+        ValueKind::List(_) => "a list",
+        ValueKind::Object(_) => "an object",
     }
 }
 
 /// The one member that has to be there.
-fn only_required(record: &Record) -> Option<&'static str> {
+fn only_required(record: &RecordSchema) -> Option<&'static str> {
     let mut required = record.fields.iter().filter(|field| field.is_required);
     match (required.next(), required.next()) {
         (Some(field), None) => Some(field.name),
@@ -280,11 +280,11 @@ fn only_required(record: &Record) -> Option<&'static str> {
     }
 }
 
-fn fits_unquoted(text: &str, kind: &Kind) -> bool {
+fn fits_unquoted(text: &str, kind: &ValueKind) -> bool {
     let plain = catalog::located::read(text).map(|it| it.value);
     match kind {
-        Kind::Flag => matches!(plain, Ok(Value::Bool(_))),
-        Kind::Size => matches!(plain, Ok(Value::Integer(_))),
+        ValueKind::Flag => matches!(plain, Ok(Value::Bool(_))),
+        ValueKind::Size => matches!(plain, Ok(Value::Integer(_))),
         _ => false,
     }
 }

@@ -8,7 +8,7 @@ use oci::{Reference, Repository, Tag};
 use regex::Regex;
 
 use super::ImageSource;
-use super::schema::Version;
+use super::schema::ConfigVersion;
 use crate::helm::JsonPath;
 
 /// Kind of a configuration that mirrors.
@@ -20,19 +20,19 @@ const ARCHITECTURES: [&str; 5] = ["amd64", "arm64", "ppc64le", "s390x", "multi"]
 
 /// The form of a text.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct TextForm {
     /// In words, as in "expected …".
     pub(super) is: &'static str,
     /// Checks a text. The version is none where it is malformed itself. Errors: the expected form.
-    pub(super) check: fn(&str, Option<Version>) -> Result<(), String>,
+    pub(super) check: fn(&str, Option<ConfigVersion>) -> Result<(), String>,
 }
 
-pub(super) static ANY: Form = Form {
+pub(super) static ANY: TextForm = TextForm {
     is: "a text",
     check: |_, _| Ok(()),
 };
 
-pub(super) static NAME: Form = Form {
+pub(super) static NAME: TextForm = TextForm {
     is: "a name",
     check: |text, _| {
         let why = || format!("{text:?} begins or ends with a blank");
@@ -40,55 +40,55 @@ pub(super) static NAME: Form = Form {
     },
 };
 
-pub(super) static PATH: Form = Form {
+pub(super) static PATH: TextForm = TextForm {
     is: "a path",
     check: |_, _| Ok(()),
 };
 
-pub(super) static API_VERSION: Form = Form {
+pub(super) static API_VERSION: TextForm = TextForm {
     is: "mirror.openshift.io/v1alpha2 or mirror.openshift.io/v2alpha1",
     check: |text, _| {
         let (_, version) = text.rsplit_once('/').unwrap_or(("", text));
-        one_of(version, Version::ALL.iter().map(|it| it.name()))
+        one_of(version, ConfigVersion::ALL.iter().map(|it| it.name()))
     },
 };
 
-pub(super) static KIND: Form = Form {
+pub(super) static KIND: TextForm = TextForm {
     is: MIRROR_KIND,
     check: |text, _| one_of(text, [MIRROR_KIND, DELETE_KIND]),
 };
 
-pub(super) static IMAGE: Form = Form {
+pub(super) static IMAGE: TextForm = TextForm {
     is: "an image, as in registry.example.org/tools/tool:1.0",
     check: |text, _| is::<Reference>(text),
 };
 
-pub(super) static SOURCE: Form = Form {
+pub(super) static SOURCE: TextForm = TextForm {
     is: "an image, as in registry.example.org/catalogs/community:v4.20, or oci:// and a folder",
     check: |text, _| is::<ImageSource>(text),
 };
 
-pub(super) static REPOSITORY: Form = Form {
+pub(super) static REPOSITORY: TextForm = TextForm {
     is: "a repository, as in catalogs/community",
     check: |text, _| is::<Repository>(text),
 };
 
-pub(super) static TAG: Form = Form {
+pub(super) static TAG: TextForm = TextForm {
     is: "a tag",
     check: |text, _| is::<Tag>(text),
 };
 
-pub(super) static ARCHITECTURE: Form = Form {
+pub(super) static ARCHITECTURE: TextForm = TextForm {
     is: "an architecture, as in amd64",
     check: |text, _| one_of(text, ARCHITECTURES),
 };
 
-pub(super) static RELEASE_KIND: Form = Form {
+pub(super) static RELEASE_KIND: TextForm = TextForm {
     is: "ocp or okd",
     check: |text, _| one_of(text, ReleaseKind::ALL.iter().map(|it| it.as_str())),
 };
 
-pub(super) static RELEASE_VERSION: Form = Form {
+pub(super) static RELEASE_VERSION: TextForm = TextForm {
     is: "a version, as in 4.20.1",
     check: |text, _| {
         if let Some(plain) = text.strip_prefix('v') {
@@ -103,24 +103,24 @@ pub(super) static RELEASE_VERSION: Form = Form {
     },
 };
 
-pub(super) static BUNDLE_VERSION: Form = Form {
+pub(super) static BUNDLE_VERSION: TextForm = TextForm {
     is: "a version, as in 1.2.3",
     check: |text, version| {
         let read = match version {
-            Some(Version::V1Alpha2) => plain(text).parse().map_err(|e| format!("{e}")),
-            Some(Version::V2Alpha1) | None => bundle_version(text),
+            Some(ConfigVersion::V1Alpha2) => plain(text).parse().map_err(|e| format!("{e}")),
+            Some(ConfigVersion::V2Alpha1) | None => bundle_version(text),
         };
         let read: Result<BundleVersion, _> = read;
         read.map(drop).map_err(|error| no_version(text, &error))
     },
 };
 
-pub(super) static EXPRESSION: Form = Form {
+pub(super) static EXPRESSION: TextForm = TextForm {
     is: "a regular expression, as in example\\.org/debug/",
     check: |text, _| expression(text).map(drop),
 };
 
-pub(super) static URL: Form = Form {
+pub(super) static URL: TextForm = TextForm {
     is: "an address, as in https://charts.example.org",
     check: |text, _| {
         let is_web = |url: &url::Url| ["http", "https"].contains(&url.scheme());
@@ -132,7 +132,7 @@ pub(super) static URL: Form = Form {
     },
 };
 
-pub(super) static JSON_PATH: Form = Form {
+pub(super) static JSON_PATH: TextForm = TextForm {
     is: "a JSONPath, as in {.spec.image}",
     check: |text, _| text.parse::<JsonPath>().map(drop),
 };

@@ -11,7 +11,7 @@ const MAX_LENGTH: usize = 500;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     pub place: Position,
     /// The member, as in `mirror.operators[0].catalog`; empty for the whole text.
     pub path: String,
@@ -21,13 +21,13 @@ pub struct Problem {
 
 /// All problems, in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Problems {
-    pub list: Vec<Problem>,
+pub struct ConfigProblems {
+    pub list: Vec<ConfigProblem>,
     /// How many more there are than are listed.
     pub left_out: usize,
 }
 
-impl Problems {
+impl ConfigProblems {
     /// Also those that are not listed.
     pub fn count(&self) -> usize {
         self.list.len() + self.left_out
@@ -44,7 +44,7 @@ impl Problems {
             text.push('…');
         }
         let path = path.to_owned();
-        self.list.push(Problem { place, path, text });
+        self.list.push(ConfigProblem { place, path, text });
     }
 
     /// Whether more are only counted.
@@ -70,7 +70,7 @@ impl Problems {
 }
 
 /// `line:column: path: text`.
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position { line, column } = self.place;
         write!(f, "{line}:{column}: ")?;
@@ -82,7 +82,7 @@ impl fmt::Display for Problem {
 }
 
 /// One a line.
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.list.iter().enumerate() {
             let newline = if index == 0 { "" } else { "\n" };
@@ -95,4 +95,4 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}

@@ -1,28 +1,28 @@
 //! The schema of configurations: members and their kinds.
 
-use super::form::{self, Form};
+use super::form::{self, TextForm};
 
 /// Versions of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum ConfigVersion {
     V1Alpha2,
     V2Alpha1,
 }
 
 /// Kind of a value.
 #[derive(Debug)]
-pub(super) enum Kind {
-    Text(&'static Form),
+pub(super) enum ValueKind {
+    Text(&'static TextForm),
     Flag,
     /// A number of GiB.
     Size,
-    List(&'static Kind),
-    Object(&'static Record),
+    List(&'static ValueKind),
+    Object(&'static RecordSchema),
 }
 
 /// An object.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct RecordSchema {
     pub(super) fields: &'static [Field],
     /// The member that a plain text is short for.
     pub(super) alone: Option<&'static str>,
@@ -34,13 +34,13 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     /// The version that has it; none for both.
-    pub(super) only: Option<Version>,
+    pub(super) only: Option<ConfigVersion>,
     pub(super) is_required: bool,
 }
 
-impl Version {
+impl ConfigVersion {
     pub(super) const ALL: &'static [Self] = &[Self::V1Alpha2, Self::V2Alpha1];
 
     pub(super) fn name(self) -> &'static str {
@@ -58,7 +58,7 @@ impl Version {
     }
 }
 
-const fn field(name: &'static str, kind: Kind) -> Field {
+const fn field(name: &'static str, kind: ValueKind) -> Field {
     Field {
         name,
         kind,
@@ -67,24 +67,24 @@ const fn field(name: &'static str, kind: Kind) -> Field {
     }
 }
 
-const fn text(name: &'static str, form: &'static Form) -> Field {
-    field(name, Kind::Text(form))
+const fn text(name: &'static str, form: &'static TextForm) -> Field {
+    field(name, ValueKind::Text(form))
 }
 
 const fn flag(name: &'static str) -> Field {
-    field(name, Kind::Flag)
+    field(name, ValueKind::Flag)
 }
 
-const fn object(name: &'static str, record: &'static Record) -> Field {
-    field(name, Kind::Object(record))
+const fn object(name: &'static str, record: &'static RecordSchema) -> Field {
+    field(name, ValueKind::Object(record))
 }
 
-const fn list(name: &'static str, kind: &'static Kind) -> Field {
-    field(name, Kind::List(kind))
+const fn list(name: &'static str, kind: &'static ValueKind) -> Field {
+    field(name, ValueKind::List(kind))
 }
 
-const fn record(fields: &'static [Field]) -> Record {
-    Record {
+const fn record(fields: &'static [Field]) -> RecordSchema {
+    RecordSchema {
         fields,
         alone: None,
         elsewhere: &[],
@@ -100,16 +100,16 @@ impl Field {
         }
     }
 
-    const fn only(self, version: Version) -> Self {
+    const fn only(self, version: ConfigVersion) -> Self {
         let only = Some(version);
         Self { only, ..self }
     }
 }
 
-use Version::{V1Alpha2, V2Alpha1};
+use ConfigVersion::{V1Alpha2, V2Alpha1};
 
 /// `kind: ImageSetConfiguration`.
-pub(super) static IMAGE_SET: Record = Record {
+pub(super) static IMAGE_SET: RecordSchema = RecordSchema {
     elsewhere: &[(
         "delete",
         "it goes with `kind: DeleteImageSetConfiguration`, and `mirror` with this one",
@@ -117,14 +117,14 @@ pub(super) static IMAGE_SET: Record = Record {
     ..record(&[
         text("apiVersion", &form::API_VERSION).required(),
         text("kind", &form::KIND).required(),
-        field("archiveSize", Kind::Size),
+        field("archiveSize", ValueKind::Size),
         object("storageConfig", &STORAGE).only(V1Alpha2),
         object("mirror", &MIRROR).required(),
     ])
 };
 
 /// `kind: DeleteImageSetConfiguration`.
-pub(super) static DELETION: Record = Record {
+pub(super) static DELETION: RecordSchema = RecordSchema {
     elsewhere: &[(
         "mirror",
         "it goes with `kind: ImageSetConfiguration`, and `delete` with this one",
@@ -136,43 +136,43 @@ pub(super) static DELETION: Record = Record {
     ])
 };
 
-static STORAGE: Record = record(&[
+static STORAGE: RecordSchema = record(&[
     object("registry", &STORAGE_REGISTRY),
     object("local", &STORAGE_LOCAL),
 ]);
 
-static STORAGE_REGISTRY: Record =
+static STORAGE_REGISTRY: RecordSchema =
     record(&[text("imageURL", &form::IMAGE).required(), flag("skipTLS")]);
 
-static STORAGE_LOCAL: Record = record(&[text("path", &form::PATH).required()]);
+static STORAGE_LOCAL: RecordSchema = record(&[text("path", &form::PATH).required()]);
 
-static MIRROR: Record = record(&[
+static MIRROR: RecordSchema = record(&[
     object("platform", &PLATFORM),
-    list("operators", &Kind::Object(&OPERATOR)),
-    list("additionalImages", &Kind::Object(&ADDITIONAL_IMAGE)),
+    list("operators", &ValueKind::Object(&OPERATOR)),
+    list("additionalImages", &ValueKind::Object(&ADDITIONAL_IMAGE)),
     object("helm", &HELM),
-    list("blockedImages", &Kind::Object(&BLOCKED_IMAGE)),
-    list("samples", &Kind::Object(&SAMPLE)),
+    list("blockedImages", &ValueKind::Object(&BLOCKED_IMAGE)),
+    list("samples", &ValueKind::Object(&SAMPLE)),
 ]);
 
-static DELETE: Record = record(&[
+static DELETE: RecordSchema = record(&[
     object("platform", &PLATFORM),
-    list("operators", &Kind::Object(&OPERATOR)),
-    list("additionalImages", &Kind::Object(&ADDITIONAL_IMAGE)),
+    list("operators", &ValueKind::Object(&OPERATOR)),
+    list("additionalImages", &ValueKind::Object(&ADDITIONAL_IMAGE)),
     object("helm", &HELM),
-    list("samples", &Kind::Object(&SAMPLE)),
+    list("samples", &ValueKind::Object(&SAMPLE)),
 ]);
 
-static PLATFORM: Record = record(&[
+static PLATFORM: RecordSchema = record(&[
     flag("graph"),
-    list("channels", &Kind::Object(&RELEASE_CHANNEL)),
-    list("architectures", &Kind::Text(&form::ARCHITECTURE)),
+    list("channels", &ValueKind::Object(&RELEASE_CHANNEL)),
+    list("architectures", &ValueKind::Text(&form::ARCHITECTURE)),
     text("release", &form::SOURCE).only(V2Alpha1),
     flag("kubeVirtContainer").only(V2Alpha1),
-    list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),
+    list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);
 
-static RELEASE_CHANNEL: Record = record(&[
+static RELEASE_CHANNEL: RecordSchema = record(&[
     text("name", &form::NAME).required(),
     text("type", &form::RELEASE_KIND),
     text("minVersion", &form::RELEASE_VERSION),
@@ -181,16 +181,16 @@ static RELEASE_CHANNEL: Record = record(&[
     flag("full"),
 ]);
 
-static INSTANCE: Record = record(&[
+static INSTANCE: RecordSchema = record(&[
     text("os", &form::NAME).required(),
     text("architecture", &form::NAME).required(),
 ]);
 
-static OPERATOR: Record = Record {
+static OPERATOR: RecordSchema = RecordSchema {
     alone: Some("catalog"),
     ..record(&[
         text("catalog", &form::SOURCE).required(),
-        list("packages", &Kind::Object(&PACKAGE)),
+        list("packages", &ValueKind::Object(&PACKAGE)),
         text("targetName", &form::REPOSITORY).only(V1Alpha2),
         text("targetCatalog", &form::REPOSITORY),
         text("targetTag", &form::TAG),
@@ -198,60 +198,60 @@ static OPERATOR: Record = Record {
         flag("skipDependencies"),
         text("originalRef", &form::ANY).only(V1Alpha2),
         text("targetCatalogSourceTemplate", &form::PATH).only(V2Alpha1),
-        list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),
+        list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
     ])
 };
 
-static PACKAGE: Record = record(&[
+static PACKAGE: RecordSchema = record(&[
     text("name", &form::NAME).required(),
-    list("channels", &Kind::Object(&CHANNEL)),
+    list("channels", &ValueKind::Object(&CHANNEL)),
     text("minVersion", &form::BUNDLE_VERSION),
     text("maxVersion", &form::BUNDLE_VERSION),
     text("minBundle", &form::NAME).only(V1Alpha2),
     text("defaultChannel", &form::NAME),
 ]);
 
-static CHANNEL: Record = record(&[
+static CHANNEL: RecordSchema = record(&[
     text("name", &form::NAME).required(),
     text("minVersion", &form::BUNDLE_VERSION),
     text("maxVersion", &form::BUNDLE_VERSION),
     text("minBundle", &form::NAME).only(V1Alpha2),
 ]);
 
-static ADDITIONAL_IMAGE: Record = record(&[
+static ADDITIONAL_IMAGE: RecordSchema = record(&[
     text("name", &form::SOURCE).required(),
     text("targetRepo", &form::REPOSITORY).only(V2Alpha1),
     text("targetTag", &form::TAG).only(V2Alpha1),
-    list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),
+    list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);
 
-static BLOCKED_IMAGE: Record = record(&[text("name", &form::EXPRESSION).required()]);
+static BLOCKED_IMAGE: RecordSchema = record(&[text("name", &form::EXPRESSION).required()]);
 
-static SAMPLE: Record = record(&[text("name", &form::ANY).required()]);
+static SAMPLE: RecordSchema = record(&[text("name", &form::ANY).required()]);
 
-static HELM: Record = record(&[
-    list("repositories", &Kind::Object(&CHART_REPOSITORY)),
-    list("local", &Kind::Object(&LOCAL_CHART)),
+static HELM: RecordSchema = record(&[
+    list("repositories", &ValueKind::Object(&CHART_REPOSITORY)),
+    list("local", &ValueKind::Object(&LOCAL_CHART)),
 ]);
 
-static CHART_REPOSITORY: Record = record(&[
+static CHART_REPOSITORY: RecordSchema = record(&[
     text("name", &form::NAME).required(),
     text("url", &form::URL).required(),
-    list("charts", &Kind::Object(&CHART)),
+    list("charts", &ValueKind::Object(&CHART)),
 ]);
 
-static CHART: Record = record(&[
+static CHART: RecordSchema = record(&[
     text("name", &form::NAME).required(),
     text("version", &form::ANY),
     text("path", &form::PATH),
-    list("imagePaths", &Kind::Text(&form::JSON_PATH)),
-    list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),
+    list("imagePaths", &ValueKind::Text(&form::JSON_PATH)),
+    list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);
 
-static LOCAL_CHART: Record = record(&[
+static LOCAL_CHART: RecordSchema = record(&[
     text("name", &form::NAME),
     text("version", &form::ANY),
     text("path", &form::PATH).required(),
-    list("imagePaths", &Kind::Text(&form::JSON_PATH)),
-    list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),
+    list("imagePaths", &ValueKind::Text(&form::JSON_PATH)),
+    list("platforms", &ValueKind::Object(&INSTANCE)).only(V2Alpha1),
 ]);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use model::image_set::Instance;
 use proptest::prelude::*;
 
-use super::schema::{Kind, Record};
+use super::schema::{ValueKind, RecordSchema};
 use super::*;
 
 /// Texts, and behind `=>` all that is wrong with each.
@@ -42,19 +42,19 @@ fn begin(section: &str) -> &'static str {
 }
 
 /// The members that this version may have, without numbers of elements.
-fn paths(record: &Record, version: Version, above: &str, found: &mut BTreeSet<String>) {
+fn paths(record: &RecordSchema, version: ConfigVersion, above: &str, found: &mut BTreeSet<String>) {
     let fields = record.fields.iter();
     for field in fields.filter(|it| it.only.is_none_or(|only| only == version)) {
         let path = format!("{above}.{}", field.name);
         let path = path.trim_start_matches('.');
         found.insert(path.to_owned());
-        if let Kind::Object(record) | Kind::List(Kind::Object(record)) = &field.kind {
+        if let ValueKind::Object(record) | ValueKind::List(ValueKind::Object(record)) = &field.kind {
             paths(record, version, path, found);
         }
     }
 }
 
-fn all_paths(version: Version) -> BTreeSet<String> {
+fn all_paths(version: ConfigVersion) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     paths(&schema::IMAGE_SET, version, "", &mut found);
     found
@@ -88,7 +88,7 @@ fn every_field_is_wrong_once() {
             parts.collect::<String>()
         })
         .collect();
-    for version in Version::ALL {
+    for version in ConfigVersion::ALL {
         let all = all_paths(*version);
         let missing: Vec<_> = all.difference(&listed).collect();
         assert!(missing.is_empty(), "{version:?}: {missing:?}");
@@ -117,11 +117,11 @@ fn json(yaml: &str) -> Json {
 
 #[test]
 fn the_examples_have_every_field() {
-    for (version, yaml) in [(Version::V1Alpha2, V1), (Version::V2Alpha1, V2)] {
+    for (version, yaml) in [(ConfigVersion::V1Alpha2, V1), (ConfigVersion::V2Alpha1, V2)] {
         let mut all = all_paths(version);
         // It excludes the other storage, which the example has.
         all.retain(|path| !path.starts_with("storageConfig.local"));
-        if version == Version::V2Alpha1 {
+        if version == ConfigVersion::V2Alpha1 {
             all.remove("mirror.platform.architectures");
         }
         let mut found = BTreeSet::new();

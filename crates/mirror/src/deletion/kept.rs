@@ -14,7 +14,7 @@ use crate::config::ImageSource;
 use crate::content::{Wanted, Why};
 use crate::helm;
 use crate::history::{Store, repository_in};
-use crate::operators::{self, Of, Opened, breaches};
+use crate::operators::{self, Of, OpenedCatalog, breaches};
 use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
@@ -23,7 +23,7 @@ use crate::target_view::{catalogs_of, place_of};
 
 /// Images that stay, with the content that needs them.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct RequiredImages {
     images: BTreeMap<(Repository, Digest), String>,
     /// Repositories with images to be deleted; others are not queried.
     repositories: BTreeSet<Repository>,
@@ -33,7 +33,7 @@ pub(super) struct Kept {
 
 /// Images to be deleted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meant<'a> {
+pub(super) struct DeletedImages<'a> {
     pub(super) target: &'a Target,
     /// Those of the target that were chosen from.
     pub(super) catalogs: &'a [SelectedCatalog],
@@ -42,9 +42,9 @@ pub(super) struct Meant<'a> {
     pub(super) wanted: &'a [Wanted],
 }
 
-impl Kept {
+impl RequiredImages {
     /// Reads the target's catalogs, releases and metadata.
-    pub(super) async fn find(meant: Meant<'_>, options: SelectOptions<'_>) -> Result<Self, Error> {
+    pub(super) async fn find(meant: DeletedImages<'_>, options: SelectOptions<'_>) -> Result<Self, Error> {
         let target = meant.target;
         let places = meant.wanted.iter().map(|it| target.place(&it.repository));
         let mut kept = Self {
@@ -103,7 +103,7 @@ impl Kept {
             client: target.client.clone(),
             reference,
         };
-        match Opened::open(place, options.scratch).await {
+        match OpenedCatalog::open(place, options.scratch).await {
             Ok(opened) => {
                 self.add_catalog(&opened, &name, &|_, _| false, target)
                     .await
@@ -115,7 +115,7 @@ impl Kept {
 
     async fn add_catalog(
         &mut self,
-        opened: &Opened,
+        opened: &OpenedCatalog,
         name: &str,
         is_deleted: &dyn Fn(&str, &str) -> bool,
         target: &Target,
@@ -145,7 +145,7 @@ impl Kept {
 
     /// Components of other releases. They are read from release images: the peer's metadata has one of an image's several
     /// names.
-    async fn add_releases(&mut self, meant: Meant<'_>) -> Result<(), Error> {
+    async fn add_releases(&mut self, meant: DeletedImages<'_>) -> Result<(), Error> {
         if !meant.is_any(|it| Section::of(it.kind) == Some(Section::Release)) {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Kept {
     }
 
     /// Images in the metadata of a set besides operators, unless they are to be deleted.
-    fn add_images(&mut self, metadata: &MirrorMetadata, meant: Meant<'_>) -> Result<(), Error> {
+    fn add_images(&mut self, metadata: &MirrorMetadata, meant: DeletedImages<'_>) -> Result<(), Error> {
         for association in &metadata.past_associations {
             let section = Section::of(association.kind);
             if section == Some(Section::Operator) {
@@ -188,7 +188,7 @@ impl Kept {
     async fn add_named(
         &mut self,
         metadata: &MirrorMetadata,
-        meant: Meant<'_>,
+        meant: DeletedImages<'_>,
     ) -> Result<(), Error> {
         let images = metadata.past_mirror.mirror.additional_images.iter();
         for image in images.filter(|it| !ImageSource::is_layout(&it.name)) {
@@ -208,7 +208,7 @@ impl Kept {
     async fn add_charts(
         &mut self,
         metadata: &MirrorMetadata,
-        meant: Meant<'_>,
+        meant: DeletedImages<'_>,
         options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let Helm {
@@ -270,7 +270,7 @@ impl Kept {
     }
 }
 
-impl Meant<'_> {
+impl DeletedImages<'_> {
     fn is_any(&self, is_meant: impl FnMut(&Wanted) -> bool) -> bool {
         self.wanted.iter().any(is_meant)
     }

@@ -16,20 +16,20 @@ const KIND: &str = "DeleteImageList";
 /// Images to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
-    pub items: Vec<Item>,
+    pub items: Vec<DeletionItem>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct ListDocument {
     kind: String,
     api_version: String,
-    items: Vec<Entry>,
+    items: Vec<ListEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct ListEntry {
     image_name: String,
     image_reference: String,
     #[serde(rename = "type")]
@@ -41,12 +41,12 @@ impl List {
     ///
     /// Errors: Internal.
     pub fn to_yaml(&self) -> Result<String, Error> {
-        let items = self.items.iter().map(|item| Entry {
+        let items = self.items.iter().map(|item| ListEntry {
             image_name: format!("{}{}", Transport::Docker, item.source),
             image_reference: format!("{}{}", Transport::Docker, item.image),
             kind: item.kind,
         });
-        let document = Document {
+        let document = ListDocument {
             kind: KIND.to_owned(),
             api_version: API_VERSION.to_owned(),
             items: items.collect(),
@@ -59,7 +59,7 @@ impl List {
     /// Errors: Invalid – no such list, or one with images outside of the target: nothing of it is deleted.
     pub fn from_yaml(text: &str, target: &Target) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("list of images to delete", reason);
-        let document: Document = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let document: ListDocument = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
         if document.kind != KIND {
             return Err(wrong(format!(
                 "its kind is {:?}, expected {KIND}",
@@ -81,7 +81,7 @@ impl List {
                     "{image} is not below {registry}/{namespace}"
                 )));
             }
-            list.items.push(Item {
+            list.items.push(DeletionItem {
                 source: parsed(&entry.image_name)?,
                 image,
                 kind: entry.kind,

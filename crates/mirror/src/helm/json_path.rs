@@ -8,10 +8,10 @@ use serde_json::Value;
 
 /// A way to places in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonPath(Vec<Step>);
+pub struct JsonPath(Vec<PathStep>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Member(String),
     /// From the end, where it is negative.
     Element(i64),
@@ -32,7 +32,7 @@ impl JsonPath {
     }
 }
 
-impl Step {
+impl PathStep {
     fn of<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match (self, value) {
             (Self::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
@@ -72,7 +72,7 @@ impl FromStr for JsonPath {
         let mut steps = Vec::new();
         while !rest.is_empty() {
             rest = if let Some(after) = rest.strip_prefix("..") {
-                steps.push(Step::Deep);
+                steps.push(PathStep::Deep);
                 let (name, after) = name(after);
                 steps.extend(member(name));
                 after
@@ -112,27 +112,27 @@ fn name(text: &str) -> (String, &str) {
     (name, "")
 }
 
-fn member(name: String) -> Option<Step> {
+fn member(name: String) -> Option<PathStep> {
     match name.as_str() {
         "" => None,
-        "*" => Some(Step::Any),
-        _ => Some(Step::Member(name)),
+        "*" => Some(PathStep::Any),
+        _ => Some(PathStep::Member(name)),
     }
 }
 
-fn element(inner: &str) -> Option<Step> {
+fn element(inner: &str) -> Option<PathStep> {
     if inner == "*" {
-        return Some(Step::Any);
+        return Some(PathStep::Any);
     }
     for quote in ['\'', '"'] {
         if let Some(name) = inner
             .strip_prefix(quote)
             .and_then(|it| it.strip_suffix(quote))
         {
-            return Some(Step::Member(name.to_owned()));
+            return Some(PathStep::Member(name.to_owned()));
         }
     }
-    inner.parse().ok().map(Step::Element)
+    inner.parse().ok().map(PathStep::Element)
 }
 
 #[cfg(test)]

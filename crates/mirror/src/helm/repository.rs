@@ -24,19 +24,19 @@ const LIBRARY: &str = "library";
 pub(super) struct Repository {
     /// With a slash at the end.
     base: Url,
-    index: Index,
+    index: ChartIndex,
 }
 
 /// `index.yaml`. Source: helm.
 #[derive(Debug, Deserialize)]
-struct Index {
+struct ChartIndex {
     #[serde(default)]
-    entries: BTreeMap<String, Vec<Entry>>,
+    entries: BTreeMap<String, Vec<ChartEntry>>,
 }
 
 /// A version of a chart.
 #[derive(Debug, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct ChartEntry {
     pub(super) version: String,
     #[serde(rename = "type", default)]
     kind: String,
@@ -105,7 +105,7 @@ impl Repository {
     /// The exact version of a chart, or else the newest that matches.
     ///
     /// Errors: NotFound – there is none, with the nearest names.
-    pub(super) fn entry(&self, name: &str, version: &str) -> Result<&Entry, Error> {
+    pub(super) fn entry(&self, name: &str, version: &str) -> Result<&ChartEntry, Error> {
         let entries = self.index.entries.get(name).ok_or_else(|| {
             let known = self.index.entries.keys().map(String::as_str);
             let meant = model::nearest(name, known, (name.len() / 3).max(1));
@@ -138,7 +138,7 @@ impl Repository {
     /// Where the chart's file is.
     ///
     /// Errors: Invalid – the index does not say it.
-    pub(super) fn url(&self, entry: &Entry) -> Result<Url, Error> {
+    pub(super) fn url(&self, entry: &ChartEntry) -> Result<Url, Error> {
         let wrong = |reason: String| {
             let field = format!("version {} of a chart in {}", entry.version, self.shown());
             Error::invalid(field, reason)
@@ -151,7 +151,7 @@ impl Repository {
     }
 }
 
-impl Entry {
+impl ChartEntry {
     /// Compares a file with the digest of the index, if it has one.
     ///
     /// Errors: Invalid – it is another one; Internal – it cannot be read.

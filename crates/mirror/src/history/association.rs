@@ -11,7 +11,7 @@ use crate::publish::{Held, Target};
 use crate::section::Section;
 
 /// Key of an association: source, place and tag.
-pub(super) type Key = (String, String, String);
+pub(super) type AssociationKey = (String, String, String);
 
 /// The associations of all images and of their parts. Catalogs and the upgrade graph have none: each run makes them anew.
 ///
@@ -69,14 +69,14 @@ pub(super) fn is_remembered(image: &Image) -> bool {
 }
 
 /// By which an image is found again.
-pub(super) fn key(image: &Image, target: Option<&Target>) -> Result<Key, Error> {
+pub(super) fn key(image: &Image, target: Option<&Target>) -> Result<AssociationKey, Error> {
     let place = place(&image.wanted.repository, target)?;
     let tag = image.wanted.tag.to_string();
     Ok((image.pinned().to_string(), place, tag))
 }
 
 /// The key of an association.
-pub(super) fn key_of(association: &Association) -> Key {
+pub(super) fn key_of(association: &Association) -> AssociationKey {
     (
         pinned(association),
         place_of(association).to_owned(),

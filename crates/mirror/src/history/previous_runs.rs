@@ -8,7 +8,7 @@ use model::mirror_metadata::{Association, CatalogStart, ChannelStart, MirrorMeta
 use oci::{Digest, Repository};
 use uuid::Uuid;
 
-use super::association::{self, Key};
+use super::association::{self, AssociationKey};
 use super::store::Store;
 use crate::attached;
 use crate::content::{Content, Image, Wanted};
@@ -23,7 +23,7 @@ const NOTHING_NEW: &str = "No new images detected, process stopping";
 pub struct PreviousRuns {
     metadata: Option<MirrorMetadata>,
     /// Of the images that need not be carried again, with those parts of indexes that were carried.
-    keys: BTreeMap<Key, BTreeSet<String>>,
+    keys: BTreeMap<AssociationKey, BTreeSet<String>>,
     /// Whether all of it is to be carried again.
     is_forgotten: bool,
 }
@@ -55,7 +55,7 @@ pub struct PlannedRun<'a> {
 
 /// Metadata of the next run.
 #[derive(Debug)]
-pub struct Next {
+pub struct NextMetadata {
     pub metadata: MirrorMetadata,
     /// Content of previous runs that is still selected: archives leave it out.
     pub carried: BTreeSet<Digest>,
@@ -91,7 +91,7 @@ impl PreviousRuns {
         if let Some(metadata) = &mut self.metadata {
             let there = Store::in_target(target, metadata.uid)?.read().await?;
             let there = there.iter().flat_map(|it| &it.past_associations);
-            let there: BTreeSet<Key> = there.map(association::key_of).collect();
+            let there: BTreeSet<AssociationKey> = there.map(association::key_of).collect();
             let past = &mut metadata.past_associations;
             past.retain(|it| there.contains(&association::key_of(it)));
             self.keys.retain(|key, _| there.contains(key));
@@ -160,7 +160,7 @@ impl PreviousRuns {
     /// The metadata after a run.
     ///
     /// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
-    pub fn next(&self, run: PlannedRun<'_>) -> Result<Next, Error> {
+    pub fn next(&self, run: PlannedRun<'_>) -> Result<NextMetadata, Error> {
         let associations = association::associations(run.content, run.target)?;
         let kept = self.kept(&run, &associations)?;
         let carried = if self.is_forgotten {
@@ -186,7 +186,7 @@ impl PreviousRuns {
         };
         metadata.past_associations = past_associations;
         let has_news = previous.is_none_or(|it| is_news(&metadata.past_mirror, &it.past_mirror));
-        Ok(Next {
+        Ok(NextMetadata {
             metadata,
             carried,
             has_news,
@@ -222,7 +222,7 @@ impl PreviousRuns {
             let tag = wanted.source.digest.as_ref();
             absent.insert((source, place, tag.map(|_| wanted.tag.to_string())));
         }
-        let is_absent = |(name, place, tag): Key| {
+        let is_absent = |(name, place, tag): AssociationKey| {
             let source = association::repository_of(&name).to_owned();
             let tags = [Some(tag), None];
             let mut keys = tags
@@ -247,7 +247,7 @@ impl PreviousRuns {
     }
 }
 
-impl Next {
+impl NextMetadata {
     /// Why nothing is to be done, in the peer's words: the run brings no image, and asks for nothing else than the last one.
     pub fn reason_to_stop(&self) -> Option<&'static str> {
         (!self.has_news).then_some(NOTHING_NEW)

@@ -9,7 +9,7 @@ pub const SAME_SEQUENCE: &str =
 
 /// Action for an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SequenceStep {
     Publish,
     /// The target has it.
     Nothing,
@@ -18,9 +18,9 @@ pub enum Step {
 /// The action for the archive of that metadata in a target with the metadata `there`.
 ///
 /// Errors: Conflict – archives before it are missing in the target, or the target has a later one.
-pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<Step, Error> {
+pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<SequenceStep, Error> {
     if archive.single_use {
-        return Ok(Step::Publish);
+        return Ok(SequenceStep::Publish);
     }
     if let Some(there) = there.filter(|there| there.uid != archive.uid) {
         return Err(Error::conflict(format!(
@@ -31,10 +31,10 @@ pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<
     let has = there.map_or(0, |there| there.past_mirror.sequence);
     let (next, own) = (has.saturating_add(1), archive.past_mirror.sequence);
     if there.is_some() && own == has {
-        return Ok(Step::Nothing);
+        return Ok(SequenceStep::Nothing);
     }
     if own == next {
-        return Ok(Step::Publish);
+        return Ok(SequenceStep::Publish);
     }
     let remedy = match own.saturating_sub(1) {
         last if last > next => format!("publish the archives of sequences {next} to {last} first"),

@@ -358,9 +358,9 @@ fn archives_have_an_order() {
         let there = there.map(metadata);
         step(there.as_ref(), &metadata(own)).map_err(|e| e.to_string())
     };
-    assert_eq!(text(None, 1), Ok(Step::Publish));
-    assert_eq!(text(Some(1), 2), Ok(Step::Publish));
-    assert_eq!(text(Some(2), 2), Ok(Step::Nothing));
+    assert_eq!(text(None, 1), Ok(SequenceStep::Publish));
+    assert_eq!(text(Some(1), 2), Ok(SequenceStep::Publish));
+    assert_eq!(text(Some(2), 2), Ok(SequenceStep::Nothing));
     insta::assert_snapshot!(text(None, 2).unwrap_err(), @"expecting imageset with prefix mirror_seq1: invalid mirror sequence order, want 1, got 2: publish the archive of sequence 1 first");
     insta::assert_snapshot!(text(Some(2), 6).unwrap_err(), @"expecting imageset with prefix mirror_seq3: invalid mirror sequence order, want 3, got 6: publish the archives of sequences 3 to 5 first");
     insta::assert_snapshot!(text(Some(3), 2).unwrap_err(), @"expecting imageset with prefix mirror_seq4: invalid mirror sequence order, want 4, got 2: the target has sequence 3 already");
@@ -368,7 +368,7 @@ fn archives_have_an_order() {
     assert!(text(Some(u64::MAX), 1).is_err());
     let mut single = metadata(1);
     single.single_use = true;
-    assert_eq!(step(Some(&metadata(4)), &single).unwrap(), Step::Publish);
+    assert_eq!(step(Some(&metadata(4)), &single).unwrap(), SequenceStep::Publish);
     let mut foreign = metadata(2);
     foreign.uid = Uuid::from_u128(8);
     assert!(step(Some(&metadata(1)), &foreign).is_err());

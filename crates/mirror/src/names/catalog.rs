@@ -23,7 +23,7 @@ pub fn unique_name(operator: &OperatorSelection) -> String {
     if !is_renamed {
         return bare(&operator.catalog).to_owned();
     }
-    let parts = Parts::of(operator);
+    let parts = CatalogNameParts::of(operator);
     let host = parts.host.map_or(String::new(), |host| format!("{host}/"));
     let path = &parts.path;
     match (&parts.tag, parts.digest) {
@@ -52,7 +52,7 @@ pub fn rebuilt(
 ///
 /// Errors: as [`rebuilt`].
 pub fn named(operator: &OperatorSelection) -> Result<(Repository, Option<Tag>), Error> {
-    let parts = Parts::of(operator);
+    let parts = CatalogNameParts::of(operator);
     let is_layout = ImageSource::is_layout(&operator.catalog);
     let repository = parts.path.to_lowercase().parse().map_err(|error| {
         let reason = format!("{error}; choose a name with targetCatalog");
@@ -73,7 +73,7 @@ pub fn is_of_digest(tag: &Tag) -> bool {
 }
 
 /// A catalog's name, renamed as the configuration says.
-struct Parts<'a> {
+struct CatalogNameParts<'a> {
     /// Of a catalog in a registry.
     host: Option<&'a str>,
     path: String,
@@ -81,7 +81,7 @@ struct Parts<'a> {
     digest: Option<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> CatalogNameParts<'a> {
     fn of(operator: &'a OperatorSelection) -> Self {
         let written = bare(&operator.catalog).trim_matches('/');
         let (named, digest) = match written.split_once('@') {

@@ -11,7 +11,7 @@ use oci::{Digest, Manifest, Reference, Repository, Target as Name, Transport, me
 use oci_client::image::Layout;
 
 use super::layout::layout;
-use super::tree::{Files, SCHEME, Tree};
+use super::tree::{BlobFiles, SCHEME, RepositoryTree};
 use crate::blobs::{Blobs, Registries};
 use crate::config::ImageSource;
 use crate::content::{Blob, Content, Image, Wanted, Why};
@@ -33,12 +33,12 @@ pub enum Copy {
     /// In a registry.
     Registry(Reference),
     /// In a folder.
-    Folder(Tree),
+    Folder(RepositoryTree),
 }
 
 /// A catalog and its images.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedCatalog {
     pub content: Content,
     /// Images that are not carried, and why.
     pub failed: Vec<(Wanted, Error)>,
@@ -46,7 +46,7 @@ pub struct Loaded {
     pub notes: Vec<String>,
     catalog: Wanted,
     /// Blobs in local files; the others are in registries.
-    files: Option<Files>,
+    files: Option<BlobFiles>,
 }
 
 impl FromStr for Copy {
@@ -68,7 +68,7 @@ impl Copy {
     /// Reads the catalog, and resolves its images. Folders are below `dir`.
     ///
     /// Errors: a catalog that cannot be read, or an image of it, unless the run continues on errors.
-    pub async fn load(&self, setup: Setup<'_>, dir: &Path) -> Result<Loaded, Error> {
+    pub async fn load(&self, setup: Setup<'_>, dir: &Path) -> Result<LoadedCatalog, Error> {
         let scratch = tempfile::tempdir_in(setup.workspace)
             .map_err(|e| Error::internal("making a temporary folder", e))?;
         let loaded = match self {
@@ -90,7 +90,7 @@ async fn from_registry(
     setup: Setup<'_>,
     index: &Reference,
     scratch: &Path,
-) -> Result<Loaded, Error> {
+) -> Result<LoadedCatalog, Error> {
     let catalog = catalog(index.clone(), index.repository.clone());
     let (mut wanted, notes) = images(setup, &index.to_string(), &index.repository, scratch).await?;
     wanted.push(catalog.clone());
@@ -99,7 +99,7 @@ async fn from_registry(
     for image in &mut resolved.content.images {
         rename(&mut image.wanted);
     }
-    Ok(Loaded {
+    Ok(LoadedCatalog {
         content: resolved.content,
         failed: resolved.failed,
         notes,
@@ -110,10 +110,10 @@ async fn from_registry(
 
 async fn from_folder(
     setup: Setup<'_>,
-    tree: &Tree,
+    tree: &RepositoryTree,
     dir: &Path,
     scratch: &Path,
-) -> Result<Loaded, Error> {
+) -> Result<LoadedCatalog, Error> {
     let source = Reference {
         registry: String::new(),
         repository: tree.name.clone(),
@@ -123,14 +123,14 @@ async fn from_folder(
     let path = scratch.join("catalog");
     layout(dir, &source, &path)?;
     let (wanted, notes) = images(setup, &oci::layout_registry(&path), &tree.name, scratch).await?;
-    let mut loaded = Loaded {
+    let mut loaded = LoadedCatalog {
         content: Content::default(),
         failed: Vec::new(),
         notes,
         catalog: catalog(source.clone(), tree.name.clone()),
         files: None,
     };
-    let mut files = Files::default();
+    let mut files = BlobFiles::default();
     let mut all: Vec<_> = wanted.into_iter().map(|wanted| (wanted, false)).collect();
     all.push((loaded.catalog.clone(), true));
     for (mut wanted, is_catalog) in all {
@@ -142,7 +142,7 @@ async fn from_folder(
         };
         match manifests(dir, &here) {
             Ok(manifests) => loaded.content.add_files(wanted, manifests, |digest| {
-                let path = Tree::blob(dir, &here.repository, digest);
+                let path = RepositoryTree::blob(dir, &here.repository, digest);
                 files.0.entry(digest.clone()).or_insert(path);
             }),
             Err(error) => loaded.failed.push((wanted, error)),
@@ -152,7 +152,7 @@ async fn from_folder(
     Ok(loaded)
 }
 
-impl Loaded {
+impl LoadedCatalog {
     /// Writes all into the folder `below` in `dir`; the mapping, by sources.
     ///
     /// Errors: Invalid – the source is a folder itself; those of the sources and the disk.
@@ -166,7 +166,7 @@ impl Loaded {
             let reason = "it lies in a folder already: copy the folder";
             return Err(Error::invalid("target", reason));
         }
-        let tree = Tree {
+        let tree = RepositoryTree {
             name: format!("{below}/{}", self.catalog.repository).parse()?,
             tag: self.catalog.tag.clone(),
         };
@@ -175,7 +175,7 @@ impl Loaded {
             tree.repository((!is_catalog).then_some(&image.wanted.repository))
         };
         let (client, parallel) = (setup.client, setup.limits.parallel);
-        Tree::write(dir, &self.content, place, client, parallel, setup.progress).await?;
+        RepositoryTree::write(dir, &self.content, place, client, parallel, setup.progress).await?;
         let lines = self.content.images.iter().map(|image| {
             let (repository, tag) = (place(image)?, &image.wanted.tag);
             Ok(format!("{}={SCHEME}{repository}:{tag}\n", image.pinned()))
@@ -218,7 +218,7 @@ impl Loaded {
             tag,
             ..
         } = &self.catalog;
-        outcome.results.catalogs.push(results::Catalog {
+        outcome.results.catalogs.push(results::MirroredCatalog {
             name: source.to_string().trim_start_matches('/').to_owned(),
             repository: repository.clone(),
             destination: Reference {
@@ -290,13 +290,13 @@ fn rename(wanted: &mut Wanted) {
 
 /// The manifest of an image in a folder, and after it those of its parts.
 fn manifests(dir: &Path, image: &Reference) -> Result<Vec<Manifest>, Error> {
-    let mut found = vec![Tree::manifest(dir, image)?];
+    let mut found = vec![RepositoryTree::manifest(dir, image)?];
     let (mut next, mut end) = (0, 1);
     for _ in 0..INDEX_DEPTH {
         for index in next..end {
             let parts: Vec<Digest> = found[index].required_manifests().cloned().collect();
             for part in parts {
-                found.push(Tree::manifest(dir, &image.with_digest(part))?);
+                found.push(RepositoryTree::manifest(dir, &image.with_digest(part))?);
             }
         }
         (next, end) = (end, found.len());

@@ -9,7 +9,7 @@ use model::Error;
 use oci::{Digest, Manifest, Reference};
 use serde_json::json;
 
-use super::tree::Tree;
+use super::tree::RepositoryTree;
 
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
@@ -18,7 +18,7 @@ const INDEX_DEPTH: usize = 4;
 ///
 /// Blocking. Errors: NotFound, Invalid – of the catalog; Internal – the disk does not take it.
 pub(super) fn layout(dir: &Path, catalog: &Reference, to: &Path) -> Result<Manifest, Error> {
-    let root = Tree::manifest(dir, catalog)?;
+    let root = RepositoryTree::manifest(dir, catalog)?;
     let failed = |e: io::Error| Error::internal(format!("writing to {}", to.display()), e);
     let index = json!({"schemaVersion": 2, "manifests": [root.descriptor()]});
     fs::create_dir_all(to).map_err(failed)?;
@@ -31,7 +31,7 @@ pub(super) fn layout(dir: &Path, catalog: &Reference, to: &Path) -> Result<Manif
             let place = blob(to, &manifest.digest).map_err(failed)?;
             fs::write(place, &manifest.bytes).map_err(failed)?;
             for content in manifest.blobs() {
-                let from = Tree::blob(dir, &catalog.repository, &content.digest);
+                let from = RepositoryTree::blob(dir, &catalog.repository, &content.digest);
                 let from = fs::canonicalize(&from);
                 let from = from.map_err(|_| Error::not_found("blob", &content.digest))?;
                 let place = blob(to, &content.digest).map_err(failed)?;
@@ -40,7 +40,7 @@ pub(super) fn layout(dir: &Path, catalog: &Reference, to: &Path) -> Result<Manif
                 }
             }
             for part in manifest.required_manifests() {
-                parts.push(Tree::manifest(dir, &catalog.with_digest(part.clone()))?);
+                parts.push(RepositoryTree::manifest(dir, &catalog.with_digest(part.clone()))?);
             }
         }
         next = parts;

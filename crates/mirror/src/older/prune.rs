@@ -6,7 +6,7 @@ use oci::Reference;
 use oci_client::Client;
 
 use crate::publish::Target;
-use crate::results::Catalog;
+use crate::results::MirroredCatalog;
 use crate::run::{self, Setup};
 
 /// Pushes the catalog `index`, with nothing but those packages in it, as the image `to`.

@@ -28,7 +28,7 @@ const FILE_MODE: u32 = 0o644;
 
 /// A catalog in such a folder: `file://PATH:TAG`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct RepositoryTree {
     /// The repository of the catalog; those of its images are below it.
     pub name: Repository,
     pub tag: Tag,
@@ -36,15 +36,15 @@ pub struct Tree {
 
 /// Blobs in files.
 #[derive(Debug, Default)]
-pub(super) struct Files(pub(super) BTreeMap<Digest, PathBuf>);
+pub(super) struct BlobFiles(pub(super) BTreeMap<Digest, PathBuf>);
 
-impl Blobs for Files {
+impl Blobs for BlobFiles {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         self.0.get(digest).cloned().map(BlobSource::File)
     }
 }
 
-impl FromStr for Tree {
+impl FromStr for RepositoryTree {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -61,7 +61,7 @@ impl FromStr for Tree {
     }
 }
 
-impl Tree {
+impl RepositoryTree {
     /// The repository of an image in the folder; that of the catalog without one.
     pub(super) fn repository(&self, image: Option<&Repository>) -> Result<Repository, Error> {
         match image {
@@ -169,7 +169,7 @@ async fn put_blob(
     users: &BTreeSet<Repository>,
     client: &Client,
 ) -> Result<(), Error> {
-    let mut paths = users.iter().map(|it| Tree::blob(dir, it, digest));
+    let mut paths = users.iter().map(|it| RepositoryTree::blob(dir, it, digest));
     let (Some(first), Some(origin)) = (paths.next(), blob.sources.first()) else {
         return Ok(());
     };

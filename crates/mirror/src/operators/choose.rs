@@ -22,11 +22,11 @@ use crate::mistakes::Mistakes;
 const WRONG_LETTERS: usize = 3;
 
 /// The selected parts of a catalog, by package.
-pub type Choice = BTreeMap<String, Part>;
+pub type Choice = BTreeMap<String, PackageChoice>;
 
 /// The selected part of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct PackageChoice {
     /// Which bundles of which channels. No channel is empty.
     pub channels: Channels,
     /// The default channel where the package's own is not taken, as the image set has it.
@@ -113,7 +113,7 @@ fn part(
     operator: &OperatorSelection,
     wanted: Option<&image_set::IncludePackage>,
     started: Option<&image_set::IncludePackage>,
-) -> Result<Part, Error> {
+) -> Result<PackageChoice, Error> {
     let invalid = |reason: String| Error::invalid(operator.catalog.clone(), reason);
     let mut selection = selection(package, operator.full, wanted, started)?;
     let named = selection.clone();
@@ -152,7 +152,7 @@ fn part(
             reasons.entry(bundle.clone()).or_insert(reason);
         }
     }
-    Ok(Part {
+    Ok(PackageChoice {
         channels: chosen.channels,
         default_channel: selection.default_channel,
         left_out: chosen.left_out,

@@ -36,7 +36,7 @@ pub fn wanted(
     choice: &Choice,
     of: &Of,
 ) -> Result<(Vec<Wanted>, Vec<String>), Error> {
-    let mut found = Found {
+    let mut found = FoundImages {
         of,
         wanted: BTreeMap::new(),
         order: Vec::new(),
@@ -50,7 +50,7 @@ pub fn wanted(
             }
         })?;
     }
-    let Found {
+    let FoundImages {
         mut wanted,
         order,
         unusable,
@@ -60,14 +60,14 @@ pub fn wanted(
     Ok((wanted.collect(), unusable))
 }
 
-struct Found<'a> {
+struct FoundImages<'a> {
     of: &'a Of,
     wanted: BTreeMap<String, Wanted>,
     order: Vec<String>,
     unusable: Vec<String>,
 }
 
-impl Found<'_> {
+impl FoundImages<'_> {
     fn bundle(&mut self, package: &str, bundle: &Bundle<'_>) {
         let (catalog, package) = (self.of.catalog.clone(), package.to_owned());
         let name = bundle.name.to_owned();

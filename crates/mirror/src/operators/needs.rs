@@ -13,7 +13,7 @@ use catalog::range::Range;
 use model::Error;
 use serde::Deserialize;
 
-use super::choose::{Choice, Part, Reason, with_package};
+use super::choose::{Choice, PackageChoice, Reason, with_package};
 
 /// How a bundle names a package that it needs. Source: operator-registry, `olm.package.required`.
 #[derive(Deserialize)]
@@ -25,23 +25,23 @@ struct Required {
 }
 
 /// Group, version and kind.
-type Api = [String; 3];
+type RequiredApi = [String; 3];
 
 /// Dependencies of bundles; each with a bundle that has it.
 #[derive(Default)]
-struct Needs {
-    apis: BTreeMap<Api, String>,
+struct Dependencies {
+    apis: BTreeMap<RequiredApi, String>,
     packages: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// A bundle in a channel.
-type Place = (String, String, String);
+type PackagePlace = (String, String, String);
 
 /// Adds dependencies to the choice, transitively.
 ///
 /// Errors: the catalog cannot be read.
 pub(super) fn add(cache: &Arc<CatalogCache>, choice: &mut Choice) -> Result<(), Error> {
-    let mut seen: BTreeSet<Place> = BTreeSet::new();
+    let mut seen: BTreeSet<PackagePlace> = BTreeSet::new();
     let mut current: Vec<(String, String)> = Vec::new();
     for (package, part) in &*choice {
         for (channel, bundles) in &part.channels {
@@ -53,7 +53,7 @@ pub(super) fn add(cache: &Arc<CatalogCache>, choice: &mut Choice) -> Result<(), 
     }
     let mut found: BTreeMap<String, Vec<(String, String, Reason)>> = BTreeMap::new();
     while !current.is_empty() {
-        let mut needs = Needs::of(cache, &current)?;
+        let mut needs = Dependencies::of(cache, &current)?;
         current.clear();
         for name in needs.packages_to_ask(cache) {
             let provided = with_package(cache, &name, |package| needs.provided_by(package))?;
@@ -85,7 +85,7 @@ pub(super) fn required_packages(
         let bundles = part.channels.values().flatten();
         bundles.map(move |bundle| (package.clone(), bundle.clone()))
     });
-    let needs = Needs::of(cache, &chosen.collect::<Vec<_>>())?;
+    let needs = Dependencies::of(cache, &chosen.collect::<Vec<_>>())?;
     let required = needs.packages.into_iter();
     Ok(required
         .filter_map(|(name, ranges)| Some((name, ranges.into_values().next()?)))
@@ -93,7 +93,7 @@ pub(super) fn required_packages(
 }
 
 /// Adds bundles to a part, each with its upgrade path to the head of its channel.
-fn extend(part: &mut Part, package: &PackageModel<'_>, bundles: Vec<(String, String, Reason)>) {
+fn extend(part: &mut PackageChoice, package: &PackageModel<'_>, bundles: Vec<(String, String, Reason)>) {
     for (name, bundle, reason) in bundles {
         let Some(channel) = package.channel(&name) else {
             continue;
@@ -120,7 +120,7 @@ fn extend(part: &mut Part, package: &PackageModel<'_>, bundles: Vec<(String, Str
     }
 }
 
-impl Needs {
+impl Dependencies {
     /// Dependencies of these bundles (each with its package).
     fn of(cache: &CatalogCache, bundles: &[(String, String)]) -> Result<Self, Error> {
         let mut by_package: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -11,7 +11,7 @@ use oci_client::image::{FolderLimits, ImageLocation};
 
 /// A catalog that was read. Its temporary files are removed with it.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedCatalog {
     /// Where it came from.
     pub place: ImageLocation,
     /// Digest of the source: an index, or one image.
@@ -23,7 +23,7 @@ pub struct Opened {
     _folder: tempfile::TempDir,
 }
 
-impl Opened {
+impl OpenedCatalog {
     /// Takes the catalog's files out of its image, below `scratch`, and judges each package by itself.
     ///
     /// Errors: NotFound; Invalid – no catalog; others as the client's.

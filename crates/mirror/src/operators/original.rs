@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::archive::{Extra, Set};
 use crate::blobs::Blobs;
-use crate::build_image::{Base, BuiltImage};
+use crate::build_image::{BaseImage, BuiltImage};
 use crate::content::{Blob, Origin};
 
 /// Levels of nested indexes.
@@ -33,7 +33,7 @@ pub struct Original {
 }
 
 #[derive(Deserialize)]
-struct Index {
+struct LayoutIndex {
     manifests: Vec<Descriptor>,
 }
 
@@ -78,7 +78,7 @@ impl Original {
             // The file is the image index itself, or an index of one manifest.
             Ok(list) if is_stored(set, &layout, &list.digest) => list.digest,
             _ => {
-                let index: Index =
+                let index: LayoutIndex =
                     serde_json::from_slice(&index).map_err(|e| wrong(e.to_string()))?;
                 match &index.manifests[..] {
                     [only] => only.digest.clone(),
@@ -100,7 +100,7 @@ impl Original {
                 original.add(manifest, |blob| {
                     let place = set.place(&blob_path(&layout, &blob.digest));
                     let place = place.or_else(|| set.blob(&blob.digest))?;
-                    Some(BlobSource::Part {
+                    Some(BlobSource::PackageChoice {
                         path: place.file,
                         offset: place.offset,
                         size: place.size,
@@ -149,8 +149,8 @@ impl Original {
     }
 
     /// As others are made of it.
-    pub fn base(&self) -> Base<'_> {
-        Base {
+    pub fn base(&self) -> BaseImage<'_> {
+        BaseImage {
             manifests: &self.manifests,
             root: &self.root,
             blobs: self,

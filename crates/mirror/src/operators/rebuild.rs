@@ -13,26 +13,26 @@ use model::Error;
 use serde_json::{Map, Value, json};
 
 use crate::build_image::{
-    Base, BuiltImage, Layer, Tar, add_file, add_folder, build_image, run_config,
+    BaseImage, BuiltImage, BuiltLayer, Tar, add_file, add_folder, build_image, run_config,
 };
 
 /// Makes the image of the catalog in the file `index` out of the original. Layers are written below `scratch`.
 ///
 /// Errors: Invalid – the original is no image of a catalog; Internal – a layer cannot be written; those of its blobs.
 pub async fn rebuild(
-    original: Base<'_>,
+    original: BaseImage<'_>,
     index: &Path,
     scratch: &Path,
 ) -> Result<BuiltImage, Error> {
     let index = index.to_owned();
     let path = scratch.join("configs.tar.gz");
-    let catalog = Layer::write(path, move |tar| written(add_catalog(tar, &index))).await?;
+    let catalog = BuiltLayer::write(path, move |tar| written(add_catalog(tar, &index))).await?;
     let mut hidden = Hidden {
         scratch,
         layers: BTreeMap::new(),
     };
     build_image(original, "the catalog's wanted part", async |image| {
-        let mut added: Vec<Layer> = hidden.layer(image).await?.into_iter().collect();
+        let mut added: Vec<BuiltLayer> = hidden.layer(image).await?.into_iter().collect();
         added.push(catalog.clone());
         serve(image).ok_or_else(|| Error::invalid("catalog", "its image has no configuration"))?;
         Ok(added)
@@ -43,12 +43,12 @@ pub async fn rebuild(
 /// Layers that hide a folder, by folder.
 struct Hidden<'a> {
     scratch: &'a Path,
-    layers: BTreeMap<String, Layer>,
+    layers: BTreeMap<String, BuiltLayer>,
 }
 
 impl Hidden<'_> {
     /// The layer that hides the original's catalog.
-    async fn layer(&mut self, image: &Map<String, Value>) -> Result<Option<Layer>, Error> {
+    async fn layer(&mut self, image: &Map<String, Value>) -> Result<Option<BuiltLayer>, Error> {
         let labels = image.get("config").and_then(|config| config.get("Labels"));
         let labels: BTreeMap<String, String> = labels
             .and_then(|labels| serde_json::from_value(labels.clone()).ok())
@@ -62,7 +62,7 @@ impl Hidden<'_> {
         if !self.layers.contains_key(&folder) {
             let name = format!("hidden-{}.tar.gz", self.layers.len());
             let hidden = folder.clone();
-            let layer = Layer::write(self.scratch.join(name), move |tar| {
+            let layer = BuiltLayer::write(self.scratch.join(name), move |tar| {
                 written(add_whiteout(tar, &hidden))
             });
             self.layers.insert(folder.clone(), layer.await?);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use model::Error;
 use semver::Version;
 
-use super::graph::{Graph, Release};
-use super::shortest_path::{Span, of_channel, way};
+use super::graph::{UpdateGraph, GraphRelease};
+use super::shortest_path::{VersionSpan, of_channel, way};
 
 /// Channels of extended support begin with it: they have every second minor version.
 const EXTENDED: &str = "eus";
@@ -29,13 +29,13 @@ pub(super) struct Journey {
 
 /// The name of a channel, as in `stable-4.14`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct ChannelName {
     pub(super) prefix: String,
     pub(super) major: u64,
     pub(super) minor: u64,
 }
 
-impl FromStr for Name {
+impl FromStr for ChannelName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -56,7 +56,7 @@ impl FromStr for Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ChannelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}.{}", self.prefix, self.major, self.minor)
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Name {
 /// ends. Of channels of the same version, the last one alone is used.
 ///
 /// Errors: Invalid – the name of a channel has no version, or the steps do not reach the last one.
-pub(super) fn journey(spans: &[(&str, &Span)]) -> Result<Option<Journey>, Error> {
+pub(super) fn journey(spans: &[(&str, &VersionSpan)]) -> Result<Option<Journey>, Error> {
     // Of equal ones the first one that is named, for both.
     let lowest = spans.iter().min_by_key(|(_, span)| &span.min);
     let highest = spans.iter().rev().max_by_key(|(_, span)| &span.max);
@@ -76,7 +76,7 @@ pub(super) fn journey(spans: &[(&str, &Span)]) -> Result<Option<Journey>, Error>
     if first == last {
         return Ok(None);
     }
-    let (mut at, end): (Name, Name) = (first.parse()?, last.parse()?);
+    let (mut at, end): (ChannelName, ChannelName) = (first.parse()?, last.parse()?);
     let step = if at.prefix == EXTENDED { 2 } else { 1 };
     let apart = end.minor.checked_sub(at.minor);
     let steps = apart
@@ -111,8 +111,8 @@ impl Journey {
     /// Errors: Invalid – a channel is empty, or an end is not in its channel.
     pub(super) fn releases<'a>(
         &'a self,
-        graphs: &'a BTreeMap<String, Arc<Graph>>,
-    ) -> Result<Vec<(&'a str, &'a Release)>, Error> {
+        graphs: &'a BTreeMap<String, Arc<UpdateGraph>>,
+    ) -> Result<Vec<(&'a str, &'a GraphRelease)>, Error> {
         let mut at = self.from.clone();
         let mut found = Vec::new();
         let count = self.channels.len();
@@ -135,9 +135,9 @@ impl Journey {
 
     fn only_end<'a>(
         &'a self,
-        mut found: Vec<(&'a str, &'a Release)>,
-        graphs: &'a BTreeMap<String, Arc<Graph>>,
-    ) -> Result<Vec<(&'a str, &'a Release)>, Error> {
+        mut found: Vec<(&'a str, &'a GraphRelease)>,
+        graphs: &'a BTreeMap<String, Arc<UpdateGraph>>,
+    ) -> Result<Vec<(&'a str, &'a GraphRelease)>, Error> {
         let Some(last) = self.channels.last() else {
             return Ok(found);
         };
@@ -160,29 +160,29 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn span(min: &str, max: &str) -> Span {
-        Span {
+    fn span(min: &str, max: &str) -> VersionSpan {
+        VersionSpan {
             min: version(min),
             max: version(max),
         }
     }
 
-    fn channels(spans: &[(&str, Span)]) -> Result<Option<Vec<String>>, Error> {
+    fn channels(spans: &[(&str, VersionSpan)]) -> Result<Option<Vec<String>>, Error> {
         let spans: Vec<_> = spans.iter().map(|(name, span)| (*name, span)).collect();
         Ok(journey(&spans)?.map(|it| it.channels))
     }
 
     /// A channel in which each version leads to the next one.
-    fn chain(versions: &[&str]) -> Graph {
+    fn chain(versions: &[&str]) -> UpdateGraph {
         let node =
             |version: &&str| json!({"version": version, "payload": format!("r.io/a:{version}")});
         let nodes: Vec<_> = versions.iter().map(node).collect();
         let edges: Vec<_> = (1..versions.len()).map(|to| [to - 1, to]).collect();
         let text = json!({"nodes": nodes, "edges": edges}).to_string();
-        Graph::parse(text.as_bytes()).unwrap()
+        UpdateGraph::parse(text.as_bytes()).unwrap()
     }
 
-    fn graphs(channels: &[(&str, &[&str])]) -> BTreeMap<String, Arc<Graph>> {
+    fn graphs(channels: &[(&str, &[&str])]) -> BTreeMap<String, Arc<UpdateGraph>> {
         let graphs = channels.iter();
         graphs
             .map(|(name, versions)| ((*name).to_owned(), Arc::new(chain(versions))))
@@ -190,8 +190,8 @@ mod tests {
     }
 
     fn walked(
-        spans: &[(&str, Span)],
-        graphs: &BTreeMap<String, Arc<Graph>>,
+        spans: &[(&str, VersionSpan)],
+        graphs: &BTreeMap<String, Arc<UpdateGraph>>,
     ) -> Result<Vec<String>, Error> {
         let spans: Vec<_> = spans.iter().map(|(name, span)| (*name, span)).collect();
         let journey = journey(&spans)?.unwrap();
@@ -310,8 +310,8 @@ mod tests {
 
         #[test]
         fn names_print_back(prefix in "[a-z]{1,8}(-[a-z]{1,4})?", major in 0_u64..10, minor in 0_u64..100) {
-            let name = Name { prefix, major, minor };
-            prop_assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+            let name = ChannelName { prefix, major, minor };
+            prop_assert_eq!(name.to_string().parse::<ChannelName>().unwrap(), name);
         }
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::settings::Sources;
 use crate::build_image::{
-    Base, BuiltImage, Layer, Tar, add_file, add_folder, build_image, run_config,
+    BaseImage, BuiltImage, BuiltLayer, Tar, add_file, add_folder, build_image, run_config,
 };
 
 /// Path of the data in an archive.
@@ -78,7 +78,7 @@ impl GraphData {
     /// Errors: Invalid – the data is no archive, or the base no image; Internal – the layer cannot be written.
     pub(crate) async fn image(
         &self,
-        base: Base<'_>,
+        base: BaseImage<'_>,
         signatures: &[(String, Bytes)],
         scratch: &Path,
     ) -> Result<BuiltImage, Error> {
@@ -87,7 +87,7 @@ impl GraphData {
         let signatures: Vec<Signatures> = read.collect();
         let data = self.file.clone();
         let path = scratch.join("graph-data-layer.tar.gz");
-        let layer = Layer::write(path, move |tar| fill(tar, &data, &signatures)).await?;
+        let layer = BuiltLayer::write(path, move |tar| fill(tar, &data, &signatures)).await?;
         build_image(base, "the data of the upgrade graph", async |image| {
             copy_when_run(image)
                 .ok_or_else(|| Error::invalid("upgrade graph", "its base has no configuration"))?;

@@ -13,15 +13,15 @@ const CHANNELS: &str = "io.openshift.upgrades.graph.release.channels";
 
 /// The graph of a channel.
 #[derive(Debug, Clone, Default)]
-pub struct Graph {
-    releases: Vec<Release>,
+pub struct UpdateGraph {
+    releases: Vec<GraphRelease>,
     /// For each release, those that it can be upgraded to at once, the highest first.
     next: Vec<Vec<usize>>,
 }
 
 /// A release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct GraphRelease {
     pub version: Version,
     /// The reference of its image.
     pub payload: String,
@@ -30,28 +30,28 @@ pub struct Release {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct WireGraph {
     #[serde(default)]
-    nodes: Vec<Node>,
+    nodes: Vec<WireNode>,
     #[serde(default)]
     edges: Vec<(usize, usize)>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct WireNode {
     version: Version,
     payload: String,
     #[serde(default)]
     metadata: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Graph {
+impl UpdateGraph {
     /// Parses the reply of an update service.
     ///
     /// Errors: Invalid – it is no graph.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("upgrade graph", reason);
-        let wire: Wire = serde_json::from_slice(bytes)
+        let wire: WireGraph = serde_json::from_slice(bytes)
             .map_err(|e| wrong(format!("expected nodes and edges as JSON: {e}")))?;
         let mut next = vec![Vec::new(); wire.nodes.len()];
         for (from, to) in wire.edges {
@@ -62,7 +62,7 @@ impl Graph {
             }
             next[from].push(to);
         }
-        let releases: Vec<Release> = wire.nodes.into_iter().map(Release::from).collect();
+        let releases: Vec<GraphRelease> = wire.nodes.into_iter().map(GraphRelease::from).collect();
         for to in &mut next {
             to.sort_by_key(|index| Reverse(&releases[*index].version));
         }
@@ -73,12 +73,12 @@ impl Graph {
         self.releases.is_empty()
     }
 
-    pub fn releases(&self) -> &[Release] {
+    pub fn releases(&self) -> &[GraphRelease] {
         &self.releases
     }
 
     /// The release of a version.
-    pub fn find(&self, version: &Version) -> Option<&Release> {
+    pub fn find(&self, version: &Version) -> Option<&GraphRelease> {
         self.index(version).map(|index| &self.releases[index])
     }
 
@@ -91,8 +91,8 @@ impl Graph {
     }
 
     /// The releases from one version to another, the lowest first.
-    pub fn between(&self, min: &Version, max: &Version) -> Vec<&Release> {
-        let is_between = |it: &&Release| (min..=max).contains(&&it.version);
+    pub fn between(&self, min: &Version, max: &Version) -> Vec<&GraphRelease> {
+        let is_between = |it: &&GraphRelease| (min..=max).contains(&&it.version);
         let mut found: Vec<_> = self.releases.iter().filter(is_between).collect();
         found.sort_by_key(|it| &it.version);
         found
@@ -100,7 +100,7 @@ impl Graph {
 
     /// The shortest way from one version to another, both included; of equal ones that over the highest versions. Nothing
     /// where none leads there.
-    pub fn way(&self, from: &Version, to: &Version) -> Option<Vec<&Release>> {
+    pub fn way(&self, from: &Version, to: &Version) -> Option<Vec<&GraphRelease>> {
         let (start, end) = (self.index(from)?, self.index(to)?);
         let mut before: Vec<Option<usize>> = vec![None; self.releases.len()];
         before[start] = Some(start);
@@ -132,8 +132,8 @@ impl Graph {
     }
 }
 
-impl From<Node> for Release {
-    fn from(node: Node) -> Self {
+impl From<WireNode> for GraphRelease {
+    fn from(node: WireNode) -> Self {
         let channels = node.metadata.get(CHANNELS).and_then(|it| it.as_str());
         let channels = channels.unwrap_or_default().split(',').map(str::trim);
         Self {
@@ -158,15 +158,15 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn graph(versions: &[&str], edges: &[(usize, usize)]) -> Graph {
+    fn graph(versions: &[&str], edges: &[(usize, usize)]) -> UpdateGraph {
         let node =
             |version: &&str| json!({"version": version, "payload": format!("r.io/a:{version}")});
         let nodes: Vec<_> = versions.iter().map(node).collect();
         let text = json!({"nodes": nodes, "edges": edges}).to_string();
-        Graph::parse(text.as_bytes()).unwrap()
+        UpdateGraph::parse(text.as_bytes()).unwrap()
     }
 
-    fn names(releases: &[&Release]) -> Vec<String> {
+    fn names(releases: &[&GraphRelease]) -> Vec<String> {
         releases.iter().map(|it| it.version.to_string()).collect()
     }
 
@@ -207,16 +207,16 @@ mod tests {
             (r#"{"nodes":[{"version":"4.1","payload":"a"}]}"#, "expected"),
             (r#"{"nodes":[],"edges":[[0,1]]}"#, "[0,1]"),
         ] {
-            let refused = Graph::parse(text.as_bytes()).unwrap_err().to_string();
+            let refused = UpdateGraph::parse(text.as_bytes()).unwrap_err().to_string();
             assert!(refused.contains(expected), "{refused}");
         }
-        assert!(Graph::parse(b"{}").unwrap().is_empty());
+        assert!(UpdateGraph::parse(b"{}").unwrap().is_empty());
     }
 
     proptest! {
         #[test]
         fn anything_is_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Graph::parse(&bytes);
+            let _ = UpdateGraph::parse(&bytes);
         }
 
         #[test]

@@ -44,11 +44,11 @@ pub(super) struct Payload {
 
 #[derive(Deserialize)]
 struct ImageStream {
-    spec: Spec,
+    spec: ReleaseSpec,
 }
 
 #[derive(Deserialize)]
-struct Spec {
+struct ReleaseSpec {
     #[serde(default)]
     tags: Vec<Component>,
 }
@@ -65,7 +65,7 @@ struct From {
 }
 
 #[derive(Deserialize)]
-struct Metadata {
+struct ReleaseMetadata {
     version: String,
     #[serde(default)]
     metadata: BTreeMap<String, Value>,
@@ -94,9 +94,9 @@ pub(super) async fn read(
         .prefix("release-")
         .tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let opened = Opened::open(client, release, folder.path()).await?;
+    let opened = OpenedRelease::open(client, release, folder.path()).await?;
     let [references, metadata] = opened.files([REFERENCES, METADATA]).await?;
-    let metadata: Metadata = opened.json(METADATA, &metadata)?;
+    let metadata: ReleaseMetadata = opened.json(METADATA, &metadata)?;
     let stream: ImageStream = opened.json(REFERENCES, &references)?;
     let mut components = Vec::new();
     for Component { name, from } in stream.spec.tags {
@@ -125,7 +125,7 @@ pub(super) async fn read(
 }
 
 /// The image of a release: of an index, its first one, since these files are the same in all.
-struct Opened<'a> {
+struct OpenedRelease<'a> {
     client: &'a Client,
     /// One image by digest.
     image: Reference,
@@ -134,7 +134,7 @@ struct Opened<'a> {
     folder: &'a Path,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenedRelease<'a> {
     async fn open(
         client: &'a Client,
         release: &Reference,

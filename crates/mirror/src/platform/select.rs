@@ -8,9 +8,9 @@ use model::mirror_metadata::ChannelStart;
 use semver::Version;
 
 use super::cross_channel::journey;
-use super::graph::Release;
+use super::graph::GraphRelease;
 use super::settings::Sources;
-use super::shortest_path::{self, Span};
+use super::shortest_path::{self, VersionSpan};
 use super::updates::Updates;
 
 /// Architecture of a set that names none.
@@ -37,7 +37,7 @@ pub(crate) struct Named {
 
 /// Selected releases.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Selection {
+pub(super) struct ReleaseSelection {
     /// Each once, by its image.
     pub(super) releases: Vec<Chosen>,
     /// The configuration with the versions that were chosen.
@@ -53,10 +53,10 @@ pub(super) async fn select(
     platform: &PlatformSelection,
     started: &[ChannelStart],
     sources: &Sources,
-) -> Result<Selection, Error> {
-    let mut selection = Selection {
+) -> Result<ReleaseSelection, Error> {
+    let mut selection = ReleaseSelection {
         platform: platform.clone(),
-        ..Selection::default()
+        ..ReleaseSelection::default()
     };
     if let Some(release) = &platform.release {
         selection.add(release, None);
@@ -69,7 +69,7 @@ pub(super) async fn select(
         selection.platform.architectures.clone_from(&architectures);
     }
     let mut updates = Updates::new(sources);
-    let mut spans: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut spans: BTreeMap<&str, VersionSpan> = BTreeMap::new();
     for architecture in &architectures {
         let own = of_architecture(platform, started, sources, &mut updates, architecture).await?;
         for (channel, own_span) in own.spans {
@@ -102,7 +102,7 @@ pub(crate) async fn named(
     Ok(named.collect())
 }
 
-impl Selection {
+impl ReleaseSelection {
     fn add(&mut self, payload: &str, named: Option<Named>) {
         if self.releases.iter().all(|it| it.payload != payload) {
             let payload = payload.to_owned();
@@ -113,12 +113,12 @@ impl Selection {
 
 struct Own<'a> {
     architecture: &'a str,
-    spans: Vec<(&'a str, Span)>,
+    spans: Vec<(&'a str, VersionSpan)>,
     releases: Vec<(String, Named)>,
 }
 
 impl Own<'_> {
-    fn add(&mut self, channel: &str, release: &Release) {
+    fn add(&mut self, channel: &str, release: &GraphRelease) {
         let named = Named {
             version: release.version.clone(),
             channel: channel.to_owned(),
@@ -163,7 +163,7 @@ async fn of_architecture<'a>(
             && let (Some(min), Some(max)) = (versions().min(), versions().max())
         {
             let (min, max) = (min.clone(), max.clone());
-            carried.push((channel.name.as_str(), Span { min, max }));
+            carried.push((channel.name.as_str(), VersionSpan { min, max }));
         }
         for release in releases {
             own.add(&channel.name, release);
@@ -190,7 +190,7 @@ fn started_at(channel: &str, started: &[ChannelStart]) -> Option<Version> {
 }
 
 /// The start of a channel in metadata: none of one that the configuration bounds.
-fn start(channel: &ReleaseChannel, span: &Span, started: &[ChannelStart]) -> Option<ChannelStart> {
+fn start(channel: &ReleaseChannel, span: &VersionSpan, started: &[ChannelStart]) -> Option<ChannelStart> {
     let is_bounded = !channel.min_version.is_empty() && !channel.max_version.is_empty();
     if channel.full || is_bounded {
         return None;
@@ -203,7 +203,7 @@ fn start(channel: &ReleaseChannel, span: &Span, started: &[ChannelStart]) -> Opt
 }
 
 /// Writes the resolved versions into a channel, as metadata has it. Source: the peer, which resolves both ends of a range.
-fn resolve(channel: &mut ReleaseChannel, span: &Span) {
+fn resolve(channel: &mut ReleaseChannel, span: &VersionSpan) {
     channel.full |= !channel.min_version.is_empty() && !channel.max_version.is_empty();
     channel.min_version = span.min.to_string();
     channel.max_version = span.max.to_string();

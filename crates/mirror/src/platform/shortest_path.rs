@@ -5,11 +5,11 @@ use model::image_set::ReleaseChannel;
 use regex::Regex;
 use semver::Version;
 
-use super::graph::{Graph, Release};
+use super::graph::{UpdateGraph, GraphRelease};
 
 /// A part of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct VersionSpan {
     pub(super) min: Version,
     pub(super) max: Version,
 }
@@ -20,15 +20,15 @@ pub(super) struct Span {
 /// Errors: Invalid – a malformed version, or none that the filter matches.
 pub(super) fn span(
     channel: &ReleaseChannel,
-    graph: &Graph,
+    graph: &UpdateGraph,
     start: Option<&Version>,
     filter: Option<&Regex>,
-) -> Result<Span, Error> {
+) -> Result<VersionSpan, Error> {
     let min = version(channel, "minVersion", &channel.min_version)?;
     let max = version(channel, "maxVersion", &channel.max_version)?;
     if let (Some(min), Some(max)) = (&min, &max) {
         let (min, max) = (min.clone(), max.clone());
-        return Ok(Span { min, max });
+        return Ok(VersionSpan { min, max });
     }
     let (lowest, highest) = graph
         .ends(filter)
@@ -40,7 +40,7 @@ pub(super) fn span(
         Some(start) if *start <= max => start.clone(),
         _ => max.clone(),
     });
-    Ok(Span { min, max })
+    Ok(VersionSpan { min, max })
 }
 
 /// The releases of the span that are carried.
@@ -48,10 +48,10 @@ pub(super) fn span(
 /// Errors: Invalid – an end of a shortest way is not in the channel, or nothing is between the ends.
 pub(super) fn releases<'a>(
     channel: &ReleaseChannel,
-    span: &Span,
-    graph: &'a Graph,
-) -> Result<Vec<&'a Release>, Error> {
-    let Span { min, max } = span;
+    span: &VersionSpan,
+    graph: &'a UpdateGraph,
+) -> Result<Vec<&'a GraphRelease>, Error> {
+    let VersionSpan { min, max } = span;
     if channel.shortest_path {
         return way(&channel.name, graph, min, max);
     }
@@ -71,10 +71,10 @@ pub(super) fn releases<'a>(
 /// Errors: Invalid – an end is not in the channel.
 pub(super) fn way<'a>(
     channel: &str,
-    graph: &'a Graph,
+    graph: &'a UpdateGraph,
     from: &Version,
     to: &Version,
-) -> Result<Vec<&'a Release>, Error> {
+) -> Result<Vec<&'a GraphRelease>, Error> {
     let end = |version: &Version| {
         graph.find(version).ok_or_else(|| {
             let near = nearest(graph, version, version);
@@ -86,7 +86,7 @@ pub(super) fn way<'a>(
 }
 
 /// The version of the graph below one that it does not have, and the one above, for a message.
-fn nearest(graph: &Graph, below: &Version, above: &Version) -> String {
+fn nearest(graph: &UpdateGraph, below: &Version, above: &Version) -> String {
     let all = || graph.releases().iter().map(|it| &it.version);
     let below = all().filter(|known| *known < below).max();
     let above = all().filter(|known| *known > above).min();
@@ -136,12 +136,12 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn graph() -> Graph {
+    fn graph() -> UpdateGraph {
         let node = |version: &&str| json!({"version": version, "payload": "r.io/a:1"});
         let nodes: Vec<_> = VERSIONS.iter().map(node).collect();
         let edges = json!([[0, 1], [1, 2], [2, 4], [1, 4], [4, 5]]);
         let text = json!({"nodes": nodes, "edges": edges}).to_string();
-        Graph::parse(text.as_bytes()).unwrap()
+        UpdateGraph::parse(text.as_bytes()).unwrap()
     }
 
     fn channel(min: &str, max: &str) -> ReleaseChannel {

@@ -10,8 +10,8 @@ use model::image_set::ReleaseKind;
 use net::web::shown;
 use uuid::Uuid;
 
-use super::cross_channel::Name;
-use super::graph::{Graph, Release};
+use super::cross_channel::ChannelName;
+use super::graph::{UpdateGraph, GraphRelease};
 use super::settings::Sources;
 use super::shortest_path::of_channel;
 
@@ -25,11 +25,11 @@ pub struct Updates<'a> {
     sources: &'a Sources,
     /// Identifier of the client for the service.
     id: Uuid,
-    graphs: BTreeMap<Key, Arc<Graph>>,
+    graphs: BTreeMap<GraphKey, Arc<UpdateGraph>>,
 }
 
 /// Platform, architecture and channel; the service of OKD returns all at once.
-type Key = (&'static str, String, String);
+type GraphKey = (&'static str, String, String);
 
 impl<'a> Updates<'a> {
     pub fn new(sources: &'a Sources) -> Self {
@@ -49,7 +49,7 @@ impl<'a> Updates<'a> {
         kind: ReleaseKind,
         architecture: &str,
         channel: &str,
-    ) -> Result<Arc<Graph>, Error> {
+    ) -> Result<Arc<UpdateGraph>, Error> {
         let graph = self.ask(kind, architecture, channel).await?;
         if !graph.is_empty() {
             return Ok(graph);
@@ -77,7 +77,7 @@ impl<'a> Updates<'a> {
         kind: ReleaseKind,
         architecture: &str,
         channel: &str,
-    ) -> Result<Arc<Graph>, Error> {
+    ) -> Result<Arc<UpdateGraph>, Error> {
         let mut url = self.sources.updates_of(kind);
         let key = match kind {
             ReleaseKind::Okd => (kind.as_str(), String::new(), String::new()),
@@ -93,7 +93,7 @@ impl<'a> Updates<'a> {
             url.query_pairs_mut().extend_pairs(asked);
         }
         let bytes = self.sources.web.get(&url, MEDIA_TYPE, GRAPH_LIMIT_BYTES);
-        let graph = Graph::parse(&bytes.await?).map_err(|error| {
+        let graph = UpdateGraph::parse(&bytes.await?).map_err(|error| {
             Error::invalid(format!("the answer of {}", shown(&url)), error.to_string())
         })?;
         let graph = Arc::new(graph);
@@ -108,7 +108,7 @@ impl<'a> Updates<'a> {
         architecture: &str,
         channel: &str,
     ) -> Option<String> {
-        let Name { major, minor, .. } = channel.parse().ok()?;
+        let ChannelName { major, minor, .. } = channel.parse().ok()?;
         let mut known = Vec::new();
         for minor in [minor, minor.saturating_sub(1)] {
             let stable = format!("stable-{major}.{minor}");
@@ -116,7 +116,7 @@ impl<'a> Updates<'a> {
             let Ok(graph) = self.ask(kind, architecture, &stable).await else {
                 continue;
             };
-            known.extend(graph.releases().iter().flat_map(Release::channels_known));
+            known.extend(graph.releases().iter().flat_map(GraphRelease::channels_known));
             if !graph.is_empty() {
                 known.push(stable);
             }
@@ -127,7 +127,7 @@ impl<'a> Updates<'a> {
     }
 }
 
-impl Release {
+impl GraphRelease {
     fn channels_known(&self) -> impl Iterator<Item = String> {
         self.channels.iter().cloned()
     }

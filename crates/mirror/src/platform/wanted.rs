@@ -14,7 +14,7 @@ use oci_client::signature::{self, Signatures};
 
 use super::data::GraphData;
 use super::payload::{self, Payload};
-use super::select::{Chosen, Selection, select};
+use super::select::{Chosen, ReleaseSelection, select};
 use super::settings::Sources;
 use crate::additional_images::platforms;
 use crate::content::{Wanted, Why};
@@ -51,7 +51,7 @@ pub async fn releases(
     sources: &Sources,
     scratch: &Path,
 ) -> Result<(Releases, Vec<Wanted>), Error> {
-    let Selection {
+    let ReleaseSelection {
         releases,
         platform,
         starts,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::Error;
 use serde_json::{Value, json};
 
-use super::{Catalog, File, MirrorResults, yaml};
+use super::{MirroredCatalog, ResultFile, MirrorResults, yaml};
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;
@@ -18,23 +18,23 @@ const SOURCE_TYPE: &str = "grpc";
 /// A CatalogSource for each catalog.
 ///
 /// Errors: Invalid – a template is no CatalogSource of that kind.
-pub(super) fn sources(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
+pub(super) fn sources(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
     let mut taken = BTreeSet::new();
-    let file = |catalog: &Catalog| {
+    let file = |catalog: &MirroredCatalog| {
         let path = catalog.repository.as_str();
         let below = path.split_once('/').map_or(path, |(_, below)| below);
         let name = free(&mut taken, &label(&format!("cs-{below}")));
         let source = source(catalog, &name)?;
         let path = format!("catalogSource-{name}.yaml");
-        Ok(File::new(path, yaml::document(&source)?))
+        Ok(ResultFile::new(path, yaml::document(&source)?))
     };
     outcome.catalogs.iter().map(file).collect()
 }
 
 /// A ClusterCatalog for each catalog.
-pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
+pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
     let mut taken = BTreeSet::new();
-    let file = |catalog: &Catalog| {
+    let file = |catalog: &MirroredCatalog| {
         let path = catalog.repository.as_str();
         let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
         let tag = catalog.destination.target().to_string();
@@ -49,12 +49,12 @@ pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<File>, Err
                 "source": { "image": { "ref": catalog.destination }, "type": "Image" },
             },
         });
-        Ok(File::new(format!("{name}.yaml"), yaml::document(&object)?))
+        Ok(ResultFile::new(format!("{name}.yaml"), yaml::document(&object)?))
     };
     outcome.catalogs.iter().map(file).collect()
 }
 
-fn source(catalog: &Catalog, name: &str) -> Result<Value, Error> {
+fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
     let mut source = match &catalog.template {
         Some(template) => checked_template(template, &catalog.name)?,
         None => json!({ "apiVersion": API_VERSION, "kind": KIND }),

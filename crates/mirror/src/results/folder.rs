@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use model::Error;
 use tempfile::TempDir;
 
-use super::{Copied, File};
+use super::{Copied, ResultFile};
 use crate::folder::sync_folders;
 
 /// Results are readable for all users.
@@ -20,7 +20,7 @@ const AHEAD: u64 = 60;
 /// Writes the files into a new folder `manifests-<time>`, otherwise as [`write`].
 ///
 /// Blocking. Errors: as [`write`].
-pub fn write_manifests(workspace: &Path, time: u64, files: &[File]) -> Result<PathBuf, Error> {
+pub fn write_manifests(workspace: &Path, time: u64, files: &[ResultFile]) -> Result<PathBuf, Error> {
     write_as("manifests", workspace, time, files, &[])
 }
 
@@ -31,7 +31,7 @@ pub fn write_manifests(workspace: &Path, time: u64, files: &[File]) -> Result<Pa
 pub fn write(
     workspace: &Path,
     time: u64,
-    files: &[File],
+    files: &[ResultFile],
     copied: &[Copied],
 ) -> Result<PathBuf, Error> {
     write_as("results", workspace, time, files, copied)
@@ -41,7 +41,7 @@ fn write_as(
     name: &str,
     workspace: &Path,
     time: u64,
-    files: &[File],
+    files: &[ResultFile],
     copied: &[Copied],
 ) -> Result<PathBuf, Error> {
     let paths = files.iter().map(|file| &file.path);

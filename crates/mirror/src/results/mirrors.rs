@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use oci::Reference;
 use serde::Serialize;
 
-use super::{MirrorResults, Mirrored};
+use super::{MirrorResults, MirroredImage};
 use crate::section::Section;
 
 /// A name of a source, and where its content is found instead. Members are in the order in which the peer prints them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Mirrors {
+pub(super) struct MirrorEntry {
     pub(super) mirrors: Vec<String>,
     pub(super) source: String,
 }
@@ -35,7 +35,7 @@ impl<'a> Scopes<'a> {
     }
 
     /// The names of those images that are chosen, by their sources.
-    pub(super) fn of(&self, is_chosen: impl Fn(Section, &Mirrored) -> bool) -> Vec<Mirrors> {
+    pub(super) fn of(&self, is_chosen: impl Fn(Section, &MirroredImage) -> bool) -> Vec<MirrorEntry> {
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for image in self.outcome.all_images() {
             let Some(section) = Section::of(image.kind) else {
@@ -46,14 +46,14 @@ impl<'a> Scopes<'a> {
                 names.entry(source).or_default().insert(mirror);
             }
         }
-        let mirrors = names.into_iter().map(|(source, mirrors)| Mirrors {
+        let mirrors = names.into_iter().map(|(source, mirrors)| MirrorEntry {
             mirrors: mirrors.into_iter().collect(),
             source,
         });
         mirrors.collect()
     }
 
-    fn names(&self, section: Section, image: &Mirrored) -> (String, String) {
+    fn names(&self, section: Section, image: &MirroredImage) -> (String, String) {
         let is_single = match section {
             Section::Generic => false,
             Section::Operator => self.outcome.is_flattened,
@@ -75,7 +75,7 @@ impl<'a> Scopes<'a> {
 }
 
 /// The group of the source and that of the target; none where the path of the image was changed, or has no group.
-fn group(image: &Mirrored) -> Option<(String, String)> {
+fn group(image: &MirroredImage) -> Option<(String, String)> {
     let (group, rest) = image.source.repository.as_str().split_once('/')?;
     let target = repository(&image.destination);
     let above = target.strip_suffix(rest)?.strip_suffix('/')?;

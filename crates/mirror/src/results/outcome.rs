@@ -18,10 +18,10 @@ use crate::section::Section;
 /// Content that a run put into a target.
 #[derive(Debug, Clone, Default)]
 pub struct MirrorResults {
-    pub images: Vec<Mirrored>,
+    pub images: Vec<MirroredImage>,
     /// Images that previous runs have put there, and that are still wanted.
-    pub previous: Vec<Mirrored>,
-    pub catalogs: Vec<Catalog>,
+    pub previous: Vec<MirroredImage>,
+    pub catalogs: Vec<MirroredCatalog>,
     /// The image with the data of the upgrade graph in the target, by digest.
     pub graph: Option<Reference>,
     /// Signatures of releases, by the names of their files.
@@ -38,7 +38,7 @@ pub struct MirrorResults {
 
 /// An image in the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirroredImage {
     /// The source by digest.
     pub source: Reference,
     /// Its name in the target, with its tag.
@@ -50,7 +50,7 @@ pub struct Mirrored {
 
 /// A catalog in the target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Catalog {
+pub struct MirroredCatalog {
     /// Its [unique name](names::catalog::unique_name).
     pub name: String,
     /// Its repository below the target's namespace.
@@ -114,7 +114,7 @@ impl MirrorResults {
     }
 
     /// Images of policies: those from image layouts have no name in a registry.
-    pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
+    pub(super) fn all_images(&self) -> impl Iterator<Item = &MirroredImage> {
         let all = self.images.iter().chain(&self.previous);
         all.filter(|image| image.source.folder().is_none())
     }
@@ -124,7 +124,7 @@ fn mirrored<'a>(
     images: impl IntoIterator<Item = &'a Image>,
     target: &Target,
     mirror: &MirrorSelection,
-) -> Result<Vec<Mirrored>, Error> {
+) -> Result<Vec<MirroredImage>, Error> {
     let tagged = tagged(mirror);
     let images = images.into_iter();
     let images = images.filter(|image| image.wanted.kind != ImageType::OperatorCatalog);
@@ -135,7 +135,7 @@ fn mirrored<'a>(
             digest: None,
             ..wanted.source.clone()
         };
-        Ok(Mirrored {
+        Ok(MirroredImage {
             source: image.pinned(),
             destination: Reference {
                 tag: Some(wanted.tag.clone()),

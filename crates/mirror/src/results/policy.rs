@@ -5,8 +5,8 @@ use model::mirror_metadata::ImageType;
 use oci::Reference;
 use serde_json::{Value, json};
 
-use super::mirrors::{Mirrors, Scopes};
-use super::{File, MirrorResults, yaml};
+use super::mirrors::{MirrorEntry, Scopes};
+use super::{ResultFile, MirrorResults, yaml};
 use crate::section::Section;
 
 /// Units: bytes. Largest policy; a cluster takes some more. Source: the peer.
@@ -17,7 +17,7 @@ const CATALOG_LABEL: &str = "operators.openshift.org/catalog";
 const UPDATE_SERVICE: &str = "update-service-oc-mirror";
 
 /// A kind of policy.
-struct Form {
+struct PolicyForm {
     api_version: &'static str,
     kind: &'static str,
     /// The member of `spec` with the names.
@@ -27,21 +27,21 @@ struct Form {
     is_labelled: bool,
 }
 
-const CONTENT_POLICY: Form = Form {
+const CONTENT_POLICY: PolicyForm = PolicyForm {
     api_version: "operator.openshift.io/v1alpha1",
     kind: "ImageContentSourcePolicy",
     list: "repositoryDigestMirrors",
     prefix: "",
     is_labelled: true,
 };
-const DIGEST_SET: Form = Form {
+const DIGEST_SET: PolicyForm = PolicyForm {
     api_version: "config.openshift.io/v1",
     kind: "ImageDigestMirrorSet",
     list: "imageDigestMirrors",
     prefix: "idms-",
     is_labelled: false,
 };
-const TAG_SET: Form = Form {
+const TAG_SET: PolicyForm = PolicyForm {
     api_version: "config.openshift.io/v1",
     kind: "ImageTagMirrorSet",
     list: "imageTagMirrors",
@@ -50,7 +50,7 @@ const TAG_SET: Form = Form {
 };
 
 /// Policies for images by digest, as all clusters know them.
-pub(super) fn content_policies(outcome: &MirrorResults) -> Result<Option<File>, Error> {
+pub(super) fn content_policies(outcome: &MirrorResults) -> Result<Option<ResultFile>, Error> {
     let scopes = Scopes::new(outcome);
     let mut text = String::new();
     for section in Section::ALL {
@@ -61,7 +61,7 @@ pub(super) fn content_policies(outcome: &MirrorResults) -> Result<Option<File>, 
 }
 
 /// Policies for images by digest and by tag, as later clusters know them.
-pub(super) fn mirror_sets(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
+pub(super) fn mirror_sets(outcome: &MirrorResults) -> Result<Vec<ResultFile>, Error> {
     let scopes = Scopes::new(outcome);
     let (mut digests, mut tags) = (String::new(), String::new());
     for section in Section::ALL {
@@ -78,7 +78,7 @@ pub(super) fn mirror_sets(outcome: &MirrorResults) -> Result<Vec<File>, Error> {
 }
 
 /// The part of `install-config.yaml` that replaces policies: a cluster that is being installed has none yet.
-pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<File>, Error> {
+pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<ResultFile>, Error> {
     let names = Scopes::new(outcome).of(|_, _| true);
     if names.is_empty() {
         return Ok(None);
@@ -88,7 +88,7 @@ pub(super) fn install_config(outcome: &MirrorResults) -> Result<Option<File>, Er
 }
 
 /// The update service of clusters; none without the graph, or without releases.
-pub(super) fn update_service(outcome: &MirrorResults) -> Result<Option<File>, Error> {
+pub(super) fn update_service(outcome: &MirrorResults) -> Result<Option<ResultFile>, Error> {
     let mut images = outcome.all_images();
     let release = images.find(|image| image.kind == ImageType::OcpRelease);
     let (Some(graph), Some(release)) = (&outcome.graph, release) else {
@@ -112,13 +112,13 @@ pub(super) fn update_service(outcome: &MirrorResults) -> Result<Option<File>, Er
     Ok(file("updateService.yaml", yaml::document(&service)?))
 }
 
-fn file(path: &str, text: String) -> Option<File> {
-    (!text.is_empty()).then(|| File::new(path, text))
+fn file(path: &str, text: String) -> Option<ResultFile> {
+    (!text.is_empty()).then(|| ResultFile::new(path, text))
 }
 
-impl Form {
+impl PolicyForm {
     /// As many policies as the names need, with the numbers 0, 1, 2, …
-    fn documents(&self, section: Section, names: &[Mirrors]) -> Result<String, Error> {
+    fn documents(&self, section: Section, names: &[MirrorEntry]) -> Result<String, Error> {
         let mut documents = String::new();
         let (mut number, mut rest) = (0, names);
         while !rest.is_empty() {
@@ -132,7 +132,7 @@ impl Form {
         Ok(documents)
     }
 
-    fn policy(&self, name: &str, section: Section, names: &[Mirrors]) -> Value {
+    fn policy(&self, name: &str, section: Section, names: &[MirrorEntry]) -> Value {
         let mut policy = json!({
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -147,7 +147,7 @@ impl Form {
 }
 
 /// How many of the names have room; one at least. Units of `room`: bytes.
-fn fitting(names: &[Mirrors], room: usize) -> Result<usize, Error> {
+fn fitting(names: &[MirrorEntry], room: usize) -> Result<usize, Error> {
     /// Units: bytes. Each line of an entry is indented by the list's place.
     const INDENT: usize = 2;
     let mut used = 0;

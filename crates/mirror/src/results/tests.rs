@@ -13,9 +13,9 @@ use crate::publish::{Published, Target};
 const TARGET: &str = "reg.local:5000/mirror";
 
 /// An image whose path below the target is `to`.
-fn image(source: &str, to: &str, kind: ImageType) -> Mirrored {
+fn image(source: &str, to: &str, kind: ImageType) -> MirroredImage {
     let source: Reference = source.parse().unwrap();
-    Mirrored {
+    MirroredImage {
         source: source.with_digest(Digest::sha256(source.to_string().as_bytes())),
         destination: format!("{TARGET}/{to}:abc").parse().unwrap(),
         kind,
@@ -24,13 +24,13 @@ fn image(source: &str, to: &str, kind: ImageType) -> Mirrored {
 }
 
 /// An image that keeps its path.
-fn kept(source: &str, kind: ImageType) -> Mirrored {
+fn kept(source: &str, kind: ImageType) -> MirroredImage {
     let (_, path) = source.split_once('/').unwrap();
     image(source, path, kind)
 }
 
-fn catalog(repository: &str, tag: &str) -> Catalog {
-    Catalog {
+fn catalog(repository: &str, tag: &str) -> MirroredCatalog {
+    MirroredCatalog {
         name: format!("src.io/{repository}:{tag}"),
         repository: repository.parse().unwrap(),
         destination: format!("{TARGET}/{repository}:{tag}").parse().unwrap(),
@@ -594,12 +594,12 @@ fn targets_without_groups_get_policies_by_repository() {
 #[test]
 fn results_are_complete_or_absent() {
     let workspace = tempfile::tempdir().unwrap();
-    let extra = File::new("release-signatures/signature-sha256-0123.json", "{}");
+    let extra = ResultFile::new("release-signatures/signature-sha256-0123.json", "{}");
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     fs::write(elsewhere.path(), "not a chart, and some").unwrap();
     let chart = Copied {
         path: "charts/web-1.0.0.tgz".into(),
-        from: Place {
+        from: FilePlace {
             file: elsewhere.path().into(),
             offset: 4,
             size: 7,
@@ -608,7 +608,7 @@ fn results_are_complete_or_absent() {
     let folder = write(
         workspace.path(),
         1_795_241_937,
-        &[File::new("a", "b"), extra],
+        &[ResultFile::new("a", "b"), extra],
         &[chart],
     )
     .unwrap();
@@ -622,13 +622,13 @@ fn results_are_complete_or_absent() {
             .count(),
         1
     );
-    let again = write(workspace.path(), 1_795_241_937, &[File::new("a", "c")], &[]).unwrap();
+    let again = write(workspace.path(), 1_795_241_937, &[ResultFile::new("a", "c")], &[]).unwrap();
     assert_eq!(again, workspace.path().join("results-1795241938"));
     for path in ["", "/a", "../a", "a/../../b"] {
         let refused = write(
             workspace.path(),
             1,
-            &[File::new("good", ""), File::new(path, "x")],
+            &[ResultFile::new("good", ""), ResultFile::new(path, "x")],
             &[],
         );
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{path}");
@@ -636,7 +636,7 @@ fn results_are_complete_or_absent() {
     let twice = write(
         workspace.path(),
         2,
-        &[File::new("a", ""), File::new("a", "")],
+        &[ResultFile::new("a", ""), ResultFile::new("a", "")],
         &[],
     );
     assert!(twice.is_err());

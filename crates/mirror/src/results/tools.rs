@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::MirrorResults;
-use super::mirrors::{Mirrors, Scopes};
+use super::mirrors::{MirrorEntry, Scopes};
 use crate::content::{Content, Wanted};
 
 /// Which source becomes which name of the target, one a line: also for a run that is only planned.
@@ -38,7 +38,7 @@ pub(super) fn registries_conf(outcome: &MirrorResults) -> String {
         names.any(|names| names.source == source && names.mirrors.contains(mirror))
     };
     let mut text = String::new();
-    for Mirrors { mirrors, source } in scopes.of(|_, _| true) {
+    for MirrorEntry { mirrors, source } in scopes.of(|_, _| true) {
         // Writing to a text does not fail.
         let _ = writeln!(text, "[[registry]]\nlocation = \"{source}\"\n");
         for mirror in mirrors {

@@ -6,7 +6,7 @@ use oci::{Reference, Repository, Tag};
 use super::plan::{Prepared, Publication};
 use crate::content::Content;
 use crate::publish::Target;
-use crate::results::{self, Catalog, MirrorResults, Mirrored};
+use crate::results::{self, MirroredCatalog, MirrorResults, MirroredImage};
 
 /// Why the bundles and images are carried that have `name` in theirs, one a line.
 pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
@@ -68,7 +68,7 @@ fn of<'a>(
     let mut outcome = MirrorResults::default();
     for image in &content.images {
         let wanted = &image.wanted;
-        outcome.images.push(Mirrored {
+        outcome.images.push(MirroredImage {
             source: image.pinned(),
             destination: place(&wanted.repository, &wanted.tag)?,
             kind: wanted.kind,
@@ -76,7 +76,7 @@ fn of<'a>(
         });
     }
     for (name, repository, tag) in catalogs {
-        outcome.catalogs.push(Catalog {
+        outcome.catalogs.push(MirroredCatalog {
             name: name.clone(),
             repository: repository.clone(),
             destination: place(repository, tag)?,

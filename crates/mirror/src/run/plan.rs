@@ -20,7 +20,7 @@ pub use self::copy::{CopyPlan, PlannedCopy, copy};
 pub(super) use self::publication::ArchivedCatalog;
 pub use self::publication::{PlannedPublication, Publication, publication};
 use super::attach::AttachedImages;
-use super::select::Selection;
+use super::select::SetSelection;
 use super::{CatalogForm, Setup};
 use crate::content::{Content, Image, Wanted};
 use crate::folder::NamedFile;
@@ -69,10 +69,10 @@ pub struct PreparedCatalog {
 /// Errors: those of the catalogs' sources; Internal – a file cannot be written.
 pub(super) async fn contents(
     setup: Setup<'_>,
-    selection: Selection,
+    selection: SetSelection,
     attached: AttachedImages,
 ) -> Result<Prepared, Error> {
-    let Selection { selected, scratch } = selection;
+    let SetSelection { selected, scratch } = selection;
     let Selected {
         catalogs,
         releases,

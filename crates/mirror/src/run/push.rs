@@ -14,7 +14,7 @@ use crate::results;
 pub async fn push_catalogs(
     setup: Setup<'_>,
     target: &Target,
-) -> Result<Vec<results::Catalog>, Error> {
+) -> Result<Vec<results::MirroredCatalog>, Error> {
     let selection = select::image_set(setup, None).await?;
     let scratch = selection.scratch.path();
     let no_pins = BTreeMap::new();

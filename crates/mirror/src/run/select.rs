@@ -12,7 +12,7 @@ use crate::select::{SelectOptions, Selected, select};
 
 /// The record of this stage.
 #[derive(Debug)]
-pub(super) struct Selection {
+pub(super) struct SetSelection {
     pub(super) selected: Selected,
     /// Temporary files of the run, removed with this.
     pub(super) scratch: TempDir,
@@ -24,7 +24,7 @@ pub(super) struct Selection {
 pub(super) async fn image_set(
     setup: Setup<'_>,
     last: Option<&PastMirror>,
-) -> Result<Selection, Error> {
+) -> Result<SetSelection, Error> {
     let scratch = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(setup.workspace)
@@ -39,7 +39,7 @@ pub(super) async fn image_set(
     let selected = select(setup.client, mirror, last, options, setup.progress).await?;
     let names = selected.catalogs.iter();
     refuse_equal_names(names.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
-    Ok(Selection { selected, scratch })
+    Ok(SetSelection { selected, scratch })
 }
 
 /// Compares the names of catalogs below the target's namespace.

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use faults::{Campaign, DONE, FOLDER};
-use mirror::archive::{self, Contents, Kind, METADATA, Plan, Set};
+use mirror::archive::{self, Contents, MemberKind, METADATA, SetPlan, Set};
 use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
@@ -68,19 +68,19 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
 }
 
 /// The plan with smaller files than an image set can ask for.
-fn split(plan: &Plan, content: &mirror::content::Content) -> Plan {
+fn split(plan: &SetPlan, content: &mirror::content::Content) -> SetPlan {
     let members = plan.files.iter().flat_map(|file| &file.members);
     let mut extras = Vec::new();
     let mut metadata = None;
     for member in members {
         let path = &member.path;
         match &member.kind {
-            Kind::Inline(bytes) if *path == METADATA => metadata = Some(bytes.clone()),
-            Kind::Local(file) => extras.push(archive::Extra::local(path, file.clone()).unwrap()),
-            Kind::Blob(digest) if path.starts_with("catalogs/") => {
+            MemberKind::Inline(bytes) if *path == METADATA => metadata = Some(bytes.clone()),
+            MemberKind::Local(file) => extras.push(archive::Extra::local(path, file.clone()).unwrap()),
+            MemberKind::Blob(digest) if path.starts_with("catalogs/") => {
                 extras.push(archive::Extra::blob(path, digest.clone(), member.size));
             }
-            Kind::Inline(bytes) if path.starts_with("catalogs/") => {
+            MemberKind::Inline(bytes) if path.starts_with("catalogs/") => {
                 extras.push(archive::Extra::inline(path, bytes.clone()));
             }
             _ => {}
@@ -92,7 +92,7 @@ fn split(plan: &Plan, content: &mirror::content::Content) -> Plan {
         content,
         carried: &BTreeSet::new(),
     };
-    Plan::new(contents, LIMIT, None).unwrap()
+    SetPlan::new(contents, LIMIT, None).unwrap()
 }
 
 /// The message of a failed run.

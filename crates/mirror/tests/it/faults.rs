@@ -7,7 +7,7 @@ mod world;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mirror::archive::{Place, Set};
+use mirror::archive::{FilePlace, Set};
 use model::Error;
 use oci::Digest;
 
@@ -213,7 +213,7 @@ async fn damaged_transfers_are_reported_and_succeed_when_repeated() {
     let target = Server::start().await;
     let to = Faulty::start(&target, Vec::new()).await;
     let mut all = Vec::new();
-    for (what, Place { file, offset, size }) in members {
+    for (what, FilePlace { file, offset, size }) in members {
         let whole = std::fs::read(&file).unwrap();
         let mut damaged = whole.clone();
         damaged[usize::try_from(offset + size / 2).unwrap()] ^= 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mirror::archive::Set;
 use mirror::history::{PreviousRuns, Store};
-use mirror::operators::Opened;
+use mirror::operators::OpenedCatalog;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CatalogForm, CopyPlan, PlannedArchives, Setup};
@@ -22,7 +22,7 @@ async fn related(server: &Server, name: &str) -> BTreeSet<String> {
         reference: reference(server, name),
     };
     let scratch = tempfile::tempdir().unwrap();
-    let opened = Opened::open(place, scratch.path()).await.unwrap();
+    let opened = OpenedCatalog::open(place, scratch.path()).await.unwrap();
     let images = opened.cache.with_package("thing", |package, _| {
         let related = package.bundles.iter().flat_map(|it| &it.related_images);
         related.map(|it| it.image.to_string()).collect()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mirror::archive::Set;
 use mirror::history::{PreviousRuns, Store};
-use mirror::operators::Opened;
+use mirror::operators::OpenedCatalog;
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::results::{self, Forms};
@@ -131,8 +131,8 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
     let files = results::files(&outcome.results, forms).unwrap();
     let files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(files, ["mapping.txt"]);
-    let catalog = ImageLocation::Layout(layout(&out, "acme/index:v1"));
-    let opened = Opened::open(catalog, site.folder.path()).await.unwrap();
+    let catalog = Place::Layout(layout(&out, "acme/index:v1"));
+    let opened = OpenedCatalog::open(catalog, site.folder.path()).await.unwrap();
     let bundles = opened
         .cache
         .lines()

@@ -6,7 +6,7 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
 use mirror::history::{PreviousRuns, Store};
-use mirror::operators::Opened;
+use mirror::operators::OpenedCatalog;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
 use mirror::run::{
@@ -131,7 +131,7 @@ pub(crate) async fn bundles_of(server: &Server, name: &str, scratch: &Path) -> B
         client: server.client.clone(),
         reference: reference(server, name),
     };
-    let opened = Opened::open(place, scratch).await.unwrap();
+    let opened = OpenedCatalog::open(place, scratch).await.unwrap();
     let lines = opened
         .cache
         .lines()

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use mirror::archive::{Contents, Plan, Set, Writer, size_limit};
+use mirror::archive::{Contents, SetPlan, Set, ArchiveWriter, size_limit};
 use mirror::content::{Wanted, Why};
-use mirror::history::{PlannedRun, PreviousRuns, Step, Store, held, step};
+use mirror::history::{PlannedRun, PreviousRuns, SequenceStep, Store, held, step};
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Published, Target, publish};
 use mirror::resolve::resolve;
@@ -95,10 +95,10 @@ impl Site {
             content: &content,
             carried: &next.carried,
         };
-        let plan = Plan::new(contents, size_limit(None), None).unwrap();
+        let plan = SetPlan::new(contents, size_limit(None), None).unwrap();
         let sequence = plan.sequence;
         let folder = self.folder.path().join(sequence.to_string());
-        let writer = Writer::open(&folder, plan).unwrap();
+        let writer = ArchiveWriter::open(&folder, plan).unwrap();
         for missing in writer.missing() {
             let mut blob = writer.blob(&missing.digest).unwrap().unwrap();
             blob.write(&self.fetch(&missing.digest, names).await)
@@ -150,7 +150,7 @@ async fn receive(archive: &Path, target: &Target) -> Result<Option<Published>, E
     let set = Set::open(archive)?;
     let store = Store::in_target(target, set.metadata().uid)?;
     let there = store.read().await?;
-    if step(there.as_ref(), set.metadata())? == Step::Nothing {
+    if step(there.as_ref(), set.metadata())? == SequenceStep::Nothing {
         return Ok(None);
     }
     let limits = Limits {

@@ -8,7 +8,7 @@ use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, CopyPlan, PlannedCopy, Setup};
-use mirror::verify_target::{self, Report};
+use mirror::verify_target::{self, TargetReport};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, MirrorSelection};
 use oci::Digest;
@@ -54,7 +54,7 @@ fn summary(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     BTreeMap::from([("list", listed.collect()), ("kept", kept.collect())])
 }
 
-async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -> Report {
+async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -> TargetReport {
     let expected = verify_target::configured(setup, mirror, target)
         .await
         .unwrap();

@@ -4,7 +4,7 @@ use mirror::history::{PreviousRuns, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, PlannedCopy};
-use mirror::verify_target::{self, Expected, Report};
+use mirror::verify_target::{self, Expected, TargetReport};
 use model::Error;
 use oci::{Manifest, Reference};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ fn bundle(expected: &[Expected]) -> Reference {
     bundle.unwrap().clone()
 }
 
-async fn check(target: &Target, expected: &[Expected], is_deep: bool) -> Report {
+async fn check(target: &Target, expected: &[Expected], is_deep: bool) -> TargetReport {
     verify_target::check(target, expected, is_deep, 4, &Progress::default()).await
 }
 

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Error;
 use oci::{Digest, Manifest};
 
-use super::{Extra, Kind, Member};
+use super::{Extra, MemberKind, PlannedMember};
 use crate::archive::name::{self, FOLDERS, RESERVED};
 use crate::content::{Content, Image};
 
 /// Members without their places.
 #[derive(Debug, Default)]
 pub(super) struct Drafts<'a> {
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<PlannedMember>,
     /// Those of images, in the order in which they were added.
     manifests: Vec<&'a Manifest>,
     /// Digests, by the names of manifests and tags.
@@ -27,7 +27,7 @@ impl<'a> Drafts<'a> {
             size,
             digest,
         } = extra;
-        self.members.push(Member {
+        self.members.push(PlannedMember {
             path,
             kind,
             size,
@@ -140,7 +140,7 @@ fn check(path: &str) -> Result<(), Error> {
 fn directory(path: &str) -> Extra {
     Extra {
         path: path.to_owned(),
-        kind: Kind::Directory,
+        kind: MemberKind::Directory,
         size: 0,
         digest: None,
     }
@@ -149,7 +149,7 @@ fn directory(path: &str) -> Extra {
 fn symlink(path: String, target: &Digest) -> Extra {
     Extra {
         path,
-        kind: Kind::Symlink(target.to_string()),
+        kind: MemberKind::Symlink(target.to_string()),
         size: 0,
         digest: None,
     }

@@ -26,7 +26,7 @@ fn child() {
         return;
     };
     let sample = sample();
-    let writer = Writer::open(Path::new(&folder), sample.plan(LIMIT).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(Path::new(&folder), sample.plan(LIMIT).unwrap()).unwrap();
     let mut left = PIECES;
     for missing in writer.missing() {
         let mut blob = writer.blob(&missing.digest).unwrap().unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use super::*;
-use crate::archive::{Kind, size_limit};
+use crate::archive::{MemberKind, size_limit};
 
 /// With the first digits of a digest.
 fn short(path: &Path) -> String {
@@ -21,7 +21,7 @@ fn short(path: &Path) -> String {
 /// Path, type, mode, size and target of each member, as an unconcerned reader finds them.
 fn listing(file: &Path) -> Vec<String> {
     let mut archive = tar::Archive::new(File::open(file).unwrap());
-    let describe = |entry: tar::Entry<'_, File>| {
+    let describe = |entry: tar::JournalEntry<'_, File>| {
         let header = entry.header();
         let path = short(&entry.path().unwrap());
         let target = entry.link_name().unwrap();
@@ -146,7 +146,7 @@ fn content_of_previous_archives_is_left_out() {
         content: &sample.content,
         carried: &carried,
     };
-    let plan = Plan::new(contents, WIDE, None).unwrap();
+    let plan = SetPlan::new(contents, WIDE, None).unwrap();
     let paths: Vec<_> = plan.files[0]
         .members
         .iter()
@@ -243,10 +243,10 @@ proptest! {
                 prop_assert_eq!((member.start, member.start % 512, member.offset % 512), (end, 0, 0));
                 prop_assert!(member.offset >= member.start + 512);
                 end = member.offset + member.size.next_multiple_of(512);
-                if let Kind::Blob(digest) = &member.kind {
+                if let MemberKind::Blob(digest) = &member.kind {
                     prop_assert!(blobs.insert(digest));
                 }
-                if let Kind::Inline(bytes) = &member.kind {
+                if let MemberKind::Inline(bytes) = &member.kind {
                     prop_assert_eq!(bytes.len() as u64, member.size);
                 }
             }

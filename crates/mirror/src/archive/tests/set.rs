@@ -261,7 +261,7 @@ fn later_sets_reference_content_of_earlier_ones() {
             carried: &BTreeSet::from([shared.clone()]),
         };
         let folder = dir.path().join(folder);
-        let writer = Writer::open(&folder, Plan::new(contents, WIDE, None).unwrap()).unwrap();
+        let writer = ArchiveWriter::open(&folder, SetPlan::new(contents, WIDE, None).unwrap()).unwrap();
         sample.fetch_all(&writer);
         writer.finish().unwrap();
         Set::open(&folder).unwrap().content()

@@ -1,13 +1,13 @@
 //! Damage is found, wherever it is.
 
 use super::*;
-use crate::archive::{Report, verify};
+use crate::archive::{SetReport, verify};
 
-fn check(folder: &Path, key: Option<&Verifier>) -> Report {
+fn check(folder: &Path, key: Option<&Verifier>) -> SetReport {
     verify(folder, key, &Progress::default()).unwrap()
 }
 
-fn fault_list(report: &Report) -> String {
+fn fault_list(report: &SetReport) -> String {
     let lines: Vec<_> = report.faults.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
@@ -176,7 +176,7 @@ fn signatures_are_compared() {
     let sample = Sample::of(2, 3000);
     let ((signer, right), (_, wrong)) = (key(), key());
     let write = |folder: &Path, sample: &Sample, signer: Option<&Signer>| {
-        let writer = Writer::open(folder, sample.signed(WIDE, signer).unwrap()).unwrap();
+        let writer = ArchiveWriter::open(folder, sample.signed(WIDE, signer).unwrap()).unwrap();
         sample.fetch_all(&writer);
         writer.finish().unwrap();
     };

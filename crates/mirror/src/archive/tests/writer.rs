@@ -26,7 +26,7 @@ fn every_way_makes_the_same_files() {
     let plan = || sample.plan(20_000).unwrap();
     // Never more than one blob, and half of the next one.
     loop {
-        let writer = Writer::open(&folder, plan()).unwrap();
+        let writer = ArchiveWriter::open(&folder, plan()).unwrap();
         let missing = writer.missing();
         let Some(first) = missing.first() else { break };
         sample.fetch(&writer, &first.digest);
@@ -40,7 +40,7 @@ fn every_way_makes_the_same_files() {
             assert_eq!(writer.missing()[0].written, half);
         }
     }
-    let in_pieces = Writer::open(&folder, plan()).unwrap().finish().unwrap();
+    let in_pieces = ArchiveWriter::open(&folder, plan()).unwrap().finish().unwrap();
     assert_eq!(names(&folder), names(&dir.path().join("a")));
     for (one, other) in at_once.iter().zip(&in_pieces) {
         assert!(
@@ -55,7 +55,7 @@ fn every_way_makes_the_same_files() {
 fn several_write_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(16, 20_000);
-    let writer = Writer::open(dir.path(), sample.plan(100_000).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(100_000).unwrap()).unwrap();
     let missing = writer.missing();
     thread::scope(|scope| {
         for share in missing.chunks(5) {
@@ -76,7 +76,7 @@ fn several_write_at_once() {
 fn blobs_come_in_the_order_of_images() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(5, 300);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let order: Vec<_> = writer.missing().into_iter().map(|it| it.digest).collect();
     let mut needed = Vec::new();
     for image in &sample.content.images {
@@ -93,7 +93,7 @@ fn blobs_come_in_the_order_of_images() {
 fn wrong_bytes_are_refused_and_begun_again() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(1, 3000);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let digest = Digest::sha256(&noise("all", 3000));
     let begin = || writer.blob(&digest).unwrap().unwrap();
     let mut blob = begin();
@@ -140,7 +140,7 @@ fn wrong_bytes_are_refused_and_begun_again() {
 fn other_plans_take_over_complete_blobs() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(4, 3000);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let missing = writer.missing();
     let (some, rest) = missing.split_at(5);
     for it in some {
@@ -163,7 +163,7 @@ fn other_plans_take_over_complete_blobs() {
         3000,
     ));
     let old = unfinished(dir.path());
-    let writer = Writer::open(dir.path(), other.plan(15_000).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), other.plan(15_000).unwrap()).unwrap();
     assert_ne!(unfinished(dir.path()), old);
     let still: BTreeSet<_> = writer.missing().into_iter().map(|it| it.digest).collect();
     let expected = other
@@ -186,14 +186,14 @@ fn other_plans_take_over_complete_blobs() {
 fn another_time_in_the_metadata_changes_no_layout() {
     let dir = tempfile::tempdir().unwrap();
     let mut sample = Sample::of(2, 3000);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let first = writer.missing()[0].digest.clone();
     sample.fetch(&writer, &first);
     let folder = unfinished(dir.path());
     drop(writer);
     sample.metadata.past_mirror.timestamp += 60;
     sample.metadata.uid = Uuid::from_u128(8);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     assert_eq!(unfinished(dir.path()), folder);
     assert!(writer.missing().iter().all(|it| it.digest != first));
     sample.fetch_all(&writer);
@@ -206,7 +206,7 @@ fn another_time_in_the_metadata_changes_no_layout() {
 fn blobs_lost_in_a_crash_are_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(2, 3000);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
     let missing = writer.missing();
     let (lost, kept, half) = (&missing[0].digest, &missing[1].digest, &missing[2].digest);
     sample.fetch(&writer, lost);
@@ -235,7 +235,7 @@ fn blobs_lost_in_a_crash_are_fetched_again() {
     bytes[usize::try_from(of(lost).offset).unwrap()] ^= 1;
     fs::write(&part, bytes).unwrap();
     for _ in 0..2 {
-        let writer = Writer::open(dir.path(), plan.clone()).unwrap();
+        let writer = ArchiveWriter::open(dir.path(), plan.clone()).unwrap();
         let missing: BTreeMap<_, _> = writer
             .missing()
             .into_iter()
@@ -251,18 +251,18 @@ fn lost_files_are_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(4, 5000);
     let plan = sample.plan(15_000).unwrap();
-    let writer = Writer::open(dir.path(), plan.clone()).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), plan.clone()).unwrap();
     sample.fetch_all(&writer);
     drop(writer);
     let part = unfinished(dir.path()).join("mirror_seq1_000002.tar.part");
     let length = fs::metadata(&part).unwrap().len();
     fs::remove_file(&part).unwrap();
     for _ in 0..2 {
-        let writer = Writer::open(dir.path(), plan.clone()).unwrap();
+        let writer = ArchiveWriter::open(dir.path(), plan.clone()).unwrap();
         assert!(!writer.missing().is_empty());
         assert_eq!(fs::metadata(&part).unwrap().len(), length);
     }
-    let writer = Writer::open(dir.path(), plan).unwrap();
+    let writer = ArchiveWriter::open(dir.path(), plan).unwrap();
     sample.fetch_all(&writer);
     writer.finish().unwrap();
     let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
@@ -273,14 +273,14 @@ fn lost_files_are_fetched_again() {
 fn two_do_not_write_in_one_place() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(1, 10);
-    let writer = Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
-    let error = Writer::open(dir.path(), sample.plan(WIDE).unwrap())
+    let writer = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    let error = ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap())
         .unwrap_err()
         .to_string();
     assert!(error.contains("another run writes there"), "{error}");
     assert!(error.contains(&dir.path().display().to_string()), "{error}");
     drop(writer);
-    Writer::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
+    ArchiveWriter::open(dir.path(), sample.plan(WIDE).unwrap()).unwrap();
 }
 
 #[test]
@@ -290,18 +290,18 @@ fn a_stopped_rename_is_resumed() {
     let files = sample.write(&dir.path().join("a"), 15_000);
     let folder = dir.path().join("b");
     let plan = sample.plan(15_000).unwrap();
-    let writer = Writer::open(&folder, plan.clone()).unwrap();
+    let writer = ArchiveWriter::open(&folder, plan.clone()).unwrap();
     sample.fetch_all(&writer);
     drop(writer);
     // As when it was killed between two names.
     let parts = unfinished(&folder);
-    let (_, mut journal) = journal::Journal::open(&parts).unwrap();
+    let (_, mut journal) = journal::ArchiveJournal::open(&parts).unwrap();
     journal.note_finishing().unwrap();
     for number in 2..files.len() {
         let name = crate::archive::file_name(1, number);
         fs::rename(parts.join(format!("{name}.part")), folder.join(name)).unwrap();
     }
-    let writer = Writer::open(&folder, plan).unwrap();
+    let writer = ArchiveWriter::open(&folder, plan).unwrap();
     assert_eq!(names(&folder), [".mirror.part"]);
     assert_eq!(writer.missing(), []);
     writer.finish().unwrap();
@@ -344,7 +344,7 @@ fn local_files_must_not_change() {
     );
     for changed in ["short", "much longer", "cha"] {
         fs::write(&path, changed).unwrap();
-        let error = Writer::open(&folder, sample.plan(WIDE).unwrap())
+        let error = ArchiveWriter::open(&folder, sample.plan(WIDE).unwrap())
             .unwrap_err()
             .to_string();
         assert!(error.contains("charts/chart.tgz"), "{error}");
@@ -359,7 +359,7 @@ fn without_room_nothing_is_begun() {
     sample
         .extras
         .push(Extra::blob("catalogs/huge", huge, 1 << 45));
-    let error = Writer::open(dir.path(), sample.plan(1 << 46).unwrap())
+    let error = ArchiveWriter::open(dir.path(), sample.plan(1 << 46).unwrap())
         .unwrap_err()
         .to_string();
     assert!(error.contains("bytes more have to be free"), "{error}");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use model::Error;
 use oci::{Digest, Hasher};
 
-use super::{Shared, State};
-use crate::archive::journal::Entry;
+use super::{WriterState, JournaledBlobs};
+use crate::archive::journal::JournalEntry;
 use crate::archive::takeover;
 
 /// Bytes between two lines of the journal: at most these are fetched again after a kill. Units: bytes.
@@ -17,7 +17,7 @@ const NOTE_BYTES: u64 = 4 << 20;
 
 /// How far a blob is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum BlobProgress {
     /// So many bytes are there.
     Partial(u64),
     /// Another writer has it, and began with so many bytes.
@@ -29,7 +29,7 @@ pub(super) enum Progress {
 /// Writes one blob from front to back. Bytes written before it is dropped are resumed.
 #[derive(Debug)]
 pub struct BlobWriter {
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     digest: Digest,
     size: u64,
     file: File,
@@ -42,8 +42,8 @@ pub struct BlobWriter {
     is_done: bool,
 }
 
-impl Progress {
-    pub(super) fn of(known: Option<&Entry>) -> Self {
+impl BlobProgress {
+    pub(super) fn of(known: Option<&JournalEntry>) -> Self {
         match known {
             Some(entry) if entry.is_whole() => Self::Whole,
             Some(entry) => Self::Partial(entry.written),
@@ -61,18 +61,18 @@ impl Progress {
 }
 
 impl BlobWriter {
-    pub(super) fn open(shared: &Arc<Shared>, digest: &Digest) -> Result<Option<Self>, Error> {
+    pub(super) fn open(shared: &Arc<WriterState>, digest: &Digest) -> Result<Option<Self>, Error> {
         let mut state = shared.state();
         let blob = state.blobs.get_mut(digest);
         let blob = blob.ok_or_else(|| Error::not_found("planned blob", digest))?;
         let (written, size, spot) = match blob.progress {
-            Progress::Whole => return Ok(None),
-            Progress::Busy(_) => {
+            BlobProgress::Whole => return Ok(None),
+            BlobProgress::Busy(_) => {
                 return Err(Error::conflict(format!("blob {digest} is being written")));
             }
-            Progress::Partial(written) => (written, blob.size, blob.spots[0]),
+            BlobProgress::Partial(written) => (written, blob.size, blob.spots[0]),
         };
-        blob.progress = Progress::Busy(written);
+        blob.progress = BlobProgress::Busy(written);
         drop(state);
         let opened = || {
             let file = shared.parts.file(spot.0)?;
@@ -92,7 +92,7 @@ impl BlobWriter {
                 is_done: false,
             })),
             Err(error) => {
-                shared.set(digest, Progress::Partial(0));
+                shared.set(digest, BlobProgress::Partial(0));
                 Err(shared.failed(error))
             }
         }
@@ -150,14 +150,14 @@ impl BlobWriter {
             return Err(self.wrong("has another digest"));
         }
         let mut state = self.shared.state();
-        let State { journal, blobs } = &mut *state;
+        let JournaledBlobs { journal, blobs } = &mut *state;
         if let Some(blob) = blobs.get_mut(&self.digest) {
             let spread = self.shared.spread(&self.digest, blob, journal);
             if let Err(error) = spread {
                 drop(state);
                 return Err(self.shared.failed(error));
             }
-            blob.progress = Progress::Whole;
+            blob.progress = BlobProgress::Whole;
         }
         drop(state);
         self.is_done = true;
@@ -166,7 +166,7 @@ impl BlobWriter {
 
     fn note(&mut self, written: u64) -> io::Result<()> {
         let mut state = self.shared.state();
-        let State { journal, blobs } = &mut *state;
+        let JournaledBlobs { journal, blobs } = &mut *state;
         if let Some(blob) = blobs.get(&self.digest) {
             journal.note(blob.spots[0], &blob.entry(&self.digest, written))?;
         }
@@ -195,12 +195,12 @@ impl Drop for BlobWriter {
             // Without the line, the next run fetches a little more.
             self.note(kept).ok();
         }
-        self.shared.set(&self.digest, Progress::Partial(kept));
+        self.shared.set(&self.digest, BlobProgress::Partial(kept));
     }
 }
 
-impl Shared {
-    fn set(&self, digest: &Digest, progress: Progress) {
+impl WriterState {
+    fn set(&self, digest: &Digest, progress: BlobProgress) {
         if let Some(blob) = self.state().blobs.get_mut(digest) {
             blob.progress = progress;
         }

@@ -7,10 +7,10 @@ use model::Error;
 use oci::Digest;
 
 use super::{Prepared, PreparedCatalog};
-use crate::archive::{Contents, Extra, Kind, Plan, SIGNATURES, Signer, size_limit};
+use crate::archive::{Contents, Extra, MemberKind, SetPlan, SIGNATURES, Signer, size_limit};
 use crate::content::Blob;
 use crate::helm;
-use crate::history::{Next, PreviousRuns, stored};
+use crate::history::{NextMetadata, PreviousRuns, stored};
 use crate::operators::{folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
@@ -28,7 +28,7 @@ pub enum PlannedArchives {
 /// An archive set, planned to the byte.
 #[derive(Debug)]
 pub struct ArchivesPlan {
-    pub plan: Plan,
+    pub plan: SetPlan,
     /// Metadata that is recorded after the archives are complete.
     pub(in crate::run) metadata: Bytes,
     /// Blobs to fetch, with their sources.
@@ -48,7 +48,7 @@ pub fn archives(
     if let Some(reason) = next.reason_to_stop() {
         return Ok(PlannedArchives::Nothing(reason));
     }
-    let Next {
+    let NextMetadata {
         metadata, carried, ..
     } = next;
     let metadata = stored(&metadata)?;
@@ -64,7 +64,7 @@ pub fn archives(
         content: &prepared.content,
         carried: &carried,
     };
-    let plan = Plan::new(contents, size_limit(setup.set.archive_size), signer)?;
+    let plan = SetPlan::new(contents, size_limit(setup.set.archive_size), signer)?;
     Ok(PlannedArchives::Archives(Box::new(ArchivesPlan {
         plan,
         metadata,
@@ -108,7 +108,7 @@ impl ArchivesPlan {
     pub fn fetched(&self) -> Amount {
         let members = self.plan.files.iter().flat_map(|file| &file.members);
         let blobs = members.filter_map(|member| match &member.kind {
-            Kind::Blob(digest) => Some((digest, member.size)),
+            MemberKind::Blob(digest) => Some((digest, member.size)),
             _ => None,
         });
         let blobs: BTreeMap<_, _> = blobs.collect();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::archive::Set;
 use crate::content::Content;
-use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
+use crate::history::{Pruning, SAME_SEQUENCE, SequenceStep, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, template};
 use crate::publish::{Held, Target};
@@ -65,7 +65,7 @@ pub async fn publication(
         Some(store) => store.read().await?,
         None => None,
     };
-    if is_checked && step(there.as_ref(), archived)? == Step::Nothing {
+    if is_checked && step(there.as_ref(), archived)? == SequenceStep::Nothing {
         return Ok(PlannedPublication::Nothing(SAME_SEQUENCE));
     }
     let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);

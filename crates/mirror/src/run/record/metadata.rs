@@ -7,7 +7,7 @@ use net::web;
 use url::Url;
 use uuid::Uuid;
 
-use crate::history::{Next, PlannedRun, PreviousRuns};
+use crate::history::{NextMetadata, PlannedRun, PreviousRuns};
 use crate::publish::Target;
 use crate::run::Setup;
 use crate::run::plan::{Prepared, PreparedCatalog};
@@ -21,7 +21,7 @@ pub(in crate::run) fn next(
     prepared: &Prepared,
     previous: &PreviousRuns,
     target: Option<&Target>,
-) -> Result<Next, Error> {
+) -> Result<NextMetadata, Error> {
     let failed = prepared.failed.iter().map(|(wanted, _)| wanted);
     let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();
     previous.next(PlannedRun {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::Error;
 use oci::Digest;
 
-use crate::archive::Writer;
+use crate::archive::ArchiveWriter;
 use crate::fetch::fetch;
 use crate::run::plan::ArchivesPlan;
 use crate::run::{Setup, blocking};
@@ -22,7 +22,7 @@ pub(in crate::run) enum Transferred {
 pub(in crate::run) struct CompleteArchives {
     pub(in crate::run) paths: Vec<PathBuf>,
     pub(in crate::run) metadata: Bytes,
-    pub(in crate::run) writer: Writer,
+    pub(in crate::run) writer: ArchiveWriter,
 }
 
 /// Writes the archive set into the folder `dest`. A run that failed is resumed.
@@ -39,7 +39,7 @@ pub(in crate::run) async fn archives(
         blobs,
     } = plan;
     let dest = dest.to_owned();
-    let writer = blocking(move || Writer::open(&dest, plan)).await?;
+    let writer = blocking(move || ArchiveWriter::open(&dest, plan)).await?;
     let failed = fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
     if !failed.is_empty() {
         return Ok(Transferred::Incomplete(failed));

@@ -18,7 +18,7 @@ use crate::run::plan::PreparedCatalog;
 use crate::run::{CatalogForm, Setup};
 
 /// A catalog to be sent.
-pub(super) struct Item<'a> {
+pub(super) struct CatalogItem<'a> {
     /// Its unique name in metadata.
     pub(super) name: &'a str,
     pub(super) original: &'a Original,
@@ -39,11 +39,11 @@ pub(in crate::run) async fn catalogs(
     catalogs: &[PreparedCatalog],
     target: &Target,
     scratch: &Path,
-) -> Result<(Vec<results::Catalog>, Amount), Error> {
+) -> Result<(Vec<results::MirroredCatalog>, Amount), Error> {
     let (mut placed, mut amount) = (Vec::new(), Amount::default());
     for prepared in catalogs {
         let catalog = &prepared.catalog;
-        let item = Item {
+        let item = CatalogItem {
             name: &catalog.name,
             original: &prepared.original,
             index: &prepared.index,
@@ -63,13 +63,13 @@ pub(in crate::run) async fn catalogs(
 /// Errors: Invalid – the original is no catalog image; those of source and target.
 pub(super) async fn put(
     setup: Setup<'_>,
-    item: Item<'_>,
+    item: CatalogItem<'_>,
     target: &Target,
     scratch: &Path,
-) -> Result<(results::Catalog, Amount), Error> {
+) -> Result<(results::MirroredCatalog, Amount), Error> {
     let folder = tempfile::tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    let Item { original, .. } = item;
+    let CatalogItem { original, .. } = item;
     let image = match setup.catalogs {
         CatalogForm::Original => original.image(),
         CatalogForm::Pinned | CatalogForm::Tagged => {
@@ -92,7 +92,7 @@ pub(super) async fn put(
     };
     let put = built_image::put(setup, image, wanted, original, BTreeMap::new(), target);
     let (_, sent) = put.await?;
-    let catalog = results::Catalog {
+    let catalog = results::MirroredCatalog {
         name: item.name.to_owned(),
         repository: item.repository.clone(),
         destination: place,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Error;
 
 use super::{catalogs, graph};
-use crate::archive::Place;
+use crate::archive::FilePlace;
 use crate::blobs::Registries;
 use crate::helm;
 use crate::publish::{Target, publish};
@@ -46,7 +46,7 @@ pub(in crate::run) async fn copy(
     for chart in &prepared.charts {
         outcome.results.charts.push(Copied {
             path: format!("{}{}", helm::FOLDER, chart.name),
-            from: Place::of_file(&chart.path)?,
+            from: FilePlace::of_file(&chart.path)?,
         });
     }
     Ok(outcome)

@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 
-use super::catalogs::{self, Item};
+use super::catalogs::{self, CatalogItem};
 use super::graph;
 use crate::archive::{SIGNATURES, Set};
 use crate::helm;
@@ -56,7 +56,7 @@ pub(in crate::run) async fn publication(
         let (from, to) = (index_path(&folder_of(&catalog.name)), index.clone());
         let archives = set.clone();
         blocking(move || extract(&archives, &from, &to)).await?;
-        let item = Item {
+        let item = CatalogItem {
             name: &catalog.name,
             original: &catalog.original,
             index: &index,
