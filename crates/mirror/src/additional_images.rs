@@ -10,7 +10,7 @@ use oci::{Platform, Reference, Repository, Tag, Target};
 use oci_client::image::Layout;
 
 use crate::config::ImageSource;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::names;
 
 /// Hexadecimal digits of a digest that distinguish untagged images of one repository.
@@ -19,7 +19,9 @@ const DIGITS: usize = 8;
 /// The images that a configuration names one by one: in registries, and in folders.
 ///
 /// Errors: Invalid – no reference, or another name that is none; NotFound – a folder or an image in it.
-pub(crate) async fn from_configuration(images: &[image_set::ImageSelection]) -> Result<Vec<Wanted>, Error> {
+pub(crate) async fn from_configuration(
+    images: &[image_set::ImageSelection],
+) -> Result<Vec<SelectedImage>, Error> {
     let mut wanted = Vec::new();
     for image in images {
         if let Ok(ImageSource::Layout(layout)) = image.name.parse() {
@@ -37,14 +39,14 @@ pub(crate) async fn from_configuration(images: &[image_set::ImageSelection]) -> 
 /// An image in a registry.
 ///
 /// Errors: Invalid – it is no reference, or has another name that is none.
-pub(crate) fn additional_image(image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
+pub(crate) fn additional_image(image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
     named(names::reference(&image.name)?, image, why)
 }
 
 /// An image in a folder, or all that have names there where the configuration names none.
 ///
 /// Blocking.
-fn in_layout(layout: Layout, image: &image_set::ImageSelection) -> Result<Vec<Wanted>, Error> {
+fn in_layout(layout: Layout, image: &image_set::ImageSelection) -> Result<Vec<SelectedImage>, Error> {
     let names = match &layout.name {
         Some(_) => Vec::new(),
         None => layout.names()?,
@@ -117,7 +119,7 @@ fn own_or_given<T: FromStr<Err = Error>>(
 }
 
 /// With the name that it has in the target.
-fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Result<Wanted, Error> {
+fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
     let repository = match image.target_repo.as_str() {
         "" => source.repository.clone(),
         other => other.parse()?,
@@ -130,7 +132,7 @@ fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Resu
         },
         (other, _) => other.parse()?,
     };
-    Ok(Wanted {
+    Ok(SelectedImage {
         source,
         repository,
         tag,
@@ -142,7 +144,7 @@ fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Resu
 }
 
 /// Where several images would have one name, those that are named by digest get tags of their own.
-pub(crate) fn make_unique(wanted: &mut [Wanted]) {
+pub(crate) fn make_unique(wanted: &mut [SelectedImage]) {
     let mut users: BTreeMap<(Repository, Tag), BTreeSet<Reference>> = BTreeMap::new();
     for it in &*wanted {
         let place = (it.repository.clone(), it.tag.clone());

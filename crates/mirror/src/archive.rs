@@ -30,7 +30,7 @@ pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};
 pub use signature::{Signer, Verifier};
 pub use verify::{SetReport, verify};
-pub use writer::{BlobWriter, Missing, ArchiveWriter};
+pub use writer::{ArchiveWriter, BlobWriter, Missing};
 
 #[cfg(test)]
 mod tests;

@@ -20,9 +20,9 @@ use oci_client::client::referrers_tag;
 
 use self::lists::Lists;
 pub(crate) use self::there::attached_there;
-use crate::content::{Content, Image, Origin, Wanted, Why};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceRepository, Why};
 use crate::parallel::RegistryLimit;
-use crate::progress::{Amount, Phase, Progress};
+use crate::progress::{Amount, Phase, RunProgress};
 use crate::resolve::{Resolved, resolve_with};
 
 /// Suffixes of cosign's tags: signatures, attestations, SBOMs.
@@ -34,9 +34,9 @@ const DEPTH: usize = 2;
 #[derive(Debug, Default)]
 pub struct Attached {
     /// Transient failures: another run may attach these.
-    pub failed: Vec<(Wanted, Error)>,
+    pub failed: Vec<(SelectedImage, Error)>,
     /// Permanent failures, the first of each repository: the registry refuses them, or their form is unknown.
-    pub refused: Vec<(Wanted, Error)>,
+    pub refused: Vec<(SelectedImage, Error)>,
 }
 
 /// Adds the attached artifacts of its images and of their parts to `content`, with at most `parallel` requests at a time to
@@ -46,9 +46,9 @@ pub struct Attached {
 /// the tags are too many.
 pub async fn attach(
     client: &Client,
-    content: &mut Content,
+    content: &mut ImageContent,
     parallel: usize,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Attached {
     let mut finder = Finder {
         client,
@@ -93,10 +93,10 @@ fn stands_in_for(tag: &Tag) -> Option<Digest> {
 }
 
 impl Attached {
-    fn add(&mut self, failed: Vec<(Wanted, Error)>) {
+    fn add(&mut self, failed: Vec<(SelectedImage, Error)>) {
         for (wanted, error) in failed {
             let repository =
-                |it: &Wanted| (it.source.registry.clone(), it.source.repository.clone());
+                |it: &SelectedImage| (it.source.registry.clone(), it.source.repository.clone());
             match error {
                 Error::Unavailable { .. } => self.failed.push((wanted, error)),
                 _ if self
@@ -110,13 +110,13 @@ impl Attached {
 }
 
 /// Manifests to which something may be attached, by where they are; with the images they belong to, by place in the content.
-type Subjects = BTreeMap<(Origin, Digest), Vec<usize>>;
+type Subjects = BTreeMap<(SourceRepository, Digest), Vec<usize>>;
 
 /// Those of all images from `begin` on.
-fn subjects(content: &Content, begin: usize) -> Subjects {
+fn subjects(content: &ImageContent, begin: usize) -> Subjects {
     let mut subjects = Subjects::new();
     for (number, image) in content.images.iter().enumerate().skip(begin) {
-        let origin = Origin::of(&image.wanted.source);
+        let origin = SourceRepository::of(&image.wanted.source);
         for manifest in content.manifests_of(&image.digest) {
             // A referrers index is no image: nothing is attached to it.
             if manifest.digest == image.digest && stands_in_for(&image.wanted.tag).is_some() {
@@ -130,16 +130,16 @@ fn subjects(content: &Content, begin: usize) -> Subjects {
 }
 
 /// Where an image goes, below the target's namespace.
-fn place(image: &Image) -> (Repository, Tag) {
+fn place(image: &ResolvedImage) -> (Repository, Tag) {
     (image.wanted.repository.clone(), image.wanted.tag.clone())
 }
 
 #[derive(Debug, Default)]
 struct FoundArtifacts {
-    wanted: Vec<Wanted>,
+    wanted: Vec<SelectedImage>,
     /// Indexes made of referrers lists.
     indexes: BTreeMap<Digest, Manifest>,
-    failed: Vec<(Wanted, Error)>,
+    failed: Vec<(SelectedImage, Error)>,
 }
 
 struct Finder<'a> {
@@ -160,7 +160,12 @@ enum There {
 }
 
 impl Finder<'_> {
-    async fn find(&mut self, subjects: &Subjects, content: &Content, progress: &Progress) -> FoundArtifacts {
+    async fn find(
+        &mut self,
+        subjects: &Subjects,
+        content: &ImageContent,
+        progress: &RunProgress,
+    ) -> FoundArtifacts {
         let items = subjects.len() as u64;
         progress.begin(Phase::Attaching, Amount { items, bytes: 0 });
         self.lists
@@ -169,7 +174,8 @@ impl Finder<'_> {
         let mut found = FoundArtifacts::default();
         let this = &*self;
         let turns = RegistryLimit::new(self.parallel);
-        let registry = |((origin, _), _): &(&(Origin, Digest), _)| origin.registry.clone();
+        let registry =
+            |((origin, _), _): &(&(SourceRepository, Digest), _)| origin.registry.clone();
         let looks = turns.work(subjects, registry, async |((origin, digest), images)| {
             let looked = this.find_artifacts(origin, digest).await;
             progress.add_items(1);
@@ -186,7 +192,7 @@ impl Finder<'_> {
                     Ok(None) => {}
                     Ok(Some(There::Tagged)) => found.wanted.extend(wanted),
                     Ok(Some(There::Listed(index))) => {
-                        let pinned = wanted.map(|it| Wanted {
+                        let pinned = wanted.map(|it| SelectedImage {
                             source: it.source.with_digest(index.digest.clone()),
                             ..it
                         });
@@ -205,7 +211,7 @@ impl Finder<'_> {
     }
 
     /// Artifacts of a manifest.
-    async fn find_artifacts(&self, origin: &Origin, subject: &Digest) -> Vec<Looked> {
+    async fn find_artifacts(&self, origin: &SourceRepository, subject: &Digest) -> Vec<Looked> {
         let mut looked = Vec::new();
         // Of a kind that tags have no room for.
         let Ok(own) = referrers_tag(subject) else {
@@ -230,7 +236,7 @@ impl Finder<'_> {
         looked
     }
 
-    async fn has(&self, origin: &Origin, tag: &Tag) -> Result<bool, Error> {
+    async fn has(&self, origin: &SourceRepository, tag: &Tag) -> Result<bool, Error> {
         let tagged = origin.tagged(tag);
         Ok(self.client.manifest_digest(&tagged).await?.is_some())
     }
@@ -246,9 +252,9 @@ fn tags(own: &Tag, keeps_lists: bool) -> Vec<Tag> {
 }
 
 /// An image with `tag` in the repository of `image`, with its destination and kind.
-fn wanted(image: &Image, subject: &Digest, tag: &Tag) -> Wanted {
+fn wanted(image: &ResolvedImage, subject: &Digest, tag: &Tag) -> SelectedImage {
     let source = &image.wanted.source;
-    Wanted {
+    SelectedImage {
         source: Reference {
             tag: Some(tag.clone()),
             digest: None,

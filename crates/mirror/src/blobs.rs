@@ -6,10 +6,10 @@ use oci::{Descriptor, Digest, Reference, Tag};
 use oci_client::Client;
 use oci_client::client::{BlobSource, RemoteBlob};
 
-use crate::content::{Blob, Origin};
+use crate::content::{SourceBlob, SourceRepository};
 
 /// Where the bytes of blobs are.
-pub trait Blobs: Sync {
+pub trait BlobProvider: Sync {
     /// The bytes of a blob; nothing where they are not at hand.
     fn source(&self, digest: &Digest) -> Option<BlobSource>;
 }
@@ -18,10 +18,10 @@ pub trait Blobs: Sync {
 #[derive(Debug)]
 pub struct Registries<'a> {
     pub client: &'a Client,
-    pub blobs: &'a BTreeMap<Digest, Blob>,
+    pub blobs: &'a BTreeMap<Digest, SourceBlob>,
 }
 
-impl Blobs for Registries<'_> {
+impl BlobProvider for Registries<'_> {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         let blob = self.blobs.get(digest)?;
         let origin = blob.sources.first()?;
@@ -36,17 +36,17 @@ impl Blobs for Registries<'_> {
 /// Built blobs, then those of another provider.
 pub struct Made<'a> {
     pub made: BTreeMap<Digest, BlobSource>,
-    pub elsewhere: &'a dyn Blobs,
+    pub elsewhere: &'a dyn BlobProvider,
 }
 
-impl Blobs for Made<'_> {
+impl BlobProvider for Made<'_> {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         let made = self.made.get(digest).cloned();
         made.or_else(|| self.elsewhere.source(digest))
     }
 }
 
-impl Blob {
+impl SourceBlob {
     /// As manifests name it.
     pub(crate) fn descriptor(&self, digest: &Digest) -> Descriptor {
         Descriptor {
@@ -59,7 +59,7 @@ impl Blob {
     }
 }
 
-impl Origin {
+impl SourceRepository {
     /// That of an image.
     pub(crate) fn of(reference: &Reference) -> Self {
         Self {

@@ -11,7 +11,7 @@ use oci::{Descriptor, Digest, Kind, Manifest, Platform, media_type};
 use oci_client::client::BlobSource;
 use serde_json::{Map, Value, json};
 
-use crate::blobs::Blobs;
+use crate::blobs::BlobProvider;
 
 pub(crate) use layer::{BuiltLayer, Tar, add_file, add_folder};
 
@@ -27,7 +27,7 @@ pub struct BaseImage<'a> {
     /// The digest of its index, or of its only manifest.
     pub root: &'a Digest,
     /// Where its configurations are.
-    pub blobs: &'a dyn Blobs,
+    pub blobs: &'a dyn BlobProvider,
 }
 
 /// An image that was made.

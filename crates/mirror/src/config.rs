@@ -54,7 +54,10 @@ pub enum LoadError {
     TooLong(PathBuf),
     /// Printed one a line: `file:line:column: path: text`.
     #[error("{}", in_file(.path, .problems))]
-    Wrong { path: PathBuf, problems: ConfigProblems },
+    Wrong {
+        path: PathBuf,
+        problems: ConfigProblems,
+    },
 }
 
 /// Reads the configuration in a file.

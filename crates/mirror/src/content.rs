@@ -11,7 +11,7 @@ use crate::attached;
 
 /// An image that is selected and not yet resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct SelectedImage {
     /// Where it is fetched.
     pub source: Reference,
     /// Where it goes, below the target's namespace.
@@ -67,40 +67,40 @@ pub enum Why {
 
 /// An image under its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
-    pub wanted: Wanted,
+pub struct ResolvedImage {
+    pub wanted: SelectedImage,
     /// The digest that the source had.
     pub digest: Digest,
 }
 
 /// A blob, transferred once for all images.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
+pub struct SourceBlob {
     /// Units: bytes.
     pub size: u64,
     /// Which repositories have it; one at least.
-    pub sources: BTreeSet<Origin>,
+    pub sources: BTreeSet<SourceRepository>,
 }
 
 /// A repository of a source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
+pub struct SourceRepository {
     pub registry: String,
     pub repository: Repository,
 }
 
 /// All that is carried.
 #[derive(Debug, Clone, Default)]
-pub struct Content {
+pub struct ImageContent {
     /// In the order in which they were found.
-    pub images: Vec<Image>,
+    pub images: Vec<ResolvedImage>,
     /// The manifests of the images, and those of their parts.
     pub manifests: BTreeMap<Digest, Manifest>,
     /// Their layers and configurations.
-    pub blobs: BTreeMap<Digest, Blob>,
+    pub blobs: BTreeMap<Digest, SourceBlob>,
 }
 
-impl Wanted {
+impl SelectedImage {
     /// Whether the target has it under the tag by which it is named. Attached artifacts are found by the digest of their
     /// image.
     pub fn is_known_by_tag(&self) -> bool {
@@ -124,14 +124,14 @@ impl Wanted {
     }
 }
 
-impl Image {
+impl ResolvedImage {
     /// The source by digest.
     pub fn pinned(&self) -> Reference {
         self.wanted.source.with_digest(self.digest.clone())
     }
 }
 
-impl Content {
+impl ImageContent {
     /// The manifests of an image: its parts first, then itself. A part that was not carried is left out.
     pub fn manifests_of(&self, digest: &Digest) -> Vec<&Manifest> {
         let mut found = Vec::new();

@@ -20,12 +20,12 @@ use net::web;
 use oci::{Digest, Reference, Repository};
 
 use self::forget::forget;
-use self::kept::{RequiredImages, DeletedImages};
+use self::kept::{DeletedImages, RequiredImages};
 pub use self::list::List;
 use crate::attached::attached_there;
-use crate::content::{Wanted, Why};
-use crate::platform::{Present, Sources};
-use crate::publish::Target;
+use crate::content::{SelectedImage, Why};
+use crate::platform::{Present, ReleaseSources};
+use crate::publish::MirrorTarget;
 use crate::run::Setup;
 use crate::select::{SelectOptions, Selected};
 use crate::target_view;
@@ -62,7 +62,7 @@ pub struct DeletionPlan {
 pub async fn plan(
     setup: Setup<'_>,
     mirror: &MirrorSelection,
-    target: &Target,
+    target: &MirrorTarget,
     with_attached: bool,
 ) -> Result<DeletionPlan, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
@@ -133,8 +133,8 @@ impl DeletionPlan {
     async fn releases(
         &mut self,
         present: Present<'_>,
-        sources: &Sources,
-    ) -> Result<Vec<Wanted>, Error> {
+        sources: &ReleaseSources,
+    ) -> Result<Vec<SelectedImage>, Error> {
         let found = match present.chosen(sources).await {
             Err(error @ Error::Unavailable { what, .. }) if what == web::SERVER => {
                 let cause = error.chain();
@@ -160,7 +160,7 @@ impl DeletionPlan {
     }
 
     /// Lists the image of the upgrade graph. Its base image stays: no later run mirrors that again.
-    async fn graph(&mut self, target: &Target) -> Result<(), Error> {
+    async fn graph(&mut self, target: &MirrorTarget) -> Result<(), Error> {
         let place = target_view::graph(target)?;
         match target.client.manifest_digest(&place).await? {
             None => self.missing += 1,
@@ -175,7 +175,7 @@ impl DeletionPlan {
 }
 
 /// The kind in the peer's lists, which have more kinds than its metadata.
-fn kind(wanted: &Wanted) -> ImageType {
+fn kind(wanted: &SelectedImage) -> ImageType {
     match wanted.why.first() {
         Some(Why::Related { .. }) => ImageType::OperatorRelatedImage,
         Some(Why::Chart { .. }) => ImageType::HelmImage,
@@ -186,7 +186,7 @@ fn kind(wanted: &Wanted) -> ImageType {
 /// Deletes the images of a list, at most `parallel` manifests at a time, and removes them from the target's metadata: later
 /// runs mirror them again if they are selected. Returns how many existed, and the failures. Missing images count as
 /// deleted.
-pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Vec<Error>) {
+pub async fn delete(list: &List, target: &MirrorTarget, parallel: usize) -> (usize, Vec<Error>) {
     // Components first: while the release image exists, they can be listed again.
     let (releases, others): (Vec<_>, Vec<_>) = list
         .items
@@ -216,7 +216,7 @@ struct Left {
     was_there: bool,
 }
 
-async fn leave(image: &Reference, target: &Target) -> Result<Left, Error> {
+async fn leave(image: &Reference, target: &MirrorTarget) -> Result<Left, Error> {
     let repository = image.repository.clone();
     let Some(digest) = target.client.manifest_digest(image).await? else {
         let digest = image.digest.clone();
@@ -238,7 +238,10 @@ async fn leave(image: &Reference, target: &Target) -> Result<Left, Error> {
 }
 
 /// The image in the target.
-async fn pinned_in_target(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
+async fn pinned_in_target(
+    wanted: &SelectedImage,
+    target: &MirrorTarget,
+) -> Result<Option<Reference>, Error> {
     let place = target_view::place_of(wanted, target)?;
     let digest = target.client.manifest_digest(&place).await?;
     Ok(digest.map(|digest| place.with_digest(digest)))
@@ -246,7 +249,7 @@ async fn pinned_in_target(wanted: &Wanted, target: &Target) -> Result<Option<Ref
 
 impl List {
     /// Adds the attached artifacts of its images.
-    async fn add_attached(&mut self, target: &Target, parallel: usize) -> Result<(), Error> {
+    async fn add_attached(&mut self, target: &MirrorTarget, parallel: usize) -> Result<(), Error> {
         let images: Vec<_> = self.items.iter().map(|item| item.image.clone()).collect();
         for (owner, image) in attached_there(target, &images, parallel).await? {
             let owner = &self.items[owner];
@@ -266,7 +269,7 @@ impl List {
 
 /// Another reason for an image than those bundles.
 fn other_reason<'a>(
-    wanted: &'a Wanted,
+    wanted: &'a SelectedImage,
     is_deleted: &dyn Fn(&str, &str) -> bool,
 ) -> Option<&'a Why> {
     wanted.why.iter().find(|why| match why {

@@ -8,11 +8,11 @@ use model::Error;
 use oci::Digest;
 use oci_client::Client;
 
-use crate::archive::{BlobWriter, Missing, ArchiveWriter};
-use crate::content::{Blob, Origin};
+use crate::archive::{ArchiveWriter, BlobWriter, Missing};
+use crate::content::{SourceBlob, SourceRepository};
 use crate::parallel::RegistryLimit;
-use crate::progress::{Amount, Phase, Progress};
-use crate::publish::Limits;
+use crate::progress::{Amount, Phase, RunProgress};
+use crate::publish::TransferLimits;
 
 /// Size of one write, so that threads change seldom. Units: bytes.
 const WRITE_BYTES: usize = 1 << 20;
@@ -23,10 +23,10 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Errors: Invalid – content with another digest; Conflict – the medium is full; those of the registries.
 pub async fn fetch(
     client: &Client,
-    blobs: &BTreeMap<Digest, Blob>,
+    blobs: &BTreeMap<Digest, SourceBlob>,
     writer: &ArchiveWriter,
-    limits: Limits,
-    progress: &Progress,
+    limits: TransferLimits,
+    progress: &RunProgress,
 ) -> Result<Vec<(Digest, Error)>, Error> {
     let missing = writer.missing();
     let whole = Amount {
@@ -69,9 +69,9 @@ fn is_of_medium(error: &Error) -> bool {
 
 struct Fetcher<'a> {
     client: &'a Client,
-    blobs: &'a BTreeMap<Digest, Blob>,
+    blobs: &'a BTreeMap<Digest, SourceBlob>,
     writer: &'a ArchiveWriter,
-    progress: &'a Progress,
+    progress: &'a RunProgress,
 }
 
 impl Fetcher<'_> {
@@ -90,7 +90,12 @@ impl Fetcher<'_> {
         Err(failure)
     }
 
-    async fn from(&self, origin: &Origin, digest: &Digest, blob: &Blob) -> Result<(), Error> {
+    async fn from(
+        &self,
+        origin: &SourceRepository,
+        digest: &Digest,
+        blob: &SourceBlob,
+    ) -> Result<(), Error> {
         let (writer, named) = (self.writer.clone(), digest.clone());
         let Some(mut place) = blocking(move || writer.blob(&named)).await? else {
             return Ok(());

@@ -17,7 +17,7 @@ use self::images::images;
 use self::render::render;
 use self::repository::Repository;
 use crate::additional_images::additional_image;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 
 pub use json_path::JsonPath;
 
@@ -43,7 +43,7 @@ pub struct Charts {
     /// Those of repositories. Those on this machine stay where they are, as with the peer.
     pub fetched: Vec<Fetched>,
     /// The images that all of them name; their registries may lack them.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<SelectedImage>,
     /// Warnings: values in charts that are no references.
     pub notes: Vec<String>,
     /// Charts and repositories that cannot be read, where the others are carried.
@@ -138,7 +138,7 @@ impl Charts {
                     .into(),
             };
             match additional_image(&image, why) {
-                Ok(wanted) => self.wanted.push(Wanted {
+                Ok(wanted) => self.wanted.push(SelectedImage {
                     may_be_missing: true,
                     ..wanted
                 }),

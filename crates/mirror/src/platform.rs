@@ -15,9 +15,9 @@ pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
-pub use graph::{UpdateGraph, Release};
+pub use graph::{Release, UpdateGraph};
 pub(crate) use present::Present;
 pub(crate) use select::{architectures, named};
-pub use settings::{Sources, public_graph_data, usual_graph_base};
+pub use settings::{ReleaseSources, public_graph_data, usual_graph_base};
 pub use updates::Updates;
 pub use wanted::{Releases, releases};

@@ -38,7 +38,7 @@ impl Amount {
 
 /// Counters that a run moves and others read. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Counters>);
+pub struct RunProgress(Arc<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -47,7 +47,7 @@ struct Counters {
     bytes: AtomicU64,
 }
 
-impl Progress {
+impl RunProgress {
     /// A phase begins, in which `whole` is to be done; nothing of it is done yet.
     pub(crate) fn begin(&self, phase: Phase, whole: Amount) {
         let mut now = self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,10 +14,10 @@ use oci_client::client::{BlobSource, Provided, RemoteBlob};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::archive::FilePlace;
-use crate::blobs::Blobs;
-use crate::content::{Blob, Content, Image, Origin};
+use crate::blobs::BlobProvider;
+use crate::content::{ImageContent, ResolvedImage, SourceBlob, SourceRepository};
 use crate::names;
-use crate::progress::{Amount, Phase, Progress};
+use crate::progress::{Amount, Phase, RunProgress};
 
 /// Images that are begun at the same time: their blobs are sent one after the other, so that an archive is read from
 /// its beginning to its end.
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// Where images go.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct MirrorTarget {
     pub client: Client,
     /// Host with its port, or an image layout in its place: see [`oci::layout_registry`].
     pub registry: String,
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 /// Repositories of a target that have a blob, or had it when the metadata was written.
-pub type Held = BTreeMap<Digest, BTreeSet<Repository>>;
+pub type HeldBlobs = BTreeMap<Digest, BTreeSet<Repository>>;
 
 /// How much was done.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Published {
     pub sent: Amount,
 }
 
-impl Target {
+impl MirrorTarget {
     /// Whether it is an image layout.
     pub(crate) fn is_layout(&self) -> bool {
         oci::layout_folder(&self.registry).is_some()
@@ -75,12 +75,12 @@ impl Target {
 /// Sends the images to the target, with at most `parallel` transfers at a time. `held` says in which repositories of the
 /// target a blob is known to be. After a failure the other images are sent when `goes_on`, or else left.
 pub async fn publish(
-    content: &Content,
-    blobs: &dyn Blobs,
-    target: &Target,
-    held: Held,
-    limits: Limits,
-    progress: &Progress,
+    content: &ImageContent,
+    blobs: &dyn BlobProvider,
+    target: &MirrorTarget,
+    held: HeldBlobs,
+    limits: TransferLimits,
+    progress: &RunProgress,
 ) -> Published {
     let whole = Amount {
         items: content.images.len() as u64,
@@ -128,7 +128,7 @@ pub async fn publish(
 
 /// How hard a run tries.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct TransferLimits {
     /// Transfers at a time, with each registry.
     pub parallel: usize,
     /// Whether other images are carried after one failed.
@@ -153,22 +153,22 @@ impl<K: Eq + Hash + Clone, V: Default> Cells<K, V> {
 }
 
 struct Sender<'a> {
-    content: &'a Content,
-    blobs: &'a dyn Blobs,
-    target: &'a Target,
+    content: &'a ImageContent,
+    blobs: &'a dyn BlobProvider,
+    target: &'a MirrorTarget,
     transfers: Semaphore,
     /// Repositories of the target with a blob. The lock's holder adds a further one.
     places: Cells<Digest, tokio::sync::Mutex<BTreeSet<Repository>>>,
     /// The tags that a repository had at first.
     tags: Cells<Repository, OnceCell<BTreeSet<Tag>>>,
-    held: Held,
+    held: HeldBlobs,
     sent_blobs: AtomicU64,
     sent_bytes: AtomicU64,
-    progress: &'a Progress,
+    progress: &'a RunProgress,
 }
 
 impl Sender<'_> {
-    async fn image(&self, image: &Image) -> Result<(), Error> {
+    async fn image(&self, image: &ResolvedImage) -> Result<(), Error> {
         let place = self.target.place(&image.wanted.repository)?;
         let tagged = Reference {
             tag: Some(image.wanted.tag.clone()),
@@ -331,15 +331,15 @@ impl Sender<'_> {
             if client.mount_blob(place, repository, digest).await? {
                 return Ok(true);
             }
-            let from = Origin {
+            let from = SourceRepository {
                 registry: place.registry.clone(),
                 repository: repository.clone(),
             };
             let reference = from.reference(digest);
             if let Some(size) = client.blob_size(&reference, digest).await? {
                 let sources = BTreeSet::new();
-                let blob = Blob { size, sources };
-                let source = BlobSource::Remote(Box::new(RemoteBlob {
+                let blob = SourceBlob { size, sources };
+                let source = BlobSource::Remote(Box::new(Remote {
                     client: client.clone(),
                     reference,
                     blob: blob.descriptor(digest),

@@ -9,9 +9,9 @@ use model::Error;
 use oci::{Descriptor, Digest, Kind, Manifest, Platform, Reference, media_type};
 use oci_client::Client;
 
-use crate::content::{Blob, Content, Image, Origin, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, SourceRepository};
 use crate::parallel::RegistryLimit;
-use crate::progress::{Amount, Phase, Progress};
+use crate::progress::{Amount, Phase, RunProgress};
 
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
@@ -19,18 +19,18 @@ const INDEX_DEPTH: usize = 4;
 /// Images that were resolved, and failures.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    pub content: Content,
+    pub content: ImageContent,
     /// Images that are not carried, and why.
-    pub failed: Vec<(Wanted, Error)>,
+    pub failed: Vec<(SelectedImage, Error)>,
 }
 
 /// Fetches the manifests of images, at most `parallel` at a time from each registry. All failures are returned, those of
 /// images that may be missing too.
 pub async fn resolve(
     client: &Client,
-    wanted: Vec<Wanted>,
+    wanted: Vec<SelectedImage>,
     parallel: usize,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Resolved {
     resolve_with(client, wanted, BTreeMap::new(), parallel, progress).await
 }
@@ -38,10 +38,10 @@ pub async fn resolve(
 /// As [`resolve`], where some manifests are at hand.
 pub(crate) async fn resolve_with(
     client: &Client,
-    wanted: Vec<Wanted>,
+    wanted: Vec<SelectedImage>,
     manifests: BTreeMap<Digest, Manifest>,
     parallel: usize,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Resolved {
     let items = wanted.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
@@ -49,7 +49,7 @@ pub(crate) async fn resolve_with(
         client,
         manifests: Mutex::new(manifests),
     };
-    let look = async |wanted: Wanted| {
+    let look = async |wanted: SelectedImage| {
         let found = known.image(&wanted).await;
         progress.add_items(1);
         (wanted, found)
@@ -75,7 +75,7 @@ struct ManifestCache<'a> {
 
 impl ManifestCache<'_> {
     /// The manifest of an image, and after it those of its parts.
-    async fn image(&self, wanted: &Wanted) -> Result<Vec<Manifest>, Error> {
+    async fn image(&self, wanted: &SelectedImage) -> Result<Vec<Manifest>, Error> {
         let mut found = vec![self.manifest(&wanted.source).await?];
         let (mut next, mut end) = (0, 1);
         for _ in 0..INDEX_DEPTH {
@@ -127,10 +127,10 @@ pub(crate) fn parts(manifest: &Manifest, platforms: &[Platform]) -> Vec<Digest> 
     parts.map(|part| part.digest.clone()).collect()
 }
 
-impl Content {
+impl ImageContent {
     /// Adds an image with its manifests, the first of which is its own.
-    fn add(&mut self, wanted: Wanted, manifests: Vec<Manifest>) {
-        let origin = Origin {
+    fn add(&mut self, wanted: SelectedImage, manifests: Vec<Manifest>) {
+        let origin = SourceRepository {
             registry: wanted.source.registry.clone(),
             repository: wanted.source.repository.clone(),
         };
@@ -145,13 +145,13 @@ impl Content {
             }
             self.manifests.insert(manifest.digest.clone(), manifest);
         }
-        self.images.push(Image { wanted, digest });
+        self.images.push(ResolvedImage { wanted, digest });
     }
 
-    fn add_blob(&mut self, blob: &Descriptor, origin: &Origin) {
+    fn add_blob(&mut self, blob: &Descriptor, origin: &SourceRepository) {
         let known = match self.blobs.entry(blob.digest.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(Blob {
+            Entry::Vacant(free) => free.insert(SourceBlob {
                 size: blob.size,
                 sources: BTreeSet::new(),
             }),

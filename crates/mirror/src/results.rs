@@ -20,7 +20,7 @@ use crate::archive::FilePlace;
 
 pub(crate) use catalogs::checked_template;
 pub use folder::{write, write_manifests};
-pub use outcome::{MirroredCatalog, MirrorResults, MirroredImage};
+pub use outcome::{MirrorResults, MirroredCatalog, MirroredImage};
 pub use tools::{archive_mapping, mapping};
 
 /// A file of the results.
@@ -60,11 +60,9 @@ pub struct Forms {
 pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, Error> {
     let mut files = vec![ResultFile::new("mapping.txt", mapping(outcome))];
     let signatures = outcome.signatures.iter();
-    files.extend(
-        signatures.map(|(name, content)| {
-            ResultFile::new(format!("release-signatures/{name}"), content.clone())
-        }),
-    );
+    files.extend(signatures.map(|(name, content)| {
+        ResultFile::new(format!("release-signatures/{name}"), content.clone())
+    }));
     if outcome.is_folder {
         return Ok(files);
     }

@@ -31,11 +31,11 @@ use model::image_set::{ImageSet, MirrorSelection};
 use oci_client::Client;
 
 use crate::archive::{Set, Signer};
-use crate::content::{Content, Wanted};
-use crate::history::{PreviousRuns, Store};
-use crate::platform::Sources;
-use crate::progress::{Amount, Progress};
-use crate::publish::{Limits, Published, Target};
+use crate::content::{ImageContent, SelectedImage};
+use crate::history::{MetadataStore, PreviousRuns};
+use crate::platform::ReleaseSources;
+use crate::progress::{Amount, RunProgress};
+use crate::publish::{MirrorTarget, Published, TransferLimits};
 use crate::results;
 
 pub use explain::{mapping, publication_mapping, reasons};
@@ -53,7 +53,7 @@ pub use push::push_catalogs;
 pub async fn prepare(
     setup: Setup<'_>,
     previous: &PreviousRuns,
-    target: Option<&Target>,
+    target: Option<&MirrorTarget>,
 ) -> Result<Prepared, Error> {
     let past = subtract::PastImages { previous, target };
     let last = previous.metadata().map(|it| &it.past_mirror);
@@ -71,7 +71,7 @@ pub async fn prepare(
 pub async fn write_archives(
     setup: Setup<'_>,
     plan: ArchivesPlan,
-    store: Option<&Store>,
+    store: Option<&MetadataStore>,
     dest: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
     match transfer::archives(setup, plan, dest).await? {
@@ -92,7 +92,7 @@ pub async fn write_available_archives(
     prepared: &mut Prepared,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
-    store: Option<&Store>,
+    store: Option<&MetadataStore>,
     dest: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
     while let PlannedArchives::Archives(plan) = plan_archives(setup, prepared, previous, signer)? {
@@ -113,7 +113,7 @@ pub async fn copy(
     setup: Setup<'_>,
     prepared: Prepared,
     plan: CopyPlan,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let outcome = transfer::copy(setup, &prepared, target).await?;
     let pruned = record::pruned(setup, target, &plan.pruning, plan.metadata, outcome).await;
@@ -130,7 +130,7 @@ pub async fn copy(
 pub async fn publish(
     setup: Setup<'_>,
     mut publication: Publication,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let outcome = transfer::publication(setup, &mut publication, target).await?;
     let Publication {
@@ -142,7 +142,7 @@ pub async fn publish(
 /// Results for the images that this archive set and previous ones brought to a target. The target is not contacted.
 ///
 /// Errors: Invalid – a name in the metadata is malformed, or does not fit into the target.
-pub fn archived_results(set: &Set, target: &Target) -> Result<results::MirrorResults, Error> {
+pub fn archived_results(set: &Set, target: &MirrorTarget) -> Result<results::MirrorResults, Error> {
     let mirror = &set.metadata().past_mirror.mirror;
     results::MirrorResults::of(&set.all_images()?, target, mirror)
 }
@@ -154,8 +154,8 @@ pub struct Setup<'a> {
     pub client: &'a Client,
     pub set: &'a ImageSet,
     /// Update services for releases of the platform.
-    pub platform: &'a Sources,
-    pub limits: Limits,
+    pub platform: &'a ReleaseSources,
+    pub limits: TransferLimits,
     /// Skip images that a catalog references but the registry does not have.
     pub skip_missing: bool,
     /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
@@ -165,7 +165,7 @@ pub struct Setup<'a> {
     pub workspace: &'a Path,
     /// Units: seconds since 1970.
     pub now: i64,
-    pub progress: &'a Progress,
+    pub progress: &'a RunProgress,
 }
 
 /// The form of operator catalogs in a target.
@@ -186,7 +186,7 @@ pub struct RunOutcome {
     /// Content of the target now.
     pub results: results::MirrorResults,
     /// Images that were not mirrored, with the cause.
-    pub failed: Vec<(Wanted, Error)>,
+    pub failed: Vec<(SelectedImage, Error)>,
     /// Charts that could not be read.
     pub unread: Vec<Error>,
     /// Blobs that were sent.
@@ -205,11 +205,11 @@ impl RunOutcome {
     ///
     /// Errors: the first failure, unless the run continues on errors; Invalid – a name does not fit into the target.
     pub(crate) fn of(
-        content: &Content,
+        content: &ImageContent,
         published: Published,
-        target: &Target,
+        target: &MirrorTarget,
         mirror: &MirrorSelection,
-        limits: Limits,
+        limits: TransferLimits,
     ) -> Result<Self, Error> {
         let mut outcome = Self {
             results: results::MirrorResults::new(content, &published, target, mirror)?,

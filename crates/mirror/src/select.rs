@@ -15,13 +15,13 @@ use serde_json::Value;
 
 use crate::additional_images::{additional_image, from_configuration, make_unique, platforms};
 use crate::config::{ImageSource, expression};
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
 use crate::names;
 use crate::operators::{self, Choice, Of, OpenedCatalog, breaches, template};
-use crate::platform::{self, Releases, Sources};
-use crate::progress::{Amount, Phase, Progress};
+use crate::platform::{self, ReleaseSources, Releases};
+use crate::progress::{Amount, Phase, RunProgress};
 
 /// A catalog of the set.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Selected {
     /// Charts of repositories, which are carried themselves.
     pub charts: Vec<Fetched>,
     /// Each image once, with all its reasons.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<SelectedImage>,
     /// Charts that cannot be read, where the run continues on errors.
     pub unread: Vec<Error>,
     /// Warnings for the user: blocked images, malformed references, bundles that were left out.
@@ -63,7 +63,7 @@ pub struct SelectOptions<'a> {
     /// Folder for temporary files.
     pub scratch: &'a Path,
     /// Update services, and access to charts.
-    pub platform: &'a Sources,
+    pub platform: &'a ReleaseSources,
     /// Whether the other charts are carried when one cannot be read.
     pub goes_on: bool,
     /// Whether images that catalogs name may be missing in their registries.
@@ -80,7 +80,7 @@ pub async fn select(
     mirror: &MirrorSelection,
     last: Option<&PastMirror>,
     options: SelectOptions<'_>,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Result<Selected, Error> {
     let items = mirror.operators.len() as u64;
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
@@ -109,7 +109,7 @@ impl Selected {
     /// Errors: Invalid – an expression that is none.
     pub(crate) fn add(
         &mut self,
-        wanted: Vec<Wanted>,
+        wanted: Vec<SelectedImage>,
         blocked: &[image_set::ImageSelection],
     ) -> Result<(), Error> {
         self.wanted.extend(wanted);
@@ -155,7 +155,7 @@ impl Selected {
         let notes = breaches::notes(&operator.catalog, &opened.judged, &choice);
         self.notes.extend(notes);
         self.note_left_out(&operator.catalog, &choice);
-        let wanted = wanted.into_iter().map(|wanted| Wanted {
+        let wanted = wanted.into_iter().map(|wanted| SelectedImage {
             platforms: platforms.clone(),
             ..wanted
         });
@@ -257,7 +257,7 @@ fn chosen(
     operator: &OperatorSelection,
     start: &[image_set::IncludePackage],
     of: &Of,
-) -> Result<(Choice, Vec<Wanted>, Vec<String>), Error> {
+) -> Result<(Choice, Vec<SelectedImage>, Vec<String>), Error> {
     let choice = operators::choose(cache, operator, start);
     let choice = choice.map_err(|error| match (error, breaches::hint(judged)) {
         (error, hint) if hint.is_empty() => error,
@@ -307,9 +307,9 @@ fn unbounded(operator: &OperatorSelection) -> OperatorSelection {
 }
 
 /// Each image once, where it was named first, with the reasons of all.
-fn merged(wanted: Vec<Wanted>) -> Vec<Wanted> {
+fn merged(wanted: Vec<SelectedImage>) -> Vec<SelectedImage> {
     let mut places: BTreeMap<(Reference, Repository, Tag, &str), usize> = BTreeMap::new();
-    let mut merged: Vec<Wanted> = Vec::new();
+    let mut merged: Vec<SelectedImage> = Vec::new();
     for it in wanted {
         let (source, repository, tag) = (&it.source, &it.repository, &it.tag);
         // Images that a catalog names by tag lose it, and those of the configuration keep it.

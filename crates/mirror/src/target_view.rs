@@ -8,10 +8,10 @@ use model::image_set::{MirrorSelection, OperatorSelection};
 use net::web;
 use oci::Reference;
 
-use crate::content::Wanted;
+use crate::content::SelectedImage;
 use crate::names;
 use crate::platform::{Present, graph_image_name};
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::run::Setup;
 use crate::select::{SelectOptions, Selected, select};
 
@@ -21,8 +21,8 @@ use crate::select::{SelectOptions, Selected, select};
 pub(crate) async fn images(
     setup: Setup<'_>,
     mirror: &MirrorSelection,
-    releases: Vec<Wanted>,
-    target: &Target,
+    releases: Vec<SelectedImage>,
+    target: &MirrorTarget,
     options: SelectOptions<'_>,
 ) -> Result<Selected, Error> {
     let mut operators = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) async fn images(
 pub(crate) fn releases<'a>(
     setup: Setup<'a>,
     mirror: &'a MirrorSelection,
-    target: &'a Target,
+    target: &'a MirrorTarget,
     scratch: &'a Path,
 ) -> Present<'a> {
     Present {
@@ -70,7 +70,7 @@ pub(crate) fn releases<'a>(
 /// Reference of an image in the target: by digest where its source is named by one, or else by tag.
 ///
 /// Errors: Invalid – its name does not fit.
-pub(crate) fn place_of(image: &Wanted, target: &Target) -> Result<Reference, Error> {
+pub(crate) fn place_of(image: &SelectedImage, target: &MirrorTarget) -> Result<Reference, Error> {
     let place = target.place(&image.repository)?;
     Ok(match &image.source.digest {
         Some(digest) => place.with_digest(digest.clone()),
@@ -84,7 +84,7 @@ pub(crate) fn place_of(image: &Wanted, target: &Target) -> Result<Reference, Err
 /// Reference of the upgrade graph's image in the target.
 ///
 /// Errors: Invalid – its name does not fit.
-pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
+pub(crate) fn graph(target: &MirrorTarget) -> Result<Reference, Error> {
     let (repository, tag) = graph_image_name()?;
     Ok(Reference {
         tag: Some(tag),
@@ -98,7 +98,7 @@ pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
 /// Errors: Invalid – its name does not fit; those of the target.
 pub(crate) async fn catalogs_of(
     operator: &OperatorSelection,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Vec<Reference>, Error> {
     let (repository, tag) = names::catalog::named(operator)?;
     let place = target.place(&repository)?;
@@ -126,7 +126,7 @@ pub(crate) async fn catalogs_of(
 /// Reference of the pruned catalog in the target.
 ///
 /// Errors: as [`catalogs_of`]; NotFound – there is none; Invalid – there are several.
-async fn catalog_of(operator: &OperatorSelection, target: &Target) -> Result<Reference, Error> {
+async fn catalog_of(operator: &OperatorSelection, target: &MirrorTarget) -> Result<Reference, Error> {
     match catalogs_of(operator, target).await?.as_slice() {
         [] => Err(Error::not_found("catalog", &operator.catalog)),
         [catalog] => Ok(catalog.clone()),
@@ -144,7 +144,7 @@ async fn catalog_of(operator: &OperatorSelection, target: &Target) -> Result<Ref
 /// An operator entry for the catalog that was made of its own one.
 async fn of_target(
     operator: &OperatorSelection,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<OperatorSelection, Error> {
     Ok(OperatorSelection {
         catalog: catalog_of(operator, target).await?.to_string(),

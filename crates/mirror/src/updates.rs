@@ -10,8 +10,8 @@ use oci::Reference;
 use oci_client::Client;
 use semver::Version;
 
-use crate::platform::{self, Sources};
-use crate::progress::Progress;
+use crate::platform::{self, ReleaseSources};
+use crate::progress::RunProgress;
 use crate::select::{SelectOptions, Selected, SelectedCatalog, select};
 
 /// Releases of a channel that were not carried yet.
@@ -46,7 +46,7 @@ pub struct BundleUpdate {
 pub async fn releases(
     mirror: &MirrorSelection,
     metadata: &MirrorMetadata,
-    sources: &Sources,
+    sources: &ReleaseSources,
 ) -> Result<Vec<ReleaseUpdates>, Error> {
     let started = &metadata.past_mirror.platforms;
     let named = platform::named(&mirror.platform, started, sources).await?;
@@ -92,7 +92,7 @@ pub async fn operators(
     };
     let last = Some(&metadata.past_mirror);
     let Selected { catalogs, .. } =
-        select(client, &own, last, options, &Progress::default()).await?;
+        select(client, &own, last, options, &RunProgress::default()).await?;
     let carried = names(metadata, |kind| {
         matches!(
             kind,

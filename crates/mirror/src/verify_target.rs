@@ -12,8 +12,8 @@ use oci::{Descriptor, Digest, Manifest, Platform, Reference, Repository, media_t
 
 use crate::attached::attached_there;
 use crate::history::repository_in;
-use crate::progress::{Amount, Phase, Progress};
-use crate::publish::Target;
+use crate::progress::{Amount, Phase, RunProgress};
+use crate::publish::MirrorTarget;
 use crate::resolve;
 use crate::run::Setup;
 use crate::select::SelectOptions;
@@ -64,7 +64,8 @@ pub struct TargetReport {
 /// Errors: Invalid – metadata with a malformed path or digest; NotFound – a catalog; those of the target.
 pub async fn remembered(
     metadata: &MirrorMetadata,
-    target: &Target,
+    target: &MirrorTarget,
+,
 ) -> Result<Vec<Expected>, Error> {
     let mut expected = Vec::new();
     for association in &metadata.past_associations {
@@ -95,7 +96,7 @@ pub async fn remembered(
 pub async fn configured(
     setup: Setup<'_>,
     mirror: &MirrorSelection,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Vec<Expected>, Error> {
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
@@ -129,7 +130,7 @@ pub async fn configured(
 }
 
 /// Images that are built for the target: pruned catalogs, and the upgrade graph.
-async fn made_for(mirror: &MirrorSelection, target: &Target) -> Result<Vec<Expected>, Error> {
+async fn made_for(mirror: &MirrorSelection, target: &MirrorTarget) -> Result<Vec<Expected>, Error> {
     let mut made = Vec::new();
     for operator in &mirror.operators {
         let catalogs = target_view::catalogs_of(operator, target).await?;
@@ -169,11 +170,11 @@ impl ExpectedParts {
 /// Verifies the images, with at most `parallel` requests at a time: manifests are compared with their digests, blobs with
 /// their sizes, and if `is_deep` with their digests.
 pub async fn check(
-    target: &Target,
+    target: &MirrorTarget,
     expected: &[Expected],
     is_deep: bool,
     parallel: usize,
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> TargetReport {
     let items = expected.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
@@ -230,9 +231,9 @@ fn needed(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
 type RepositoryBlobs = BTreeMap<(Repository, Digest), (Reference, Descriptor)>;
 
 struct Checker<'a> {
-    target: &'a Target,
+    target: &'a MirrorTarget,
     is_deep: bool,
-    progress: &'a Progress,
+    progress: &'a RunProgress,
     /// Verified blobs: a registry stores each once for all repositories.
     hashed: Mutex<BTreeSet<Digest>>,
 }

@@ -17,7 +17,7 @@ use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA, SIGNATURE};
 use super::read::{Hashed, metadata_of};
 use super::signature::{SIGNATURE_BYTES, Signer};
-use crate::content::Content;
+use crate::content::ImageContent;
 
 mod content;
 
@@ -36,7 +36,7 @@ pub struct Contents<'a> {
     /// Members besides images.
     pub extras: Vec<Extra>,
     /// The images.
-    pub content: &'a Content,
+    pub content: &'a ImageContent,
     /// Content of previous archives of the set: left out.
     pub carried: &'a BTreeSet<Digest>,
 }
@@ -126,7 +126,10 @@ impl Extra {
     /// Blocking: it is read. Errors: Internal – it cannot be read.
     pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
         let hashed = || {
-            let mut reader = Hashed::new(fs::PlannedFile::open(&file)?, Hasher::new(Algorithm::Sha256));
+            let mut reader = Hashed::new(
+                fs::PlannedFile::open(&file)?,
+                Hasher::new(Algorithm::Sha256),
+            );
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok((size, reader.finish()))
         };
@@ -226,7 +229,7 @@ struct Packer<'a> {
     sequence: u64,
     mtime: u64,
     limit: u64,
-    content: &'a Content,
+    content: &'a ImageContent,
 }
 
 impl Packer<'_> {

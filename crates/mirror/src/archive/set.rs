@@ -14,9 +14,9 @@ use oci_client::client::BlobSource;
 use self::locate::Located;
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
-use super::read::{METADATA_LIMIT_BYTES, FilePlace, metadata_of, unreadable};
+use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of, unreadable};
 use super::walk::{self, FoundMember, walk};
-use crate::blobs::Blobs;
+use crate::blobs::BlobProvider;
 
 mod content;
 pub(super) mod locate;
@@ -213,7 +213,7 @@ impl Set {
     }
 }
 
-impl Blobs for Set {
+impl BlobProvider for Set {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         let FilePlace { file, offset, size } = self.blob(digest)?;
         Some(BlobSource::Part {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use oci::{Digest, Hasher};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::journal::{JournalEntry, ArchiveJournal, Records, Spot};
+use super::journal::{ArchiveJournal, JournalEntry, Records, Spot};
 use super::parts;
 use super::read::Hashed;
 

@@ -10,9 +10,11 @@ use oci::{Digest, Manifest};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Contents, Extra, SetPlan, Signer, Verifier, ArchiveWriter};
-use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
-use crate::progress::Progress;
+use super::{ArchiveWriter, Contents, Extra, SetPlan, Signer, Verifier};
+use crate::content::{
+    ImageContent, ResolvedImage, SelectedImage, SourceBlob, SourceRepository, Why,
+};
+use crate::progress::RunProgress;
 
 mod kill;
 mod plan;
@@ -30,7 +32,7 @@ const PERIOD: usize = 1021;
 /// Images, and the blobs of their registry.
 #[derive(Debug, Clone)]
 struct Sample {
-    content: Content,
+    content: ImageContent,
     blobs: BTreeMap<Digest, Bytes>,
     metadata: MirrorMetadata,
     extras: Vec<Extra>,
@@ -42,7 +44,7 @@ impl Sample {
         metadata.past_mirror.timestamp = 1_795_241_937;
         metadata.past_mirror.sequence = 1;
         Self {
-            content: Content::default(),
+            content: ImageContent::default(),
             blobs: BTreeMap::new(),
             metadata,
             extras: vec![Extra::inline("catalogs/r/c/index/index.json", "{}")],
@@ -63,7 +65,7 @@ impl Sample {
     fn blob(&mut self, bytes: &Bytes) -> serde_json::Value {
         let digest = Digest::sha256(bytes);
         let size = bytes.len() as u64;
-        let blob = Blob {
+        let blob = SourceBlob {
             size,
             sources: BTreeSet::from([origin()]),
         };
@@ -107,7 +109,7 @@ impl Sample {
     }
 
     fn wanted(&mut self, repository: &str, digest: &Digest) {
-        let wanted = Wanted {
+        let wanted = SelectedImage {
             source: format!("r:5000/{repository}@{digest}").parse().unwrap(),
             repository: repository.parse().unwrap(),
             tag: "v1".parse().unwrap(),
@@ -116,7 +118,7 @@ impl Sample {
             platforms: Vec::new(),
             may_be_missing: false,
         };
-        self.content.images.push(Image {
+        self.content.images.push(ResolvedImage {
             wanted,
             digest: digest.clone(),
         });
@@ -204,8 +206,8 @@ fn noise(name: &str, length: usize) -> Bytes {
     bytes.into()
 }
 
-fn origin() -> Origin {
-    Origin {
+fn origin() -> SourceRepository {
+    SourceRepository {
         registry: "r:5000".to_owned(),
         repository: "acme/op0".parse().unwrap(),
     }

@@ -16,7 +16,7 @@ use super::set::locate::Located;
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
 use super::walk::{FoundMember, walk};
-use crate::progress::{Amount, Phase, Progress};
+use crate::progress::{Amount, Phase, RunProgress};
 
 /// Threads that hash: one disk is not faster with more.
 const HASHERS: usize = 4;
@@ -46,7 +46,11 @@ struct ContentCheck {
 /// Verifies a set without trusting its index: members are found by their headers.
 ///
 /// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
-pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Result<SetReport, Error> {
+pub fn verify(
+    path: &Path,
+    key: Option<&Verifier>,
+    progress: &RunProgress,
+) -> Result<SetReport, Error> {
     let located = Located::find(path)?;
     let mut report = SetReport::default();
     report.note(located.check_numbers());
@@ -144,8 +148,9 @@ impl SetReport {
                 .map(|it| ((it.path.as_str(), it.offset), it))
                 .collect();
             for (key, member) in &expected {
-                let is_same =
-                    |found: &&FoundMember| (found.size, &found.target) == (member.size, &member.target);
+                let is_same = |found: &&FoundMember| {
+                    (found.size, &found.target) == (member.size, &member.target)
+                };
                 if !there.get(key).is_some_and(is_same) {
                     self.fault(
                         path,
@@ -171,7 +176,7 @@ impl SetReport {
         digests
     }
 
-    fn hash(&mut self, checks: &[ContentCheck], progress: &Progress) {
+    fn hash(&mut self, checks: &[ContentCheck], progress: &RunProgress) {
         let whole = Amount {
             items: checks.len() as u64,
             bytes: checks.iter().map(|check| check.place.size).sum(),

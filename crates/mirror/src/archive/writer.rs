@@ -12,7 +12,7 @@ use oci::{Algorithm, Digest, Hasher};
 
 use self::blob::BlobProgress;
 use super::header;
-use super::journal::{JournalEntry, ArchiveJournal, Records, Spot};
+use super::journal::{ArchiveJournal, JournalEntry, Records, Spot};
 use super::parts::PartFiles;
 use super::plan::{MemberKind, PlannedMember, SetPlan};
 use super::read::Hashed;
@@ -168,7 +168,8 @@ impl WriterState {
         for folder in parts.others()? {
             for offer in takeover::offers(&folder)? {
                 let blob = blobs.get(offer.digest());
-                if blob.is_some_and(|it| it.size == offer.size() && it.progress != BlobProgress::Whole)
+                if blob
+                    .is_some_and(|it| it.size == offer.size() && it.progress != BlobProgress::Whole)
                 {
                     offers.insert(offer.digest().clone(), offer);
                 }
@@ -253,13 +254,19 @@ impl WriterState {
     fn settle(&self) -> io::Result<()> {
         let mut state = self.state();
         let JournaledBlobs { journal, blobs } = &mut *state;
-        let is_whole = |blob: &PlannedBlob| blob.progress == BlobProgress::Whole && blob.spots.len() > 1;
+        let is_whole =
+            |blob: &PlannedBlob| blob.progress == BlobProgress::Whole && blob.spots.len() > 1;
         let mut whole = blobs.iter().filter(|(_, blob)| is_whole(blob));
         whole.try_for_each(|(digest, blob)| self.spread(digest, blob, journal))
     }
 
     /// Copies a blob from its first place to the others, and notes it.
-    fn spread(&self, digest: &Digest, blob: &PlannedBlob, journal: &mut ArchiveJournal) -> io::Result<()> {
+    fn spread(
+        &self,
+        digest: &Digest,
+        blob: &PlannedBlob,
+        journal: &mut ArchiveJournal,
+    ) -> io::Result<()> {
         let (number, offset) = blob.spots[0];
         for (other, at) in &blob.spots[1..] {
             let (from, into) = (self.parts.file(number)?, self.parts.file(*other)?);

@@ -8,7 +8,7 @@ use oci::{Digest, Kind, Manifest, media_type};
 use serde_json::json;
 
 use super::stands_in_for;
-use crate::content::{Content, Image};
+use crate::content::{ImageContent, ResolvedImage};
 
 /// The index of listed referrers; none for an empty list. The same list always makes the same index.
 ///
@@ -30,7 +30,7 @@ pub(super) fn of(listed: Vec<Referrer>) -> Result<Option<Manifest>, Error> {
 }
 
 /// Drops images that are tagged as such an index and are none: other tools give images tags of their own digests.
-pub(super) fn leave_out_others(content: &mut Content) {
+pub(super) fn leave_out_others(content: &mut ImageContent) {
     let images = std::mem::take(&mut content.images);
     let (kept, others): (Vec<_>, Vec<_>) = images
         .into_iter()
@@ -41,7 +41,7 @@ pub(super) fn leave_out_others(content: &mut Content) {
     }
 }
 
-fn is_meant(image: &Image, content: &Content) -> bool {
+fn is_meant(image: &ResolvedImage, content: &ImageContent) -> bool {
     let Some(subject) = stands_in_for(&image.wanted.tag) else {
         return true;
     };

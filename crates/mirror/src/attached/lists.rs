@@ -7,7 +7,7 @@ use oci::{Digest, Tag};
 use oci_client::Client;
 
 use super::SUFFIXES;
-use crate::content::Origin;
+use crate::content::SourceRepository;
 use crate::parallel::RegistryLimit;
 
 /// How many pages of a repository's tags are read at least, before its images are asked about one by one.
@@ -17,7 +17,7 @@ const PAGES: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     /// Those tags that may be of something attached; nothing where the registry does not list them, or too many.
-    tags: BTreeMap<Origin, Option<BTreeSet<Tag>>>,
+    tags: BTreeMap<SourceRepository, Option<BTreeSet<Tag>>>,
     /// Whether a registry has the referrers API.
     referrers: BTreeMap<String, bool>,
 }
@@ -27,7 +27,7 @@ impl Lists {
     pub(super) async fn read(
         &mut self,
         client: &Client,
-        subjects: impl Iterator<Item = &(Origin, Digest)>,
+        subjects: impl Iterator<Item = &(SourceRepository, Digest)>,
         parallel: usize,
     ) {
         let (mut repositories, mut registries) = (BTreeMap::<_, usize>::new(), BTreeMap::new());
@@ -42,10 +42,10 @@ impl Lists {
                     .or_insert((reference, digest.clone()));
             }
         }
-        let list = async |(origin, images): (Origin, usize)| {
+        let list = async |(origin, images): (SourceRepository, usize)| {
             // As soon as the list costs more than asking for each tag, it is left.
             let pages = PAGES.max(images * SUFFIXES.len());
-            let Origin {
+            let SourceRepository {
                 registry,
                 repository,
             } = &origin;
@@ -70,7 +70,7 @@ impl Lists {
     }
 
     /// The tags of a repository; none where each has to be queried.
-    pub(super) fn tags_of(&self, origin: &Origin) -> Option<&BTreeSet<Tag>> {
+    pub(super) fn tags_of(&self, origin: &SourceRepository) -> Option<&BTreeSet<Tag>> {
         self.tags.get(origin)?.as_ref()
     }
 

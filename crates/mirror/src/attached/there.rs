@@ -7,14 +7,14 @@ use model::Error;
 use oci::{Digest, Reference, Repository, Tag};
 
 use super::{DEPTH, subject};
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 
 /// Artifacts of `images` and their parts in the target: by tag, each with the position of its image. At most `parallel`
 /// repositories are queried at a time.
 ///
 /// Errors: those of the target.
 pub(crate) async fn attached_there(
-    target: &Target,
+    target: &MirrorTarget,
     images: &[Reference],
     parallel: usize,
 ) -> Result<Vec<(usize, Reference)>, Error> {
@@ -41,7 +41,7 @@ pub(crate) async fn attached_there(
 type Owners = BTreeMap<Digest, usize>;
 
 async fn of_repository(
-    target: &Target,
+    target: &MirrorTarget,
     repository: &Repository,
     mut owners: Owners,
     images: &[Reference],
@@ -80,7 +80,7 @@ async fn of_repository(
 }
 
 /// The tags of artifacts, with the digests of their subjects.
-async fn tags(target: &Target, repository: &Repository) -> Result<Vec<(Tag, Digest)>, Error> {
+async fn tags(target: &MirrorTarget, repository: &Repository) -> Result<Vec<(Tag, Digest)>, Error> {
     let tags = match target.client.tags(&target.registry, repository).await {
         Ok(tags) => tags,
         Err(Error::NotFound { .. }) => Vec::new(),
@@ -94,7 +94,7 @@ async fn tags(target: &Target, repository: &Repository) -> Result<Vec<(Tag, Dige
 }
 
 async fn add_parts(
-    target: &Target,
+    target: &MirrorTarget,
     owners: &mut Owners,
     images: &[Reference],
 ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::form::{TextForm, nearest};
 use super::problem::ConfigProblems;
-use super::schema::{Field, ValueKind, RecordSchema, ConfigVersion};
+use super::schema::{ConfigVersion, Field, RecordSchema, ValueKind};
 
 /// Longest text that a problem quotes. Units: characters.
 const SHOWN: usize = 60;
@@ -234,9 +234,10 @@ impl<'a> Decoder<'a> {
             }
             (Value::Text(text), kind) => {
                 let hint = match kind {
-                    ValueKind::Object(record) => only_required(record).map_or(String::new(), |name| {
-                        format!(": write it as `{name}: {written}`")
-                    }),
+                    ValueKind::Object(record) => only_required(record)
+                        .map_or(String::new(), |name| {
+                            format!(": write it as `{name}: {written}`")
+                        }),
                     _ if written.starts_with(['"', '\'']) && fits_unquoted(text, kind) => {
                         ": leave the quotes out".to_owned()
                     }

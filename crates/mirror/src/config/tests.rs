@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use model::image_set::Instance;
 use proptest::prelude::*;
 
-use super::schema::{ValueKind, RecordSchema};
+use super::schema::{RecordSchema, ValueKind};
 use super::*;
 
 /// Texts, and behind `=>` all that is wrong with each.
@@ -48,7 +48,8 @@ fn paths(record: &RecordSchema, version: ConfigVersion, above: &str, found: &mut
         let path = format!("{above}.{}", field.name);
         let path = path.trim_start_matches('.');
         found.insert(path.to_owned());
-        if let ValueKind::Object(record) | ValueKind::List(ValueKind::Object(record)) = &field.kind {
+        if let ValueKind::Object(record) | ValueKind::List(ValueKind::Object(record)) = &field.kind
+        {
             paths(record, version, path, found);
         }
     }

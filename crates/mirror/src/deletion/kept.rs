@@ -11,12 +11,12 @@ use oci_client::image::ImageLocation;
 use super::other_reason;
 use crate::additional_images::additional_image;
 use crate::config::ImageSource;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::helm;
-use crate::history::{Store, repository_in};
+use crate::history::{MetadataStore, repository_in};
 use crate::operators::{self, Of, OpenedCatalog, breaches};
 use crate::platform::Present;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::section::Section;
 use crate::select::{SelectOptions, SelectedCatalog};
 use crate::target_view::{catalogs_of, place_of};
@@ -34,17 +34,20 @@ pub(super) struct RequiredImages {
 /// Images to be deleted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeletedImages<'a> {
-    pub(super) target: &'a Target,
+    pub(super) target: &'a MirrorTarget,
     /// Those of the target that were chosen from.
     pub(super) catalogs: &'a [SelectedCatalog],
     pub(super) releases: Present<'a>,
     /// Images of all of them.
-    pub(super) wanted: &'a [Wanted],
+    pub(super) wanted: &'a [SelectedImage],
 }
 
 impl RequiredImages {
     /// Reads the target's catalogs, releases and metadata.
-    pub(super) async fn find(meant: DeletedImages<'_>, options: SelectOptions<'_>) -> Result<Self, Error> {
+    pub(super) async fn find(
+        meant: DeletedImages<'_>,
+        options: SelectOptions<'_>,
+    ) -> Result<Self, Error> {
         let target = meant.target;
         let places = meant.wanted.iter().map(|it| target.place(&it.repository));
         let mut kept = Self {
@@ -68,7 +71,7 @@ impl RequiredImages {
         }
         kept.add_releases(meant).await?;
         let deletes_single = meant.is_any(|it| Section::of(it.kind) == Some(Section::Generic));
-        for metadata in Store::all_in_target(target).await? {
+        for metadata in MetadataStore::all_in_target(target).await? {
             kept.add_images(&metadata, meant)?;
             if deletes_single {
                 kept.add_named(&metadata, meant).await?;
@@ -95,7 +98,7 @@ impl RequiredImages {
     async fn add_other(
         &mut self,
         reference: Reference,
-        target: &Target,
+        target: &MirrorTarget,
         options: SelectOptions<'_>,
     ) -> Result<(), Error> {
         let name = reference.to_string();
@@ -118,7 +121,7 @@ impl RequiredImages {
         opened: &OpenedCatalog,
         name: &str,
         is_deleted: &dyn Fn(&str, &str) -> bool,
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<(), Error> {
         let whole = OperatorSelection {
             catalog: name.to_owned(),
@@ -194,7 +197,7 @@ impl RequiredImages {
         for image in images.filter(|it| !ImageSource::is_layout(&it.name)) {
             let named = additional_image(image, Why::Additional)?;
             let is_same =
-                |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);
+                |it: &SelectedImage| (&it.repository, &it.tag) == (&named.repository, &named.tag);
             if !meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
                 let why = format!("additionalImages of set {} name it", metadata.uid);
                 self.add(&named, &why, meant.target).await?;
@@ -250,9 +253,9 @@ impl RequiredImages {
     /// Adds an image that other content needs.
     async fn add(
         &mut self,
-        image: &Wanted,
+        image: &SelectedImage,
         why: impl std::fmt::Display,
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<(), Error> {
         let place = place_of(image, target)?;
         if !self.repositories.contains(&place.repository) {
@@ -271,7 +274,7 @@ impl RequiredImages {
 }
 
 impl DeletedImages<'_> {
-    fn is_any(&self, is_meant: impl FnMut(&Wanted) -> bool) -> bool {
+    fn is_any(&self, is_meant: impl FnMut(&SelectedImage) -> bool) -> bool {
         self.wanted.iter().any(is_meant)
     }
 
@@ -282,7 +285,7 @@ impl DeletedImages<'_> {
     }
 
     /// Repository of an image in the target.
-    fn place(&self, image: &Wanted) -> Option<Repository> {
+    fn place(&self, image: &SelectedImage) -> Option<Repository> {
         let place = self.target.place(&image.repository).ok()?;
         Some(place.repository)
     }

@@ -5,9 +5,9 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::Item;
+use super::DeletionItem;
 use crate::names;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::results::yaml;
 
 const API_VERSION: &str = "mirror.openshift.io/v2alpha1";
@@ -57,9 +57,10 @@ impl List {
     /// Reads a list for a target.
     ///
     /// Errors: Invalid – no such list, or one with images outside of the target: nothing of it is deleted.
-    pub fn from_yaml(text: &str, target: &Target) -> Result<Self, Error> {
+    pub fn from_yaml(text: &str, target: &MirrorTarget) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("list of images to delete", reason);
-        let document: ListDocument = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let document: ListDocument =
+            serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
         if document.kind != KIND {
             return Err(wrong(format!(
                 "its kind is {:?}, expected {KIND}",
@@ -72,7 +73,7 @@ impl List {
                 |name: &str| names::reference(name).map_err(|e| wrong(format!("{name}: {e}")));
             let image = parsed(&entry.image_reference)?;
             if !is_below(&image, target) {
-                let Target {
+                let MirrorTarget {
                     registry,
                     namespace,
                     ..
@@ -96,7 +97,7 @@ impl List {
     }
 }
 
-fn is_below(image: &Reference, target: &Target) -> bool {
+fn is_below(image: &Reference, target: &MirrorTarget) -> bool {
     let name = image.repository.as_str();
     let below = match target.namespace.as_str() {
         "" => Some(name),
@@ -113,8 +114,8 @@ mod tests {
 
     use super::*;
 
-    fn target(namespace: &str) -> Target {
-        Target {
+    fn target(namespace: &str) -> MirrorTarget {
+        MirrorTarget {
             client: Client::new(ClientOptions::default()).unwrap(),
             registry: "localhost:5000".into(),
             namespace: namespace.into(),

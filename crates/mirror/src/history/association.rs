@@ -6,8 +6,8 @@ use model::Error;
 use model::mirror_metadata::Association;
 use oci::{Digest, Kind, Manifest, Reference, Repository};
 
-use crate::content::{Content, Image};
-use crate::publish::{Held, Target};
+use crate::content::{ImageContent, ResolvedImage};
+use crate::publish::{HeldBlobs, MirrorTarget};
 use crate::section::Section;
 
 /// Key of an association: source, place and tag.
@@ -17,8 +17,8 @@ pub(super) type AssociationKey = (String, String, String);
 ///
 /// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
 pub(super) fn associations(
-    content: &Content,
-    target: Option<&Target>,
+    content: &ImageContent,
+    target: Option<&MirrorTarget>,
 ) -> Result<Vec<Association>, Error> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -53,7 +53,7 @@ pub(super) fn associations(
 }
 
 /// By which metadata calls an image: by digest, except where a catalog in the target names it by tag. Source: the peer.
-fn name(image: &Image) -> String {
+fn name(image: &ResolvedImage) -> String {
     let wanted = &image.wanted;
     let is_of_catalog = Section::of(wanted.kind) == Some(Section::Operator);
     if is_of_catalog && wanted.is_known_by_tag() {
@@ -64,12 +64,15 @@ fn name(image: &Image) -> String {
 }
 
 /// Whether metadata has associations of the image.
-pub(super) fn is_remembered(image: &Image) -> bool {
+pub(super) fn is_remembered(image: &ResolvedImage) -> bool {
     Section::of(image.wanted.kind).is_some()
 }
 
 /// By which an image is found again.
-pub(super) fn key(image: &Image, target: Option<&Target>) -> Result<AssociationKey, Error> {
+pub(super) fn key(
+    image: &ResolvedImage,
+    target: Option<&MirrorTarget>,
+) -> Result<AssociationKey, Error> {
     let place = place(&image.wanted.repository, target)?;
     let tag = image.wanted.tag.to_string();
     Ok((image.pinned().to_string(), place, tag))
@@ -103,7 +106,10 @@ pub(super) fn repository_of(reference: &str) -> &str {
 }
 
 /// Where images of that repository go: into an archive, or to a target.
-pub(super) fn place(repository: &Repository, target: Option<&Target>) -> Result<String, Error> {
+pub(super) fn place(
+    repository: &Repository,
+    target: Option<&MirrorTarget>,
+) -> Result<String, Error> {
     match target {
         None => Ok(repository.to_string()),
         Some(target) => target.place(repository).map(|place| place.to_string()),
@@ -126,7 +132,7 @@ pub(super) fn is_part(association: &Association) -> bool {
 /// Errors: Invalid – the path is malformed, or does not fit into the target.
 pub(crate) fn repository_in(
     association: &Association,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Repository, Error> {
     let wrong = |e: Error| {
         let field = format!("path of {} in the metadata", association.name);
@@ -143,8 +149,8 @@ pub(crate) fn repository_in(
 /// Repositories of the target with each blob, by its metadata: archives after the first have only new blobs.
 ///
 /// Errors: Invalid – metadata with a malformed path.
-pub fn held(there: &[Association], target: &Target) -> Result<Held, Error> {
-    let mut held = Held::new();
+pub fn held(there: &[Association], target: &MirrorTarget) -> Result<HeldBlobs, Error> {
+    let mut held = HeldBlobs::new();
     for association in there {
         let repository = repository_in(association, target)?;
         // Malformed digests are never requested.
@@ -156,7 +162,7 @@ pub fn held(there: &[Association], target: &Target) -> Result<Held, Error> {
     Ok(held)
 }
 
-fn path(image: &Image, target: Option<&Target>) -> Result<String, Error> {
+fn path(image: &ResolvedImage, target: Option<&MirrorTarget>) -> Result<String, Error> {
     let place = place(&image.wanted.repository, target)?;
     Ok(match target {
         None => place,
@@ -165,7 +171,7 @@ fn path(image: &Image, target: Option<&Target>) -> Result<String, Error> {
 }
 
 /// Of an index, those parts that are carried.
-pub(super) fn parts(manifest: &Manifest, content: &Content) -> Vec<String> {
+pub(super) fn parts(manifest: &Manifest, content: &ImageContent) -> Vec<String> {
     let parts = manifest.required_manifests();
     let carried = parts.filter(|part| content.manifests.contains_key(*part));
     carried.map(Digest::to_string).collect()

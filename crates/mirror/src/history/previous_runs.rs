@@ -9,10 +9,10 @@ use oci::{Digest, Repository};
 use uuid::Uuid;
 
 use super::association::{self, AssociationKey};
-use super::store::Store;
+use super::store::MetadataStore;
 use crate::attached;
-use crate::content::{Content, Image, Wanted};
-use crate::publish::Target;
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
+use crate::publish::MirrorTarget;
 use crate::section::Section;
 
 /// Message for runs without new content. Source: the peer.
@@ -42,15 +42,15 @@ pub struct PlannedRun<'a> {
     pub operators: Vec<CatalogStart>,
     pub platforms: Vec<ChannelStart>,
     /// Content that it mirrors.
-    pub content: &'a Content,
+    pub content: &'a ImageContent,
     /// Selected images that previous runs mirrored.
-    pub mirrored: &'a [Image],
+    pub mirrored: &'a [ResolvedImage],
     /// Images that were unavailable. Their associations of previous runs stay: they are still selected.
-    pub absent: &'a [Wanted],
+    pub absent: &'a [SelectedImage],
     /// Whether charts could not be read. Their images are unknown, so all associations stay that may be theirs.
     pub has_unread_charts: bool,
     /// Where it goes; nothing for an archive.
-    pub target: Option<&'a Target>,
+    pub target: Option<&'a MirrorTarget>,
 }
 
 /// Metadata of the next run.
@@ -86,10 +86,12 @@ impl PreviousRuns {
 
     /// Only associations that the target has as well: images deleted there are mirrored again.
     ///
-    /// Errors: as [`Store::read`].
-    pub async fn in_target(mut self, target: &Target) -> Result<Self, Error> {
+    /// Errors: as [`MetadataStore::read`].
+    pub async fn in_target(mut self, target: &MirrorTarget) -> Result<Self, Error> {
         if let Some(metadata) = &mut self.metadata {
-            let there = Store::in_target(target, metadata.uid)?.read().await?;
+            let there = MetadataStore::in_target(target, metadata.uid)?
+                .read()
+                .await?;
             let there = there.iter().flat_map(|it| &it.past_associations);
             let there: BTreeSet<AssociationKey> = there.map(association::key_of).collect();
             let past = &mut metadata.past_associations;
@@ -109,9 +111,9 @@ impl PreviousRuns {
     /// Errors: Invalid – a name does not fit into the target.
     pub fn split_pinned(
         &self,
-        wanted: Vec<Wanted>,
-        target: Option<&Target>,
-    ) -> Result<(Vec<Image>, Vec<Wanted>), Error> {
+        wanted: Vec<SelectedImage>,
+        target: Option<&MirrorTarget>,
+    ) -> Result<(Vec<ResolvedImage>, Vec<SelectedImage>), Error> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for wanted in wanted {
             // Whether the right parts of an index were carried is not known, either.
@@ -120,7 +122,7 @@ impl PreviousRuns {
                 others.push(wanted);
                 continue;
             };
-            let image = Image { wanted, digest };
+            let image = ResolvedImage { wanted, digest };
             if self.knows(&image, &[], target)? {
                 known.push(image);
             } else {
@@ -135,9 +137,9 @@ impl PreviousRuns {
     /// Errors: Invalid – a name does not fit into the target.
     pub fn take_mirrored(
         &self,
-        content: &mut Content,
-        target: Option<&Target>,
-    ) -> Result<Vec<Image>, Error> {
+        content: &mut ImageContent,
+        target: Option<&MirrorTarget>,
+    ) -> Result<Vec<ResolvedImage>, Error> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for image in std::mem::take(&mut content.images) {
             let parts = match content.manifests.get(&image.digest) {
@@ -196,9 +198,9 @@ impl PreviousRuns {
     /// Whether previous runs carried the image, with those parts.
     fn knows(
         &self,
-        image: &Image,
+        image: &ResolvedImage,
         parts: &[String],
-        target: Option<&Target>,
+        target: Option<&MirrorTarget>,
     ) -> Result<bool, Error> {
         if !association::is_remembered(image) {
             return Ok(false);
@@ -296,7 +298,7 @@ fn with_belongings<'a>(
 pub(crate) fn without(
     past: Vec<Association>,
     gone: &BTreeSet<(Repository, Digest)>,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Vec<Association>, Error> {
     let mut there = Vec::new();
     for association in past {

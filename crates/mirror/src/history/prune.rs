@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::association;
 use super::store::Store;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::section::Section;
 
 /// Most images that are pruned without consent.
@@ -32,7 +32,7 @@ pub struct Pruning {
 
 /// A plan in the peer's form.
 #[derive(Serialize)]
-struct Plan<'a> {
+struct PruningDocument<'a> {
     registry: &'a str,
     repositories: Vec<Leaving<'a>>,
 }
@@ -52,7 +52,7 @@ impl Pruning {
         uid: Uuid,
         there: &[Association],
         coming: &[Association],
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<Self, Error> {
         let pruning = Self::new(there, coming, &[], target)?;
         if pruning.is_empty() {
@@ -70,7 +70,7 @@ impl Pruning {
         there: &[Association],
         coming: &[Association],
         others: &[MirrorMetadata],
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<Self, Error> {
         let place = |it: &Association| {
             let digest: Digest = it.id.parse()?;
@@ -108,7 +108,7 @@ impl Pruning {
     pub fn remembered_of(
         &self,
         manifests: &[&oci::Reference],
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<Vec<Association>, Error> {
         let mut found = Vec::new();
         for association in &self.remembered {
@@ -136,9 +136,9 @@ impl Pruning {
     /// The plan as the peer's dry runs write it, in `pruning-plan.json`.
     ///
     /// Errors: Internal.
-    pub fn to_json(&self, target: &Target) -> Result<String, Error> {
+    pub fn to_json(&self, target: &MirrorTarget) -> Result<String, Error> {
         let repositories = self.deletions.iter();
-        let plan = Plan {
+        let plan = PruningDocument {
             registry: &target.registry,
             repositories: repositories
                 .map(|(name, manifests)| Leaving { name, manifests })
@@ -156,7 +156,7 @@ impl Pruning {
 /// Deletes the manifests, at most `parallel` at a time; returns failures. Missing manifests count as deleted.
 pub async fn prune(
     pruning: &Pruning,
-    target: &Target,
+    target: &MirrorTarget,
     parallel: usize,
 ) -> Vec<(oci::Reference, Error)> {
     let manifests = pruning.deletions.iter().flat_map(|(repository, digests)| {

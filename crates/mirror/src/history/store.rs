@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
 use crate::names;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 
 /// The image of a target, below its namespace. Source: the peer.
 const REPOSITORY: &str = "oc-mirror";
@@ -31,7 +31,7 @@ const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// Where metadata is kept.
 #[derive(Debug, Clone)]
-pub enum Store {
+pub enum MetadataStore {
     /// Below this folder.
     Folder(PathBuf),
     /// In this image.
@@ -41,7 +41,7 @@ pub enum Store {
     },
 }
 
-impl Store {
+impl MetadataStore {
     /// The store of a configuration; `client` is for an image, and accepts any certificate where the configuration has
     /// skipTLS.
     ///
@@ -59,7 +59,7 @@ impl Store {
     /// The set's metadata in the target.
     ///
     /// Errors: Invalid – its name does not fit into the target.
-    pub fn in_target(target: &Target, uid: Uuid) -> Result<Self, Error> {
+    pub fn in_target(target: &MirrorTarget, uid: Uuid) -> Result<Self, Error> {
         let place = target.place(&REPOSITORY.parse()?)?;
         Ok(Self::Image {
             client: target.client.clone(),
@@ -73,7 +73,7 @@ impl Store {
     /// The metadata of all sets in the target.
     ///
     /// Errors: as [`Self::read`].
-    pub async fn all_in_target(target: &Target) -> Result<Vec<MirrorMetadata>, Error> {
+    pub async fn all_in_target(target: &MirrorTarget) -> Result<Vec<MirrorMetadata>, Error> {
         let place = target.place(&REPOSITORY.parse()?)?;
         let tags = match target.client.tags(&place.registry, &place.repository).await {
             Ok(tags) => tags,

@@ -9,18 +9,18 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::content::{Blob, Content, Image, Wanted, Why};
-use crate::publish::Target;
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, Why};
+use crate::publish::MirrorTarget;
 
 /// A blob's digest.
 fn blob(name: &str) -> Digest {
     Digest::sha256(name.as_bytes())
 }
 
-fn add(content: &mut Content, manifest: &serde_json::Value) -> Digest {
+fn add(content: &mut ImageContent, manifest: &serde_json::Value) -> Digest {
     let manifest = Manifest::parse(manifest.to_string().into(), None).unwrap();
     for descriptor in manifest.blobs() {
-        let blob = Blob {
+        let blob = SourceBlob {
             size: descriptor.size,
             sources: BTreeSet::new(),
         };
@@ -32,7 +32,7 @@ fn add(content: &mut Content, manifest: &serde_json::Value) -> Digest {
 }
 
 /// An image of those layers, and a configuration of its own.
-fn image_of(content: &mut Content, layers: &[&str]) -> Digest {
+fn image_of(content: &mut ImageContent, layers: &[&str]) -> Digest {
     let descriptor = |name: &str| json!({"digest": blob(name), "size": 1});
     let layer = |name: &&str| descriptor(name);
     let manifest = json!({
@@ -43,15 +43,15 @@ fn image_of(content: &mut Content, layers: &[&str]) -> Digest {
     add(content, &manifest)
 }
 
-fn index_of(content: &mut Content, parts: &[Digest]) -> Digest {
+fn index_of(content: &mut ImageContent, parts: &[Digest]) -> Digest {
     let part = |digest: &Digest| json!({"digest": digest, "size": 1});
     let parts: Vec<_> = parts.iter().map(part).collect();
     add(content, &json!({"schemaVersion": 2, "manifests": parts}))
 }
 
-fn wanted(source: &str, kind: ImageType) -> Wanted {
+fn wanted(source: &str, kind: ImageType) -> SelectedImage {
     let source: oci::Reference = source.parse().unwrap();
-    Wanted {
+    SelectedImage {
         repository: source.repository.clone(),
         tag: source.tag.clone().unwrap_or("pinned".parse().unwrap()),
         source,
@@ -62,16 +62,16 @@ fn wanted(source: &str, kind: ImageType) -> Wanted {
     }
 }
 
-fn image(content: &mut Content, source: &str, digest: Digest) {
+fn image(content: &mut ImageContent, source: &str, digest: Digest) {
     image_as(content, source, digest, ImageType::Generic);
 }
 
-fn image_as(content: &mut Content, source: &str, digest: Digest, kind: ImageType) {
+fn image_as(content: &mut ImageContent, source: &str, digest: Digest, kind: ImageType) {
     let wanted = wanted(source, kind);
-    content.images.push(Image { wanted, digest });
+    content.images.push(ResolvedImage { wanted, digest });
 }
 
-fn run(content: &Content) -> PlannedRun<'_> {
+fn run(content: &ImageContent) -> PlannedRun<'_> {
     PlannedRun {
         uid: Uuid::from_u128(7),
         is_single_use: false,
@@ -87,8 +87,8 @@ fn run(content: &Content) -> PlannedRun<'_> {
     }
 }
 
-fn target() -> Target {
-    Target {
+fn target() -> MirrorTarget {
+    MirrorTarget {
         client: Client::new(oci_client::ClientOptions::default()).unwrap(),
         registry: "reg:5000".into(),
         namespace: "ns".into(),
@@ -101,8 +101,8 @@ fn names(associations: &[Association]) -> BTreeSet<&str> {
 }
 
 /// A tool, and an index of it and another image.
-fn first() -> Content {
-    let mut content = Content::default();
+fn first() -> ImageContent {
+    let mut content = ImageContent::default();
     let tool = image_of(&mut content, &["base", "tool"]);
     let other = image_of(&mut content, &["base", "other"]);
     let index = index_of(&mut content, &[tool.clone(), other]);
@@ -258,7 +258,7 @@ fn runs_without_news_stop() {
                 catalog: "r:1/a/index:v2".to_owned(),
                 ..CatalogStart::default()
             }],
-            ..run(&Content::default())
+            ..run(&ImageContent::default())
         })
         .unwrap();
     assert_eq!(next.reason_to_stop(), None);
@@ -292,7 +292,7 @@ fn unselected_images_leave_the_metadata() {
 
 #[test]
 fn unavailable_images_stay_in_the_metadata() {
-    let content = Content::default();
+    let content = ImageContent::default();
     // A catalog names it by tag, and it has another one in the target.
     let renamed = [wanted("r:1/misc/many:9", ImageType::Generic)];
     let absent = PlannedRun {
@@ -368,7 +368,10 @@ fn archives_have_an_order() {
     assert!(text(Some(u64::MAX), 1).is_err());
     let mut single = metadata(1);
     single.single_use = true;
-    assert_eq!(step(Some(&metadata(4)), &single).unwrap(), SequenceStep::Publish);
+    assert_eq!(
+        step(Some(&metadata(4)), &single).unwrap(),
+        SequenceStep::Publish
+    );
     let mut foreign = metadata(2);
     foreign.uid = Uuid::from_u128(8);
     assert!(step(Some(&metadata(1)), &foreign).is_err());

@@ -11,12 +11,12 @@ use oci::{Digest, Manifest, Reference, Repository, Target as Name, Transport, me
 use oci_client::image::Layout;
 
 use super::layout::layout;
-use super::tree::{BlobFiles, SCHEME, RepositoryTree};
-use crate::blobs::{Blobs, Registries};
+use super::tree::{BlobFiles, RepositoryTree, SCHEME};
+use crate::blobs::{BlobProvider, Registries};
 use crate::config::ImageSource;
-use crate::content::{Blob, Content, Image, Wanted, Why};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob, Why};
 use crate::names;
-use crate::publish::{Target, publish};
+use crate::publish::{MirrorTarget, publish};
 use crate::resolve::resolve;
 use crate::results;
 use crate::run::{RunOutcome, Setup};
@@ -39,12 +39,12 @@ pub enum Copy {
 /// A catalog and its images.
 #[derive(Debug)]
 pub struct LoadedCatalog {
-    pub content: Content,
+    pub content: ImageContent,
     /// Images that are not carried, and why.
-    pub failed: Vec<(Wanted, Error)>,
+    pub failed: Vec<(SelectedImage, Error)>,
     /// Warnings for the user.
     pub notes: Vec<String>,
-    catalog: Wanted,
+    catalog: SelectedImage,
     /// Blobs in local files; the others are in registries.
     files: Option<BlobFiles>,
 }
@@ -124,7 +124,7 @@ async fn from_folder(
     layout(dir, &source, &path)?;
     let (wanted, notes) = images(setup, &oci::layout_registry(&path), &tree.name, scratch).await?;
     let mut loaded = LoadedCatalog {
-        content: Content::default(),
+        content: ImageContent::default(),
         failed: Vec::new(),
         notes,
         catalog: catalog(source.clone(), tree.name.clone()),
@@ -170,7 +170,7 @@ impl LoadedCatalog {
             name: format!("{below}/{}", self.catalog.repository).parse()?,
             tag: self.catalog.tag.clone(),
         };
-        let place = |image: &Image| {
+        let place = |image: &ResolvedImage| {
             let is_catalog = image.wanted.kind == ImageType::OperatorCatalog;
             tree.repository((!is_catalog).then_some(&image.wanted.repository))
         };
@@ -189,14 +189,14 @@ impl LoadedCatalog {
     pub async fn to_registry(
         &self,
         setup: Setup<'_>,
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<RunOutcome, Error> {
         let own = target
             .namespace
             .split('/')
             .filter(|it| !it.is_empty())
             .count();
-        let target = Target {
+        let target = MirrorTarget {
             max_components: own + 1,
             ..target.clone()
         };
@@ -205,14 +205,14 @@ impl LoadedCatalog {
             client: setup.client,
             blobs: &content.blobs,
         };
-        let blobs: &dyn Blobs = match &self.files {
+        let blobs: &dyn BlobProvider = match &self.files {
             Some(files) => files,
             None => &registries,
         };
         let progress = setup.progress;
         let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
         let mut outcome = RunOutcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
-        let Wanted {
+        let SelectedImage {
             source,
             repository,
             tag,
@@ -237,7 +237,7 @@ async fn images(
     catalog: &str,
     name: &Repository,
     scratch: &Path,
-) -> Result<(Vec<Wanted>, Vec<String>), Error> {
+) -> Result<(Vec<SelectedImage>, Vec<String>), Error> {
     let mirror = MirrorSelection {
         operators: vec![OperatorSelection {
             catalog: catalog.to_owned(),
@@ -259,12 +259,12 @@ async fn images(
     Ok((selected.wanted, selected.notes))
 }
 
-fn catalog(source: Reference, repository: Repository) -> Wanted {
+fn catalog(source: Reference, repository: Repository) -> SelectedImage {
     let tag = match source.target() {
         Name::Tag(tag) => tag,
         Name::Digest(digest) => names::tag_of_digest(&digest, DIGITS),
     };
-    Wanted {
+    SelectedImage {
         why: vec![Why::Catalog {
             catalog: source.to_string(),
         }],
@@ -278,7 +278,7 @@ fn catalog(source: Reference, repository: Repository) -> Wanted {
 }
 
 /// Keeps the tags of images: the catalog is copied unchanged.
-fn rename(wanted: &mut Wanted) {
+fn rename(wanted: &mut SelectedImage) {
     if wanted.kind == ImageType::OperatorCatalog {
         return;
     }
@@ -304,11 +304,11 @@ fn manifests(dir: &Path, image: &Reference) -> Result<Vec<Manifest>, Error> {
     Ok(found)
 }
 
-impl Content {
+impl ImageContent {
     /// Adds an image with local content, and its manifests, its own first.
     fn add_files(
         &mut self,
-        wanted: Wanted,
+        wanted: SelectedImage,
         manifests: Vec<Manifest>,
         mut file: impl FnMut(&Digest),
     ) {
@@ -321,13 +321,13 @@ impl Content {
                 file(&blob.digest);
                 self.blobs
                     .entry(blob.digest.clone())
-                    .or_insert_with(|| Blob {
+                    .or_insert_with(|| SourceBlob {
                         size: blob.size,
                         sources: std::collections::BTreeSet::new(),
                     });
             }
             self.manifests.insert(manifest.digest.clone(), manifest);
         }
-        self.images.push(Image { wanted, digest });
+        self.images.push(ResolvedImage { wanted, digest });
     }
 }

@@ -40,7 +40,10 @@ pub(super) fn layout(dir: &Path, catalog: &Reference, to: &Path) -> Result<Manif
                 }
             }
             for part in manifest.required_manifests() {
-                parts.push(RepositoryTree::manifest(dir, &catalog.with_digest(part.clone()))?);
+                parts.push(RepositoryTree::manifest(
+                    dir,
+                    &catalog.with_digest(part.clone()),
+                )?);
             }
         }
         next = parts;

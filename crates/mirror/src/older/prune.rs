@@ -5,7 +5,7 @@ use model::image_set::{ImageSet, IncludePackage, MirrorSelection, OperatorSelect
 use oci::Reference;
 use oci_client::Client;
 
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::results::MirroredCatalog;
 use crate::run::{self, Setup};
 
@@ -18,7 +18,7 @@ pub async fn prune(
     packages: &[String],
     to: &Reference,
     target: Client,
-) -> Result<Catalog, Error> {
+) -> Result<MirroredCatalog, Error> {
     let package = |name: &String| IncludePackage {
         name: name.clone(),
         ..IncludePackage::default()
@@ -41,7 +41,7 @@ pub async fn prune(
         },
         ..ImageSet::default()
     };
-    let target = Target {
+    let target = MirrorTarget {
         client: target,
         registry: to.registry.clone(),
         namespace: String::new(),

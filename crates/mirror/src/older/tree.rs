@@ -14,9 +14,9 @@ use oci_client::Client;
 use oci_client::client::BlobSource;
 use tempfile::NamedTempFile;
 
-use crate::blobs::Blobs;
-use crate::content::{Blob, Content, Image};
-use crate::progress::{Amount, Phase, Progress};
+use crate::blobs::BlobProvider;
+use crate::content::{ImageContent, ResolvedImage, SourceBlob};
+use crate::progress::{Amount, Phase, RunProgress};
 
 /// Before the names of such folders.
 pub(super) const SCHEME: &str = "file://";
@@ -38,7 +38,7 @@ pub struct RepositoryTree {
 #[derive(Debug, Default)]
 pub(super) struct BlobFiles(pub(super) BTreeMap<Digest, PathBuf>);
 
-impl Blobs for BlobFiles {
+impl BlobProvider for BlobFiles {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         self.0.get(digest).cloned().map(BlobSource::File)
     }
@@ -113,11 +113,11 @@ impl RepositoryTree {
     /// Errors: those of the sources; Internal – the disk.
     pub(super) async fn write(
         dir: &Path,
-        content: &Content,
-        place: impl Fn(&Image) -> Result<Repository, Error>,
+        content: &ImageContent,
+        place: impl Fn(&ResolvedImage) -> Result<Repository, Error>,
         client: &Client,
         parallel: usize,
-        progress: &Progress,
+        progress: &RunProgress,
     ) -> Result<(), Error> {
         let mut users: BTreeMap<&Digest, BTreeSet<Repository>> = BTreeMap::new();
         for image in &content.images {
@@ -165,7 +165,7 @@ fn folder(dir: &Path, repository: &Repository) -> PathBuf {
 async fn put_blob(
     dir: &Path,
     digest: &Digest,
-    blob: &Blob,
+    blob: &SourceBlob,
     users: &BTreeSet<Repository>,
     client: &Client,
 ) -> Result<(), Error> {
@@ -209,7 +209,7 @@ fn is_whole(path: &Path, size: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.len() == size)
 }
 
-fn put_manifests(folder: &Path, image: &Image, content: &Content) -> io::Result<()> {
+fn put_manifests(folder: &Path, image: &ResolvedImage, content: &ImageContent) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for manifest in content.manifests_of(&image.digest) {
         let part = part_of(folder)?;

@@ -11,7 +11,7 @@ use oci::{Digest, Reference, Target};
 
 use super::choose::{Choice, with_package};
 use crate::config::ImageSource;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::names;
 
 /// How many hexadecimal digits of its digest name an image of a catalog that is a folder.
@@ -35,7 +35,7 @@ pub fn wanted(
     cache: &CatalogCache,
     choice: &Choice,
     of: &Of,
-) -> Result<(Vec<Wanted>, Vec<String>), Error> {
+) -> Result<(Vec<SelectedImage>, Vec<String>), Error> {
     let mut found = FoundImages {
         of,
         wanted: BTreeMap::new(),
@@ -62,7 +62,7 @@ pub fn wanted(
 
 struct FoundImages<'a> {
     of: &'a Of,
-    wanted: BTreeMap<String, Wanted>,
+    wanted: BTreeMap<String, SelectedImage>,
     order: Vec<String>,
     unusable: Vec<String>,
 }
@@ -106,7 +106,7 @@ impl FoundImages<'_> {
             Entry::Vacant(free) => match names::reference(text) {
                 Ok(source) => {
                     self.order.push(text.to_owned());
-                    free.insert(Wanted {
+                    free.insert(SelectedImage {
                         repository: source.repository.clone(),
                         tag: tag(&source, self.of.is_folder),
                         source,
@@ -123,7 +123,7 @@ impl FoundImages<'_> {
 }
 
 /// Calls an image that a catalog names by tag as if its digest stood there, as it does in the smaller catalog.
-pub(crate) fn name_by_digest(wanted: &mut Wanted, digest: &Digest) {
+pub(crate) fn name_by_digest(wanted: &mut SelectedImage, digest: &Digest) {
     let Some(Why::Bundle { catalog, .. } | Why::Related { catalog, .. }) = wanted.why.first()
     else {
         return;
@@ -156,7 +156,7 @@ mod tests {
                 package: String::new(),
                 bundle: String::new(),
             };
-            let mut wanted = Wanted {
+            let mut wanted = SelectedImage {
                 repository: source.repository.clone(),
                 tag: "v1".parse().unwrap(),
                 source,

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::archive::{Extra, Set};
-use crate::blobs::Blobs;
+use crate::blobs::BlobProvider;
 use crate::build_image::{BaseImage, BuiltImage};
-use crate::content::{Blob, Origin};
+use crate::content::{SourceBlob, SourceRepository};
 
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
@@ -37,7 +37,7 @@ struct LayoutIndex {
     manifests: Vec<Descriptor>,
 }
 
-impl Blobs for Original {
+impl BlobProvider for Original {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         self.blobs.get(digest).map(|(_, source)| source.clone())
     }
@@ -158,18 +158,18 @@ impl Original {
     }
 
     /// Blobs to fetch for it, with their sources.
-    pub fn remote(&self) -> impl Iterator<Item = (Digest, Blob)> {
+    pub fn remote(&self) -> impl Iterator<Item = (Digest, SourceBlob)> {
         self.blobs.iter().filter_map(|(digest, (blob, source))| {
             let BlobSource::Remote(remote) = source else {
                 return None;
             };
-            let origin = Origin {
+            let origin = SourceRepository {
                 registry: remote.reference.registry.clone(),
                 repository: remote.reference.repository.clone(),
             };
             let sources = [origin].into();
             let size = blob.size;
-            Some((digest.clone(), Blob { size, sources }))
+            Some((digest.clone(), SourceBlob { size, sources }))
         })
     }
 

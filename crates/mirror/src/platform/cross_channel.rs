@@ -10,7 +10,7 @@ use std::sync::Arc;
 use model::Error;
 use semver::Version;
 
-use super::graph::{UpdateGraph, GraphRelease};
+use super::graph::{GraphRelease, UpdateGraph};
 use super::shortest_path::{VersionSpan, of_channel, way};
 
 /// Channels of extended support begin with it: they have every second minor version.

@@ -16,7 +16,7 @@ use oci::{Reference, Repository, Tag};
 use oci_client::signature::Signatures;
 use serde_json::{Map, Value, json};
 
-use super::settings::Sources;
+use super::settings::ReleaseSources;
 use crate::build_image::{
     BaseImage, BuiltImage, BuiltLayer, Tar, add_file, add_folder, build_image, run_config,
 };
@@ -48,7 +48,7 @@ impl GraphData {
     /// Fetches the data.
     ///
     /// Errors: Invalid – it is no archive; TooLarge; those of the web server.
-    pub(super) async fn fetch(sources: &Sources, scratch: &Path) -> Result<Self, Error> {
+    pub(super) async fn fetch(sources: &ReleaseSources, scratch: &Path) -> Result<Self, Error> {
         let file = scratch.join("graph-data.tar.gz");
         let web = &sources.web;
         web.download(&sources.graph_data, &file, FETCH_LIMIT_BYTES)

@@ -12,17 +12,17 @@ use semver::Version;
 
 use super::payload::{self, Payload, architecture_of};
 use super::select::{Chosen, Named, architectures, select};
-use super::settings::Sources;
+use super::settings::ReleaseSources;
 use super::shortest_path::version;
 use super::wanted::{READERS, RELEASES, images, reference};
 use crate::attached;
-use crate::content::Wanted;
-use crate::publish::Target;
+use crate::content::SelectedImage;
+use crate::publish::MirrorTarget;
 
 /// The releases of a target.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Present<'a> {
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a MirrorTarget,
     /// Where releases are read that the target does not have.
     pub(crate) sources: &'a Client,
     /// The selection of releases.
@@ -34,7 +34,7 @@ pub(crate) struct Present<'a> {
 /// The images of releases that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<SelectedImage>,
     /// Releases that are neither in the target nor to be had from their sources.
     pub(crate) unread: Vec<Error>,
 }
@@ -51,7 +51,7 @@ impl Present<'_> {
     /// The images of the releases that the update service names, as a first run chooses them.
     ///
     /// Errors: Invalid – a channel or version that is not there; Unavailable – the update service; those of the target.
-    pub(crate) async fn chosen(&self, sources: &Sources) -> Result<Read, Error> {
+    pub(crate) async fn chosen(&self, sources: &ReleaseSources) -> Result<Read, Error> {
         let chosen = select(self.platform, &[], sources).await?.releases;
         self.read(chosen).await
     }
@@ -90,7 +90,10 @@ impl Present<'_> {
     /// The images of all releases in the target but those with the digests of `left`.
     ///
     /// Errors: those of the target.
-    pub(crate) async fn others(&self, left: &BTreeSet<Digest>) -> Result<Vec<Wanted>, Error> {
+    pub(crate) async fn others(
+        &self,
+        left: &BTreeSet<Digest>,
+    ) -> Result<Vec<SelectedImage>, Error> {
         let tagged = self.tagged().await?.into_iter();
         let others = tagged
             .map(|it| it.image)
@@ -115,7 +118,7 @@ impl Present<'_> {
     }
 
     async fn read(&self, chosen: Vec<Chosen>) -> Result<Read, Error> {
-        let found: Vec<Result<Vec<Wanted>, Error>> = stream::iter(chosen)
+        let found: Vec<Result<Vec<SelectedImage>, Error>> = stream::iter(chosen)
             .map(|chosen| async move {
                 match self.payload(&reference(&chosen)?).await? {
                     Ok(payload) => Ok(Ok(images(&chosen, &payload, self.platform)?)),

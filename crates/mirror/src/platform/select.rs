@@ -9,7 +9,7 @@ use semver::Version;
 
 use super::cross_channel::journey;
 use super::graph::GraphRelease;
-use super::settings::Sources;
+use super::settings::ReleaseSources;
 use super::shortest_path::{self, VersionSpan};
 use super::updates::Updates;
 
@@ -52,7 +52,7 @@ pub(super) struct ReleaseSelection {
 pub(super) async fn select(
     platform: &PlatformSelection,
     started: &[ChannelStart],
-    sources: &Sources,
+    sources: &ReleaseSources,
 ) -> Result<ReleaseSelection, Error> {
     let mut selection = ReleaseSelection {
         platform: platform.clone(),
@@ -94,7 +94,7 @@ pub(super) async fn select(
 pub(crate) async fn named(
     platform: &PlatformSelection,
     started: &[ChannelStart],
-    sources: &Sources,
+    sources: &ReleaseSources,
 ) -> Result<Vec<(String, Named)>, Error> {
     let selection = select(platform, started, sources).await?;
     let releases = selection.releases.into_iter();
@@ -141,7 +141,7 @@ pub(crate) fn architectures(platform: &PlatformSelection) -> Vec<String> {
 async fn of_architecture<'a>(
     platform: &'a PlatformSelection,
     started: &[ChannelStart],
-    sources: &Sources,
+    sources: &ReleaseSources,
     updates: &mut Updates<'_>,
     architecture: &'a str,
 ) -> Result<Own<'a>, Error> {
@@ -190,7 +190,11 @@ fn started_at(channel: &str, started: &[ChannelStart]) -> Option<Version> {
 }
 
 /// The start of a channel in metadata: none of one that the configuration bounds.
-fn start(channel: &ReleaseChannel, span: &VersionSpan, started: &[ChannelStart]) -> Option<ChannelStart> {
+fn start(
+    channel: &ReleaseChannel,
+    span: &VersionSpan,
+    started: &[ChannelStart],
+) -> Option<ChannelStart> {
     let is_bounded = !channel.min_version.is_empty() && !channel.max_version.is_empty();
     if channel.full || is_bounded {
         return None;

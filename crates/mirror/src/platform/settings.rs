@@ -13,7 +13,7 @@ const OKD_UPDATES: &str = "https://origin-release.ci.openshift.org/graph";
 
 /// Update services and other sources of releases.
 #[derive(Debug, Clone)]
-pub struct Sources {
+pub struct ReleaseSources {
     pub web: Web,
     /// The update service, instead of the public ones.
     pub updates: Option<Url>,
@@ -49,7 +49,7 @@ fn public(address: &str) -> Url {
     address.parse().expect("public services have addresses")
 }
 
-impl Sources {
+impl ReleaseSources {
     /// The update service of a platform.
     pub(super) fn updates_of(&self, kind: ReleaseKind) -> Url {
         let public = match kind {

@@ -5,7 +5,7 @@ use model::image_set::ReleaseChannel;
 use regex::Regex;
 use semver::Version;
 
-use super::graph::{UpdateGraph, GraphRelease};
+use super::graph::{GraphRelease, UpdateGraph};
 
 /// A part of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use net::web::shown;
 use uuid::Uuid;
 
 use super::cross_channel::ChannelName;
-use super::graph::{UpdateGraph, GraphRelease};
-use super::settings::Sources;
+use super::graph::{GraphRelease, UpdateGraph};
+use super::settings::ReleaseSources;
 use super::shortest_path::of_channel;
 
 const MEDIA_TYPE: &str = "application/json";
@@ -22,7 +22,7 @@ const GRAPH_LIMIT_BYTES: u64 = 64 << 20;
 /// Upgrade graphs, each fetched once.
 #[derive(Debug)]
 pub struct Updates<'a> {
-    sources: &'a Sources,
+    sources: &'a ReleaseSources,
     /// Identifier of the client for the service.
     id: Uuid,
     graphs: BTreeMap<GraphKey, Arc<UpdateGraph>>,
@@ -32,7 +32,7 @@ pub struct Updates<'a> {
 type GraphKey = (&'static str, String, String);
 
 impl<'a> Updates<'a> {
-    pub fn new(sources: &'a Sources) -> Self {
+    pub fn new(sources: &'a ReleaseSources) -> Self {
         Self {
             sources,
             id: Uuid::new_v4(),
@@ -116,7 +116,12 @@ impl<'a> Updates<'a> {
             let Ok(graph) = self.ask(kind, architecture, &stable).await else {
                 continue;
             };
-            known.extend(graph.releases().iter().flat_map(GraphRelease::channels_known));
+            known.extend(
+                graph
+                    .releases()
+                    .iter()
+                    .flat_map(GraphRelease::channels_known),
+            );
             if !graph.is_empty() {
                 known.push(stable);
             }

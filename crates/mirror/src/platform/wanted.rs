@@ -15,9 +15,9 @@ use oci_client::signature::{self, Signatures};
 use super::data::GraphData;
 use super::payload::{self, Payload};
 use super::select::{Chosen, ReleaseSelection, select};
-use super::settings::Sources;
+use super::settings::ReleaseSources;
 use crate::additional_images::platforms;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 
 /// Repository of releases below the target's namespace.
 pub(super) const RELEASES: &str = "openshift/release-images";
@@ -48,9 +48,9 @@ pub async fn releases(
     client: &Client,
     platform: &image_set::PlatformSelection,
     started: &[ChannelStart],
-    sources: &Sources,
+    sources: &ReleaseSources,
     scratch: &Path,
-) -> Result<(Releases, Vec<Wanted>), Error> {
+) -> Result<(Releases, Vec<SelectedImage>), Error> {
     let ReleaseSelection {
         releases,
         platform,
@@ -87,7 +87,7 @@ pub async fn releases(
 /// The signatures of all releases; warnings for unsigned ones, where these are allowed.
 async fn signatures(
     payloads: &[(Chosen, Payload)],
-    sources: &Sources,
+    sources: &ReleaseSources,
 ) -> Result<(Vec<Signatures>, Vec<String>), Error> {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     let Some(keyring) = &sources.keyring else {
@@ -132,7 +132,7 @@ pub(super) fn images(
     chosen: &Chosen,
     payload: &Payload,
     platform: &image_set::PlatformSelection,
-) -> Result<Vec<Wanted>, Error> {
+) -> Result<Vec<SelectedImage>, Error> {
     let Payload {
         version,
         architecture,
@@ -141,7 +141,7 @@ pub(super) fn images(
     let name = format!("{version}-{architecture}");
     let (releases, components): (Repository, Repository) = (RELEASES.parse()?, COMPONENTS.parse()?);
     let parts = platforms(&platform.platforms);
-    let mut wanted = vec![Wanted {
+    let mut wanted = vec![SelectedImage {
         source: payload.image.clone(),
         repository: releases,
         tag: name.parse()?,
@@ -154,7 +154,7 @@ pub(super) fn images(
         may_be_missing: false,
     }];
     for (component, image) in &payload.components {
-        wanted.push(Wanted {
+        wanted.push(SelectedImage {
             source: image.clone(),
             repository: components.clone(),
             tag: format!("{name}-{component}").parse()?,

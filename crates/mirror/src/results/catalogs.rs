@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::Error;
 use serde_json::{Value, json};
 
-use super::{MirroredCatalog, ResultFile, MirrorResults, yaml};
+use super::{MirrorResults, MirroredCatalog, ResultFile, yaml};
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;
@@ -49,7 +49,10 @@ pub(super) fn cluster_catalogs(outcome: &MirrorResults) -> Result<Vec<ResultFile
                 "source": { "image": { "ref": catalog.destination }, "type": "Image" },
             },
         });
-        Ok(ResultFile::new(format!("{name}.yaml"), yaml::document(&object)?))
+        Ok(ResultFile::new(
+            format!("{name}.yaml"),
+            yaml::document(&object)?,
+        ))
     };
     outcome.catalogs.iter().map(file).collect()
 }

@@ -20,7 +20,11 @@ const AHEAD: u64 = 60;
 /// Writes the files into a new folder `manifests-<time>`, otherwise as [`write`].
 ///
 /// Blocking. Errors: as [`write`].
-pub fn write_manifests(workspace: &Path, time: u64, files: &[ResultFile]) -> Result<PathBuf, Error> {
+pub fn write_manifests(
+    workspace: &Path,
+    time: u64,
+    files: &[ResultFile],
+) -> Result<PathBuf, Error> {
     write_as("manifests", workspace, time, files, &[])
 }
 

@@ -35,7 +35,10 @@ impl<'a> Scopes<'a> {
     }
 
     /// The names of those images that are chosen, by their sources.
-    pub(super) fn of(&self, is_chosen: impl Fn(Section, &MirroredImage) -> bool) -> Vec<MirrorEntry> {
+    pub(super) fn of(
+        &self,
+        is_chosen: impl Fn(Section, &MirroredImage) -> bool,
+    ) -> Vec<MirrorEntry> {
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for image in self.outcome.all_images() {
             let Some(section) = Section::of(image.kind) else {

@@ -10,9 +10,9 @@ use oci::{Reference, Repository};
 use serde_json::Value;
 
 use super::Copied;
-use crate::content::{Content, Image};
+use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
-use crate::publish::{Published, Target};
+use crate::publish::{MirrorTarget, Published};
 use crate::section::Section;
 
 /// Content that a run put into a target.
@@ -67,9 +67,9 @@ impl MirrorResults {
     ///
     /// Errors: Invalid – a name does not fit into the target.
     pub fn new(
-        content: &Content,
+        content: &ImageContent,
         published: &Published,
-        target: &Target,
+        target: &MirrorTarget,
         mirror: &MirrorSelection,
     ) -> Result<Self, Error> {
         let images = published.images.iter();
@@ -81,8 +81,8 @@ impl MirrorResults {
     ///
     /// Errors: as [`Self::new`].
     pub fn of<'a>(
-        images: impl IntoIterator<Item = &'a Image>,
-        target: &Target,
+        images: impl IntoIterator<Item = &'a ResolvedImage>,
+        target: &MirrorTarget,
         mirror: &MirrorSelection,
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -99,8 +99,8 @@ impl MirrorResults {
     /// Errors: as [`Self::new`].
     pub fn remember(
         &mut self,
-        previous: &[Image],
-        target: &Target,
+        previous: &[ResolvedImage],
+        target: &MirrorTarget,
         mirror: &MirrorSelection,
     ) -> Result<(), Error> {
         self.previous = mirrored(previous, target, mirror)?;
@@ -121,8 +121,8 @@ impl MirrorResults {
 }
 
 fn mirrored<'a>(
-    images: impl IntoIterator<Item = &'a Image>,
-    target: &Target,
+    images: impl IntoIterator<Item = &'a ResolvedImage>,
+    target: &MirrorTarget,
     mirror: &MirrorSelection,
 ) -> Result<Vec<MirroredImage>, Error> {
     let tagged = tagged(mirror);

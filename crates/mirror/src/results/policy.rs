@@ -6,7 +6,7 @@ use oci::Reference;
 use serde_json::{Value, json};
 
 use super::mirrors::{MirrorEntry, Scopes};
-use super::{ResultFile, MirrorResults, yaml};
+use super::{MirrorResults, ResultFile, yaml};
 use crate::section::Section;
 
 /// Units: bytes. Largest policy; a cluster takes some more. Source: the peer.

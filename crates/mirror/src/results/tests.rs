@@ -7,8 +7,8 @@ use oci::{Digest, Reference};
 use serde_json::json;
 
 use super::*;
-use crate::content::{Content, Image, Wanted, Why};
-use crate::publish::{Published, Target};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, Why};
+use crate::publish::{MirrorTarget, Published};
 
 const TARGET: &str = "reg.local:5000/mirror";
 
@@ -276,7 +276,7 @@ fn settings_of_container_tools() {
 fn results_list_published_images() {
     let wanted = |source: &str, kind| {
         let source: Reference = source.parse().unwrap();
-        Wanted {
+        SelectedImage {
             repository: source.repository.clone(),
             tag: source.tag.clone().unwrap_or("pinned".parse().unwrap()),
             source,
@@ -293,13 +293,13 @@ fn results_list_published_images() {
         ("src.io/misc/failed:1", ImageType::Generic),
         ("src.io/acme/index:1", ImageType::OperatorCatalog),
     ];
-    let image = |&(source, kind): &(&str, ImageType)| Image {
+    let image = |&(source, kind): &(&str, ImageType)| ResolvedImage {
         wanted: wanted(source, kind),
         digest: Digest::sha256(b""),
     };
-    let content = Content {
+    let content = ImageContent {
         images: images.iter().map(image).collect(),
-        ..Content::default()
+        ..ImageContent::default()
     };
     let of_archive = archive_mapping(&content);
     assert_eq!(of_archive.lines().count(), images.len());
@@ -309,7 +309,7 @@ fn results_list_published_images() {
         images: [0, 1, 3].into(),
         ..Published::default()
     };
-    let target = Target {
+    let target = MirrorTarget {
         client: oci_client::Client::new(oci_client::ClientOptions::default()).unwrap(),
         registry: "reg.local:5000".into(),
         namespace: "mirror".into(),
@@ -363,7 +363,7 @@ fn catalogs() {
       source:
         image:
           ref: reg.local:5000/mirror/acme/index:v4.18
-        type: Image
+        type: ResolvedImage
     ");
 }
 
@@ -622,7 +622,13 @@ fn results_are_complete_or_absent() {
             .count(),
         1
     );
-    let again = write(workspace.path(), 1_795_241_937, &[ResultFile::new("a", "c")], &[]).unwrap();
+    let again = write(
+        workspace.path(),
+        1_795_241_937,
+        &[ResultFile::new("a", "c")],
+        &[],
+    )
+    .unwrap();
     assert_eq!(again, workspace.path().join("results-1795241938"));
     for path in ["", "/a", "../a", "a/../../b"] {
         let refused = write(

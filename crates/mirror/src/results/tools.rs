@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::MirrorResults;
 use super::mirrors::{MirrorEntry, Scopes};
-use crate::content::{Content, Wanted};
+use crate::content::{ImageContent, SelectedImage};
 
 /// Which source becomes which name of the target, one a line: also for a run that is only planned.
 pub fn mapping(outcome: &MirrorResults) -> String {
@@ -18,9 +18,9 @@ pub fn mapping(outcome: &MirrorResults) -> String {
 }
 
 /// The same for a run into an archive, which has no host yet.
-pub fn archive_mapping(content: &Content) -> String {
+pub fn archive_mapping(content: &ImageContent) -> String {
     let lines = content.images.iter().map(|image| {
-        let Wanted {
+        let SelectedImage {
             repository, tag, ..
         } = &image.wanted;
         format!("{}=file://{repository}:{tag}\n", image.pinned())

@@ -5,7 +5,7 @@ use model::Error;
 use super::Setup;
 use super::subtract::RemainingImages;
 use crate::attached::attach;
-use crate::content::{Content, Image, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 
 /// Images that one error lists; the others are counted.
 const LISTED_FAILURES: usize = 20;
@@ -13,11 +13,11 @@ const LISTED_FAILURES: usize = 20;
 /// The record of this stage: every image of the run is in one of its lists.
 #[derive(Debug, Default)]
 pub(super) struct AttachedImages {
-    pub(super) content: Content,
-    pub(super) mirrored: Vec<Image>,
-    pub(super) failed: Vec<(Wanted, Error)>,
+    pub(super) content: ImageContent,
+    pub(super) mirrored: Vec<ResolvedImage>,
+    pub(super) failed: Vec<(SelectedImage, Error)>,
     /// Images that their sources do not have and the run may skip.
-    pub(super) missing: Vec<Wanted>,
+    pub(super) missing: Vec<SelectedImage>,
     /// Warnings for the user.
     pub(super) notes: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub(super) async fn artifacts(
     })
 }
 
-type FailedImages = Vec<(Wanted, Error)>;
+type FailedImages = Vec<(SelectedImage, Error)>;
 
 /// Images that the run may skip, and failures.
 pub(super) fn skipped(failed: FailedImages) -> (FailedImages, FailedImages) {
@@ -66,7 +66,7 @@ pub(super) fn skipped(failed: FailedImages) -> (FailedImages, FailedImages) {
 }
 
 /// The message for an image that failed: its source, its first reason, the cause.
-fn failure(wanted: &Wanted, error: &Error) -> String {
+fn failure(wanted: &SelectedImage, error: &Error) -> String {
     let why = wanted
         .why
         .first()
@@ -75,7 +75,7 @@ fn failure(wanted: &Wanted, error: &Error) -> String {
 }
 
 /// One error for all failures.
-fn all_of(failed: &[(Wanted, Error)]) -> Error {
+fn all_of(failed: &[(SelectedImage, Error)]) -> Error {
     let listed = failed.iter().take(LISTED_FAILURES);
     let mut lines: Vec<_> = listed
         .map(|(wanted, error)| failure(wanted, error))

@@ -3,13 +3,13 @@
 use model::Error;
 use oci::{Reference, Repository, Tag};
 
-use super::plan::{Prepared, Publication};
-use crate::content::Content;
-use crate::publish::Target;
-use crate::results::{self, MirroredCatalog, MirrorResults, MirroredImage};
+use super::plan::{PreparedRun, Publication};
+use crate::content::ImageContent;
+use crate::publish::MirrorTarget;
+use crate::results::{self, MirrorResults, MirroredCatalog, MirroredImage};
 
 /// Why the bundles and images are carried that have `name` in theirs, one a line.
-pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
+pub fn reasons(prepared: &PreparedRun, name: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     for it in &prepared.catalogs {
         let catalog = &it.catalog.operator.catalog;
@@ -39,7 +39,7 @@ pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
 /// Which source would become which name of the target, one a line.
 ///
 /// Errors: Invalid – a name does not fit into the target.
-pub fn mapping(prepared: &Prepared, target: &Target) -> Result<String, Error> {
+pub fn mapping(prepared: &PreparedRun, target: &MirrorTarget) -> Result<String, Error> {
     let catalogs = prepared.catalogs.iter().map(|it| &it.catalog);
     let catalogs = catalogs.map(|it| (&it.name, &it.repository, &it.tag));
     of(&prepared.content, catalogs, target)
@@ -48,16 +48,19 @@ pub fn mapping(prepared: &Prepared, target: &Target) -> Result<String, Error> {
 /// As [`mapping`], of archives.
 ///
 /// Errors: as [`mapping`].
-pub fn publication_mapping(publication: &Publication, target: &Target) -> Result<String, Error> {
+pub fn publication_mapping(
+    publication: &Publication,
+    target: &MirrorTarget,
+) -> Result<String, Error> {
     let catalogs = publication.catalogs.iter();
     let catalogs = catalogs.map(|it| (&it.name, &it.repository, &it.tag));
     of(&publication.content, catalogs, target)
 }
 
 fn of<'a>(
-    content: &Content,
+    content: &ImageContent,
     catalogs: impl Iterator<Item = (&'a String, &'a Repository, &'a Tag)>,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<String, Error> {
     let place = |repository: &Repository, tag: &Tag| {
         Ok::<_, Error>(Reference {

@@ -22,7 +22,7 @@ pub use self::publication::{PlannedPublication, Publication, publication};
 use super::attach::AttachedImages;
 use super::select::SetSelection;
 use super::{CatalogForm, Setup};
-use crate::content::{Content, Image, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::folder::NamedFile;
 use crate::helm::Fetched;
 use crate::operators::{self, Choice, Original};
@@ -31,22 +31,22 @@ use crate::select::{Selected, SelectedCatalog};
 
 /// The content of a run, wherever it goes.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedRun {
     /// The configuration, with the selected versions.
     pub mirror: Mirror,
     pub catalogs: Vec<PreparedCatalog>,
     pub releases: Releases,
     /// Charts to be mirrored.
     pub charts: Vec<Fetched>,
-    pub content: Content,
+    pub content: ImageContent,
     /// Selected images that previous runs mirrored.
-    pub mirrored: Vec<Image>,
+    pub mirrored: Vec<ResolvedImage>,
     /// Images that are not mirrored, with the cause.
-    pub failed: Vec<(Wanted, Error)>,
+    pub failed: Vec<(SelectedImage, Error)>,
     /// Charts that could not be read: their images are unknown.
     pub unread: Vec<Error>,
     /// Images that their sources do not have and the run may skip.
-    pub missing: Vec<Wanted>,
+    pub missing: Vec<SelectedImage>,
     /// Warnings for the user.
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
@@ -71,7 +71,7 @@ pub(super) async fn contents(
     setup: Setup<'_>,
     selection: SetSelection,
     attached: AttachedImages,
-) -> Result<Prepared, Error> {
+) -> Result<PreparedRun, Error> {
     let SetSelection { selected, scratch } = selection;
     let Selected {
         catalogs,
@@ -95,7 +95,7 @@ pub(super) async fn contents(
         CatalogForm::Pinned => pins(content.images.iter().chain(&mirrored)),
         CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
     };
-    Ok(Prepared {
+    Ok(PreparedRun {
         mirror: with_selected_versions(&setup.set.mirror, &releases),
         catalogs: pruned_catalogs(catalogs, &pins, scratch.path()).await?,
         releases,
@@ -134,7 +134,7 @@ pub(super) async fn pruned_catalogs(
     Ok(prepared)
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Leaves out the images that need these unavailable blobs.
     ///
     /// Errors: the first failure, where no image needs any of the blobs: a catalog or the like does.
@@ -179,14 +179,14 @@ fn with_selected_versions(mirror: &Mirror, releases: &Releases) -> Mirror {
 }
 
 /// Warnings for different images that have one name in the target.
-fn clashes<'a>(images: impl Iterator<Item = &'a Image>) -> Vec<String> {
+fn clashes<'a>(images: impl Iterator<Item = &'a ResolvedImage>) -> Vec<String> {
     let mut first = BTreeMap::new();
     let mut notes = Vec::new();
     for image in images {
-        let Wanted {
+        let SelectedImage {
             repository, tag, ..
         } = &image.wanted;
-        let other: &Image = first.entry((repository, tag)).or_insert(image);
+        let other: &ResolvedImage = first.entry((repository, tag)).or_insert(image);
         if other.digest != image.digest {
             notes.push(format!(
                 "{} and {} have the same name in the target, {repository}:{tag}, which one of them loses",
@@ -198,7 +198,9 @@ fn clashes<'a>(images: impl Iterator<Item = &'a Image>) -> Vec<String> {
 }
 
 /// Pinned references, by the references with tags that catalogs have.
-pub(super) fn pins<'a>(images: impl Iterator<Item = &'a Image>) -> BTreeMap<String, String> {
+pub(super) fn pins<'a>(
+    images: impl Iterator<Item = &'a ResolvedImage>,
+) -> BTreeMap<String, String> {
     let by_tag = images.filter(|image| image.wanted.source.digest.is_none());
     by_tag
         .map(|image| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Error;
 
 use super::{Setup, plan, select, transfer};
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::results;
 
 /// Puts the catalogs of the set into the target, without the images that they name.
@@ -13,7 +13,7 @@ use crate::results;
 /// Errors: a catalog that cannot be read or lacks a selected package; those of source and target.
 pub async fn push_catalogs(
     setup: Setup<'_>,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Vec<results::MirroredCatalog>, Error> {
     let selection = select::image_set(setup, None).await?;
     let scratch = selection.scratch.path();

@@ -13,14 +13,14 @@ use model::mirror_metadata::{Association, Metadata};
 pub(super) use self::metadata::next;
 use super::transfer::CompleteArchives;
 use super::{RunOutcome, Setup, blocking};
-use crate::history::{Pruning, Store, prune, stored};
-use crate::publish::Target;
+use crate::history::{MetadataStore, Pruning, prune, stored};
+use crate::publish::MirrorTarget;
 
 /// Metadata of a run, and the stores that it is written to, in this order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MetadataWrites {
     pub(super) metadata: Bytes,
-    pub(super) stores: Vec<Store>,
+    pub(super) stores: Vec<MetadataStore>,
 }
 
 /// Records an archive set in `store`; the paths of its files.
@@ -28,7 +28,7 @@ pub(super) struct MetadataWrites {
 /// Errors: those of the store; Internal – the journal cannot be removed.
 pub(super) async fn archives(
     archives: CompleteArchives,
-    store: Option<&Store>,
+    store: Option<&MetadataStore>,
 ) -> Result<Vec<PathBuf>, Error> {
     let CompleteArchives {
         paths,
@@ -49,7 +49,7 @@ pub(super) async fn archives(
 /// Errors: a manifest that cannot be deleted, unless the run continues on errors.
 pub(super) async fn pruned(
     setup: Setup<'_>,
-    target: &Target,
+    target: &MirrorTarget,
     pruning: &Pruning,
     metadata: MetadataWrites,
     mut outcome: RunOutcome,
@@ -90,7 +90,7 @@ impl RunOutcome {
     /// can be repeated to get its results.
     ///
     /// Errors: metadata that cannot be written.
-    pub async fn record(&mut self, target: &Target) -> Result<(), Error> {
+    pub async fn record(&mut self, target: &MirrorTarget) -> Result<(), Error> {
         let Some(MetadataWrites { metadata, stores }) = self.metadata.take() else {
             return Ok(());
         };

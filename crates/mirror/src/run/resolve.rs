@@ -4,18 +4,18 @@ use model::Error;
 
 use super::subtract::PastImages;
 use super::{CatalogForm, Setup};
-use crate::content::{Content, Image, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::operators;
 use crate::resolve::{Resolved, resolve};
 
 /// The record of this stage.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedImages {
-    pub(super) content: Content,
+    pub(super) content: ImageContent,
     /// Pinned images of previous runs: their digest is enough, their manifests are not fetched.
-    pub(super) mirrored: Vec<Image>,
+    pub(super) mirrored: Vec<ResolvedImage>,
     /// Images whose manifests could not be fetched, with the cause.
-    pub(super) failed: Vec<(Wanted, Error)>,
+    pub(super) failed: Vec<(SelectedImage, Error)>,
 }
 
 /// Resolves the selected images at their sources.
@@ -23,7 +23,7 @@ pub(super) struct ResolvedImages {
 /// Errors: Invalid – a name does not fit into the target.
 pub(super) async fn images(
     setup: Setup<'_>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<SelectedImage>,
     past: PastImages<'_>,
 ) -> Result<ResolvedImages, Error> {
     let (mirrored, wanted) = past.previous.split_pinned(wanted, past.target)?;
@@ -33,7 +33,7 @@ pub(super) async fn images(
         failed,
     } = resolved;
     if setup.catalogs == CatalogForm::Pinned {
-        for Image { wanted, digest } in &mut content.images {
+        for ResolvedImage { wanted, digest } in &mut content.images {
             operators::name_by_digest(wanted, digest);
         }
     }

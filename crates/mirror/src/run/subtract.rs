@@ -3,26 +3,26 @@
 use model::Error;
 
 use super::resolve::ResolvedImages;
-use crate::content::{Content, Image, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::history::PreviousRuns;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 
 /// The history that a run is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PastImages<'a> {
     pub(super) previous: &'a PreviousRuns,
     /// The destination; none for archives.
-    pub(super) target: Option<&'a Target>,
+    pub(super) target: Option<&'a MirrorTarget>,
 }
 
 /// The record of this stage.
 #[derive(Debug, Default)]
 pub(super) struct RemainingImages {
     /// Content that no previous run mirrored.
-    pub(super) content: Content,
+    pub(super) content: ImageContent,
     /// Images of previous runs that are still selected.
-    pub(super) mirrored: Vec<Image>,
-    pub(super) failed: Vec<(Wanted, Error)>,
+    pub(super) mirrored: Vec<ResolvedImage>,
+    pub(super) failed: Vec<(SelectedImage, Error)>,
 }
 
 /// Subtracts the images of previous runs.

@@ -10,12 +10,12 @@ use super::resolve::ResolvedImages;
 use super::select::refuse_equal_names;
 use super::subtract::{PastImages, mirrored_images};
 use super::*;
-use crate::content::{Image, Why};
+use crate::content::{ResolvedImage, Why};
 use crate::history::PlannedRun;
 
 /// Content with one image of each reference.
-fn content(references: &[&str]) -> Content {
-    let mut content = Content::default();
+fn content(references: &[&str]) -> ImageContent {
+    let mut content = ImageContent::default();
     for reference in references {
         let source: Reference = reference.parse().unwrap();
         let layer = json!({"digest": oci::Digest::sha256(reference.as_bytes()), "size": 1});
@@ -32,13 +32,13 @@ fn content(references: &[&str]) -> Content {
             platforms: Vec::new(),
             may_be_missing: false,
         };
-        content.images.push(Image { wanted, digest });
+        content.images.push(ResolvedImage { wanted, digest });
     }
     content
 }
 
 /// A history with one run to archives.
-fn after_run_with(content: &Content) -> PreviousRuns {
+fn after_run_with(content: &ImageContent) -> PreviousRuns {
     let run = PlannedRun {
         uid: Uuid::from_u128(1),
         is_single_use: false,
@@ -56,7 +56,7 @@ fn after_run_with(content: &Content) -> PreviousRuns {
     PreviousRuns::new(Some(next.metadata))
 }
 
-fn sources(images: &[Image]) -> Vec<String> {
+fn sources(images: &[ResolvedImage]) -> Vec<String> {
     let images = images.iter();
     images.map(|it| it.wanted.source.to_string()).collect()
 }

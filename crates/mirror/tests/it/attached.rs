@@ -5,8 +5,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use mirror::archive::Set;
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
 use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use oci::{Digest, Manifest, Reference, Tag, media_type};
 use serde_json::json;
@@ -96,7 +96,7 @@ async fn signatures_and_referrers_are_copied() {
     let (source, target) = (Server::start().await, Server::start().await);
     let (digest, [signature, further, components]) = push_signed(&source).await;
     let set = additional(&source, &["acme/tool:v1"]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await
@@ -139,7 +139,7 @@ async fn signatures_can_be_left_out() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_signed(&source).await;
     let set = additional(&source, &["acme/tool:v1"]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = Setup {
         with_attached: false,
         ..setup(&source, &set, folder.path(), &progress)
@@ -157,7 +157,7 @@ async fn signatures_can_be_left_out() {
 }
 
 /// The archive of the next run of a set; nothing where there is nothing new.
-async fn pack(setup: Setup<'_>, store: &Store, dest: &Path) -> Option<Set> {
+async fn pack(setup: Setup<'_>, store: &MetadataStore, dest: &Path) -> Option<Set> {
     let previous = PreviousRuns::new(store.read().await.unwrap());
     let prepared = run::prepare(setup, &previous, None).await.unwrap();
     match run::plan_archives(setup, &prepared, &previous, None).unwrap() {
@@ -175,8 +175,8 @@ async fn pack(setup: Setup<'_>, store: &Store, dest: &Path) -> Option<Set> {
 async fn archives_carry_attached_artifacts_and_later_ones_keep_them() {
     let (source, target) = (Server::start().await, Server::start().await);
     let (digest, [.., components]) = push_signed(&source).await;
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
-    let store = Store::Folder(folder.path().join("state"));
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
+    let store = MetadataStore::Folder(folder.path().join("state"));
     let set = additional(&source, &["acme/tool:v1"]);
     let own = setup(&source, &set, folder.path(), &progress);
     let first = pack(own, &store, &folder.path().join("1")).await.unwrap();
@@ -238,7 +238,7 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
         .await
         .unwrap();
     let (from, to) = (without_lists(&source).await, without_lists(&target).await);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let set = additional_at(&from.address, &["acme/tool:v1"]);
     let setup = Setup {
         client: &from.client,
@@ -278,7 +278,7 @@ async fn tags_that_other_tools_make_of_digests_are_no_lists() {
     .await;
     let from = without_lists(&source).await;
     let set = additional_at(&from.address, &["acme/tool:v1"]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = Setup {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
@@ -307,7 +307,7 @@ async fn where_tags_are_not_listed_each_is_asked_for() {
     };
     let from = Faulty::start(&source, vec![rule]).await;
     let set = additional_at(&from.address, &["acme/tool:v1"]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = Setup {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)

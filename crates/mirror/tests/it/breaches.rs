@@ -1,8 +1,8 @@
 //! Catalogs with packages that break rules, and sets with several mistakes.
 
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
-use mirror::run::{self, Prepared};
+use mirror::progress::RunProgress;
+use mirror::run::{self, PreparedRun};
 use model::image_set::{ImageSet, IncludeChannel, IncludePackage, OperatorSelection};
 use serde_json::{Value, json};
 
@@ -62,11 +62,11 @@ async fn source() -> Server {
 async fn prepared(
     source: &Server,
     change: impl FnOnce(&mut OperatorSelection),
-) -> Result<Prepared, mirror::Error> {
+) -> Result<PreparedRun, mirror::Error> {
     let mut set: ImageSet = image_set(source);
     set.mirror.additional_images.clear();
     change(&mut set.mirror.operators[0]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(source, &set, folder.path(), &progress);
     run::prepare(setup, &PreviousRuns::default(), None).await
 }

@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use faults::{Campaign, DONE, FOLDER};
-use mirror::archive::{self, Contents, MemberKind, METADATA, SetPlan, Set};
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
+use mirror::archive::{self, Contents, METADATA, MemberKind, Set, SetPlan};
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, PlannedArchives};
 use mirror::workspace::Workspace;
@@ -49,10 +49,10 @@ async fn source() -> (Server, ImageSet) {
 
 /// From the source to archives, as the command does it.
 async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Error> {
-    let (workspace, progress) = (folder.join(WORKSPACE), Progress::default());
+    let (workspace, progress) = (folder.join(WORKSPACE), RunProgress::default());
     let _entered = Workspace::enter(&workspace)?;
     let setup = setup(source, set, &workspace, &progress);
-    let store = Store::Folder(folder.join(STATE));
+    let store = MetadataStore::Folder(folder.join(STATE));
     let previous = PreviousRuns::new(store.read().await?);
     let prepared = run::prepare(setup, &previous, None).await?;
     let PlannedArchives::Archives(mut archives) =
@@ -68,7 +68,7 @@ async fn pack(source: &Server, set: &ImageSet, folder: &Path) -> Result<(), Erro
 }
 
 /// The plan with smaller files than an image set can ask for.
-fn split(plan: &SetPlan, content: &mirror::content::Content) -> SetPlan {
+fn split(plan: &SetPlan, content: &mirror::content::ImageContent) -> SetPlan {
     let members = plan.files.iter().flat_map(|file| &file.members);
     let mut extras = Vec::new();
     let mut metadata = None;
@@ -76,7 +76,9 @@ fn split(plan: &SetPlan, content: &mirror::content::Content) -> SetPlan {
         let path = &member.path;
         match &member.kind {
             MemberKind::Inline(bytes) if *path == METADATA => metadata = Some(bytes.clone()),
-            MemberKind::Local(file) => extras.push(archive::Extra::local(path, file.clone()).unwrap()),
+            MemberKind::Local(file) => {
+                extras.push(archive::Extra::local(path, file.clone()).unwrap())
+            }
             MemberKind::Blob(digest) if path.starts_with("catalogs/") => {
                 extras.push(archive::Extra::blob(path, digest.clone(), member.size));
             }
@@ -169,7 +171,7 @@ async fn packing_driver() {
 fn packed(folder: &Path) -> String {
     drop(Workspace::enter(&folder.join(WORKSPACE)).unwrap());
     let out = folder.join(ARCHIVES);
-    let report = archive::verify(&out, None, &Progress::default()).unwrap();
+    let report = archive::verify(&out, None, &RunProgress::default()).unwrap();
     let images = Set::open(&out).unwrap().content().unwrap().images;
     let metadata = fs::read(folder.join(STATE).join(METADATA)).unwrap();
     let metadata: serde_json::Value = serde_json::from_slice(&metadata).unwrap();
@@ -224,7 +226,7 @@ async fn publish(
     archives: &Path,
     folder: &Path,
 ) -> Result<PathBuf, Error> {
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let workspace = folder.join(WORKSPACE);
     let _entered = Workspace::enter(&workspace)?;
     let setup = setup(source, &set, &workspace, &progress);

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome, Setup};
 use model::image_set::{Chart, ChartRepository, ImageSet};
@@ -108,7 +108,7 @@ async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
 async fn charts_are_carried_with_their_images_both_ways() {
     let (registry, target) = (Server::start().await, Server::start().await);
     let (site, chart) = repository(&registry).await;
-    let (set, progress) = (image_set(&site, "web", ""), Progress::default());
+    let (set, progress) = (image_set(&site, "web", ""), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&registry, &set, folder.path(), &progress);
     let expected = [format!("{}/ns/acme/web:v2", target.address)];
@@ -140,7 +140,7 @@ async fn wrong_charts_are_reported() {
         ("web", "3.0.0", "which has 1.0.0, 2.0.0"),
         ("wep", "", "web may be meant"),
     ] {
-        let (mut set, progress) = (image_set(&site, name, version), Progress::default());
+        let (mut set, progress) = (image_set(&site, name, version), RunProgress::default());
         let refused = async |set: &ImageSet| {
             let setup = setup(&registry, set, folder.path(), &progress);
             let refused = run::prepare(setup, &PreviousRuns::default(), None)
@@ -172,7 +172,7 @@ async fn charts_with_one_name_are_refused() {
     let mut set = image_set(&site, "web", "2.0.0");
     let repositories = &mut set.mirror.helm.repositories;
     repositories.push(repositories[0].clone());
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let prepared = async |set: &ImageSet| {
         let setup = setup(&registry, set, folder.path(), &progress);
         run::prepare(setup, &PreviousRuns::default(), None).await
@@ -192,7 +192,7 @@ async fn logins_in_addresses_are_neither_printed_nor_recorded() {
         let url = site.url("/stable").to_string();
         url.replace("http://", "http://me:hunter2@")
     };
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let set = |name: &str, version: &str| {
         let mut set = image_set(&site, name, version);
         set.mirror.helm.repositories[0].url = with_login(&site);

@@ -2,7 +2,7 @@
 
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::run::{self, Setup};
 use oci::Digest;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn archives_leave_out_images_with_missing_layers() {
     };
     let from = Faulty::start(&source, vec![rule]).await;
     let set = additional_at(&from.address, &["acme/a:v1", "acme/b:v1"]);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let mut setup = Setup {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)

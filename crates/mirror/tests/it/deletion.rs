@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use mirror::deletion::{self, List};
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
 use mirror::run::{self, CatalogForm, CopyPlan, Setup};
 use mirror::verify_target;
 use model::image_set::{
@@ -30,7 +30,7 @@ async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
     push(&source, "acme/single:v1", b"single".to_vec(), json!({})).await;
     let mut set = image_set(&source);
     set.mirror.additional_images = vec![image(&source, "acme/single:v1")];
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let own = Setup {
         catalogs,
         ..setup(&source, &set, folder.path(), &progress)
@@ -95,7 +95,7 @@ async fn required_images_stay() {
 
 async fn required_images_stay_in(catalogs: CatalogForm) {
     let (source, target, folder) = filled_with(catalogs).await;
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let to = target.target();
     let planned = deletion::plan(setup, &thing(&source), &to, false)
@@ -146,7 +146,7 @@ async fn additional_images_are_deleted_with_their_artifacts() {
         image(&source, "acme/single:v1"),
         image(&source, "acme/none:v1"),
     ]);
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     for (with_attached, count) in [(false, 1), (true, 2)] {
         let planned = deletion::plan(setup, &delete, &to, with_attached)
@@ -172,7 +172,7 @@ async fn artifacts_of_parts_are_deleted_with_their_index() {
     index(&target, "ns/acme/multi:v1", [&parts[0], &parts[1]]).await;
     let signature = format!("ns/acme/multi:sha256-{}.sig", parts[1].hex());
     push(&target, &signature, b"signature".to_vec(), json!({})).await;
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let delete = deleted(vec![image(&source, "acme/multi:v1")]);
     let planned = deletion::plan(setup, &delete, &target.target(), true).await;
@@ -186,7 +186,7 @@ async fn artifacts_of_parts_are_deleted_with_their_index() {
 async fn images_of_layout_catalogs_stay() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 1).await;
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let layout = layout_of(&source, "acme/index:v1", folder.path()).await;
     let operator = |catalog: String, package: &str| OperatorSelection {
         catalog,
@@ -211,7 +211,7 @@ async fn images_of_layout_catalogs_stay() {
     copied(setup, &to, &folder.path().join("state")).await;
 
     // Which tag its digest gave is found in the target.
-    let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
+    let metadata = MetadataStore::all_in_target(&to).await.unwrap().remove(0);
     let expected = verify_target::remembered(&metadata, &to).await.unwrap();
     let report = verify_target::check(&to, &expected, false, 4, &progress).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use mirror::publish::Target;
+use mirror::publish::MirrorTarget;
 use oci_client::{Client, ClientOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -94,8 +94,8 @@ impl Faulty {
     }
 
     /// As a target, below a namespace.
-    pub(crate) fn target(&self) -> Target {
-        Target {
+    pub(crate) fn target(&self) -> MirrorTarget {
+        MirrorTarget {
             client: self.client.clone(),
             registry: self.address.clone(),
             namespace: "ns".into(),

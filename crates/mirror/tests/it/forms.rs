@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use mirror::archive::Set;
-use mirror::history::{PreviousRuns, Store};
+use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CatalogForm, CopyPlan, PlannedArchives, Setup};
 use oci::{Descriptor, Digest, Manifest, Platform, media_type};
@@ -45,7 +45,7 @@ fn tag_policies(outcome: &results::MirrorResults) -> String {
 async fn images_keep_the_tags_by_which_catalogs_name_them() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
     let carry = async |catalogs: CatalogForm| {
@@ -86,13 +86,13 @@ async fn images_keep_the_tags_by_which_catalogs_name_them() {
 async fn archives_record_images_named_by_tag() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup {
         catalogs: CatalogForm::Tagged,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let store = Store::Folder(folder.path().join("state"));
+    let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |name: &str| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
         let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -142,7 +142,7 @@ async fn catalogs_are_left_as_they_are() {
     let other = Server::start().await;
     push_catalog(&source, 3).await;
     let index = push_index(&source).await;
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup {
         catalogs: CatalogForm::Original,

@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, RunOutcome};
 use oci::{Kind, Reference};
@@ -157,7 +157,7 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
     );
     assert!(service.contains(&expected), "{service}");
 
-    let (set, progress) = (image_set(SET), Progress::default());
+    let (set, progress) = (image_set(SET), RunProgress::default());
     let setup = platform.setup(&set, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await

@@ -2,8 +2,8 @@
 
 use mirror::Error;
 use mirror::archive::Set;
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
 use mirror::run::{self, CopyPlan, PlannedArchives};
 use model::image_set::{ImageSelection, ImageSet, Instance, Storage};
 use oci::{Digest, Manifest};
@@ -28,7 +28,7 @@ async fn later_archives_reach_registries_that_do_not_mount() {
     };
     let to = Faulty::start(&target, vec![rule]).await;
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::Folder(folder.path().join("state"));
+    let store = MetadataStore::Folder(folder.path().join("state"));
     for names in [&["acme/a:v1"][..], &["acme/a:v1", "acme/b:v1"]] {
         let set = ImageSet {
             storage: Some(Storage::Local {
@@ -36,7 +36,7 @@ async fn later_archives_reach_registries_that_do_not_mount() {
             }),
             ..additional(&source, names)
         };
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let setup = setup(&source, &set, folder.path(), &progress);
         let previous = PreviousRuns::new(store.read().await.unwrap());
         let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -111,9 +111,9 @@ impl Multi {
             platforms: architectures.iter().map(instance).collect(),
             ..ImageSelection::default()
         });
-        let (progress, target) = (Progress::default(), target.target());
+        let (progress, target) = (RunProgress::default(), target.target());
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
-        let store = Store::Folder(self.folder.path().join("state"));
+        let store = MetadataStore::Folder(self.folder.path().join("state"));
         let previous = PreviousRuns::new(store.read().await?);
         let prepared = run::prepare(setup, &previous, Some(&target)).await?;
         let planned = run::plan_copy(setup, &prepared, &previous, &target, Some(&store), true);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use bytes::Bytes;
-use mirror::history::{Pruning, Store, prune};
+use mirror::history::{MetadataStore, Pruning, prune};
 use model::Error;
 use model::image_set::Storage;
 use model::mirror_metadata::MirrorMetadata;
@@ -25,7 +25,7 @@ fn metadata(sequence: u64) -> (MirrorMetadata, Bytes) {
 #[tokio::test]
 async fn targets_keep_metadata() {
     let server = Server::start().await;
-    let store = Store::in_target(&server.target(), Uuid::from_u128(7)).unwrap();
+    let store = MetadataStore::in_target(&server.target(), Uuid::from_u128(7)).unwrap();
     assert_eq!(store.read().await.unwrap(), None);
     for sequence in [1, 2] {
         let (metadata, text) = metadata(sequence);
@@ -42,7 +42,7 @@ async fn the_image_has_the_form_that_others_read() {
         image: image.clone(),
         skip_tls: false,
     };
-    let store = Store::new(&storage, &server.client).unwrap();
+    let store = MetadataStore::new(&storage, &server.client).unwrap();
     let (_, text) = metadata(1);
     store.write(text.clone()).await.unwrap();
 
@@ -89,7 +89,7 @@ async fn another_image_is_no_metadata() {
         .parse()
         .unwrap();
     push(&server, &reference, "x").await;
-    let store = Store::Image {
+    let store = MetadataStore::Image {
         client: server.client.clone(),
         reference,
     };
@@ -107,7 +107,7 @@ async fn a_registry_that_is_away_is_no_first_run() {
         attempts: Some(1),
         ..ClientOptions::default()
     };
-    let store = Store::Image {
+    let store = MetadataStore::Image {
         client: Client::new(options).unwrap(),
         reference: format!("{address}/own/state:latest").parse().unwrap(),
     };

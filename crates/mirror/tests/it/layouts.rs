@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mirror::archive::Set;
-use mirror::history::{PreviousRuns, Store};
+use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
-use mirror::progress::Progress;
-use mirror::publish::Target;
+use mirror::progress::RunProgress;
+use mirror::publish::MirrorTarget;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use model::Error;
@@ -38,8 +38,8 @@ impl Site {
     }
 
     /// That folder as a target.
-    fn target(&self, name: &str) -> Target {
-        Target {
+    fn target(&self, name: &str) -> MirrorTarget {
+        MirrorTarget {
             client: self.source.client.clone(),
             registry: oci::layout_registry(&self.path(name)),
             namespace: String::new(),
@@ -47,14 +47,14 @@ impl Site {
         }
     }
 
-    async fn copy(&self, set: &ImageSet, target: &Target) -> Result<RunOutcome, Error> {
-        let progress = Progress::default();
+    async fn copy(&self, set: &ImageSet, target: &MirrorTarget) -> Result<RunOutcome, Error> {
+        let progress = RunProgress::default();
         let setup = setup(&self.source, set, self.folder.path(), &progress);
         let prepared = run::prepare(setup, &PreviousRuns::default(), Some(target)).await?;
         run::copy(setup, prepared, CopyPlan::default(), target).await
     }
 
-    async fn there(&self, target: &Target, name: &str) -> Option<oci::Digest> {
+    async fn there(&self, target: &MirrorTarget, name: &str) -> Option<oci::Digest> {
         let name = format!("{}:{name}", target.registry);
         let name = Reference::parse_local(&name).unwrap();
         target.client.manifest_digest(&name).await.unwrap()
@@ -64,13 +64,13 @@ impl Site {
 /// Copies an image into a layout below `folder`; its name in configurations.
 pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> String {
     let registry = oci::layout_registry(&folder.join("layout"));
-    let target = Target {
+    let target = MirrorTarget {
         client: source.client.clone(),
         registry: registry.clone(),
         namespace: String::new(),
         max_components: 0,
     };
-    let (set, progress) = (additional(source, &[name]), Progress::default());
+    let (set, progress) = (additional(source, &[name]), RunProgress::default());
     let setup = setup(source, &set, folder, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), Some(&target)).await;
     run::copy(setup, prepared.unwrap(), CopyPlan::default(), &target)
@@ -132,7 +132,9 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
     let files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(files, ["mapping.txt"]);
     let catalog = Place::Layout(layout(&out, "acme/index:v1"));
-    let opened = OpenedCatalog::open(catalog, site.folder.path()).await.unwrap();
+    let opened = OpenedCatalog::open(catalog, site.folder.path())
+        .await
+        .unwrap();
     let bundles = opened
         .cache
         .lines()
@@ -179,7 +181,7 @@ async fn archives_carry_images_of_folders() {
     fs::write(&index, text.replace("acme/tool:v1", "v1")).unwrap();
 
     let set = of_folder(&format!("oci://{}:v1", site.path("Tool").display()));
-    let (progress, dest) = (Progress::default(), site.path("archives"));
+    let (progress, dest) = (RunProgress::default(), site.path("archives"));
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
     let previous = PreviousRuns::default();
     let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -213,7 +215,10 @@ async fn pruned_layouts_free_their_space() {
     for name in ["acme/a:v1", "acme/b:v1"] {
         push(&site.source, name, name.into(), json!({})).await;
     }
-    let (target, store) = (site.target("out"), Store::Folder(site.path("state")));
+    let (target, store) = (
+        site.target("out"),
+        MetadataStore::Folder(site.path("state")),
+    );
     let copy = async |names: &[&str]| {
         let set = ImageSet {
             storage: Some(Storage::Local {
@@ -221,7 +226,7 @@ async fn pruned_layouts_free_their_space() {
             }),
             ..additional(&site.source, names)
         };
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let setup = setup(&site.source, &set, site.folder.path(), &progress);
         let previous = PreviousRuns::new(store.read().await.unwrap());
         let prepared = run::prepare(setup, &previous, Some(&target)).await.unwrap();
@@ -345,7 +350,7 @@ async fn other_folders_stay_as_they_are() {
 async fn hosts_that_are_called_as_layouts_are_registries() {
     let site = Site::new().await;
     for (registry, is_folder) in [("oci:5000", false), ("oci:///srv/out", true)] {
-        let target = Target {
+        let target = MirrorTarget {
             registry: registry.into(),
             ..site.target("out")
         };

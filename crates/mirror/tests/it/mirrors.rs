@@ -2,7 +2,7 @@
 
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use oci_client::{Client, ClientOptions, Mirrors};
@@ -19,7 +19,7 @@ async fn content_of_mirrors_keeps_the_source_name() {
     );
     push_catalog(&source, 2).await;
     let folder = tempfile::tempdir().unwrap();
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let previous = PreviousRuns::default();
     let set = image_set(&source);
     let first = setup(&source, &set, folder.path(), &progress);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use mirror::older::{self, Copy};
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use model::image_set::ImageSet;
 use oci::Reference;
@@ -15,7 +15,7 @@ use crate::server::Server;
 async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     let there = setup(&source, &set, dir, &progress);
@@ -101,7 +101,7 @@ async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
 async fn missing_files_of_a_folder_are_reported() {
     let source = Server::start().await;
     push_catalog(&source, 1).await;
-    let (set, progress) = (ImageSet::default(), Progress::default());
+    let (set, progress) = (ImageSet::default(), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     let setup = setup(&source, &set, dir, &progress);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mirror::archive::Set;
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
-use mirror::publish::Target;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
+use mirror::publish::MirrorTarget;
 use mirror::results;
 use mirror::run::{self, PlannedArchives};
 use oci::{Reference, Repository};
@@ -53,7 +53,7 @@ impl Peer {
     }
 
     /// Publishes an archive; the mapping.
-    fn publish(&self, from: &Path, target: &Target, folder: &Path) -> BTreeSet<String> {
+    fn publish(&self, from: &Path, target: &MirrorTarget, folder: &Path) -> BTreeSet<String> {
         let to = format!("docker://{}/{}", target.registry, target.namespace);
         let from = from.to_str().unwrap();
         self.run(
@@ -71,7 +71,7 @@ impl Peer {
 }
 
 /// A mapping without the namespace of its target.
-fn lines(mapping: &str, target: &Target) -> BTreeSet<String> {
+fn lines(mapping: &str, target: &MirrorTarget) -> BTreeSet<String> {
     let above = format!("={}/{}/", target.registry, target.namespace);
     mapping
         .lines()
@@ -80,9 +80,9 @@ fn lines(mapping: &str, target: &Target) -> BTreeSet<String> {
 }
 
 async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
-    let (set, progress) = (image_set(source), Progress::default());
+    let (set, progress) = (image_set(source), RunProgress::default());
     let setup = setup(source, &set, folder, &progress);
-    let store = Store::Folder(store);
+    let store = MetadataStore::Folder(store);
     let previous = PreviousRuns::new(store.read().await.unwrap());
     let prepared = run::prepare(setup, &previous, None).await.unwrap();
     let PlannedArchives::Archives(archives) =
@@ -95,8 +95,13 @@ async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
         .unwrap();
 }
 
-async fn publish(source: &Server, from: &Path, target: &Target, folder: &Path) -> BTreeSet<String> {
-    let (set, progress) = (image_set(source), Progress::default());
+async fn publish(
+    source: &Server,
+    from: &Path,
+    target: &MirrorTarget,
+    folder: &Path,
+) -> BTreeSet<String> {
+    let (set, progress) = (image_set(source), RunProgress::default());
     let setup = setup(source, &set, folder, &progress);
     let archives = Set::open(from).unwrap();
     let outcome = unpack(setup, archives, target).await.unwrap();
@@ -149,7 +154,7 @@ async fn archives_are_read_and_written_as_the_peer_does() {
     let (source, server) = (Server::start().await, Server::start().await);
     let scratch = tempfile::tempdir().unwrap();
     let at = |name: &str| scratch.path().join(name);
-    let target = |namespace: &str| Target {
+    let target = |namespace: &str| MirrorTarget {
         namespace: namespace.to_owned(),
         ..server.target()
     };

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
-use mirror::history::{PreviousRuns, Store};
-use mirror::platform::Sources;
-use mirror::progress::Progress;
-use mirror::publish::Limits;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::platform::ReleaseSources;
+use mirror::progress::RunProgress;
+use mirror::publish::TransferLimits;
 use mirror::run::{self, CatalogForm, PlannedArchives, RunOutcome, Setup};
 use model::image_set::{ImageSet, Storage};
 use oci::Digest;
@@ -25,9 +25,9 @@ pub(crate) const UPDATES: &str = "/graph";
 pub(crate) struct Platform {
     pub(crate) registry: Server,
     pub(crate) site: Site,
-    pub(crate) sources: Sources,
+    pub(crate) sources: ReleaseSources,
     pub(crate) folder: TempDir,
-    pub(crate) store: Store,
+    pub(crate) store: MetadataStore,
 }
 
 /// A release in the registry.
@@ -41,13 +41,13 @@ impl Platform {
         let (registry, site) = (Server::start().await, Site::start().await);
         let folder = tempfile::tempdir().unwrap();
         Self {
-            sources: Sources {
+            sources: ReleaseSources {
                 updates: Some(site.url(UPDATES)),
                 ..registry.platform.clone()
             },
             registry,
             site,
-            store: Store::Folder(folder.path().join("state")),
+            store: MetadataStore::Folder(folder.path().join("state")),
             folder,
         }
     }
@@ -101,12 +101,12 @@ impl Platform {
         json!({"nodes": nodes, "edges": edges}).to_string()
     }
 
-    pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a Progress) -> Setup<'a> {
+    pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a RunProgress) -> Setup<'a> {
         Setup {
             client: &self.registry.client,
             set,
             platform: &self.sources,
-            limits: Limits {
+            limits: TransferLimits {
                 parallel: 4,
                 goes_on: false,
             },
@@ -121,7 +121,7 @@ impl Platform {
 
     /// Packs new content into `dest`; whether there is any.
     pub(crate) async fn pack(&self, set: &ImageSet, dest: &Path) -> Result<bool, model::Error> {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let setup = self.setup(set, &progress);
         let previous = PreviousRuns::new(self.store.read().await?);
         let prepared = run::prepare(setup, &previous, None).await?;
@@ -135,7 +135,7 @@ impl Platform {
     }
 
     pub(crate) async fn publish(&self, from: &Path, target: &Server) -> RunOutcome {
-        let (set, progress) = (ImageSet::default(), Progress::default());
+        let (set, progress) = (ImageSet::default(), RunProgress::default());
         let archives = Set::open(from).unwrap();
         let setup = self.setup(&set, &progress);
         let outcome = unpack(setup, archives, &target.target()).await.unwrap();
@@ -144,7 +144,7 @@ impl Platform {
 
     /// Why a set cannot be carried.
     pub(crate) async fn refused(&self, platform: &str) -> String {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let set = image_set(platform);
         let prepared =
             run::prepare(self.setup(&set, &progress), &PreviousRuns::default(), None).await;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::deletion;
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
-use mirror::publish::Target;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
+use mirror::publish::MirrorTarget;
 use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome, Setup};
 use mirror::verify_target;
 use model::Error;
@@ -22,7 +22,7 @@ struct Site {
     source: Server,
     target: Server,
     folder: tempfile::TempDir,
-    store: Store,
+    store: MetadataStore,
 }
 
 impl Site {
@@ -32,7 +32,7 @@ impl Site {
             push(&source, name, name.into(), json!({})).await;
         }
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::Folder(folder.path().join("state"));
+        let store = MetadataStore::Folder(folder.path().join("state"));
         Self {
             source,
             target,
@@ -68,7 +68,7 @@ impl Site {
         change: impl FnOnce(&mut CopyPlan),
     ) -> Result<Option<RunOutcome>, Error> {
         let set = self.set(names);
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let mut setup = setup(&self.source, &set, self.folder.path(), &progress);
         setup.limits.goes_on = goes_on;
         let target = self.target.target();
@@ -89,7 +89,7 @@ impl Site {
     /// Packs images as the next run of a set.
     async fn pack(&self, names: &[&str], dest: &Path) -> Set {
         let set = self.set(names);
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let previous = PreviousRuns::new(self.store.read().await.unwrap());
         let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -103,8 +103,12 @@ impl Site {
         Set::open(dest).unwrap()
     }
 
-    async fn publish(&self, archives: Set, target: &Target) -> Result<Option<RunOutcome>, Error> {
-        let (set, progress) = (additional(&self.source, &[]), Progress::default());
+    async fn publish(
+        &self,
+        archives: Set,
+        target: &MirrorTarget,
+    ) -> Result<Option<RunOutcome>, Error> {
+        let (set, progress) = (additional(&self.source, &[]), RunProgress::default());
         let setup: Setup<'_> = setup(&self.source, &set, self.folder.path(), &progress);
         unpack(setup, archives, target).await
     }
@@ -118,7 +122,7 @@ impl Site {
     /// The sequence of the run that the target remembers.
     async fn sequence(&self) -> Option<u64> {
         let stored = self.store.read().await.unwrap().unwrap();
-        let there = Store::in_target(&self.target.target(), stored.uid).unwrap();
+        let there = MetadataStore::in_target(&self.target.target(), stored.uid).unwrap();
         let there = there.read().await.unwrap();
         there.map(|it| it.past_mirror.sequence)
     }
@@ -221,7 +225,7 @@ async fn failed_deletions_are_retried() {
 #[tokio::test]
 async fn images_of_other_sets_stay() {
     let site = Site::new(Server::start().await).await;
-    let other = Store::Folder(site.folder.path().join("other"));
+    let other = MetadataStore::Folder(site.folder.path().join("other"));
     site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
         .await
         .unwrap();
@@ -230,7 +234,7 @@ async fn images_of_other_sets_stay() {
         ..site
     };
     other.copy(&["acme/b:v1"], |_| {}).await.unwrap();
-    let first = Store::Folder(other.folder.path().join("state"));
+    let first = MetadataStore::Folder(other.folder.path().join("state"));
     let site = Site {
         store: first,
         ..other
@@ -249,14 +253,14 @@ async fn images_deleted_by_a_list_are_mirrored_again() {
     let names = ["acme/a:v1", "acme/multi:v1"];
     site.copy(&names, |_| {}).await.unwrap();
 
-    let (to, progress) = (site.target.target(), Progress::default());
+    let (to, progress) = (site.target.target(), RunProgress::default());
     let set = site.set(&["acme/multi:v1"]);
     let setup = setup(&site.source, &set, site.folder.path(), &progress);
     let planned = deletion::plan(setup, &set.mirror, &to, false).await;
     let (deleted, failed) = deletion::delete(&planned.unwrap().list, &to, 2).await;
     assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
     // Neither the index nor its parts are remembered.
-    let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
+    let metadata = MetadataStore::all_in_target(&to).await.unwrap().remove(0);
     let expected = verify_target::remembered(&metadata, &to).await.unwrap();
     let expected: Vec<_> = expected.iter().map(|it| &it.image.repository).collect();
     assert_eq!(expected, [&"ns/acme/a".parse().unwrap()]);

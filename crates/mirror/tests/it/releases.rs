@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, RunOutcome};
 use mirror::updates;
@@ -107,7 +107,7 @@ async fn a_release_is_carried_by_its_image_with_its_disk_image() {
     let release = platform.release("4.14.1").await;
     let image = reference(&platform.registry, "dev/release:x").with_digest(release.image);
     let set = image_set(&format!("{{release: {image}, kubeVirtContainer: true}}"));
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await
@@ -138,7 +138,7 @@ async fn the_way_over_several_channels_is_carried() {
     platform.channel("stable-4.13", &[&b, &c]);
     platform.channel("stable-4.14", &[&c, &d]);
     let set = image_set("{channels: [{name: stable-4.12}, {name: stable-4.14}]}");
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let prepared = run::prepare(
         platform.setup(&set, &progress),
         &PreviousRuns::default(),
@@ -295,7 +295,7 @@ async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
     let set = image_set(
         "{platforms: [{os: linux, architecture: amd64}], channels: [{name: stable-4.14}]}",
     );
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await
@@ -328,7 +328,7 @@ async fn releases_of_okd_are_asked_for_at_once() {
     let graph = platform.graph("", &[&old, &new]);
     platform.site.put(UPDATES, graph);
     let set = image_set("{channels: [{name: okd, type: okd}, {name: okd-too, type: okd}]}");
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let setup = platform.setup(&set, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
-use mirror::history::{PreviousRuns, Store};
+use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::operators::OpenedCatalog;
-use mirror::progress::Progress;
-use mirror::publish::{Limits, Target};
+use mirror::progress::RunProgress;
+use mirror::publish::{MirrorTarget, TransferLimits};
 use mirror::run::{
     self, CatalogForm, CopyPlan, PlannedArchives, PlannedPublication, RunOutcome, Setup,
 };
@@ -24,7 +24,7 @@ use crate::server::Server;
 pub(crate) async fn unpack(
     setup: Setup<'_>,
     set: Set,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<Option<RunOutcome>, mirror::Error> {
     match run::plan_publication(set, target, true).await? {
         PlannedPublication::Publish(publication) => {
@@ -39,9 +39,9 @@ pub(crate) async fn unpack(
 /// Copies the planned content, and records the run.
 pub(crate) async fn copy(
     setup: Setup<'_>,
-    prepared: run::Prepared,
+    prepared: run::PreparedRun,
     plan: CopyPlan,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<RunOutcome, mirror::Error> {
     let mut outcome = run::copy(setup, prepared, plan, target).await?;
     outcome.record(target).await?;
@@ -101,13 +101,13 @@ pub(crate) fn setup<'a>(
     source: &'a Server,
     set: &'a ImageSet,
     workspace: &'a Path,
-    progress: &'a Progress,
+    progress: &'a RunProgress,
 ) -> Setup<'a> {
     Setup {
         client: &source.client,
         set,
         platform: &source.platform,
-        limits: Limits {
+        limits: TransferLimits {
             parallel: 4,
             goes_on: false,
         },
@@ -147,7 +147,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 async fn a_catalog_is_mirrored_with_its_dependencies() {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 3).await;
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
@@ -179,9 +179,9 @@ async fn a_catalog_is_mirrored_with_its_dependencies() {
 async fn archives_are_differential_and_nothing_is_sent_twice() {
     let (source, target) = (Server::start().await, Server::start().await);
     let folder = tempfile::tempdir().unwrap();
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let store = Store::Folder(folder.path().join("state"));
+    let store = MetadataStore::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
         let previous = PreviousRuns::new(store.read().await.unwrap());
         let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -254,7 +254,7 @@ async fn missing_images_are_reported_with_their_reason() {
     push_catalog(&source, 2).await;
     let tool = reference(&source, "acme/tool:v1");
     source.client.delete_manifest(&tool).await.unwrap();
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
     let refused = run::prepare(setup, &PreviousRuns::default(), None)
@@ -269,10 +269,10 @@ async fn missing_images_are_reported_with_their_reason() {
 #[tokio::test]
 async fn updates_are_bundles_that_no_run_has_carried() {
     let source = Server::start().await;
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let store = Store::Folder(folder.path().join("state"));
+    let store = MetadataStore::Folder(folder.path().join("state"));
     push_catalog(&source, 2).await;
     let previous = PreviousRuns::default();
     let prepared = run::prepare(setup, &previous, None).await.unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use catalog::cache::{CatalogCache, prepare};
 use mirror::history::PreviousRuns;
 use mirror::operators::{self, Choice};
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::run;
 use model::image_set::{IncludeBundle, IncludeChannel, IncludePackage, OperatorSelection};
 use oci::Digest;
@@ -195,7 +195,7 @@ async fn two_catalogs_do_not_have_one_place() {
     set.mirror
         .operators
         .append(&mut image_set(&other).mirror.operators);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let own = setup(&one, &set, folder.path(), &progress);
     let refused = run::prepare(own, &PreviousRuns::default(), None).await;
     let refused = refused.unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! A registry on a free port, without TLS and logins.
 
-use mirror::platform::{Sources, public_graph_data, usual_graph_base};
-use mirror::publish::Target;
+use mirror::platform::{ReleaseSources, public_graph_data, usual_graph_base};
+use mirror::publish::MirrorTarget;
 use net::web::Web;
 use oci_client::{Client, ClientOptions};
 use registry::{HttpAddr, Settings};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub(crate) struct Server {
     pub(crate) address: String,
     pub(crate) client: Client,
-    pub(crate) platform: Sources,
+    pub(crate) platform: ReleaseSources,
     shutdown: CancellationToken,
     _running: Running,
     _folder: TempDir,
@@ -42,7 +42,7 @@ impl Server {
         Self {
             address: running.address().to_string(),
             client: Client::new(options).unwrap(),
-            platform: Sources {
+            platform: ReleaseSources {
                 web: Web::new(None).unwrap(),
                 updates: None,
                 version_filter: None,
@@ -59,8 +59,8 @@ impl Server {
     }
 
     /// The registry as a target, below a namespace.
-    pub(crate) fn target(&self) -> Target {
-        Target {
+    pub(crate) fn target(&self) -> MirrorTarget {
+        MirrorTarget {
             client: self.client.clone(),
             registry: self.address.clone(),
             namespace: "ns".into(),

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use mirror::archive::{Contents, SetPlan, Set, ArchiveWriter, size_limit};
-use mirror::content::{Wanted, Why};
-use mirror::history::{PlannedRun, PreviousRuns, SequenceStep, Store, held, step};
-use mirror::progress::Progress;
-use mirror::publish::{Limits, Published, Target, publish};
+use mirror::archive::{ArchiveWriter, Contents, Set, SetPlan, size_limit};
+use mirror::content::{SelectedImage, Why};
+use mirror::history::{MetadataStore, PlannedRun, PreviousRuns, SequenceStep, held, step};
+use mirror::progress::RunProgress;
+use mirror::publish::{MirrorTarget, Published, TransferLimits, publish};
 use mirror::resolve::resolve;
 use model::Error;
 use model::image_set::MirrorSelection;
@@ -23,7 +23,7 @@ use crate::server::Server;
 struct Site {
     source: Server,
     folder: TempDir,
-    store: Store,
+    store: MetadataStore,
 }
 
 impl Site {
@@ -31,7 +31,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         Self {
             source: Server::start().await,
-            store: Store::Folder(folder.path().join("state")),
+            store: MetadataStore::Folder(folder.path().join("state")),
             folder,
         }
     }
@@ -66,7 +66,7 @@ impl Site {
     async fn carry(&self, names: &[&str]) -> Result<PathBuf, &'static str> {
         let client = &self.source.client;
         let wanted = names.iter().map(|name| wanted(self.image(name))).collect();
-        let resolved = resolve(client, wanted, 2, &Progress::default()).await;
+        let resolved = resolve(client, wanted, 2, &RunProgress::default()).await;
         assert!(resolved.failed.is_empty(), "{:?}", resolved.failed);
         let mut content = resolved.content;
         let previous = PreviousRuns::new(self.store.read().await.unwrap());
@@ -133,8 +133,8 @@ impl Site {
     }
 }
 
-fn wanted(source: Reference) -> Wanted {
-    Wanted {
+fn wanted(source: Reference) -> SelectedImage {
+    SelectedImage {
         repository: source.repository.clone(),
         tag: source.tag.clone().unwrap(),
         source,
@@ -146,21 +146,29 @@ fn wanted(source: Reference) -> Wanted {
 }
 
 /// Publishes an archive, if the target is to have it.
-async fn receive(archive: &Path, target: &Target) -> Result<Option<Published>, Error> {
+async fn receive(archive: &Path, target: &MirrorTarget) -> Result<Option<Published>, Error> {
     let set = Set::open(archive)?;
-    let store = Store::in_target(target, set.metadata().uid)?;
+    let store = MetadataStore::in_target(target, set.metadata().uid)?;
     let there = store.read().await?;
     if step(there.as_ref(), set.metadata())? == SequenceStep::Nothing {
         return Ok(None);
     }
-    let limits = Limits {
+    let limits = TransferLimits {
         parallel: 2,
         goes_on: false,
     };
     let content = set.content()?;
     let past = there.map_or(Vec::new(), |there| there.past_associations);
     let held = held(&past, target)?;
-    let published = publish(&content, &set, target, held, limits, &Progress::default()).await;
+    let published = publish(
+        &content,
+        &set,
+        target,
+        held,
+        limits,
+        &RunProgress::default(),
+    )
+    .await;
     assert!(published.failed.is_empty(), "{:?}", published.failed);
     store.write(set.stored_metadata().clone()).await?;
     Ok(Some(published))

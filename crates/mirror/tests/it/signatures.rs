@@ -2,7 +2,7 @@
 
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::results::{self, Forms};
 use mirror::run;
 use oci::Digest;
@@ -80,7 +80,7 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
     let mut platform = platform(&signer).await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
-    let (set, progress) = (image_set(NEWEST), Progress::default());
+    let (set, progress) = (image_set(NEWEST), RunProgress::default());
     let by_subkey = signed(
         &signer.0.secret_subkeys[0].key,
         HashAlgorithm::Sha512,
@@ -168,7 +168,7 @@ async fn releases_without_a_trusted_signature_are_refused() {
     );
     platform.sources.keyring = Some(keyring(&signer));
     platform.sources.ignores_signatures = true;
-    let (set, progress) = (image_set(NEWEST), Progress::default());
+    let (set, progress) = (image_set(NEWEST), RunProgress::default());
     let prepared = run::prepare(
         platform.setup(&set, &progress),
         &PreviousRuns::default(),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mirror::deletion::{self, DeletionPlan};
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
-use mirror::publish::Target;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
+use mirror::publish::MirrorTarget;
 use mirror::run::{self, CopyPlan, PlannedCopy, Setup};
 use mirror::verify_target::{self, TargetReport};
 use model::Error;
@@ -34,7 +34,7 @@ async fn released() -> (Platform, Server) {
         platform.release("4.14.2").await,
     ];
     platform.channel("stable-4.14", &[&releases[0], &releases[1]]);
-    let (set, progress) = (image_set(BOTH), Progress::default());
+    let (set, progress) = (image_set(BOTH), RunProgress::default());
     let setup = platform.setup(&set, &progress);
     let prepared = run::prepare(setup, &PreviousRuns::default(), None)
         .await
@@ -54,17 +54,17 @@ fn summary(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     BTreeMap::from([("list", listed.collect()), ("kept", kept.collect())])
 }
 
-async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &Target) -> TargetReport {
+async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &MirrorTarget) -> TargetReport {
     let expected = verify_target::configured(setup, mirror, target)
         .await
         .unwrap();
-    verify_target::check(target, &expected, true, 4, &Progress::default()).await
+    verify_target::check(target, &expected, true, 4, &RunProgress::default()).await
 }
 
 #[tokio::test]
 async fn releases_are_verified_and_deleted_without_shared_images() {
     let (platform, target) = released().await;
-    let (set, to, progress) = (image_set(BOTH), target.target(), Progress::default());
+    let (set, to, progress) = (image_set(BOTH), target.target(), RunProgress::default());
     let setup = platform.setup(&set, &progress);
     let report = verified(setup, &set.mirror, &to).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);
@@ -123,7 +123,7 @@ async fn releases_are_verified_and_deleted_without_shared_images() {
 #[tokio::test]
 async fn behind_the_gap_releases_are_read_in_the_target() {
     let (platform, target) = released().await;
-    let (to, progress, set) = (target.target(), Progress::default(), ImageSet::default());
+    let (to, progress, set) = (target.target(), RunProgress::default(), ImageSet::default());
     let Platform {
         registry,
         site,
@@ -192,7 +192,7 @@ async fn behind_the_gap_releases_are_read_in_the_target() {
 #[tokio::test]
 async fn artifacts_of_releases_are_deleted_with_them() {
     let (platform, target) = released().await;
-    let (set, to, progress) = (image_set(FIRST), target.target(), Progress::default());
+    let (set, to, progress) = (image_set(FIRST), target.target(), RunProgress::default());
     let payload = reference(&target, "ns/openshift/release-images:4.14.1-x86_64");
     let payload = to.client.manifest_digest(&payload).await.unwrap().unwrap();
     let signature = format!("ns/openshift/release-images:sha256-{}.sig", payload.hex());
@@ -218,8 +218,11 @@ async fn artifacts_of_releases_are_deleted_with_them() {
 }
 
 /// Copies a set to the target, and has it remember the set.
-pub(crate) async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
-    let (previous, store) = (PreviousRuns::default(), Store::Folder(state.to_owned()));
+pub(crate) async fn copied(setup: Setup<'_>, target: &MirrorTarget, state: &Path) {
+    let (previous, store) = (
+        PreviousRuns::default(),
+        MetadataStore::Folder(state.to_owned()),
+    );
     let prepared = run::prepare(setup, &previous, Some(target)).await.unwrap();
     let plan = run::plan_copy(setup, &prepared, &previous, target, Some(&store), true).await;
     let PlannedCopy::Copy(plan) = plan.unwrap() else {
@@ -232,7 +235,7 @@ pub(crate) async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
 async fn images_of_charts_are_verified_and_deleted() {
     let (registry, target) = (Server::start().await, Server::start().await);
     let (site, chart) = charts::repository(&registry).await;
-    let (set, progress) = (charts::image_set(&site, "web", ""), Progress::default());
+    let (set, progress) = (charts::image_set(&site, "web", ""), RunProgress::default());
     let folder = tempfile::tempdir().unwrap();
     let (setup, to) = (
         setup(&registry, &set, folder.path(), &progress),

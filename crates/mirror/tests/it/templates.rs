@@ -4,7 +4,7 @@ use std::fs;
 
 use mirror::archive::Set;
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::run::{self, CopyPlan, PlannedArchives, RunOutcome};
 use model::image_set::ImageSet;
 
@@ -37,7 +37,7 @@ async fn templates_reach_the_results_both_ways() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("source.yaml");
     fs::write(&path, TEMPLATE).unwrap();
-    let (set, progress) = (with_template(&source, &path), Progress::default());
+    let (set, progress) = (with_template(&source, &path), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let previous = PreviousRuns::default();
     let prepared = run::prepare(setup, &previous, None).await.unwrap();
@@ -66,7 +66,7 @@ async fn malformed_templates_are_refused_before_the_transfer() {
     push_catalog(&source, 1).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("source.yaml");
-    let (set, progress) = (with_template(&source, &path), Progress::default());
+    let (set, progress) = (with_template(&source, &path), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let refused = async || {
         let refused = run::prepare(setup, &PreviousRuns::default(), None).await;

@@ -1,7 +1,7 @@
 //! Selected names that the catalog does not have.
 
 use mirror::history::PreviousRuns;
-use mirror::progress::Progress;
+use mirror::progress::RunProgress;
 use mirror::run;
 use model::image_set::{ImageSet, IncludeBundle, IncludeChannel, IncludePackage};
 
@@ -12,7 +12,7 @@ use crate::server::Server;
 async fn refused(source: &Server, package: IncludePackage) -> String {
     let mut set: ImageSet = image_set(source);
     set.mirror.operators[0].packages = vec![package];
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
     let setup = setup(source, &set, folder.path(), &progress);
     let refused = run::prepare(setup, &PreviousRuns::default(), None).await;
     refused.unwrap_err().to_string()

@@ -1,8 +1,8 @@
 //! Whether a target has everything of a set.
 
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
-use mirror::publish::Target;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
+use mirror::publish::MirrorTarget;
 use mirror::run::{self, PlannedCopy};
 use mirror::verify_target::{self, Expected, TargetReport};
 use model::Error;
@@ -18,8 +18,8 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 2).await;
     let set = image_set(&source);
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
-    let store = Store::Folder(folder.path().join("state"));
+    let (folder, progress) = (tempfile::tempdir().unwrap(), RunProgress::default());
+    let store = MetadataStore::Folder(folder.path().join("state"));
     let own = setup(&source, &set, folder.path(), &progress);
     let (to, previous) = (target.target(), PreviousRuns::default());
     let prepared = run::prepare(own, &previous, Some(&to)).await.unwrap();
@@ -28,7 +28,7 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
         panic!("nothing was copied yet");
     };
     copy(own, prepared, *plan, &to).await.unwrap();
-    let metadata = Store::all_in_target(&to).await.unwrap();
+    let metadata = MetadataStore::all_in_target(&to).await.unwrap();
     let [metadata] = metadata.as_slice() else {
         panic!("one set was copied: {metadata:?}");
     };
@@ -49,8 +49,8 @@ fn bundle(expected: &[Expected]) -> Reference {
     bundle.unwrap().clone()
 }
 
-async fn check(target: &Target, expected: &[Expected], is_deep: bool) -> TargetReport {
-    verify_target::check(target, expected, is_deep, 4, &Progress::default()).await
+async fn check(target: &MirrorTarget, expected: &[Expected], is_deep: bool) -> TargetReport {
+    verify_target::check(target, expected, is_deep, 4, &RunProgress::default()).await
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn copied_images_are_verified() {
     assert_eq!((deep.blobs, deep.faults.len()), (report.blobs, 0));
     assert!(deep.hashed_bytes > 0);
 
-    let (set, progress) = (image_set(&source), Progress::default());
+    let (set, progress) = (image_set(&source), RunProgress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
     let configured = verify_target::configured(setup, &set.mirror, &to)
         .await

@@ -7,7 +7,7 @@ use oci::{Digest, Manifest};
 
 use super::{Extra, MemberKind, PlannedMember};
 use crate::archive::name::{self, FOLDERS, RESERVED};
-use crate::content::{Content, Image};
+use crate::content::{ImageContent, ResolvedImage};
 
 /// Members without their places.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl<'a> Drafts<'a> {
     /// Manifests and tags of all images, then their blobs in the order in which they are needed.
     pub(super) fn add_images(
         &mut self,
-        content: &'a Content,
+        content: &'a ImageContent,
         carried: &BTreeSet<Digest>,
     ) -> Result<(), Error> {
         for image in &content.images {
@@ -92,7 +92,11 @@ impl<'a> Drafts<'a> {
         Ok(())
     }
 
-    fn add_manifests(&mut self, image: &'a Image, content: &'a Content) -> Result<(), Error> {
+    fn add_manifests(
+        &mut self,
+        image: &'a ResolvedImage,
+        content: &'a ImageContent,
+    ) -> Result<(), Error> {
         let repository = &image.wanted.repository;
         let manifests = content.manifests_of(&image.digest);
         if manifests.is_empty() {

@@ -9,15 +9,17 @@ use oci::{Digest, Manifest, Reference, Repository, media_type};
 
 use super::Set;
 use crate::archive::name;
-use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
+use crate::content::{
+    ImageContent, ResolvedImage, SelectedImage, SourceBlob, SourceRepository, Why,
+};
 
 /// The image that the metadata means; nothing for a part of an index.
-fn image(association: &Association) -> Result<Option<Image>, Error> {
+fn image(association: &Association) -> Result<Option<ResolvedImage>, Error> {
     let wrong = |e: Error| wrong(association, &e);
     if association.name.parse::<Digest>().is_ok() {
         return Ok(None);
     }
-    let wanted = Wanted {
+    let wanted = SelectedImage {
         source: Reference::parse_local(&association.name).map_err(wrong)?,
         repository: association.path.parse().map_err(wrong)?,
         tag: association.tag_symlink.parse().map_err(wrong)?,
@@ -27,7 +29,7 @@ fn image(association: &Association) -> Result<Option<Image>, Error> {
         may_be_missing: false,
     };
     let digest = association.id.parse().map_err(wrong)?;
-    Ok(Some(Image { wanted, digest }))
+    Ok(Some(ResolvedImage { wanted, digest }))
 }
 
 fn wrong(association: &Association, error: &Error) -> Error {
@@ -41,7 +43,7 @@ impl Set {
     ///
     /// Blocking: manifests are read and compared with their digests. Errors: Invalid – a manifest, tag or blob is missing
     /// or damaged; Internal – a file cannot be read.
-    pub fn content(&self) -> Result<Content, Error> {
+    pub fn content(&self) -> Result<ImageContent, Error> {
         let mut faults = Vec::new();
         let content = self.gather(&mut faults);
         let others = faults.len().saturating_sub(1);
@@ -58,8 +60,8 @@ impl Set {
     }
 
     /// As [`Self::content`], of a set with faults.
-    pub(in crate::archive) fn gather(&self, faults: &mut Vec<Error>) -> Content {
-        let mut content = Content::default();
+    pub(in crate::archive) fn gather(&self, faults: &mut Vec<Error>) -> ImageContent {
+        let mut content = ImageContent::default();
         for association in &self.metadata.past_mirror.associations {
             if let Err(fault) = self.add(association, &mut content) {
                 faults.push(fault);
@@ -68,7 +70,7 @@ impl Set {
         let past = past(&self.metadata);
         let mut blobs = BTreeMap::new();
         for image in &content.images {
-            let origin = Origin {
+            let origin = SourceRepository {
                 registry: image.wanted.source.registry.clone(),
                 repository: image.wanted.source.repository.clone(),
             };
@@ -86,7 +88,7 @@ impl Set {
     }
 
     /// End of the last blob of an image.
-    fn end(&self, image: &Image, content: &Content) -> Option<(usize, u64)> {
+    fn end(&self, image: &ResolvedImage, content: &ImageContent) -> Option<(usize, u64)> {
         let manifests = content.manifests_of(&image.digest);
         let blobs = manifests.iter().flat_map(|manifest| manifest.blobs());
         let spots = blobs.filter_map(|blob| self.members.get(&name::blob(&blob.digest)));
@@ -96,7 +98,7 @@ impl Set {
     /// The images that previous runs have carried, and that are still wanted.
     ///
     /// Errors: Invalid – the metadata has names that are none.
-    pub fn previous_images(&self) -> Result<Vec<Image>, Error> {
+    pub fn previous_images(&self) -> Result<Vec<ResolvedImage>, Error> {
         let own = self.metadata.past_mirror.associations.iter();
         let own: BTreeSet<_> = own.map(|it| (&it.name, &it.path)).collect();
         let past = self.metadata.past_associations.iter();
@@ -107,12 +109,12 @@ impl Set {
     /// The images of this run and of previous ones.
     ///
     /// Errors: as [`Self::previous_images`].
-    pub fn all_images(&self) -> Result<Vec<Image>, Error> {
+    pub fn all_images(&self) -> Result<Vec<ResolvedImage>, Error> {
         let past = self.metadata.past_associations.iter();
         past.filter_map(|it| image(it).transpose()).collect()
     }
 
-    fn add(&self, association: &Association, content: &mut Content) -> Result<(), Error> {
+    fn add(&self, association: &Association, content: &mut ImageContent) -> Result<(), Error> {
         let wrong = |e: Error| wrong(association, &e);
         let digest: Digest = association.id.parse().map_err(wrong)?;
         let repository: Repository = association.path.parse().map_err(wrong)?;
@@ -142,9 +144,9 @@ impl Set {
     fn add_blobs(
         &self,
         manifest: &Manifest,
-        origin: &Origin,
+        origin: &SourceRepository,
         past: &BTreeSet<&str>,
-        blobs: &mut BTreeMap<Digest, Blob>,
+        blobs: &mut BTreeMap<Digest, SourceBlob>,
     ) -> Result<(), String> {
         let mut missing = Vec::new();
         for descriptor in manifest.blobs() {
@@ -160,7 +162,7 @@ impl Set {
                 }
             }
             let size = place.map_or(descriptor.size, |place| place.size);
-            let blob = blobs.entry(digest.clone()).or_insert_with(|| Blob {
+            let blob = blobs.entry(digest.clone()).or_insert_with(|| SourceBlob {
                 size,
                 sources: BTreeSet::new(),
             });

@@ -19,14 +19,14 @@ fn open_error(path: &Path) -> String {
 fn check(set: &Set, sample: &Sample) {
     assert_eq!(*set.metadata(), sample.metadata);
     let content = set.content().unwrap();
-    let key = |image: &Image| {
+    let key = |image: &ResolvedImage| {
         (
             image.pinned(),
             image.wanted.repository.clone(),
             image.wanted.tag.clone(),
         )
     };
-    let all = |content: &Content| content.images.iter().map(key).collect::<Vec<_>>();
+    let all = |content: &ImageContent| content.images.iter().map(key).collect::<Vec<_>>();
     assert_eq!(all(&content), all(&sample.content));
     assert_eq!(content.manifests, sample.content.manifests);
     assert!(content.blobs.keys().eq(sample.content.blobs.keys()));
@@ -261,7 +261,8 @@ fn later_sets_reference_content_of_earlier_ones() {
             carried: &BTreeSet::from([shared.clone()]),
         };
         let folder = dir.path().join(folder);
-        let writer = ArchiveWriter::open(&folder, SetPlan::new(contents, WIDE, None).unwrap()).unwrap();
+        let writer =
+            ArchiveWriter::open(&folder, SetPlan::new(contents, WIDE, None).unwrap()).unwrap();
         sample.fetch_all(&writer);
         writer.finish().unwrap();
         Set::open(&folder).unwrap().content()
@@ -326,7 +327,7 @@ fn manifests_of_schema_1_keep_their_signatures() {
     sample.write(dir.path(), WIDE);
     let content = Set::open(dir.path()).unwrap().content().unwrap();
     assert_eq!(content.manifests[&manifest.digest], manifest);
-    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &RunProgress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 
@@ -345,7 +346,7 @@ proptest! {
             bytes[at % length] = byte;
         }
         fs::write(&file, bytes).unwrap();
-        let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
+        let report = crate::archive::verify(dir.path(), None, &RunProgress::default()).unwrap();
         let content = Set::open(dir.path()).and_then(|set| set.content());
         // Padding between members is not verified.
         if report.faults.is_empty() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::archive::{SetReport, verify};
 
 fn check(folder: &Path, key: Option<&Verifier>) -> SetReport {
-    verify(folder, key, &Progress::default()).unwrap()
+    verify(folder, key, &RunProgress::default()).unwrap()
 }
 
 fn fault_list(report: &SetReport) -> String {
@@ -18,7 +18,7 @@ fn complete_sets_have_no_faults() {
     let mut sample = Sample::of(4, 3000);
     sample.list("misc/multi");
     let files = sample.write(dir.path(), 14_000);
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let report = verify(dir.path(), None, &progress).unwrap();
     assert_eq!(fault_list(&report), "");
     assert_eq!(

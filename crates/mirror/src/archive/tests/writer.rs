@@ -40,7 +40,10 @@ fn every_way_makes_the_same_files() {
             assert_eq!(writer.missing()[0].written, half);
         }
     }
-    let in_pieces = ArchiveWriter::open(&folder, plan()).unwrap().finish().unwrap();
+    let in_pieces = ArchiveWriter::open(&folder, plan())
+        .unwrap()
+        .finish()
+        .unwrap();
     assert_eq!(names(&folder), names(&dir.path().join("a")));
     for (one, other) in at_once.iter().zip(&in_pieces) {
         assert!(
@@ -68,7 +71,7 @@ fn several_write_at_once() {
         }
     });
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &RunProgress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 
@@ -175,7 +178,7 @@ fn other_plans_take_over_complete_blobs() {
     assert!(rest.iter().any(|it| still.contains(&it.digest)) && !still.contains(&shared));
     other.fetch_all(&writer);
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &RunProgress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
     let set = crate::archive::Set::open(dir.path()).unwrap();
     let copy = set.place("catalogs/r/c/layout/blobs/sha256/x").unwrap();
@@ -265,7 +268,7 @@ fn lost_files_are_fetched_again() {
     let writer = ArchiveWriter::open(dir.path(), plan).unwrap();
     sample.fetch_all(&writer);
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &RunProgress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::Error;
 use oci::{Digest, Hasher};
 
-use super::{WriterState, JournaledBlobs};
+use super::{JournaledBlobs, WriterState};
 use crate::archive::journal::JournalEntry;
 use crate::archive::takeover;
 

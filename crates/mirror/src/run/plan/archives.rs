@@ -6,9 +6,9 @@ use bytes::Bytes;
 use model::Error;
 use oci::Digest;
 
-use super::{Prepared, PreparedCatalog};
-use crate::archive::{Contents, Extra, MemberKind, SetPlan, SIGNATURES, Signer, size_limit};
-use crate::content::Blob;
+use super::{PreparedCatalog, PreparedRun};
+use crate::archive::{Contents, Extra, MemberKind, SIGNATURES, SetPlan, Signer, size_limit};
+use crate::content::SourceBlob;
 use crate::helm;
 use crate::history::{NextMetadata, PreviousRuns, stored};
 use crate::operators::{folder_of, index_path, template};
@@ -32,7 +32,7 @@ pub struct ArchivesPlan {
     /// Metadata that is recorded after the archives are complete.
     pub(in crate::run) metadata: Bytes,
     /// Blobs to fetch, with their sources.
-    pub(in crate::run) blobs: BTreeMap<Digest, Blob>,
+    pub(in crate::run) blobs: BTreeMap<Digest, SourceBlob>,
 }
 
 /// Plans an archive set with the content that previous runs did not mirror.
@@ -40,7 +40,7 @@ pub struct ArchivesPlan {
 /// Errors: Invalid – a member fits into no file; Internal – a file of a catalog cannot be read.
 pub fn archives(
     setup: Setup<'_>,
-    prepared: &Prepared,
+    prepared: &PreparedRun,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
 ) -> Result<PlannedArchives, Error> {
@@ -73,7 +73,7 @@ pub fn archives(
 }
 
 /// Members besides images and metadata: catalogs, upgrade graph, release signatures, charts.
-fn extras(prepared: &Prepared) -> Result<Vec<Extra>, Error> {
+fn extras(prepared: &PreparedRun) -> Result<Vec<Extra>, Error> {
     let mut extras = Vec::new();
     for PreparedCatalog {
         catalog,

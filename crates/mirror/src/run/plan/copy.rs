@@ -2,9 +2,9 @@
 
 use model::Error;
 
-use super::Prepared;
-use crate::history::{PreviousRuns, Pruning, Store, step, stored};
-use crate::publish::Target;
+use super::PreparedRun;
+use crate::history::{MetadataStore, PreviousRuns, Pruning, step, stored};
+use crate::publish::MirrorTarget;
 use crate::run::Setup;
 use crate::run::record::{MetadataWrites, next};
 
@@ -32,17 +32,17 @@ pub struct CopyPlan {
 /// Errors: Conflict – the target has another sequence of the set; Invalid – its metadata is malformed; those of the target.
 pub async fn copy(
     setup: Setup<'_>,
-    prepared: &Prepared,
+    prepared: &PreparedRun,
     previous: &PreviousRuns,
-    target: &Target,
-    store: Option<&Store>,
+    target: &MirrorTarget,
+    store: Option<&MetadataStore>,
     is_checked: bool,
 ) -> Result<PlannedCopy, Error> {
     let Some(store) = store else {
         return Ok(PlannedCopy::Copy(Box::default()));
     };
     let next = next(setup, prepared, previous, Some(target))?;
-    let in_target = Store::in_target(target, next.metadata.uid)?;
+    let in_target = MetadataStore::in_target(target, next.metadata.uid)?;
     let there = in_target.read().await?;
     if is_checked {
         // The same sequence is that of a run that wrote its metadata into the target and then failed to write it into the store.

@@ -5,11 +5,11 @@ use oci::{Repository, Tag};
 use serde_json::Value;
 
 use crate::archive::Set;
-use crate::content::Content;
-use crate::history::{Pruning, SAME_SEQUENCE, SequenceStep, Store, held, step};
+use crate::content::ImageContent;
+use crate::history::{MetadataStore, Pruning, SAME_SEQUENCE, SequenceStep, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, template};
-use crate::publish::{Held, Target};
+use crate::publish::{HeldBlobs, MirrorTarget};
 use crate::run::blocking;
 use crate::run::record::MetadataWrites;
 use crate::run::select::refuse_equal_names;
@@ -26,13 +26,13 @@ pub enum PlannedPublication {
 #[derive(Debug)]
 pub struct Publication {
     /// Its images.
-    pub content: Content,
+    pub content: ImageContent,
     /// Images to prune; none after `std::mem::take`.
     pub pruning: Pruning,
     pub(in crate::run) catalogs: Vec<ArchivedCatalog>,
     pub(in crate::run) set: Set,
     /// Blobs that the target's metadata lists, by repository.
-    pub(in crate::run) held: Held,
+    pub(in crate::run) held: HeldBlobs,
     /// Empty for a set without history.
     pub(in crate::run) metadata: MetadataWrites,
 }
@@ -54,12 +54,12 @@ pub(in crate::run) struct ArchivedCatalog {
 /// Errors: Conflict – another sequence comes first; Invalid – an archive is damaged; those of the target.
 pub async fn publication(
     set: Set,
-    target: &Target,
+    target: &MirrorTarget,
     is_checked: bool,
 ) -> Result<PlannedPublication, Error> {
     let set = blocking(move || set.check().map(|()| set)).await?;
     let archived = set.metadata();
-    let store = Store::in_target(target, archived.uid)?;
+    let store = MetadataStore::in_target(target, archived.uid)?;
     let store = (!archived.single_use).then_some(store);
     let there = match &store {
         Some(store) => store.read().await?,

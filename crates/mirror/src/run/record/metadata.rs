@@ -8,9 +8,9 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::history::{NextMetadata, PlannedRun, PreviousRuns};
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::run::Setup;
-use crate::run::plan::{Prepared, PreparedCatalog};
+use crate::run::plan::{PreparedCatalog, PreparedRun};
 use crate::select::SelectedCatalog;
 
 /// The metadata that the prepared run records; `target` is none for archives.
@@ -18,9 +18,9 @@ use crate::select::SelectedCatalog;
 /// Errors: those of [`PreviousRuns::next`].
 pub(in crate::run) fn next(
     setup: Setup<'_>,
-    prepared: &Prepared,
+    prepared: &PreparedRun,
     previous: &PreviousRuns,
-    target: Option<&Target>,
+    target: Option<&MirrorTarget>,
 ) -> Result<NextMetadata, Error> {
     let failed = prepared.failed.iter().map(|(wanted, _)| wanted);
     let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();

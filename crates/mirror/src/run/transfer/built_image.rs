@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use model::Error;
 use oci::Digest;
 
-use crate::blobs::{Blobs, Made};
+use crate::blobs::{BlobProvider, Made};
 use crate::build_image::BuiltImage;
-use crate::content::{Blob, Content, Image, Wanted};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob};
 use crate::progress::Amount;
-use crate::publish::{Held, Target, publish};
+use crate::publish::{HeldBlobs, MirrorTarget, publish};
 use crate::run::Setup;
 
 /// Sends a built image; its digest, and the amount that was sent. `original` provides the blobs of its base, `held` lists
@@ -19,25 +19,25 @@ use crate::run::Setup;
 pub(super) async fn put(
     setup: Setup<'_>,
     built: BuiltImage,
-    wanted: Wanted,
-    original: &dyn Blobs,
-    held: Held,
-    target: &Target,
+    wanted: SelectedImage,
+    original: &dyn BlobProvider,
+    held: HeldBlobs,
+    target: &MirrorTarget,
 ) -> Result<(Digest, Amount), Error> {
-    let mut content = Content::default();
+    let mut content = ImageContent::default();
     for manifest in &built.manifests {
         for blob in manifest.blobs() {
             let size = blob.size;
             let sources = BTreeSet::new();
             content
                 .blobs
-                .insert(blob.digest.clone(), Blob { size, sources });
+                .insert(blob.digest.clone(), SourceBlob { size, sources });
         }
     }
     let first = built.manifests.first();
     let digest = first.map(|list| list.digest.clone());
     let digest = digest.ok_or_else(|| Error::not_found("manifest", &wanted.source))?;
-    content.images.push(Image {
+    content.images.push(ResolvedImage {
         wanted,
         digest: digest.clone(),
     });

@@ -9,10 +9,10 @@ use oci::{Reference, Repository, Tag};
 use serde_json::Value;
 
 use super::built_image;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::operators::{self, Original};
 use crate::progress::Amount;
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::results;
 use crate::run::plan::PreparedCatalog;
 use crate::run::{CatalogForm, Setup};
@@ -37,7 +37,7 @@ pub(super) struct CatalogItem<'a> {
 pub(in crate::run) async fn catalogs(
     setup: Setup<'_>,
     catalogs: &[PreparedCatalog],
-    target: &Target,
+    target: &MirrorTarget,
     scratch: &Path,
 ) -> Result<(Vec<results::MirroredCatalog>, Amount), Error> {
     let (mut placed, mut amount) = (Vec::new(), Amount::default());
@@ -64,7 +64,7 @@ pub(in crate::run) async fn catalogs(
 pub(super) async fn put(
     setup: Setup<'_>,
     item: CatalogItem<'_>,
-    target: &Target,
+    target: &MirrorTarget,
     scratch: &Path,
 ) -> Result<(results::MirroredCatalog, Amount), Error> {
     let folder = tempfile::tempdir_in(scratch)
@@ -81,7 +81,7 @@ pub(super) async fn put(
         ..target.place(item.repository)?
     };
     let catalog = item.name.to_owned();
-    let wanted = Wanted {
+    let wanted = SelectedImage {
         source: place.clone(),
         repository: item.repository.clone(),
         tag: item.tag.clone(),

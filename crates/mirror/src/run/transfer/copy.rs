@@ -8,9 +8,9 @@ use super::{catalogs, graph};
 use crate::archive::FilePlace;
 use crate::blobs::Registries;
 use crate::helm;
-use crate::publish::{Target, publish};
+use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
-use crate::run::plan::Prepared;
+use crate::run::plan::PreparedRun;
 use crate::run::{RunOutcome, Setup};
 
 /// Copies the prepared content: the images, then the catalogs that name them, then the upgrade graph.
@@ -18,8 +18,8 @@ use crate::run::{RunOutcome, Setup};
 /// Errors: an image that cannot be copied, unless the run continues on errors; a catalog or the upgrade graph.
 pub(in crate::run) async fn copy(
     setup: Setup<'_>,
-    prepared: &Prepared,
-    target: &Target,
+    prepared: &PreparedRun,
+    target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let content = &prepared.content;
     let blobs = Registries {

@@ -9,10 +9,10 @@ use oci::Reference;
 use oci_client::image::ImageLocation;
 
 use super::built_image;
-use crate::content::{Wanted, Why};
+use crate::content::{SelectedImage, Why};
 use crate::operators::Original;
 use crate::platform::{GraphData, graph_image_name};
-use crate::publish::Target;
+use crate::publish::MirrorTarget;
 use crate::run::{RunOutcome, Setup};
 
 /// Builds the image on its base in the target, with the release signatures of `outcome`, sends it, and adds it to `outcome`.
@@ -21,7 +21,7 @@ use crate::run::{RunOutcome, Setup};
 pub(super) async fn put(
     setup: Setup<'_>,
     data: &GraphData,
-    target: &Target,
+    target: &MirrorTarget,
     scratch: &Path,
     outcome: &mut RunOutcome,
 ) -> Result<(), Error> {
@@ -45,7 +45,7 @@ pub(super) async fn put(
     let image = data.image(original.base(), signatures, scratch).await?;
     let (repository, tag) = graph_image_name()?;
     let place = target.place(&repository)?;
-    let wanted = Wanted {
+    let wanted = SelectedImage {
         source: Reference {
             tag: Some(tag.clone()),
             ..place.clone()
@@ -67,7 +67,7 @@ pub(super) async fn put(
 }
 
 /// The base image in the target, where it is an additional image.
-fn base(base: &Reference, target: &Target) -> Result<Reference, Error> {
+fn base(base: &Reference, target: &MirrorTarget) -> Result<Reference, Error> {
     let place = target.place(&base.repository)?;
     Ok(match &base.digest {
         Some(digest) => place.with_digest(digest.clone()),

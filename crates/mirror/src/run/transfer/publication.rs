@@ -13,7 +13,7 @@ use crate::archive::{SIGNATURES, Set};
 use crate::helm;
 use crate::operators::{folder_of, index_path};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
-use crate::publish::{Target, publish};
+use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
 use crate::run::plan::Publication;
 use crate::run::{RunOutcome, Setup, blocking};
@@ -29,7 +29,7 @@ const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
 pub(in crate::run) async fn publication(
     setup: Setup<'_>,
     publication: &mut Publication,
-    target: &Target,
+    target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {
     let held = std::mem::take(&mut publication.held);
     let Publication {

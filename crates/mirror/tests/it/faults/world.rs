@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mirror::archive::{self, Set};
-use mirror::history::{PreviousRuns, Store};
-use mirror::progress::Progress;
+use mirror::history::{MetadataStore, PreviousRuns};
+use mirror::progress::RunProgress;
 use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
 use model::Error;
 use model::image_set::{ImageSelection, ImageSet};
@@ -62,12 +62,12 @@ impl World {
 
     /// Packs into a folder of that name. The metadata is kept at the source.
     pub(crate) async fn pack(&self, client: &Client, name: &str) -> Result<PathBuf, Error> {
-        let (set, progress, folder) = (self.set(), Progress::default(), self.path(name));
+        let (set, progress, folder) = (self.set(), RunProgress::default(), self.path(name));
         let setup = Setup {
             client,
             ..setup(&self.source, &set, &folder, &progress)
         };
-        let store = Store::Image {
+        let store = MetadataStore::Image {
             client: client.clone(),
             reference: format!("{}/own/state:{name}", self.from.address)
                 .parse()
@@ -91,7 +91,7 @@ impl World {
         archives: &Path,
         to: &Faulty,
     ) -> Result<(), Error> {
-        let (set, progress) = (ImageSet::default(), Progress::default());
+        let (set, progress) = (ImageSet::default(), RunProgress::default());
         let workspace = self.path("publishing");
         let setup = setup(&self.source, &set, &workspace, &progress);
         let mut target = to.target();
@@ -104,7 +104,7 @@ impl World {
 
     /// Copies from registry to registry.
     pub(crate) async fn copy(&self, client: &Client, to: &Faulty) -> Result<(), Error> {
-        let (set, progress) = (self.set(), Progress::default());
+        let (set, progress) = (self.set(), RunProgress::default());
         let workspace = self.path("copying");
         let setup = Setup {
             client,
@@ -134,7 +134,7 @@ pub(crate) fn client(attempts: Option<u32>) -> Client {
 
 /// Content of an archive set, without its metadata.
 pub(crate) fn carried(archives: &Path) -> BTreeMap<String, Digest> {
-    let report = archive::verify(archives, None, &Progress::default()).unwrap();
+    let report = archive::verify(archives, None, &RunProgress::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     let images = Set::open(archives).unwrap().content().unwrap().images;
     let images = images.into_iter();
