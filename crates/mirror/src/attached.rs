@@ -6,9 +6,9 @@
 //!
 //! Source: cosign, `specs/SIGNATURE_SPEC.md`; distribution-spec, referrers tag schema.
 
+mod in_target;
 mod index;
 mod lists;
-mod there;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use oci::{Digest, Manifest, Reference, Repository, Tag};
 use oci_client::Client;
 use oci_client::client::referrers_tag;
 
+pub(crate) use self::in_target::attached_there;
 use self::lists::Lists;
-pub(crate) use self::there::attached_there;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceRepository, Why};
 use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, RunProgress};

@@ -7,8 +7,8 @@
 //! Source: the peer's v2, whose lists are read and written here; it lists images that others need, too.
 
 mod forget;
-mod kept;
 mod list;
+mod required;
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,11 @@ use net::web;
 use oci::{Digest, Reference, Repository};
 
 use self::forget::forget;
-use self::kept::{DeletedImages, RequiredImages};
 pub use self::list::List;
+use self::required::{DeletedImages, RequiredImages};
 use crate::attached::attached_there;
 use crate::content::{SelectedImage, Why};
-use crate::platform::{Present, ReleaseSources};
+use crate::platform::{ReleaseSources, TargetReleases};
 use crate::publish::MirrorTarget;
 use crate::run::Setup;
 use crate::select::{SelectOptions, Selected};
@@ -70,7 +70,7 @@ pub async fn plan(
     let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
-        goes_on: false,
+        continue_on_error: false,
         skip_missing: false,
     };
     let mut planned = DeletionPlan::default();
@@ -132,7 +132,7 @@ impl DeletionPlan {
     /// the target in the bounds of the configuration.
     async fn releases(
         &mut self,
-        present: Present<'_>,
+        present: TargetReleases<'_>,
         sources: &ReleaseSources,
     ) -> Result<Vec<SelectedImage>, Error> {
         let found = match present.chosen(sources).await {

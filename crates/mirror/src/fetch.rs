@@ -52,7 +52,7 @@ pub async fn fetch(
     let mut failed = Vec::new();
     while let Some((index, fetched)) = fetches.next().await {
         match fetched {
-            Err(error) if limits.goes_on && !is_of_medium(&error) => {
+            Err(error) if limits.continue_on_error && !is_of_medium(&error) => {
                 failed.push((missing[index].digest.clone(), error));
             }
             fetched => fetched?,

@@ -53,12 +53,12 @@ pub struct Charts {
 /// Fetches the charts of repositories into `scratch`, and searches all.
 ///
 /// Errors: NotFound – no such chart, version or file; Invalid – a repository or chart that cannot be read, or rendered,
-/// unless the run `goes_on` then.
+/// unless the run `continue_on_error` then.
 pub async fn charts(
     helm: &Helm,
     web: &Web,
     scratch: &Path,
-    goes_on: bool,
+    continue_on_error: bool,
 ) -> Result<Charts, Error> {
     let folder = scratch.join(FOLDER);
     std::fs::create_dir_all(&folder)
@@ -66,23 +66,24 @@ pub async fn charts(
     let mut charts = Charts::default();
     for chart in &helm.local {
         let searched = charts.search(Path::new(&chart.path), chart).await;
-        charts.done(&chart.path, searched, goes_on)?;
+        charts.done(&chart.path, searched, continue_on_error)?;
     }
     for named in &helm.repositories {
         let opened = Repository::open(web, named).await;
         let opened = opened.and_then(|it| it.wanted(&named.charts).map(|wanted| (it, wanted)));
         // The caller distinguishes an unavailable server from broken charts.
         let opened = match opened {
-            Err(error) if !goes_on => return Err(error),
+            Err(error) if !continue_on_error => return Err(error),
             opened => opened,
         };
-        let Some((repository, wanted)) = charts.done(&named.name, opened, goes_on)? else {
+        let Some((repository, wanted)) = charts.done(&named.name, opened, continue_on_error)?
+        else {
             continue;
         };
         for chart in wanted {
             let what = format!("{} {} of {}", chart.name, chart.version, repository.shown());
             let got = charts.get(web, &repository, &chart, &folder).await;
-            charts.done(&what, got, goes_on)?;
+            charts.done(&what, got, continue_on_error)?;
         }
     }
     Ok(charts)
@@ -153,13 +154,13 @@ impl Charts {
         &mut self,
         what: &str,
         done: Result<T, Error>,
-        goes_on: bool,
+        continue_on_error: bool,
     ) -> Result<Option<T>, Error> {
         let error = match done {
             Ok(done) => return Ok(Some(done)),
             Err(error) => Error::invalid(format!("chart {what}"), model::error::chain(&error)),
         };
-        if !goes_on {
+        if !continue_on_error {
             return Err(error);
         }
         self.unread.push(error);

@@ -1,14 +1,14 @@
 //! Parts of operator catalogs: which bundles are carried, which images they need, and the smaller catalog that is served.
 
-pub(crate) mod breaches;
 mod choose;
+mod dependencies;
 mod images;
 mod index;
-mod needs;
+mod minimum_versions;
 mod open;
 mod original;
 mod rebuild;
-mod starts;
+pub(crate) mod rule_violations;
 pub(crate) mod template;
 
 pub use choose::{Choice, PackageChoice, Reason, choose};

@@ -3,21 +3,21 @@
 mod cross_channel;
 mod data;
 mod graph;
+mod images;
+mod in_target;
 mod payload;
-mod present;
 mod select;
 mod settings;
 mod shortest_path;
 mod updates;
-mod wanted;
 
 pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
 pub use graph::{Release, UpdateGraph};
-pub(crate) use present::Present;
+pub use images::{Releases, releases};
+pub(crate) use in_target::TargetReleases;
 pub(crate) use select::{architectures, named};
 pub use settings::{ReleaseSources, public_graph_data, usual_graph_base};
 pub use updates::Updates;
-pub use wanted::{Releases, releases};

@@ -73,7 +73,7 @@ impl MirrorTarget {
 }
 
 /// Sends the images to the target, with at most `parallel` transfers at a time. `held` says in which repositories of the
-/// target a blob is known to be. After a failure the other images are sent when `goes_on`, or else left.
+/// target a blob is known to be. After a failure the other images are sent when `continue_on_error`, or else left.
 pub async fn publish(
     content: &ImageContent,
     blobs: &dyn BlobProvider,
@@ -114,7 +114,7 @@ pub async fn publish(
             }
             Err(error) => published.failed.push((index, error)),
         }
-        if !limits.goes_on && !published.failed.is_empty() {
+        if !limits.continue_on_error && !published.failed.is_empty() {
             break;
         }
     }
@@ -132,7 +132,7 @@ pub struct TransferLimits {
     /// Transfers at a time, with each registry.
     pub parallel: usize,
     /// Whether other images are carried after one failed.
-    pub goes_on: bool,
+    pub continue_on_error: bool,
 }
 
 /// One value for each key, made once.

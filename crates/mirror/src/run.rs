@@ -217,7 +217,7 @@ impl RunOutcome {
             ..Self::default()
         };
         for (index, error) in published.failed {
-            if !limits.goes_on {
+            if !limits.continue_on_error {
                 return Err(error);
             }
             let wanted = content.images[index].wanted.clone();

@@ -19,7 +19,7 @@ use crate::content::{SelectedImage, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
 use crate::names;
-use crate::operators::{self, Choice, Of, OpenedCatalog, breaches, template};
+use crate::operators::{self, Choice, Of, OpenedCatalog, rule_violations, template};
 use crate::platform::{self, ReleaseSources, Releases};
 use crate::progress::{Amount, Phase, RunProgress};
 
@@ -54,7 +54,7 @@ pub struct Selected {
     /// Warnings for the user: blocked images, malformed references, bundles that were left out.
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
-    pub breaches: Vec<String>,
+    pub rule_violations: Vec<String>,
 }
 
 /// How it is selected.
@@ -65,7 +65,7 @@ pub struct SelectOptions<'a> {
     /// Update services, and access to charts.
     pub platform: &'a ReleaseSources,
     /// Whether the other charts are carried when one cannot be read.
-    pub goes_on: bool,
+    pub continue_on_error: bool,
     /// Whether images that catalogs name may be missing in their registries.
     pub skip_missing: bool,
 }
@@ -131,9 +131,11 @@ impl Selected {
         let template = template.map(|file| template::read(file, &operator.catalog));
         let template = template.transpose()?;
         let opened = OpenedCatalog::open(place, options.scratch).await?;
-        breaches::refuse_selected(&opened.judged, operator)?;
-        self.breaches
-            .extend(breaches::explanations(&operator.catalog, &opened.judged));
+        rule_violations::refuse_selected(&opened.judged, operator)?;
+        self.rule_violations.extend(rule_violations::explanations(
+            &operator.catalog,
+            &opened.judged,
+        ));
         let name = names::catalog::unique_name(operator);
         let start = started.iter().find(|it| it.catalog == name);
         let start = start.map_or(&[][..], |start| &start.packages);
@@ -152,7 +154,7 @@ impl Selected {
             .map_err(|e| Error::internal("reading a catalog", e))??;
         let platforms = platforms(&operator.platforms);
         self.notes.extend(unusable);
-        let notes = breaches::notes(&operator.catalog, &opened.judged, &choice);
+        let notes = rule_violations::notes(&operator.catalog, &opened.judged, &choice);
         self.notes.extend(notes);
         self.note_left_out(&operator.catalog, &choice);
         let wanted = wanted.into_iter().map(|wanted| SelectedImage {
@@ -206,10 +208,10 @@ impl Selected {
         let SelectOptions {
             platform,
             scratch,
-            goes_on,
+            continue_on_error,
             ..
         } = options;
-        let charts = helm::charts(&mirror.helm, &platform.web, scratch, goes_on).await?;
+        let charts = helm::charts(&mirror.helm, &platform.web, scratch, continue_on_error).await?;
         wanted.extend(charts.wanted);
         make_unique(&mut wanted);
         self.wanted.extend(wanted);
@@ -259,13 +261,13 @@ fn chosen(
     of: &Of,
 ) -> Result<(Choice, Vec<SelectedImage>, Vec<String>), Error> {
     let choice = operators::choose(cache, operator, start);
-    let choice = choice.map_err(|error| match (error, breaches::hint(judged)) {
+    let choice = choice.map_err(|error| match (error, rule_violations::hint(judged)) {
         (error, hint) if hint.is_empty() => error,
         (error, hint) => {
             Error::invalid(operator.catalog.clone(), format!("{}{hint}", error.chain()))
         }
     })?;
-    breaches::refuse_required(cache, judged, operator, &choice)?;
+    rule_violations::refuse_required(cache, judged, operator, &choice)?;
     let (wanted, unusable) = if operator.full && is_bounded(operator) {
         // The pruned catalog has the selected versions, and the images of all versions are mirrored.
         let all = operators::choose(cache, &unbounded(operator), &[])?;

@@ -10,7 +10,7 @@ use oci::Reference;
 
 use crate::content::SelectedImage;
 use crate::names;
-use crate::platform::{Present, graph_image_name};
+use crate::platform::{TargetReleases, graph_image_name};
 use crate::publish::MirrorTarget;
 use crate::run::Setup;
 use crate::select::{SelectOptions, Selected, select};
@@ -58,8 +58,8 @@ pub(crate) fn releases<'a>(
     mirror: &'a MirrorSelection,
     target: &'a MirrorTarget,
     scratch: &'a Path,
-) -> Present<'a> {
-    Present {
+) -> TargetReleases<'a> {
+    TargetReleases {
         target,
         sources: setup.client,
         platform: &mirror.platform,

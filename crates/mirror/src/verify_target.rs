@@ -104,7 +104,7 @@ pub async fn configured(
         scratch: scratch.path(),
         platform: setup.platform,
         skip_missing: false,
-        goes_on: false,
+        continue_on_error: false,
     };
     let releases = target_view::releases(setup, mirror, target, scratch.path());
     let releases = releases.chosen(setup.platform).await?;

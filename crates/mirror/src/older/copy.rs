@@ -76,7 +76,7 @@ impl Copy {
             Self::Folder(tree) => from_folder(setup, tree, dir, scratch.path()).await,
         }?;
         match loaded.failed.first() {
-            Some((wanted, error)) if !setup.limits.goes_on => {
+            Some((wanted, error)) if !setup.limits.continue_on_error => {
                 let others = loaded.failed.len() - 1;
                 let reason = format!("{}, and {others} others", model::error::chain(error));
                 Err(Error::invalid(wanted.source.to_string(), reason))
@@ -252,7 +252,7 @@ async fn images(
     let options = SelectOptions {
         scratch,
         platform: setup.platform,
-        goes_on: setup.limits.goes_on,
+        continue_on_error: setup.limits.continue_on_error,
         skip_missing: setup.skip_missing,
     };
     let selected = select(setup.client, &mirror, None, options, setup.progress).await?;

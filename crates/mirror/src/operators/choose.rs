@@ -13,8 +13,8 @@ use model::Error;
 use model::image_set::{self, IncludeBundle, OperatorSelection};
 use model::nearest;
 
-use super::needs;
-use super::starts::{self, Starts};
+use super::dependencies;
+use super::minimum_versions::{self, MinimumVersions};
 use crate::config::bundle_version;
 use crate::mistakes::Mistakes;
 
@@ -92,7 +92,7 @@ pub fn choose(
     }
     mistakes.none(&operator.catalog)?;
     if !operator.skip_dependencies {
-        needs::add(cache, &mut choice)?;
+        dependencies::add(cache, &mut choice)?;
     }
     Ok(choice)
 }
@@ -119,13 +119,13 @@ fn part(
     let named = selection.clone();
     let is_asked = |channel: &str| wanted.is_some_and(|it| is_bounded(it, channel));
     let starts = if operator.from_exact {
-        starts::take(package, &mut selection, is_asked).map_err(invalid)?
+        minimum_versions::take(package, &mut selection, is_asked).map_err(invalid)?
     } else {
-        Starts::new()
+        MinimumVersions::new()
     };
     let chosen = filter::choose(package, &selection, operator.full);
     let mut chosen = chosen.map_err(|e| invalid(unsatisfied(&e)))?;
-    starts::follow(package, &starts, &mut chosen);
+    minimum_versions::follow(package, &starts, &mut chosen);
     let mut reasons = BTreeMap::new();
     for (channel, bundles) in &chosen.channels {
         let bounds = bounds_of(&named, channel);

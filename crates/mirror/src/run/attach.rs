@@ -44,7 +44,7 @@ pub(super) async fn artifacts(
     }
     let (missing, failed) = skipped(failed);
     notes.extend(missing.iter().map(|(wanted, error)| failure(wanted, error)));
-    if !setup.limits.goes_on && !failed.is_empty() {
+    if !setup.limits.continue_on_error && !failed.is_empty() {
         return Err(all_of(&failed));
     }
     Ok(AttachedImages {

@@ -50,7 +50,7 @@ pub struct PreparedRun {
     /// Warnings for the user.
     pub notes: Vec<String>,
     /// Packages of the catalogs that break rules, with the consequence.
-    pub breaches: Vec<String>,
+    pub rule_violations: Vec<String>,
     /// Temporary files of the run.
     pub(super) scratch: TempDir,
 }
@@ -79,7 +79,7 @@ pub(super) async fn contents(
         charts,
         unread,
         mut notes,
-        breaches,
+        rule_violations,
         wanted: _,
     } = selected;
     let AttachedImages {
@@ -106,7 +106,7 @@ pub(super) async fn contents(
         unread,
         missing,
         notes,
-        breaches,
+        rule_violations,
         scratch,
     })
 }

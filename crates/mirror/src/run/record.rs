@@ -59,7 +59,7 @@ pub(super) async fn pruned(
     }
     outcome.pruned = pruning.images;
     let mut stayed = prune(pruning, target, setup.limits.parallel).await;
-    if !setup.limits.goes_on && !stayed.is_empty() {
+    if !setup.limits.continue_on_error && !stayed.is_empty() {
         return Err(stayed.swap_remove(0).1);
     }
     let manifests: Vec<_> = stayed.iter().map(|(manifest, _)| manifest).collect();

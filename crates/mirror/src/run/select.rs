@@ -32,7 +32,7 @@ pub(super) async fn image_set(
     let options = SelectOptions {
         scratch: scratch.path(),
         platform: setup.platform,
-        goes_on: setup.limits.goes_on,
+        continue_on_error: setup.limits.continue_on_error,
         skip_missing: setup.skip_missing,
     };
     let mirror = &setup.set.mirror;

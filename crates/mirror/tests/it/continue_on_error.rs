@@ -31,7 +31,7 @@ async fn archives_leave_out_images_with_missing_layers() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    setup.limits.goes_on = true;
+    setup.limits.continue_on_error = true;
     let previous = PreviousRuns::default();
     let mut prepared = run::prepare(setup, &previous, None).await.unwrap();
     let dest = folder.path().join("out");

@@ -6,7 +6,6 @@
 )]
 
 mod attached;
-mod breaches;
 mod campaign;
 mod charts;
 mod content;
@@ -16,7 +15,6 @@ mod faults;
 mod faulty;
 mod forms;
 mod graph;
-mod habits;
 mod history;
 mod layouts;
 mod mirrors;
@@ -25,12 +23,14 @@ mod oracle;
 mod platform;
 mod pruning;
 mod releases;
+mod rule_violations;
 mod runs;
 mod selection;
 mod server;
 mod sets;
 mod signatures;
 mod site;
+mod strict_targets;
 mod target_view;
 mod templates;
 mod unknown;

@@ -108,7 +108,7 @@ impl Platform {
             platform: &self.sources,
             limits: TransferLimits {
                 parallel: 4,
-                goes_on: false,
+                continue_on_error: false,
             },
             skip_missing: false,
             with_attached: false,

@@ -60,17 +60,17 @@ impl Site {
         self.copy_as(names, false, change).await
     }
 
-    /// The same; `goes_on` says whether others are carried after one failed.
+    /// The same; `continue_on_error` says whether others are carried after one failed.
     async fn copy_as(
         &self,
         names: &[&str],
-        goes_on: bool,
+        continue_on_error: bool,
         change: impl FnOnce(&mut CopyPlan),
     ) -> Result<Option<RunOutcome>, Error> {
         let set = self.set(names);
         let progress = RunProgress::default();
         let mut setup = setup(&self.source, &set, self.folder.path(), &progress);
-        setup.limits.goes_on = goes_on;
+        setup.limits.continue_on_error = continue_on_error;
         let target = self.target.target();
         let previous = PreviousRuns::new(self.store.read().await?);
         let previous = previous.in_target(&target).await?;

@@ -109,7 +109,7 @@ pub(crate) fn setup<'a>(
         platform: &source.platform,
         limits: TransferLimits {
             parallel: 4,
-            goes_on: false,
+            continue_on_error: false,
         },
         skip_missing: false,
         with_attached: true,
@@ -292,7 +292,7 @@ async fn updates_are_bundles_that_no_run_has_carried() {
             scratch: scratch.path(),
             platform: &source.platform,
             skip_missing: false,
-            goes_on: false,
+            continue_on_error: false,
         };
         let updates = updates::operators(&source.client, &set.mirror, &metadata, options).await;
         let bundles = updates.unwrap().remove(0).bundles.into_iter();

@@ -155,7 +155,7 @@ async fn receive(archive: &Path, target: &MirrorTarget) -> Result<Option<Publish
     }
     let limits = TransferLimits {
         parallel: 2,
-        goes_on: false,
+        continue_on_error: false,
     };
     let content = set.content()?;
     let past = there.map_or(Vec::new(), |there| there.past_associations);

@@ -1,4 +1,4 @@
-//! Targets with habits of their own: they take nothing over from other repositories, or no index without all its parts.
+//! Strict targets: without cross-repository mounts, or with indexes only when all their parts are there.
 
 use mirror::Error;
 use mirror::archive::Set;

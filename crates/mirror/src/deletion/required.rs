@@ -14,8 +14,8 @@ use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
 use crate::helm;
 use crate::history::{MetadataStore, repository_in};
-use crate::operators::{self, Of, OpenedCatalog, breaches};
-use crate::platform::Present;
+use crate::operators::{self, Of, OpenedCatalog, rule_violations};
+use crate::platform::TargetReleases;
 use crate::publish::MirrorTarget;
 use crate::section::Section;
 use crate::select::{SelectOptions, SelectedCatalog};
@@ -37,7 +37,7 @@ pub(super) struct DeletedImages<'a> {
     pub(super) target: &'a MirrorTarget,
     /// Those of the target that were chosen from.
     pub(super) catalogs: &'a [SelectedCatalog],
-    pub(super) releases: Present<'a>,
+    pub(super) releases: TargetReleases<'a>,
     /// Images of all of them.
     pub(super) wanted: &'a [SelectedImage],
 }
@@ -130,7 +130,7 @@ impl RequiredImages {
             ..OperatorSelection::default()
         };
         // Images of packages that cannot be read may be needed.
-        breaches::refuse_any(&opened.judged, name)?;
+        rule_violations::refuse_any(&opened.judged, name)?;
         let choice = operators::choose(&opened.cache, &whole, &[])?;
         let of = Of {
             catalog: name.to_owned(),

@@ -10,7 +10,7 @@ use catalog::graph::{VersionBounds, keep_from};
 use catalog::version::BundleVersion;
 
 /// From which bundles on channels are taken.
-pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
+pub(super) type MinimumVersions = BTreeMap<String, BTreeSet<String>>;
 
 /// Takes minimum versions without a maximum out of a selection: [`follow`] selects their bundles. Those that the
 /// configuration lacks are of previous runs; where one was withdrawn, the next version replaces it.
@@ -22,12 +22,12 @@ pub(super) fn take(
     package: &PackageModel<'_>,
     selection: &mut PackageSelection,
     is_asked: impl Fn(&str) -> bool,
-) -> Result<Starts, String> {
+) -> Result<MinimumVersions, String> {
     let whole = selection.bounds.clone();
     let is_lowest = |bounds: &VersionBounds| bounds.min.is_some() && bounds.max.is_none();
     let mut own = selection.channels.iter();
     if !is_lowest(&whole) && !own.any(|channel| is_lowest(&channel.bounds)) {
-        return Ok(Starts::new());
+        return Ok(MinimumVersions::new());
     }
     if selection.channels.is_empty() {
         let all = package.channels.iter().map(|channel| ChannelSelection {
@@ -36,7 +36,7 @@ pub(super) fn take(
         });
         selection.channels = all.collect();
     }
-    let (mut starts, mut taken) = (Starts::new(), Vec::new());
+    let (mut starts, mut taken) = (MinimumVersions::new(), Vec::new());
     for mut wanted in std::mem::take(&mut selection.channels) {
         let is_own = !wanted.bounds.is_open();
         if !is_own {
@@ -70,7 +70,7 @@ pub(super) fn take(
 }
 
 /// Chooses the bundles of the starts.
-pub(super) fn follow(package: &PackageModel<'_>, starts: &Starts, chosen: &mut SelectedBundles) {
+pub(super) fn follow(package: &PackageModel<'_>, starts: &MinimumVersions, chosen: &mut SelectedBundles) {
     for (name, bundles) in starts {
         let Some(channel) = package.channel(name) else {
             continue;

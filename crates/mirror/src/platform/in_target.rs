@@ -10,18 +10,18 @@ use oci::{Digest, Reference, Target as At};
 use oci_client::Client;
 use semver::Version;
 
+use super::images::{READERS, RELEASES, images, reference};
 use super::payload::{self, Payload, architecture_of};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::ReleaseSources;
 use super::shortest_path::version;
-use super::wanted::{READERS, RELEASES, images, reference};
 use crate::attached;
 use crate::content::SelectedImage;
 use crate::publish::MirrorTarget;
 
 /// The releases of a target.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Present<'a> {
+pub(crate) struct TargetReleases<'a> {
     pub(crate) target: &'a MirrorTarget,
     /// Where releases are read that the target does not have.
     pub(crate) sources: &'a Client,
@@ -47,7 +47,7 @@ struct Tagged {
     image: Reference,
 }
 
-impl Present<'_> {
+impl TargetReleases<'_> {
     /// The images of the releases that the update service names, as a first run chooses them.
     ///
     /// Errors: Invalid – a channel or version that is not there; Unavailable – the update service; those of the target.

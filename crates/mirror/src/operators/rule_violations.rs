@@ -14,7 +14,7 @@ use model::Error;
 use model::image_set::OperatorSelection;
 
 use super::choose::Choice;
-use super::needs;
+use super::dependencies;
 
 const REMEDY: &str = "take another version of the catalog, or leave the package out of the set; `atoll catalog validate` lists everything that its maker has to correct";
 const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is served by the opm of its own image; opm from 1.58 on does not serve it before its maker lets `replaces` name an entry that none skips";
@@ -54,7 +54,7 @@ pub(crate) fn refuse_required(
         return Ok(());
     }
     let mut text = String::new();
-    for (name, by) in needs::required_packages(cache, choice)? {
+    for (name, by) in dependencies::required_packages(cache, choice)? {
         if let Some(problems) = judged.refused.get(&name) {
             let what = format!("is required by {by} and cannot be carried");
             describe(&mut text, &name, &what, problems, REMEDY);
