@@ -16,9 +16,9 @@ use crate::names;
 /// Hexadecimal digits of a digest that distinguish untagged images of one repository.
 const DIGITS: usize = 8;
 
-/// The images that a configuration names one by one: in registries, and in folders.
+/// The additional images of a configuration: in registries, and in image layouts.
 ///
-/// Errors: Invalid – no reference, or another name that is none; NotFound – a folder or an image in it.
+/// Errors: Invalid – a malformed reference or name; NotFound – a layout or an image in it.
 pub(crate) async fn from_configuration(
     images: &[image_set::ImageSelection],
 ) -> Result<Vec<SelectedImage>, Error> {
@@ -38,7 +38,7 @@ pub(crate) async fn from_configuration(
 
 /// An image in a registry.
 ///
-/// Errors: Invalid – it is no reference, or has another name that is none.
+/// Errors: Invalid – a malformed reference or name.
 pub(crate) fn additional_image(image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
     named(names::reference(&image.name)?, image, why)
 }
@@ -103,7 +103,7 @@ fn reference(layout: &Layout, image: &image_set::ImageSelection) -> Result<Refer
     })
 }
 
-/// A name of the layout, or where it is none the one that the configuration gives.
+/// A name of the layout, or the configured one where it is malformed.
 fn own_or_given<T: FromStr<Err = Error>>(
     own: &str,
     given: &str,
@@ -118,7 +118,7 @@ fn own_or_given<T: FromStr<Err = Error>>(
     })
 }
 
-/// With the name that it has in the target.
+/// Adds its name in the target.
 fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
     let repository = match image.target_repo.as_str() {
         "" => source.repository.clone(),
@@ -143,7 +143,7 @@ fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Resu
     })
 }
 
-/// Where several images would have one name, those that are named by digest get tags of their own.
+/// Gives images named by digest unique tags, where several would have one name.
 pub(crate) fn make_unique(wanted: &mut [SelectedImage]) {
     let mut users: BTreeMap<(Repository, Tag), BTreeSet<Reference>> = BTreeMap::new();
     for it in &*wanted {

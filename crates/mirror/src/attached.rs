@@ -112,7 +112,7 @@ impl Attached {
 /// Manifests to which something may be attached, by where they are; with the images they belong to, by place in the content.
 type Subjects = BTreeMap<(SourceRepository, Digest), Vec<usize>>;
 
-/// Those of all images from `begin` on.
+/// Subjects of all images from `begin` on.
 fn subjects(content: &ImageContent, begin: usize) -> Subjects {
     let mut subjects = Subjects::new();
     for (number, image) in content.images.iter().enumerate().skip(begin) {
@@ -129,7 +129,7 @@ fn subjects(content: &ImageContent, begin: usize) -> Subjects {
     subjects
 }
 
-/// Where an image goes, below the target's namespace.
+/// Name of an image below the target's namespace.
 fn place(image: &ResolvedImage) -> (Repository, Tag) {
     (image.wanted.repository.clone(), image.wanted.tag.clone())
 }
@@ -213,7 +213,7 @@ impl Finder<'_> {
     /// Artifacts of a manifest.
     async fn find_artifacts(&self, origin: &SourceRepository, subject: &Digest) -> Vec<Looked> {
         let mut looked = Vec::new();
-        // Of a kind that tags have no room for.
+        // Tags cannot hold digests of this algorithm.
         let Ok(own) = referrers_tag(subject) else {
             return looked;
         };

@@ -1,4 +1,4 @@
-//! Where the bytes of blobs are.
+//! Sources of blobs.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use oci_client::client::{BlobSource, RemoteBlob};
 
 use crate::content::{SourceBlob, SourceRepository};
 
-/// Where the bytes of blobs are.
+/// Provides the bytes of blobs.
 pub trait BlobProvider: Sync {
-    /// The bytes of a blob; nothing where they are not at hand.
+    /// The source of a blob; none where its bytes are unavailable.
     fn source(&self, digest: &Digest) -> Option<BlobSource>;
 }
 

@@ -26,7 +26,7 @@ pub struct BaseImage<'a> {
     pub manifests: &'a BTreeMap<Digest, Manifest>,
     /// The digest of its index, or of its only manifest.
     pub root: &'a Digest,
-    /// Where its configurations are.
+    /// Provides its configurations.
     pub blobs: &'a dyn BlobProvider,
 }
 
@@ -154,7 +154,7 @@ fn manifest(original: &Manifest, new: &Bytes, added: &[BuiltLayer]) -> Result<Ma
     }))
 }
 
-/// Takes the layers into a configuration. Nothing where it is none.
+/// Adds the layers to a configuration. None where it is malformed.
 fn amend(image: &mut Map<String, Value>, added: &[BuiltLayer], comment: &str) -> Option<()> {
     let roots = image
         .get_mut("rootfs")?

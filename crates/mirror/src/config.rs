@@ -35,7 +35,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// Content of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Configuration {
-    /// To carry an image set.
+    /// Mirrors an image set.
     Mirror(ImageSet),
     /// Deletes these images from a registry.
     Delete(MirrorSelection),

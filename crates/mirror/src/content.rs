@@ -12,18 +12,18 @@ use crate::attached;
 /// An image that is selected and not yet resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedImage {
-    /// Where it is fetched.
+    /// Reference at the source.
     pub source: Reference,
-    /// Where it goes, below the target's namespace.
+    /// Repository below the target's namespace.
     pub repository: Repository,
     /// Its tag there.
     pub tag: Tag,
     pub kind: ImageType,
     /// Reasons; at least one.
     pub why: Vec<Why>,
-    /// Which parts of an index are carried; none for all.
+    /// Mirrored platforms of an index; none for all.
     pub platforms: Vec<oci::Platform>,
-    /// Whether the rest is carried without it when the source does not have it.
+    /// Whether the run skips it when the source does not have it.
     pub may_be_missing: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct SelectedImage {
 pub enum Why {
     /// The configuration names it.
     Additional,
-    /// It is the bundle of that name.
+    /// Bundle of that name.
     Bundle {
         catalog: String,
         package: String,
@@ -44,7 +44,7 @@ pub enum Why {
         package: String,
         bundle: String,
     },
-    /// It is the release of that name, in that channel, or named by its image.
+    /// Release of that name, in that channel, or named by its image.
     Release {
         release: String,
         channel: Option<String>,
@@ -53,15 +53,15 @@ pub enum Why {
     Component { release: String, component: String },
     /// The image of the upgrade graph is made of it.
     GraphBase,
-    /// It has the upgrade graph.
+    /// Image with the upgrade graph.
     Graph,
-    /// It is a catalog of operators.
+    /// Catalog of operators.
     Catalog { catalog: String },
-    /// It is attached to that image: a signature, an attestation, a list of components.
+    /// Attached artifact of that image: a signature, an attestation, an SBOM.
     Attached { to: Reference },
     /// That chart names it.
     Chart { chart: String },
-    /// It is in an archive, which does not say why.
+    /// Content of an archive, which has no reasons.
     Archive,
 }
 
@@ -78,7 +78,7 @@ pub struct ResolvedImage {
 pub struct SourceBlob {
     /// Units: bytes.
     pub size: u64,
-    /// Which repositories have it; one at least.
+    /// Repositories that have it; one at least.
     pub sources: BTreeSet<SourceRepository>,
 }
 
@@ -89,7 +89,7 @@ pub struct SourceRepository {
     pub repository: Repository,
 }
 
-/// All that is carried.
+/// Content of a run.
 #[derive(Debug, Clone, Default)]
 pub struct ImageContent {
     /// In the order in which they were found.
@@ -132,7 +132,7 @@ impl ResolvedImage {
 }
 
 impl ImageContent {
-    /// The manifests of an image: its parts first, then itself. A part that was not carried is left out.
+    /// The manifests of an image: its parts first, then itself. Unmirrored parts are left out.
     pub fn manifests_of(&self, digest: &Digest) -> Vec<&Manifest> {
         let mut found = Vec::new();
         self.collect(digest, &mut BTreeSet::new(), &mut found);
@@ -156,7 +156,7 @@ impl ImageContent {
         }
     }
 
-    /// Drops manifests and blobs that no image needs any more.
+    /// Drops manifests and blobs that no image needs.
     pub(crate) fn forget_unused(&mut self) {
         let images = self.images.iter();
         let manifests = images.flat_map(|image| self.manifests_of(&image.digest));

@@ -38,7 +38,7 @@ const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not 
 pub struct DeletionItem {
     /// Its reference at the source.
     pub source: Reference,
-    /// Where it is in the target.
+    /// Its reference in the target.
     pub image: Reference,
     pub kind: ImageType,
 }
@@ -209,7 +209,7 @@ pub async fn delete(list: &List, target: &MirrorTarget, parallel: usize) -> (usi
     (count, failed)
 }
 
-/// An image that is not in the target any more.
+/// An image after its deletion.
 struct Left {
     /// Nothing where a tag leads to no image.
     image: Option<(Repository, Digest)>,

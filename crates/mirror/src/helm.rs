@@ -26,27 +26,27 @@ pub const FOLDER: &str = "charts/";
 /// Largest archive of a chart; those with large ones have dependencies in them. Units: bytes.
 const CHART_LIMIT: u64 = 64 << 20;
 
-/// A chart that is carried itself.
+/// A chart to be mirrored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Its file's name, which is the same wherever it goes.
     pub name: String,
     /// The fetched file.
     pub path: PathBuf,
-    /// Where it was fetched.
+    /// Its address.
     pub source: Url,
 }
 
 /// Charts and their images.
 #[derive(Debug, Default)]
 pub struct Charts {
-    /// Those of repositories. Those on this machine stay where they are, as with the peer.
+    /// Charts of repositories. Local charts are not mirrored. Source: the peer.
     pub fetched: Vec<Fetched>,
     /// The images that all of them name; their registries may lack them.
     pub wanted: Vec<SelectedImage>,
     /// Warnings: values in charts that are no references.
     pub notes: Vec<String>,
-    /// Charts and repositories that cannot be read, where the others are carried.
+    /// Charts and repositories that cannot be read, where the run continues on errors.
     pub unread: Vec<Error>,
 }
 

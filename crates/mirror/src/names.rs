@@ -11,9 +11,9 @@ use oci::{Reference, Repository, Tag, Transport};
 const DEFAULT_REGISTRY: &str = "docker.io";
 const DEFAULT_NAMESPACE: &str = "library";
 
-/// A reference as people and charts write it: without a host it is Docker's.
+/// A reference in a configuration or chart: without a host it is of docker.io.
 ///
-/// Errors: Invalid – it is none.
+/// Errors: Invalid – it is malformed.
 pub fn reference(text: &str) -> Result<Reference, Error> {
     let text = text.trim();
     let text = match Transport::split(text) {
@@ -29,8 +29,8 @@ pub fn reference(text: &str) -> Result<Reference, Error> {
     })
 }
 
-/// Of an image that its source names by digest: FNV-1a (32 bit) over the whole reference, in hexadecimal without leading
-/// zeros.
+/// Tag of an image that its source names by digest: FNV-1a (32 bit) over the whole reference, in hexadecimal without
+/// leading zeros.
 pub fn tag_of_pinned(source: &Reference) -> Tag {
     fitting(&format!("{:x}", fnv1a(source.to_string().as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! Parts of operator catalogs: which bundles are carried, which images they need, and the smaller catalog that is served.
+//! Operator catalogs: selected bundles, their images, and the pruned catalog that is served.
 
 mod choose;
 mod dependencies;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::Semaphore;
 
-/// How much is under way at most, however many registries there are: each transfer holds about a mebibyte.
+/// Concurrency limit over all registries: each transfer holds about a mebibyte.
 const ALL: usize = 32;
 
-/// Whose turn it is.
+/// Concurrency limits of registries.
 pub(crate) struct RegistryLimit {
-    /// How much is done at a time at one registry.
+    /// Concurrency limit of one registry.
     each: usize,
     all: Semaphore,
 }
@@ -43,8 +43,8 @@ impl RegistryLimit {
         }
         let groups = groups.into_values().map(|group| {
             let works = stream::iter(group).map(move |(number, item)| async move {
-                // It is never closed.
-                let _turn = self.all.acquire().await;
+                // The semaphore is never closed.
+                let _permit = self.all.acquire().await;
                 (number, work(item).await)
             });
             Box::pin(works.buffer_unordered(self.each))
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// How many were under way at most at each registry, and in all.
+    /// Highest concurrency at each registry, and in all.
     async fn most(items: &[&str], each: usize) -> BTreeMap<String, usize> {
         let (now, most) = (RefCell::default(), RefCell::new(BTreeMap::new()));
         let count = |name: &str, change: isize| {

@@ -48,7 +48,7 @@ struct Counters {
 }
 
 impl RunProgress {
-    /// A phase begins, in which `whole` is to be done; nothing of it is done yet.
+    /// Begins a phase with a total of `whole`.
     pub(crate) fn begin(&self, phase: Phase, whole: Amount) {
         let mut now = self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
         *now = Some((phase, whole));
@@ -82,7 +82,7 @@ impl RunProgress {
 }
 
 impl Phase {
-    /// As people read it.
+    /// The phase in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Selecting => "selecting",

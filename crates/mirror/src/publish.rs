@@ -19,15 +19,14 @@ use crate::content::{ImageContent, ResolvedImage, SourceBlob, SourceRepository};
 use crate::names;
 use crate::progress::{Amount, Phase, RunProgress};
 
-/// Images that are begun at the same time: their blobs are sent one after the other, so that an archive is read from
-/// its beginning to its end.
+/// Concurrent images: their blobs are sent one after the other, so that an archive is read from its beginning to its end.
 const IMAGES: usize = 8;
 /// Blobs of one image that are provided at the same time.
 const BLOBS: usize = 4;
 /// Interval of progress reports for a blob in transfer.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Where images go.
+/// Destination of images.
 #[derive(Debug, Clone)]
 pub struct MirrorTarget {
     pub client: Client,
@@ -42,7 +41,7 @@ pub struct MirrorTarget {
 /// Repositories of a target that have a blob, or had it when the metadata was written.
 pub type HeldBlobs = BTreeMap<Digest, BTreeSet<Repository>>;
 
-/// How much was done.
+/// Result of a publication.
 #[derive(Debug, Default)]
 pub struct Published {
     /// Images that are in the target now, by place in the content.
@@ -126,12 +125,12 @@ pub async fn publish(
     published
 }
 
-/// How hard a run tries.
+/// Concurrency limit and failure policy.
 #[derive(Debug, Clone, Copy)]
 pub struct TransferLimits {
     /// Transfers at a time, with each registry.
     pub parallel: usize,
-    /// Whether other images are carried after one failed.
+    /// Whether other images are transferred after one failed.
     pub continue_on_error: bool,
 }
 
@@ -185,7 +184,7 @@ impl Sender<'_> {
             } else {
                 tagged.clone()
             };
-            let _turn = self.turn().await;
+            let _permit = self.turn().await;
             let pushed = self.target.client.push_manifest(&name, manifest).await;
             pushed.map_err(|error| self.explained(error, manifest))?;
         }
@@ -214,7 +213,7 @@ impl Sender<'_> {
         let client = &self.target.client;
         let tags = tags
             .get_or_try_init(|| async {
-                let _turn = self.turn().await;
+                let _permit = self.turn().await;
                 match client.tags(&tagged.registry, &tagged.repository).await {
                     Ok(tags) => Ok(tags.into_iter().collect::<BTreeSet<_>>()),
                     Err(Error::NotFound { .. }) => Ok(BTreeSet::new()),
@@ -226,14 +225,14 @@ impl Sender<'_> {
             return Ok(false);
         }
         let has = async |name: &Reference, digest: &Digest| {
-            let _turn = self.turn().await;
+            let _permit = self.turn().await;
             let there = client.manifest_digest(name).await?;
             Ok::<_, Error>(there.as_ref() == Some(digest))
         };
         if !has(tagged, digest).await? {
             return Ok(false);
         }
-        // An index may be there with fewer parts than are carried now.
+        // The target's index may have fewer parts than this run.
         for part in self.content.manifests_of(digest) {
             let name = tagged.with_digest(part.digest.clone());
             if part.digest != *digest && !has(&name, &part.digest).await? {
@@ -257,7 +256,7 @@ impl Sender<'_> {
         if places.contains(&place.repository) {
             return Ok(());
         }
-        let _turn = self.turn().await;
+        let _permit = self.turn().await;
         let held = self.held.get(digest).into_iter().flatten();
         let mut known = places.iter().chain(held);
         if let Some(source) = self.blobs.source(digest) {
@@ -315,8 +314,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Whether the target has a blob whose bytes are not at hand; it has it in `place` then. A registry that does not take it
-    /// over from its other repositories gets it out of them.
+    /// Whether the target has a blob whose bytes are unavailable; it is in `place` then. Where the registry refuses the
+    /// mount from another repository, it is copied.
     async fn find(
         &self,
         digest: &Digest,

@@ -20,7 +20,7 @@ const INDEX_DEPTH: usize = 4;
 #[derive(Debug, Default)]
 pub struct Resolved {
     pub content: ImageContent,
-    /// Images that are not carried, and why.
+    /// Images that were not resolved, with the cause.
     pub failed: Vec<(SelectedImage, Error)>,
 }
 
@@ -35,7 +35,7 @@ pub async fn resolve(
     resolve_with(client, wanted, BTreeMap::new(), parallel, progress).await
 }
 
-/// As [`resolve`], where some manifests are at hand.
+/// As [`resolve`], where some manifests are known.
 pub(crate) async fn resolve_with(
     client: &Client,
     wanted: Vec<SelectedImage>,

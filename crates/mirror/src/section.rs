@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::mirror_metadata::ImageType;
 
-/// A part of a configuration that brings images.
+/// A section of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
     /// Single images and those of charts.

@@ -30,9 +30,9 @@ pub struct SelectedCatalog {
     pub opened: OpenedCatalog,
     /// The selected packages, channels and bundles.
     pub choice: Choice,
-    /// The name under which it is remembered.
+    /// Its unique name in metadata.
     pub name: String,
-    /// Where the smaller catalog goes, below the target's namespace.
+    /// Repository of the pruned catalog, below the target's namespace.
     pub repository: Repository,
     pub tag: Tag,
     /// A CatalogSource to take the rest from.
@@ -45,7 +45,7 @@ pub struct Selected {
     pub catalogs: Vec<SelectedCatalog>,
     /// Releases of the platform, whose images are among the others.
     pub releases: Releases,
-    /// Charts of repositories, which are carried themselves.
+    /// Charts of repositories, to be mirrored.
     pub charts: Vec<Fetched>,
     /// Each image once, with all its reasons.
     pub wanted: Vec<SelectedImage>,
@@ -57,14 +57,14 @@ pub struct Selected {
     pub rule_violations: Vec<String>,
 }
 
-/// How it is selected.
+/// Options of a selection.
 #[derive(Debug, Clone, Copy)]
 pub struct SelectOptions<'a> {
     /// Folder for temporary files.
     pub scratch: &'a Path,
     /// Update services, and access to charts.
     pub platform: &'a ReleaseSources,
-    /// Whether the other charts are carried when one cannot be read.
+    /// Whether other charts are mirrored when one cannot be read.
     pub continue_on_error: bool,
     /// Whether images that catalogs name may be missing in their registries.
     pub skip_missing: bool,
@@ -104,9 +104,9 @@ pub async fn select(
 }
 
 impl Selected {
-    /// Adds images that were found elsewhere, unless they are among `blocked`.
+    /// Adds images, except `blocked` ones.
     ///
-    /// Errors: Invalid – an expression that is none.
+    /// Errors: Invalid – a malformed expression.
     pub(crate) fn add(
         &mut self,
         wanted: Vec<SelectedImage>,

@@ -141,7 +141,7 @@ async fn catalog_of(operator: &OperatorSelection, target: &MirrorTarget) -> Resu
     }
 }
 
-/// An operator entry for the catalog that was made of its own one.
+/// The operator, with the target's pruned catalog instead of its own.
 async fn of_target(
     operator: &OperatorSelection,
     target: &MirrorTarget,

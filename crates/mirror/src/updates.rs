@@ -14,7 +14,7 @@ use crate::platform::{self, ReleaseSources};
 use crate::progress::RunProgress;
 use crate::select::{SelectOptions, Selected, SelectedCatalog, select};
 
-/// Releases of a channel that were not carried yet.
+/// New releases of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseUpdates {
     pub channel: String,
@@ -23,7 +23,7 @@ pub struct ReleaseUpdates {
     pub versions: Vec<Version>,
 }
 
-/// Bundles of a catalog that were not carried yet.
+/// New bundles of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogUpdates {
     pub catalog: String,
@@ -40,9 +40,9 @@ pub struct BundleUpdate {
     pub replaces: String,
 }
 
-/// Releases that a set names and previous runs did not carry, for each channel of the configuration.
+/// Releases that a set selects and previous runs did not mirror, for each channel of the configuration.
 ///
-/// Errors: Invalid – a channel or version that is not there; Unavailable.
+/// Errors: Invalid – a missing channel or version; Unavailable.
 pub async fn releases(
     mirror: &MirrorSelection,
     metadata: &MirrorMetadata,
@@ -60,7 +60,7 @@ pub async fn releases(
         }
     }
     for (payload, named) in named {
-        // Those between the channels of the configuration are among them.
+        // Releases of cross-channel upgrades are among them.
         let versions = found
             .entry((named.architecture, named.channel))
             .or_default();
@@ -77,7 +77,7 @@ pub async fn releases(
     Ok(updates.collect())
 }
 
-/// Bundles that a set takes of its catalogs and previous runs did not carry.
+/// Bundles that a set selects and previous runs did not mirror.
 ///
 /// Errors: as [`select`].
 pub async fn operators(

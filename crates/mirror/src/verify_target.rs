@@ -32,13 +32,13 @@ pub struct Expected {
     pub may_be_missing: bool,
 }
 
-/// Which parts of an index have to be there.
+/// Expected parts of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedParts {
     All,
-    /// Those that were carried.
+    /// Mirrored parts.
     These(BTreeSet<Digest>),
-    /// Those for one of these platforms.
+    /// Parts of one of these platforms.
     For(Vec<Platform>),
 }
 
@@ -47,11 +47,11 @@ pub enum ExpectedParts {
 pub struct TargetReport {
     /// Images that have to be there.
     pub images: usize,
-    /// Manifests that are there and have their digests.
+    /// Manifests with the right digest.
     pub manifests: usize,
     /// Blobs in their repositories.
     pub blobs: usize,
-    /// How many bytes of blobs were compared with their digests.
+    /// Bytes of blobs that were compared with their digests.
     pub hashed_bytes: u64,
     /// Missing images that are optional.
     pub absent: Vec<Reference>,
@@ -156,7 +156,7 @@ impl Expected {
 }
 
 impl ExpectedParts {
-    /// Those of an index that have to be there.
+    /// Expected parts of an index.
     fn of(&self, index: &Manifest) -> Vec<Digest> {
         let all = index.required_manifests();
         match self {
@@ -288,7 +288,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How many bytes of a blob were hashed.
+    /// Bytes that were hashed.
     async fn blob(&self, image: &Reference, blob: &Descriptor) -> Result<u64, Error> {
         let client = &self.target.client;
         let digest = &blob.digest;

@@ -41,14 +41,14 @@ pub(super) struct IndexedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IndexedMember {
     pub(super) path: String,
-    /// Where the content begins. Units: bytes.
+    /// Start of the content. Units: bytes.
     pub(super) offset: u64,
     /// Units: bytes.
     pub(super) size: u64,
-    /// Of a regular file, the digest of its content.
+    /// Digest of a regular file's content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<Digest>,
-    /// Of a symbolic link.
+    /// Target of a symbolic link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) target: Option<String>,
 }
@@ -78,7 +78,7 @@ impl SetIndex {
         }
     }
 
-    /// Errors: Invalid – it is none, or of a later form.
+    /// Errors: Invalid – malformed, or of a later format.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |e: serde_json::Error| Error::invalid(INDEX, e.to_string());
         let IndexFormat { format } = serde_json::from_slice(bytes).map_err(wrong)?;

@@ -22,9 +22,9 @@ pub(super) type Spot = (usize, u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalEntry {
     pub(super) digest: Digest,
-    /// Of the whole blob. Units: bytes.
+    /// Size of the complete blob. Units: bytes.
     pub(super) size: u64,
-    /// How much is there, from its beginning. Units: bytes.
+    /// Bytes written, from its beginning. Units: bytes.
     pub(super) written: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct JournalEntry {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) blobs: BTreeMap<Spot, JournalEntry>,
-    /// Everything was whole, and files may have their names already.
+    /// Everything is complete, and files may have their names already.
     pub(super) is_finishing: bool,
     /// The machine was restarted since: recorded bytes may be lost.
     pub(super) is_doubtful: bool,
@@ -42,12 +42,12 @@ pub(super) struct Records {
 #[derive(Debug)]
 pub(super) struct ArchiveJournal {
     file: File,
-    /// Of its whole lines. Units: bytes.
+    /// Length of its complete lines. Units: bytes.
     length: u64,
 }
 
 impl Records {
-    /// Reads up to the end or to the first line that is not whole.
+    /// Reads up to the end or to the first incomplete line.
     pub(super) fn read(folder: &Path) -> io::Result<Self> {
         let mut records = Self {
             is_doubtful: true,
@@ -57,7 +57,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Answers how long the whole lines are.
+    /// Returns the length of the complete lines.
     fn load(&mut self, folder: &Path) -> io::Result<u64> {
         let file = match File::open(folder.join(NAME)) {
             Ok(file) => file,
@@ -137,7 +137,7 @@ impl ArchiveJournal {
         self.append(&format!("blob {file} {offset} {size} {written} {digest}"))
     }
 
-    /// Everything is whole and on the medium.
+    /// Everything is complete and durable.
     pub(super) fn note_finishing(&mut self) -> io::Result<()> {
         self.append("finishing")?;
         self.file.sync_all()

@@ -19,7 +19,7 @@ const LOCK: &str = "lock";
 /// The unfinished files of a plan.
 #[derive(Debug)]
 pub(super) struct PartFiles {
-    /// Where the files get their names.
+    /// Folder of the finished files.
     target: PathBuf,
     /// The folder of all layouts.
     all: PathBuf,
@@ -89,7 +89,7 @@ impl PartFiles {
             .open(self.path(number))
     }
 
-    /// Gives a file its size; answers whether it had another one, and so nothing of it is known.
+    /// Gives a file its size; whether it had another one, so that its content is unknown.
     pub(super) fn prepare(&self, number: usize, size: u64) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let file = options
@@ -106,7 +106,7 @@ impl PartFiles {
         Ok(true)
     }
 
-    /// Takes the names back that a run has given which was stopped meanwhile.
+    /// Takes back the names that a stopped run gave.
     pub(super) fn unname(&self) -> io::Result<()> {
         for name in &self.names {
             let (named, part) = (self.target.join(name), part(&self.own, name));
@@ -117,7 +117,8 @@ impl PartFiles {
         Ok(())
     }
 
-    /// Gives all files their names, the first one last, instead of those of an older set with the same sequence.
+    /// Renames all files to their final names, the first one last; those of an older set with the same sequence are
+    /// replaced.
     pub(super) fn name(&self) -> io::Result<Vec<PathBuf>> {
         let named: Vec<PathBuf> = self
             .names

@@ -25,13 +25,13 @@ mod content;
 const DEFAULT_GIB: u64 = 500;
 /// Tries to find out how long the index is, which has offsets that depend on it; the second one does.
 const INDEX_TRIES: usize = 4;
-/// Digits that offsets may get more when the index comes before them.
+/// Digits that offsets may gain when the index precedes them.
 const DIGITS: usize = 4;
 
 /// Content of a set.
 #[derive(Debug, Clone)]
 pub struct Contents<'a> {
-    /// The metadata, as it is stored.
+    /// The metadata, serialised.
     pub metadata: Bytes,
     /// Members besides images.
     pub extras: Vec<Extra>,
@@ -41,7 +41,7 @@ pub struct Contents<'a> {
     pub carried: &'a BTreeSet<Digest>,
 }
 
-/// A file or a folder besides images, as catalogs, charts and signatures need them. Folders on the way to it are made.
+/// A file or a folder besides images, for catalogs, charts and signatures. Folders above it are created.
 #[derive(Debug, Clone)]
 pub struct Extra {
     path: String,
@@ -69,7 +69,7 @@ pub struct PlannedFile {
     pub name: String,
     /// One after the other, without gaps.
     pub members: Vec<PlannedMember>,
-    /// With all headers, padding and the end. Units: bytes.
+    /// With headers, padding and end marker. Units: bytes.
     pub size: u64,
 }
 
@@ -78,24 +78,24 @@ pub struct PlannedFile {
 pub struct PlannedMember {
     pub path: String,
     pub kind: MemberKind,
-    /// Of the content. Units: bytes.
+    /// Size of the content. Units: bytes.
     pub size: u64,
-    /// Of the content, where there is some.
+    /// Digest of the content, if it has any.
     pub digest: Option<Digest>,
-    /// Where its headers begin. Units: bytes.
+    /// Start of its headers. Units: bytes.
     pub start: u64,
-    /// Where its content begins. Units: bytes.
+    /// Start of its content. Units: bytes.
     pub offset: u64,
 }
 
-/// Where the content of a member comes from.
+/// Source of a member's content.
 #[derive(Debug, Clone)]
 pub enum MemberKind {
-    /// It is here.
+    /// In memory.
     Inline(Bytes),
     /// From a file of this machine.
     Local(PathBuf),
-    /// It is fetched.
+    /// Fetched from a registry.
     Blob(Digest),
     /// A symbolic link to that.
     Symlink(String),
@@ -192,7 +192,7 @@ impl SetPlan {
         })
     }
 
-    /// Of all files. Units: bytes.
+    /// Size of all files. Units: bytes.
     pub fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }

@@ -100,7 +100,7 @@ impl FilePlace {
     }
 }
 
-/// The metadata in those bytes: the peer leaves the end of an older one behind it.
+/// The metadata in those bytes: the peer leaves the end of an older one after it.
 ///
 /// Errors: Invalid.
 pub(crate) fn metadata_of(bytes: &[u8]) -> Result<MirrorMetadata, Error> {

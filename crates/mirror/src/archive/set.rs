@@ -75,7 +75,7 @@ impl Set {
         &self.metadata
     }
 
-    /// The metadata as it is stored.
+    /// The metadata, serialised.
     pub fn stored_metadata(&self) -> &Bytes {
         &self.stored
     }

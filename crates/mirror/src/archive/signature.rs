@@ -40,7 +40,7 @@ pub struct Signer(Ed25519KeyPair);
 pub struct Verifier([u8; ED25519_PUBLIC_KEY_LEN]);
 
 impl Signer {
-    /// Takes a private key in PEM.
+    /// Parses a private key in PEM.
     ///
     /// Errors: Invalid.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
@@ -55,7 +55,7 @@ impl Signer {
         Ok(Self(pair.map_err(|_| wrong())?))
     }
 
-    /// Makes a new one, with its private key in PEM.
+    /// Generates a key, with its private half in PEM.
     ///
     /// Errors: Internal – the machine has no random numbers.
     pub fn generate() -> Result<(Self, SecretString), Error> {
@@ -86,7 +86,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Verifier {
-    /// Takes a public key in PEM.
+    /// Parses a public key in PEM.
     ///
     /// Errors: Invalid.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {

@@ -61,7 +61,7 @@ impl Offer {
         Ok(true)
     }
 
-    /// Gives its room back, where the file system can. Elsewhere there has to be room for both.
+    /// Frees its space, where the file system can. Elsewhere the medium needs room for both.
     pub(super) fn give_up(mut self) -> io::Result<()> {
         let (_, mut journal) = ArchiveJournal::open(&self.folder)?;
         self.entry.written = 0;

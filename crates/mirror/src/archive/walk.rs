@@ -23,11 +23,11 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) struct FoundMember {
     /// Relative; that of a folder ends with a slash.
     pub(super) path: String,
-    /// Where the content begins. Units: bytes.
+    /// Start of the content. Units: bytes.
     pub(super) offset: u64,
-    /// Of the content. Units: bytes.
+    /// Size of the content. Units: bytes.
     pub(super) size: u64,
-    /// Of a symbolic link.
+    /// Target of a symbolic link.
     pub(super) target: Option<String>,
 }
 

@@ -27,13 +27,13 @@ pub use blob::BlobWriter;
 #[derive(Debug, Clone)]
 pub struct ArchiveWriter(Arc<WriterState>);
 
-/// A blob that is not whole yet.
+/// An incomplete blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub digest: Digest,
     /// Units: bytes.
     pub size: u64,
-    /// How much of it is there. Units: bytes.
+    /// Bytes written. Units: bytes.
     pub written: u64,
 }
 
@@ -53,7 +53,7 @@ struct JournaledBlobs {
 #[derive(Debug)]
 struct PlannedBlob {
     size: u64,
-    /// Where it goes; one place at least. It is fetched to the first one.
+    /// Its places; one at least. It is fetched into the first one.
     spots: Vec<Spot>,
     progress: BlobProgress,
 }
@@ -110,8 +110,8 @@ impl ArchiveWriter {
         BlobWriter::open(&self.0, digest)
     }
 
-    /// Makes everything durable, and gives the files their names; those of an older set with the same sequence go. Until
-    /// [`Self::forget`], the same plan finds all of it whole.
+    /// Makes everything durable, and renames the files; those of an older set with the same sequence are replaced. Until
+    /// [`Self::forget`], the same plan finds the set complete.
     ///
     /// Blocking. Errors: Conflict – a blob is missing; Internal – it cannot be written.
     pub fn name(&self) -> Result<Vec<PathBuf>, Error> {
@@ -221,7 +221,7 @@ impl WriterState {
         })
     }
 
-    /// Takes blobs out of the unfinished files of other layouts, and removes those.
+    /// Takes complete blobs over from unfinished files of other layouts, and removes those.
     fn take_over(&self, offers: BTreeMap<Digest, Offer>) -> io::Result<()> {
         for offer in offers.into_values() {
             if self.take(&offer)? {
@@ -250,7 +250,7 @@ impl WriterState {
         Ok(true)
     }
 
-    /// Copies blobs that are whole in one of their places to the others.
+    /// Copies complete blobs to their other places.
     fn settle(&self) -> io::Result<()> {
         let mut state = self.state();
         let JournaledBlobs { journal, blobs } = &mut *state;
@@ -349,7 +349,7 @@ fn doubtful(records: &Records, parts: &PartFiles) -> io::Result<Vec<Spot>> {
     Ok(lost)
 }
 
-/// The blobs of a plan, as far as they are there.
+/// The blobs of a plan, with their progress.
 fn wanted(plan: &SetPlan, records: &Records) -> BTreeMap<Digest, PlannedBlob> {
     let mut blobs: BTreeMap<Digest, PlannedBlob> = BTreeMap::new();
     for (number, member) in plan.members() {

@@ -37,7 +37,7 @@ pub(crate) async fn attached_there(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// To which image a manifest belongs.
+/// Images by their manifests.
 type Owners = BTreeMap<Digest, usize>;
 
 async fn of_repository(

@@ -29,7 +29,7 @@ pub(super) fn of(listed: Vec<Referrer>) -> Result<Option<Manifest>, Error> {
     Manifest::parse(index.to_string().into(), None).map(Some)
 }
 
-/// Drops images that are tagged as such an index and are none: other tools give images tags of their own digests.
+/// Drops images with such a tag that are no index: other tools give images tags of their own digests.
 pub(super) fn leave_out_others(content: &mut ImageContent) {
     let images = std::mem::take(&mut content.images);
     let (kept, others): (Vec<_>, Vec<_>) = images

@@ -10,13 +10,13 @@ use super::SUFFIXES;
 use crate::content::SourceRepository;
 use crate::parallel::RegistryLimit;
 
-/// How many pages of a repository's tags are read at least, before its images are asked about one by one.
+/// Pages of a repository's tags that are read at least, before its images are queried one by one.
 const PAGES: usize = 4;
 
 /// Lists read so far.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// Those tags that may be of something attached; nothing where the registry does not list them, or too many.
+    /// Tags that may be of artifacts; none where the registry does not list them, or too many.
     tags: BTreeMap<SourceRepository, Option<BTreeSet<Tag>>>,
     /// Whether a registry has the referrers API.
     referrers: BTreeMap<String, bool>,
@@ -79,7 +79,7 @@ impl Lists {
     }
 }
 
-/// Those that begin as tags of digests do: a repository may have hundreds of thousands of others.
+/// Tags that are derived from digests: a repository may have hundreds of thousands of others.
 fn attached(tags: Vec<Tag>) -> BTreeSet<Tag> {
     let is_one =
         |tag: &Tag| tag.as_str().starts_with("sha256-") || tag.as_str().starts_with("sha512-");

@@ -19,7 +19,7 @@ const BEGIN: Position = Position { line: 1, column: 1 };
 pub(super) struct Decoder<'a> {
     text: &'a str,
     version: Option<ConfigVersion>,
-    /// Where each member is whose value can be used.
+    /// Place of each member with a usable value.
     places: BTreeMap<String, Position>,
     pub(super) problems: ConfigProblems,
 }
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
         self.problems.push(place, path, text);
     }
 
-    /// The whole in JSON; empty where it is no object.
+    /// The whole text in JSON; empty where it is no object.
     pub(super) fn whole(&mut self, root: &Located, record: &'static RecordSchema) -> Json {
         self.value(root, &ValueKind::Object(record), "")
             .unwrap_or_default()
@@ -297,7 +297,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// A name as it is, or in quotes where it is none.
+/// A name, in quotes where it is no plain one.
 fn named(name: &str) -> String {
     let of_name = |it: char| it.is_alphanumeric() || "-_".contains(it);
     if name.chars().all(of_name) && name.len() <= SHOWN {
@@ -307,7 +307,7 @@ fn named(name: &str) -> String {
     }
 }
 
-/// The word that begins there.
+/// The word at that place.
 fn written(text: &str, place: Position) -> String {
     let line = text.lines().nth(place.line - 1).unwrap_or_default();
     line.chars()

@@ -13,7 +13,7 @@ const MAX_LENGTH: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub place: Position,
-    /// The member, as in `mirror.operators[0].catalog`; empty for the whole text.
+    /// Path of the member, as in `mirror.operators[0].catalog`; empty for the whole text.
     pub path: String,
     /// The value, and the expected form.
     pub text: String,
@@ -23,7 +23,7 @@ pub struct ConfigProblem {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigProblems {
     pub list: Vec<ConfigProblem>,
-    /// How many more there are than are listed.
+    /// Problems beyond the limit.
     pub left_out: usize,
 }
 

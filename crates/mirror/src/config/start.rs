@@ -2,7 +2,7 @@
 
 use oci::Reference;
 
-/// Where the metadata is kept, in a folder.
+/// Storage of the metadata in a folder.
 const LOCAL: &str = "  local:
     path: ./metadata
   # An image in a registry instead:
@@ -11,8 +11,7 @@ const LOCAL: &str = "  local:
     #skipTLS: false
 ";
 
-/// The file that people begin with, in YAML with comments; the metadata are kept in the image `registry`, or else in a
-/// folder.
+/// The initial configuration, in YAML with comments; the metadata is kept in the image `registry`, or else in a folder.
 pub fn starting_file(registry: Option<&Reference>) -> String {
     let storage = match registry {
         None => LOCAL.to_owned(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::schema::{RecordSchema, ValueKind};
 use super::*;
 
-/// Texts, and behind `=>` all that is wrong with each.
+/// Texts, each with its problems after `=>`.
 const WRONG: &str = include_str!("wrong.txt");
 /// Every setting of each version.
 const V1: &str = include_str!("v1alpha2.yaml");

@@ -35,7 +35,7 @@ pub(super) struct RequiredImages {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeletedImages<'a> {
     pub(super) target: &'a MirrorTarget,
-    /// Those of the target that were chosen from.
+    /// Catalogs of the target that the deletion selects from.
     pub(super) catalogs: &'a [SelectedCatalog],
     pub(super) releases: TargetReleases<'a>,
     /// Images of all of them.

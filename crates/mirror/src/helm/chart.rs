@@ -12,7 +12,7 @@ const BYTES_LIMIT: u64 = 100 << 20;
 const FILES_LIMIT: usize = 20_000;
 /// Start of an action in a template. Source: Go, text/template.
 const ACTION: &str = "{{";
-/// How the names of manifests end.
+/// Extensions of manifests.
 const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A chart.
@@ -30,7 +30,7 @@ pub(super) struct Chart {
 impl Chart {
     /// Reads an archive or a folder.
     ///
-    /// Blocking. Errors: it cannot be read, is none, or is too large.
+    /// Blocking. Errors: it cannot be read, is no chart, or is too large.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let mut chart = Self::default();
         if path.is_dir() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::JsonPath;
 
-/// Where workloads and pods name their images. Source: the peer.
+/// Paths of images in workloads and pods. Source: the peer.
 const PATHS: [&str; 4] = [
     "{.spec.template.spec.initContainers[*].image}",
     "{.spec.template.spec.containers[*].image}",

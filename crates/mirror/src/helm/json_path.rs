@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-/// A way to places in a document.
+/// A JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonPath(Vec<PathStep>);
 

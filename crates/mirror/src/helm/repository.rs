@@ -22,7 +22,7 @@ const LIBRARY: &str = "library";
 /// A repository.
 #[derive(Debug)]
 pub(super) struct Repository {
-    /// With a slash at the end.
+    /// With a trailing slash.
     base: Url,
     index: ChartIndex,
 }
@@ -135,9 +135,9 @@ impl Repository {
         })
     }
 
-    /// Where the chart's file is.
+    /// Address of the chart's file.
     ///
-    /// Errors: Invalid – the index does not say it.
+    /// Errors: Invalid – the index lacks it.
     pub(super) fn url(&self, entry: &ChartEntry) -> Result<Url, Error> {
         let wrong = |reason: String| {
             let field = format!("version {} of a chart in {}", entry.version, self.shown());
@@ -176,7 +176,7 @@ impl ChartEntry {
 struct Constraint(Vec<VersionReq>);
 
 impl Constraint {
-    /// Nothing where it is none.
+    /// None where it is malformed.
     fn parse(text: &str) -> Option<Self> {
         let text = if text.is_empty() { "*" } else { text };
         let alternatives = text.split("||").map(|alternative| {
@@ -206,7 +206,7 @@ impl Constraint {
     }
 }
 
-/// With or without a leading `v`.
+/// Parses a version with or without a leading `v`.
 fn version_of(text: &str) -> Option<Version> {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
 }

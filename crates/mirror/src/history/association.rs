@@ -52,7 +52,7 @@ pub(super) fn associations(
     Ok(found)
 }
 
-/// By which metadata calls an image: by digest, except where a catalog in the target names it by tag. Source: the peer.
+/// Name of an image in metadata: by digest, except where a catalog in the target names it by tag. Source: the peer.
 fn name(image: &ResolvedImage) -> String {
     let wanted = &image.wanted;
     let is_of_catalog = Section::of(wanted.kind) == Some(Section::Operator);
@@ -68,7 +68,7 @@ pub(super) fn is_remembered(image: &ResolvedImage) -> bool {
     Section::of(image.wanted.kind).is_some()
 }
 
-/// By which an image is found again.
+/// Key of an image.
 pub(super) fn key(
     image: &ResolvedImage,
     target: Option<&MirrorTarget>,
@@ -96,7 +96,7 @@ fn pinned(association: &Association) -> String {
     format!("{}@{id}", repository_of(name))
 }
 
-/// Of a reference, without tag and digest.
+/// A reference without tag and digest.
 pub(super) fn repository_of(reference: &str) -> &str {
     let named = reference
         .split_once('@')
@@ -105,7 +105,7 @@ pub(super) fn repository_of(reference: &str) -> &str {
     tag.map_or(named, |(repository, _)| repository)
 }
 
-/// Where images of that repository go: into an archive, or to a target.
+/// Place of a repository's images: in an archive, or in a target.
 pub(super) fn place(
     repository: &Repository,
     target: Option<&MirrorTarget>,
@@ -116,7 +116,7 @@ pub(super) fn place(
     }
 }
 
-/// Where an association's image went, without its digest.
+/// Place of an association's image, without its digest.
 pub(super) fn place_of(association: &Association) -> &str {
     let path = &association.path;
     path.split_once('@').map_or(path, |(place, _)| place)
@@ -170,14 +170,14 @@ fn path(image: &ResolvedImage, target: Option<&MirrorTarget>) -> Result<String, 
     })
 }
 
-/// Of an index, those parts that are carried.
+/// The mirrored parts of an index.
 pub(super) fn parts(manifest: &Manifest, content: &ImageContent) -> Vec<String> {
     let parts = manifest.required_manifests();
     let carried = parts.filter(|part| content.manifests.contains_key(*part));
     carried.map(Digest::to_string).collect()
 }
 
-/// Of an image: its layers, and its configuration at the end.
+/// The layers of an image, and its configuration at the end.
 fn layers(manifest: &Manifest) -> Vec<String> {
     let (layers, config) = match &manifest.kind {
         Kind::Image { config, layers } => (layers.as_slice(), Some(config)),

@@ -22,18 +22,18 @@ const NOTHING_NEW: &str = "No new images detected, process stopping";
 #[derive(Debug, Default)]
 pub struct PreviousRuns {
     metadata: Option<MirrorMetadata>,
-    /// Of the images that need not be carried again, with those parts of indexes that were carried.
+    /// Images that need not be mirrored again, with the mirrored parts of indexes.
     keys: BTreeMap<AssociationKey, BTreeSet<String>>,
-    /// Whether all of it is to be carried again.
+    /// Whether all of it is mirrored again.
     is_forgotten: bool,
 }
 
 /// A run that is planned.
 #[derive(Debug)]
 pub struct PlannedRun<'a> {
-    /// Of a set without previous runs.
+    /// Identifier of a set without previous runs.
     pub uid: Uuid,
-    /// Whether nothing is remembered after it.
+    /// Whether the run is not recorded.
     pub is_single_use: bool,
     /// Units: seconds since 1970.
     pub timestamp: i64,
@@ -49,7 +49,7 @@ pub struct PlannedRun<'a> {
     pub absent: &'a [SelectedImage],
     /// Whether charts could not be read. Their images are unknown, so all associations stay that may be theirs.
     pub has_unread_charts: bool,
-    /// Where it goes; nothing for an archive.
+    /// The destination; none for an archive.
     pub target: Option<&'a MirrorTarget>,
 }
 
@@ -76,7 +76,7 @@ impl PreviousRuns {
         }
     }
 
-    /// As if nothing had been carried yet; the run is the next one of the set all the same.
+    /// Mirrors everything again; the run is the next one of the set all the same.
     #[must_use]
     pub fn forgotten(mut self) -> Self {
         self.keys.clear();
@@ -106,7 +106,8 @@ impl PreviousRuns {
         self.metadata.as_ref()
     }
 
-    /// Those that previous runs carried, and the others. Which image a tag means is not known yet: it is among the others.
+    /// Splits off images that previous runs mirrored. The digest of a tag is not known yet: such images are among the
+    /// others.
     ///
     /// Errors: Invalid – a name does not fit into the target.
     pub fn split_pinned(
@@ -116,7 +117,7 @@ impl PreviousRuns {
     ) -> Result<(Vec<ResolvedImage>, Vec<SelectedImage>), Error> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for wanted in wanted {
-            // Whether the right parts of an index were carried is not known, either.
+            // Nor is it known whether the right parts of an index were mirrored.
             let digest = wanted.source.digest.clone();
             let Some(digest) = digest.filter(|_| wanted.platforms.is_empty()) else {
                 others.push(wanted);
@@ -132,7 +133,7 @@ impl PreviousRuns {
         Ok((known, others))
     }
 
-    /// Takes those out of the content that previous runs carried.
+    /// Takes images out of the content that previous runs mirrored.
     ///
     /// Errors: Invalid – a name does not fit into the target.
     pub fn take_mirrored(
@@ -195,7 +196,7 @@ impl PreviousRuns {
         })
     }
 
-    /// Whether previous runs carried the image, with those parts.
+    /// Whether previous runs mirrored the image, with those parts.
     fn knows(
         &self,
         image: &ResolvedImage,
@@ -250,7 +251,8 @@ impl PreviousRuns {
 }
 
 impl NextMetadata {
-    /// Why nothing is to be done, in the peer's words: the run brings no image, and asks for nothing else than the last one.
+    /// The message where nothing is to be done: the run has no new image, and the same selection as the previous one.
+    /// Source: the peer.
     pub fn reason_to_stop(&self) -> Option<&'static str> {
         (!self.has_news).then_some(NOTHING_NEW)
     }

@@ -22,7 +22,7 @@ const IMAGES_WITHOUT_CONSENT: usize = 25;
 pub struct Pruning {
     /// Manifests by their repositories.
     pub deletions: BTreeMap<Repository, BTreeSet<Digest>>,
-    /// How many images go; their parts are not counted.
+    /// Number of images, without their parts.
     pub images: usize,
     /// Parts of the configuration of which nothing stays.
     pub emptied: Vec<Section>,

@@ -1,4 +1,4 @@
-//! Where metadata is kept: in a folder, or in an image with that one file.
+//! Stores of metadata: a folder, or an image with that one file.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -29,7 +29,7 @@ const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Creation time of an image without one. Source: the peer's tools.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// Where metadata is kept.
+/// A store of metadata.
 #[derive(Debug, Clone)]
 pub enum MetadataStore {
     /// Below this folder.
@@ -121,7 +121,7 @@ impl MetadataStore {
     }
 }
 
-/// Metadata as it is stored.
+/// Serialises metadata.
 pub(crate) fn stored(metadata: &MirrorMetadata) -> Result<Bytes, Error> {
     let bytes = serde_json::to_vec(metadata);
     let bytes = bytes.map_err(|e| Error::internal("writing metadata", e))?;
@@ -182,7 +182,7 @@ async fn read_image(
     oci_client::image::fetch_file(client, &pinned, &Platform::linux(""), METADATA, &file)
         .await
         .map_err(|e| match e {
-            // That the image is there was seen.
+            // The image exists: its digest was resolved before.
             Error::NotFound { .. } => Error::invalid(
                 reference.to_string(),
                 "the image has no metadata of a set in it",

@@ -177,7 +177,7 @@ fn associations_of_direct_copies_have_the_target_path() {
     let next = PreviousRuns::default().next(copy(Some(&target))).unwrap();
     let tool = &next.metadata.past_associations[0];
     assert_eq!(tool.path, format!("reg:5000/ns/misc/tool@{}", tool.id));
-    // It is known again where it was copied to, and nowhere else.
+    // It is known at the place of its copy, and nowhere else.
     let previous = PreviousRuns::new(Some(next.metadata));
     let known = |target| previous.take_mirrored(&mut first(), target).unwrap().len();
     assert_eq!([known(Some(&target)), known(None)], [2, 0]);
@@ -309,7 +309,7 @@ fn unavailable_images_stay_in_the_metadata() {
     let next = after_first().next(unread()).unwrap();
     assert_eq!(next.metadata.past_associations.len(), 4);
     assert!(next.carried.contains(&blob("other")));
-    // Also where all is carried again, but then nothing is counted on.
+    // Also where all is mirrored again, but then archives are complete.
     let next = after_first().forgotten().next(unread()).unwrap();
     assert_eq!(next.metadata.past_associations.len(), 4);
     assert_eq!(next.carried, BTreeSet::new());
@@ -399,7 +399,7 @@ fn unselected_images_are_pruned() {
     ];
     let target = target();
     let plan = |coming: &[Association]| Pruning::new(&there, coming, &[], &target).unwrap();
-    // How it came there does not matter.
+    // The source does not matter.
     let same = [
         there[0].clone(),
         there[1].clone(),
@@ -463,7 +463,7 @@ async fn folders_keep_metadata() {
     assert_eq!(store.read().await.unwrap().as_ref(), Some(&metadata));
     let file = folder.path().join("deep/state/publish/.metadata.json");
     assert_eq!(std::fs::read(&file).unwrap(), text);
-    // Others leave the end of a longer one behind theirs.
+    // Other tools leave the end of a longer file after theirs.
     std::fs::write(&file, [&text, &b"ations\":[]}"[..]].concat()).unwrap();
     assert_eq!(store.read().await.unwrap(), Some(metadata));
     std::fs::write(&file, "{").unwrap();

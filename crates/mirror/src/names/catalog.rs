@@ -74,7 +74,7 @@ pub fn is_of_digest(tag: &Tag) -> bool {
 
 /// A catalog's name, renamed as the configuration says.
 struct CatalogNameParts<'a> {
-    /// Of a catalog in a registry.
+    /// Host of a catalog in a registry.
     host: Option<&'a str>,
     path: String,
     tag: Option<&'a str>,

@@ -24,10 +24,10 @@ use crate::select::{SelectOptions, select};
 
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
-/// How many digits of its digest name a catalog that has no tag.
+/// Hexadecimal digits in the tag of a catalog without one.
 const DIGITS: usize = 6;
 
-/// Where a catalog is.
+/// Source or destination of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copy {
     /// In a registry.
@@ -40,7 +40,7 @@ pub enum Copy {
 #[derive(Debug)]
 pub struct LoadedCatalog {
     pub content: ImageContent,
-    /// Images that are not carried, and why.
+    /// Images that are not mirrored, with the cause.
     pub failed: Vec<(SelectedImage, Error)>,
     /// Warnings for the user.
     pub notes: Vec<String>,

@@ -14,9 +14,9 @@ use super::tree::RepositoryTree;
 /// Levels of nested indexes.
 const INDEX_DEPTH: usize = 4;
 
-/// Makes the layout `to`, which is not there yet.
+/// Writes the layout `to`, which does not exist yet.
 ///
-/// Blocking. Errors: NotFound, Invalid – of the catalog; Internal – the disk does not take it.
+/// Blocking. Errors: NotFound, Invalid – of the catalog; Internal – the disk.
 pub(super) fn layout(dir: &Path, catalog: &Reference, to: &Path) -> Result<Manifest, Error> {
     let root = RepositoryTree::manifest(dir, catalog)?;
     let failed = |e: io::Error| Error::internal(format!("writing to {}", to.display()), e);

@@ -204,7 +204,7 @@ fn part_of(folder: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// A file has its name when it is whole.
+/// A file with that size under its final name is complete.
 fn is_whole(path: &Path, size: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.len() == size)
 }

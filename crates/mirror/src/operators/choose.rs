@@ -1,4 +1,4 @@
-//! Which bundles of a catalog are carried, and why.
+//! Selection of bundles in a catalog, with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ pub type Choice = BTreeMap<String, PackageChoice>;
 /// The selected part of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageChoice {
-    /// Which bundles of which channels. No channel is empty.
+    /// Selected bundles by channel. No channel is empty.
     pub channels: Channels,
     /// The default channel where the package's own is not taken, as the image set has it.
     pub default_channel: Option<String>,
@@ -54,10 +54,9 @@ pub enum Reason {
     Needed { by: String, what: String },
 }
 
-/// Chooses bundles as `operator` says; `started` is from where previous runs took the channels of which only heads are
-/// wanted.
+/// Selects bundles by `operator`; `started` are the minimum versions of channels whose heads alone are configured.
 ///
-/// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – versions that are none, channels or
+/// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – malformed versions, channels or
 /// versions that a package does not have; all mistakes at once.
 pub fn choose(
     cache: &Arc<CatalogCache>,
@@ -82,7 +81,7 @@ pub fn choose(
         })?;
         let part = match part {
             Some(part) => part,
-            // Documents of another's own may have a package that is none.
+            // Documents of unknown schemas may name a package that is none.
             None if wanted.is_none() => continue,
             None => Err(unknown_package(cache, &operator.catalog, &name)),
         };

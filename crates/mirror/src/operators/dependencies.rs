@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::choose::{Choice, PackageChoice, Reason, with_package};
 
-/// How a bundle names a package that it needs. Source: operator-registry, `olm.package.required`.
+/// A package dependency. Source: operator-registry, `olm.package.required`.
 #[derive(Deserialize)]
 struct Required {
     #[serde(rename = "packageName")]

@@ -14,15 +14,15 @@ use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
 use crate::names;
 
-/// How many hexadecimal digits of its digest name an image of a catalog that is a folder.
+/// Hexadecimal digits in the tag of an image of a layout's catalog.
 const FOLDER_TAG: usize = 6;
 
-/// Whose images are collected.
+/// The catalog whose images are collected.
 #[derive(Debug, Clone)]
 pub struct Of {
-    /// The catalog's name for people.
+    /// The catalog's name in messages.
     pub catalog: String,
-    /// Whether it comes from a folder rather than a registry.
+    /// Whether it is an image layout.
     pub is_folder: bool,
     /// Whether missing images are skipped.
     pub skip_missing: bool,
@@ -92,7 +92,7 @@ impl FoundImages<'_> {
     }
 
     fn image(&mut self, text: &str, why: Why) {
-        // A bundle may carry its objects itself, and some authors leave entries empty.
+        // A bundle may embed its objects instead, and some authors leave entries empty.
         if text.is_empty() {
             return;
         }
@@ -122,7 +122,7 @@ impl FoundImages<'_> {
     }
 }
 
-/// Calls an image that a catalog names by tag as if its digest stood there, as it does in the smaller catalog.
+/// Gives an image that a catalog names by tag the tag of a pinned one, as the pruned catalog names it.
 pub(crate) fn name_by_digest(wanted: &mut SelectedImage, digest: &Digest) {
     let Some(Why::Bundle { catalog, .. } | Why::Related { catalog, .. }) = wanted.why.first()
     else {

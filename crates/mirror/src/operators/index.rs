@@ -1,4 +1,4 @@
-//! The smaller catalog, as one file.
+//! The pruned catalog, as one file.
 
 use std::collections::BTreeMap;
 use std::io::Write;

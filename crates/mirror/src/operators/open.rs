@@ -12,7 +12,7 @@ use oci_client::image::{FolderLimits, ImageLocation};
 /// A catalog that was read. Its temporary files are removed with it.
 #[derive(Debug)]
 pub struct OpenedCatalog {
-    /// Where it came from.
+    /// Its source.
     pub place: ImageLocation,
     /// Digest of the source: an index, or one image.
     pub digest: Digest,
@@ -24,7 +24,7 @@ pub struct OpenedCatalog {
 }
 
 impl OpenedCatalog {
-    /// Takes the catalog's files out of its image, below `scratch`, and judges each package by itself.
+    /// Extracts the catalog's files from its image below `scratch`, and checks each package by itself.
     ///
     /// Errors: NotFound; Invalid – no catalog; others as the client's.
     pub async fn open(place: ImageLocation, scratch: &Path) -> Result<Self, Error> {

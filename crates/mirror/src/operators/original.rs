@@ -112,7 +112,7 @@ impl Original {
         original.whole(&next)
     }
 
-    /// The files that carry it below the catalog's folder in an archive.
+    /// Its files below the catalog's folder in an archive.
     ///
     /// Blocking. Errors: Internal – a file of a folder cannot be read.
     pub fn extras(&self, folder: &str) -> Result<Vec<Extra>, Error> {
@@ -221,7 +221,7 @@ pub fn index_path(folder: &str) -> String {
     format!("{folder}/{INDEX}")
 }
 
-/// The folder of a catalog in an archive, by the name under which it is remembered. Source: the peer.
+/// The folder of a catalog in an archive, by its unique name. Source: the peer.
 pub fn folder_of(name: &str) -> String {
     let path = match name.rsplit_once('@') {
         Some((named, digest)) => format!("{named}/{digest}"),

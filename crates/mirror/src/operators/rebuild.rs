@@ -1,7 +1,7 @@
-//! The image of the smaller catalog: the original's layers, one that hides its catalog, and one with ours. The same catalog
-//! always makes the same image.
+//! The image of the pruned catalog: the original's layers, one that hides its catalog, and one with the pruned one. The
+//! same catalog always makes the same image.
 //!
-//! Source: the peer's v1, whose catalog images run in clusters as they are.
+//! Source: the peer's v1, whose catalog images run in clusters unchanged.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,9 +16,9 @@ use crate::build_image::{
     BaseImage, BuiltImage, BuiltLayer, Tar, add_file, add_folder, build_image, run_config,
 };
 
-/// Makes the image of the catalog in the file `index` out of the original. Layers are written below `scratch`.
+/// Builds the image of the catalog in the file `index` from the original. Layers are written below `scratch`.
 ///
-/// Errors: Invalid – the original is no image of a catalog; Internal – a layer cannot be written; those of its blobs.
+/// Errors: Invalid – the original is no catalog image; Internal – a layer cannot be written; those of its blobs.
 pub async fn rebuild(
     original: BaseImage<'_>,
     index: &Path,

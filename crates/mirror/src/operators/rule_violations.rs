@@ -34,7 +34,7 @@ pub(crate) fn refuse_selected(
             describe(&mut text, name, "cannot be carried", problems, REMEDY);
         }
     }
-    // Whose these documents are is not known: where all are wanted, something would be missing.
+    // The package of unread documents is unknown: where all packages are selected, some would be missing.
     if is_all && text.is_empty() && !judged.unread.0.is_empty() {
         text = unread(&judged.unread);
     }

@@ -1,4 +1,4 @@
-//! CatalogSources that people have prepared for their catalogs.
+//! Templates of CatalogSources.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -34,14 +34,14 @@ pub(crate) fn read(file: &str, catalog: &str) -> Result<Value, Error> {
     checked_template(&template, catalog)
 }
 
-/// The file that carries it in an archive, below the catalog's folder there.
+/// Its file in an archive, below the catalog's folder.
 pub(crate) fn extra(folder: &str, template: &Value) -> Extra {
     Extra::inline(format!("{folder}/{NAME}"), template.to_string())
 }
 
-/// Finds it in an archive, below the folder of the catalog of that name.
+/// Reads it from an archive, below the folder of the catalog of that name.
 ///
-/// Blocking. Errors: Invalid – it is none; Internal – the archive cannot be read.
+/// Blocking. Errors: Invalid – malformed; Internal – the archive cannot be read.
 pub(crate) fn of_archive(set: &Set, folder: &str, catalog: &str) -> Result<Option<Value>, Error> {
     let path = format!("{folder}/{NAME}");
     let Some(place) = set.place(&path) else {

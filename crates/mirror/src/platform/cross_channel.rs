@@ -18,7 +18,7 @@ const EXTENDED: &str = "eus";
 /// Most channels of a cross-channel upgrade: each costs a request.
 const STEPS_LIMIT: u64 = 32;
 
-/// A way from the lowest release of a set to the highest one, through channels.
+/// A path from the minimum version of a set to the maximum, through channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Journey {
     /// The channels in their order; one at least.
@@ -67,7 +67,7 @@ impl fmt::Display for ChannelName {
 ///
 /// Errors: Invalid – the name of a channel has no version, or the steps do not reach the last one.
 pub(super) fn journey(spans: &[(&str, &VersionSpan)]) -> Result<Option<Journey>, Error> {
-    // Of equal ones the first one that is named, for both.
+    // The first configured one of equals, for both ends.
     let lowest = spans.iter().min_by_key(|(_, span)| &span.min);
     let highest = spans.iter().rev().max_by_key(|(_, span)| &span.max);
     let (Some((first, low)), Some((last, high))) = (lowest, highest) else {

@@ -23,12 +23,12 @@ use crate::build_image::{
 
 /// Path of the data in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";
-/// Which image it is put into, in an archive of ours.
+/// Base image of the data's image, in an archive of ours.
 pub(crate) const ARCHIVED_BASE: &str = "cincinnati/base-image";
 /// Repository of its image in the target.
 const REPOSITORY: &str = "openshift/graph-image";
 const TAG: &str = "latest";
-/// Where the image has the data, and where the operator's volume is.
+/// Folder of the data in the image, and mount point of the operator's volume.
 const FOLDER: &str = "var/lib/cincinnati-graph-data";
 const VOLUME: &str = "/var/lib/cincinnati/graph-data";
 /// Limits of the fetched data, and of its unpacked files. Units: bytes. The public data takes a hundredth.
@@ -65,7 +65,7 @@ impl GraphData {
         Ok(Self { file, base })
     }
 
-    /// The image that it is put into, which is carried along.
+    /// The base image as an additional image.
     pub(crate) fn base_image(&self) -> image_set::ImageSelection {
         image_set::ImageSelection {
             name: self.base.to_string(),

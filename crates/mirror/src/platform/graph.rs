@@ -8,7 +8,7 @@ use regex::Regex;
 use semver::Version;
 use serde::Deserialize;
 
-/// Where a release says in which channels it is. Source: Cincinnati, as OpenShift runs it.
+/// Metadata key with a release's channels. Source: Cincinnati, as OpenShift runs it.
 const CHANNELS: &str = "io.openshift.upgrades.graph.release.channels";
 
 /// The graph of a channel.
@@ -98,8 +98,8 @@ impl UpdateGraph {
         found
     }
 
-    /// The shortest way from one version to another, both included; of equal ones that over the highest versions. Nothing
-    /// where none leads there.
+    /// The shortest path between two versions, both included; of equal ones that over the highest versions. None where no
+    /// path exists.
     pub fn way(&self, from: &Version, to: &Version) -> Option<Vec<&GraphRelease>> {
         let (start, end) = (self.index(from)?, self.index(to)?);
         let mut before: Vec<Option<usize>> = vec![None; self.releases.len()];
@@ -226,7 +226,7 @@ mod tests {
             let versions: Vec<String> = (0..8).map(|n| format!("1.0.{n}")).collect();
             let texts: Vec<&str> = versions.iter().map(String::as_str).collect();
             let graph = graph(&texts, &edges);
-            // As many steps as the ends are apart, by walking all ways at once.
+            // The distance of the ends, by breadth-first search.
             let mut reached = std::collections::BTreeSet::from([from]);
             let mut steps = 0;
             while !reached.contains(&to) && steps < 8 {

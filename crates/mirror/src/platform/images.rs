@@ -118,7 +118,7 @@ async fn read(
     payload::read(client, &reference(chosen)?, platform, scratch).await
 }
 
-/// Where the image of a release is.
+/// Reference of a release image.
 pub(super) fn reference(chosen: &Chosen) -> Result<Reference, Error> {
     let Chosen { payload, named } = chosen;
     payload.parse().map_err(|error: Error| match named {

@@ -23,7 +23,7 @@ use crate::publish::MirrorTarget;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetReleases<'a> {
     pub(crate) target: &'a MirrorTarget,
-    /// Where releases are read that the target does not have.
+    /// Client for releases that the target does not have.
     pub(crate) sources: &'a Client,
     /// The selection of releases.
     pub(crate) platform: &'a image_set::PlatformSelection,

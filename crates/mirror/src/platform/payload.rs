@@ -18,9 +18,9 @@ use super::select::architectures;
 const REFERENCES: &str = "release-manifests/image-references";
 /// The version.
 const METADATA: &str = "release-manifests/release-metadata";
-/// Which disk images belong to it, as a ConfigMap.
+/// Manifest with a release's disk images, as a ConfigMap.
 const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
-/// Where metadata has an architecture that the image does not have: that of all.
+/// Metadata key that overrides the image's architecture: that of multi-architecture releases.
 const ARCHITECTURE: &str = "release.openshift.io/architecture";
 /// Component with the disk image of virtual machines. Source: the peer.
 const DISK_IMAGE: &str = "kube-virt-container";
@@ -160,7 +160,7 @@ impl<'a> OpenedRelease<'a> {
         })
     }
 
-    /// Takes files out of it.
+    /// Reads files of the image.
     async fn files<const N: usize>(&self, paths: [&str; N]) -> Result<[Vec<u8>; N], Error> {
         let wanted = paths.map(|path| ImageFile {
             path: path.to_owned(),

@@ -18,12 +18,12 @@ const DEFAULT_ARCHITECTURE: &str = "amd64";
 /// The architecture of releases whose images are indexes of all.
 const ALL_ARCHITECTURES: &str = "multi";
 
-/// A release that is carried.
+/// A selected release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
     /// The reference of its image.
     pub(super) payload: String,
-    /// Of a release that the configuration names by its image, neither is known yet.
+    /// None for a release that the configuration names by its image.
     pub(super) named: Option<Named>,
 }
 
@@ -46,9 +46,10 @@ pub(super) struct ReleaseSelection {
     pub(super) starts: Vec<ChannelStart>,
 }
 
-/// Asks the update services which releases a configuration names. `started` is from where previous runs went.
+/// Selects the releases of a configuration in the graphs of the update services. `started` are the minimum versions of
+/// previous runs.
 ///
-/// Errors: Invalid – a channel or version that is not there, or an answer that is no graph; Unavailable.
+/// Errors: Invalid – a missing channel or version, or a reply that is no graph; Unavailable.
 pub(super) async fn select(
     platform: &PlatformSelection,
     started: &[ChannelStart],

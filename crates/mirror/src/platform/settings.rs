@@ -17,11 +17,11 @@ pub struct ReleaseSources {
     pub web: Web,
     /// The update service, instead of the public ones.
     pub updates: Option<Url>,
-    /// Which versions may be the ends of a channel.
+    /// Filter of versions that may be implicit ends of a channel.
     pub version_filter: Option<Regex>,
-    /// Where signatures of releases are, in the order in which they are asked.
-    pub signature_stores: Vec<SignatureStore>,
-    /// Whose signatures count.
+    /// Signature stores of releases, in the order of queries.
+    pub signature_stores: Vec<Store>,
+    /// Trusted keys.
     pub keyring: Option<Keyring>,
     /// Whether unsigned releases are mirrored.
     pub ignores_signatures: bool,

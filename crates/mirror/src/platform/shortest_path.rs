@@ -1,4 +1,4 @@
-//! From which release to which a channel is carried.
+//! Version range of a channel, and the releases on its shortest path.
 
 use model::Error;
 use model::image_set::ReleaseChannel;
@@ -43,9 +43,9 @@ pub(super) fn span(
     Ok(VersionSpan { min, max })
 }
 
-/// The releases of the span that are carried.
+/// The selected releases of the range.
 ///
-/// Errors: Invalid – an end of a shortest way is not in the channel, or nothing is between the ends.
+/// Errors: Invalid – an end of a shortest path is not in the channel, or the range is empty.
 pub(super) fn releases<'a>(
     channel: &ReleaseChannel,
     span: &VersionSpan,
@@ -66,7 +66,7 @@ pub(super) fn releases<'a>(
     Ok(between)
 }
 
-/// The shortest way in a channel; both ends alone where none leads from one to the other.
+/// The shortest path in a channel; both ends alone where no path exists.
 ///
 /// Errors: Invalid – an end is not in the channel.
 pub(super) fn way<'a>(

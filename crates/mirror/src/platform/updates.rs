@@ -1,6 +1,6 @@
 //! The client of update services.
 //!
-//! Source: Cincinnati, `/v1/graph`, as the peer asks it.
+//! Source: Cincinnati, `/v1/graph`, with the peer's query.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl<'a> Updates<'a> {
         Err(of_channel(channel, &reason))
     }
 
-    /// The channels that the releases of a version are in, as `x.y`, besides its stable one.
+    /// The channels of a version's releases, as `x.y`, besides its stable one.
     ///
     /// Errors: as [`Self::graph`].
     pub async fn channels(&mut self, version: &str) -> Result<Vec<String>, Error> {

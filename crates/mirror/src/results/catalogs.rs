@@ -65,7 +65,7 @@ fn source(catalog: &MirroredCatalog, name: &str) -> Result<Value, Error> {
     source["metadata"]["name"] = json!(name);
     source["metadata"]["namespace"] = json!("openshift-marketplace");
     source["spec"]["sourceType"] = json!(SOURCE_TYPE);
-    // By tag, so that later runs bring their catalogs to the cluster.
+    // By tag, so that clusters follow the catalogs of later runs.
     source["spec"]["image"] = json!(catalog.destination);
     Ok(source)
 }

@@ -14,7 +14,7 @@ use crate::folder::sync_folders;
 /// Results are readable for all users.
 const FOLDER_MODE: u32 = 0o755;
 
-/// How many runs may end in one second. Units: seconds that the names of later ones are ahead.
+/// Runs that may end in one second. Units: seconds that later names are ahead.
 const AHEAD: u64 = 60;
 
 /// Writes the files into a new folder `manifests-<time>`, otherwise as [`write`].
@@ -94,7 +94,7 @@ fn put(folder: &Path, path: &str, content: &mut impl io::Read) -> io::Result<()>
 fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
     sync_folders(part.path())?;
     let folder = named(part.path(), workspace, name, time)?;
-    // It has another name now, and stays.
+    // It was renamed, and stays.
     let _ = part.keep();
     durable::sync_folder(workspace)?;
     Ok(folder)

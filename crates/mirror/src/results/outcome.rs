@@ -77,7 +77,7 @@ impl MirrorResults {
         Self::of(images, target, mirror)
     }
 
-    /// As if these images were in the target.
+    /// The results for these images, published or not.
     ///
     /// Errors: as [`Self::new`].
     pub fn of<'a>(

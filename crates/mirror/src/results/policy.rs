@@ -13,7 +13,7 @@ use crate::section::Section;
 const LIMIT_BYTES: usize = 250_000;
 /// Label that distinguishes policies of catalogs.
 const CATALOG_LABEL: &str = "operators.openshift.org/catalog";
-/// The peer's name, which people's clusters have already.
+/// Source: the peer, whose name clusters have already.
 const UPDATE_SERVICE: &str = "update-service-oc-mirror";
 
 /// A kind of policy.
@@ -146,7 +146,7 @@ impl PolicyForm {
     }
 }
 
-/// How many of the names have room; one at least. Units of `room`: bytes.
+/// Number of names that fit; one at least. Units of `room`: bytes.
 fn fitting(names: &[MirrorEntry], room: usize) -> Result<usize, Error> {
     /// Units: bytes. Each line of an entry is indented by the list's place.
     const INDENT: usize = 2;

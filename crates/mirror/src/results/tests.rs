@@ -548,7 +548,7 @@ fn every_image_is_found_under_its_own_name() {
     twice
         .images
         .push(kept("src.io/acme/renamed", OperatorBundle));
-    // A group is a whole component.
+    // Groups match whole components.
     let mut alike = sample();
     alike
         .images

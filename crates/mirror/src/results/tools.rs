@@ -7,7 +7,7 @@ use super::MirrorResults;
 use super::mirrors::{MirrorEntry, Scopes};
 use crate::content::{ImageContent, SelectedImage};
 
-/// Which source becomes which name of the target, one a line: also for a run that is only planned.
+/// The names in the target by source, one a line: also for dry runs.
 pub fn mapping(outcome: &MirrorResults) -> String {
     let images = outcome.images.iter();
     let images = images.map(|image| format!("{}={}\n", image.source, image.destination));

@@ -3,7 +3,7 @@
 use model::Error;
 use serde::Serialize;
 
-/// A document of a stream. Nothing is folded: people search these files for names.
+/// A document of a stream. Nothing is folded: users search these files for names.
 ///
 /// Errors: Internal.
 pub(super) fn document(value: &impl Serialize) -> Result<String, Error> {

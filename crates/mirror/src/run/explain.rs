@@ -8,7 +8,7 @@ use crate::content::ImageContent;
 use crate::publish::MirrorTarget;
 use crate::results::{self, MirrorResults, MirroredCatalog, MirroredImage};
 
-/// Why the bundles and images are carried that have `name` in theirs, one a line.
+/// The reasons of bundles and images with `name` in their names, one a line.
 pub fn reasons(prepared: &PreparedRun, name: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     for it in &prepared.catalogs {
@@ -36,7 +36,7 @@ pub fn reasons(prepared: &PreparedRun, name: &str) -> Vec<String> {
     reasons
 }
 
-/// Which source would become which name of the target, one a line.
+/// The names in the target by source, one a line.
 ///
 /// Errors: Invalid – a name does not fit into the target.
 pub fn mapping(prepared: &PreparedRun, target: &MirrorTarget) -> Result<String, Error> {

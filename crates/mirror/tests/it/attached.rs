@@ -258,7 +258,7 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
     let listed = to.client.referrers(&copied, &digest).await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].digest, components);
-    // One list of tags, one question about lists, and nothing for each image.
+    // One list of tags, one probe of the referrers API, and no request for each image.
     assert_eq!(from.requests("/tags/list").len(), 1);
     assert_eq!(from.requests("/referrers/").len(), 1);
     assert_eq!(from.requests("HEAD"), Vec::<String>::new());

@@ -25,7 +25,7 @@ use crate::server::Server;
 const ATTEMPTS: usize = 3;
 /// Units: bytes.
 const LAYER: usize = 100_000;
-/// Of an archive, so that a set has several. Units: bytes.
+/// Size of an archive, so that a set has several. Units: bytes.
 const LIMIT: u64 = 130_000;
 const ARCHIVES: &str = "deep/archives";
 const STATE: &str = "deep/state";
@@ -108,7 +108,7 @@ fn check_message(error: &Error, folder: &Path) {
     assert!(text.contains(folder.to_str().unwrap()), "no file: {text}");
 }
 
-/// Archives that have their names are whole, also where the first one is not there yet.
+/// Named archives are complete, also where the first one is missing.
 fn check_named(out: &Path) {
     for (name, bytes) in files(out) {
         if Path::new(&name).extension().is_none_or(|it| it != "tar") {

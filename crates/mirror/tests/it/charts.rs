@@ -1,4 +1,4 @@
-//! Charts: fetched from their repositories, searched for images, carried, and handed out again.
+//! Charts: fetched from their repositories, searched for images, mirrored, and copied into the results.
 
 use std::fs;
 use std::path::Path;

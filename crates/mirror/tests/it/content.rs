@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// Gives a registry an image with one layer.
+/// Pushes an image with one layer.
 pub(crate) async fn push(server: &Server, name: &str, layer: Vec<u8>, config: Value) -> Digest {
     let (client, reference) = (&server.client, reference(server, name));
     let layer_type = media_type::OCI_LAYER;
@@ -34,7 +34,7 @@ pub(crate) fn reference(server: &Server, name: &str) -> Reference {
     format!("{}/{name}", server.address).parse().unwrap()
 }
 
-/// Gives a registry a catalog of two packages, of which `thing` has so many versions and needs the last but one of `other`.
+/// Pushes a catalog of two packages: `thing` has so many versions and depends on the last but one of `other`.
 pub(crate) async fn push_catalog(server: &Server, versions: usize) {
     push_catalog_of(server, &server.address, versions).await;
 }
@@ -74,7 +74,7 @@ pub(crate) async fn push_catalog_of(server: &Server, address: &str, versions: us
     push_documents(server, &documents).await;
 }
 
-/// Gives a registry a catalog of these documents.
+/// Pushes a catalog of these documents.
 pub(crate) async fn push_documents(server: &Server, documents: &[Value]) {
     let catalog: Vec<_> = documents.iter().map(Value::to_string).collect();
     let mut tar = tar::Builder::new(Vec::new());

@@ -19,7 +19,7 @@ use crate::runs::{image_set, push, push_catalog, reference, setup};
 use crate::server::Server;
 use crate::target_view::copied;
 
-/// A target with two packages that need the same tool, and an image beside them.
+/// A target with two packages that need the same tool, and another image.
 async fn filled() -> (Server, Server, TempDir) {
     filled_with(CatalogForm::Pinned).await
 }
@@ -210,7 +210,7 @@ async fn images_of_layout_catalogs_stay() {
     );
     copied(setup, &to, &folder.path().join("state")).await;
 
-    // Which tag its digest gave is found in the target.
+    // The target has the tag of its digest.
     let metadata = MetadataStore::all_in_target(&to).await.unwrap().remove(0);
     let expected = verify_target::remembered(&metadata, &to).await.unwrap();
     let report = verify_target::check(&to, &expected, false, 4, &progress).await;

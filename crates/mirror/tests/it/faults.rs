@@ -151,7 +151,7 @@ async fn lasting_faults_of_copying_are_reported_and_the_next_run_succeeds() {
         at.meet(Vec::new());
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
-    // All blobs have come before the image was refused.
+    // All blobs arrived before the image was refused.
     let before = world.from.requests("acme/tool/blobs/").len();
     world.copy(&impatient(), &to).await.unwrap();
     assert_eq!(world.from.requests("acme/tool/blobs/").len(), before);

@@ -22,7 +22,7 @@ use crate::server::Server;
 pub(crate) enum Fault {
     /// That status is answered.
     Status(u16),
-    /// Too many requests: come again after so many seconds.
+    /// Too many requests, with Retry-After in seconds.
     Busy(u64),
     /// The connection breaks: in the middle of an answer that has a body, or else before there is one.
     Reset,
@@ -38,13 +38,13 @@ pub(crate) enum Fault {
     NotMounted,
 }
 
-/// Which requests meet a fault.
+/// Requests that meet a fault.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) method: &'static str,
     /// Part of the path.
     pub(crate) path: String,
-    /// How many of them; later ones are answered by the registry.
+    /// How many of them; later ones are forwarded.
     pub(crate) times: usize,
     pub(crate) fault: Fault,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Faulty {
 struct Shared {
     upstream: String,
     http: reqwest::Client,
-    /// With how often each was met.
+    /// Rules with the number of their matches.
     rules: Mutex<Vec<(Rule, usize)>>,
     requests: Mutex<Vec<String>>,
     /// Whether held requests are released.
@@ -156,7 +156,7 @@ impl Shared {
     async fn forward(&self, request: Request) -> (StatusCode, HeaderMap, Bytes) {
         let (parts, body) = request.into_parts();
         let url = format!("http://{}{}", self.upstream, parts.uri);
-        // With the host that was asked: the registry's own links lead here.
+        // With the requested host: the registry's own links lead here.
         let mut forwarded = self
             .http
             .request(parts.method, url)
@@ -183,7 +183,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let fault = shared.fault(&method, &path);
     if let Some(Fault::Held(_)) = fault {
         let mut released = shared.released.subscribe();
-        // Its sender is there as long as the registry.
+        // The sender lives as long as the proxy.
         let _ = released.wait_for(|it| *it).await;
     }
     let refusal = match fault {

@@ -120,7 +120,7 @@ async fn archives_record_images_named_by_tag() {
     assert!(policies.contains("itms-operator-0"), "{policies}");
 }
 
-/// Gives the catalog's image an index; its digest.
+/// Replaces the catalog's image by an index; its digest.
 async fn push_index(source: &Server) -> Digest {
     let catalog = reference(source, "acme/index:v1");
     let image = source.client.pull_manifest(&catalog).await.unwrap();

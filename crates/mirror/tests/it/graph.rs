@@ -49,7 +49,7 @@ async fn platform() -> Platform {
     platform
 }
 
-/// Gives a platform the data of a graph, and an image to put it into.
+/// Adds the data of a graph, and a base image.
 pub(crate) async fn add_graph(platform: &mut Platform) {
     let config = json!({"Entrypoint": ["/bin/tool"], "Env": ["A=b"]});
     push(&platform.registry, "ubi/base:9", b"base".to_vec(), config).await;

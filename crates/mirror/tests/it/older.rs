@@ -1,4 +1,4 @@
-//! Whole catalogs on the way of older tools: pruned, into a folder, out of it into a registry.
+//! Whole catalogs, as with older tools: pruned, into a folder, and from there into a registry.
 
 use std::fs;
 

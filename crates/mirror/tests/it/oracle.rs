@@ -1,4 +1,4 @@
-//! Archives that another tool of the kind writes and we publish, and the other way round.
+//! Archives of another such tool that we publish, and the reverse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -18,7 +18,7 @@ use crate::runs::{push, reference, unpack};
 use crate::server::Server;
 use crate::site::Site;
 
-/// Where the update service answers.
+/// Path of the update service.
 pub(crate) const UPDATES: &str = "/graph";
 
 /// A registry with releases, and their update services.
@@ -52,7 +52,7 @@ impl Platform {
         }
     }
 
-    /// Gives the registry a release of two components, one of which is the same in all.
+    /// Pushes a release of two components, one of which is the same in all.
     pub(crate) async fn release(&self, version: &'static str) -> Release {
         let mut tags = Vec::new();
         for (component, content) in [("console", version), ("pause", "pause")] {
@@ -142,7 +142,7 @@ impl Platform {
         outcome.expect("the target does not have it")
     }
 
-    /// Why a set cannot be carried.
+    /// The error of a set.
     pub(crate) async fn refused(&self, platform: &str) -> String {
         let progress = RunProgress::default();
         let set = image_set(platform);
@@ -157,7 +157,7 @@ pub(crate) fn asked_for(channel: &str) -> String {
     format!("{UPDATES}?arch=amd64&channel={channel}")
 }
 
-/// A set that is remembered.
+/// A set with storage.
 pub(crate) fn image_set(platform: &str) -> ImageSet {
     let text = format!(
         "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror: {{platform: {platform}}}"

@@ -60,7 +60,7 @@ impl Site {
         self.copy_as(names, false, change).await
     }
 
-    /// The same; `continue_on_error` says whether others are carried after one failed.
+    /// The same, with `continue_on_error`.
     async fn copy_as(
         &self,
         names: &[&str],
@@ -119,7 +119,7 @@ impl Site {
         digest.is_some()
     }
 
-    /// The sequence of the run that the target remembers.
+    /// The sequence in the target's metadata.
     async fn sequence(&self) -> Option<u64> {
         let stored = self.store.read().await.unwrap().unwrap();
         let there = MetadataStore::in_target(&self.target.target(), stored.uid).unwrap();
@@ -148,7 +148,7 @@ async fn copies_record_their_images() {
     });
     let fewer = fewer.await.unwrap().unwrap();
     assert_eq!((fewer.pruned, fewer.stayed.len()), (1, 0));
-    // It was not copied again, and policies name it.
+    // It was not copied again, and policies have it.
     assert_eq!(fewer.results.previous.len(), 1);
     assert_eq!(fewer.results.images.len(), 0);
     assert!(site.has("acme/a:v1").await);
@@ -259,7 +259,7 @@ async fn images_deleted_by_a_list_are_mirrored_again() {
     let planned = deletion::plan(setup, &set.mirror, &to, false).await;
     let (deleted, failed) = deletion::delete(&planned.unwrap().list, &to, 2).await;
     assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
-    // Neither the index nor its parts are remembered.
+    // The metadata has neither the index nor its parts.
     let metadata = MetadataStore::all_in_target(&to).await.unwrap().remove(0);
     let expected = verify_target::remembered(&metadata, &to).await.unwrap();
     let expected: Vec<_> = expected.iter().map(|it| &it.image.repository).collect();

@@ -1,4 +1,4 @@
-//! Releases: chosen by an update service, read out of their images, carried with all their components.
+//! Releases: selected by an update service, read from their images, mirrored with all their components.
 
 use axum::http::StatusCode;
 use mirror::archive::Set;

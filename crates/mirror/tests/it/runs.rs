@@ -120,7 +120,7 @@ pub(crate) fn setup<'a>(
     }
 }
 
-/// The bundles of the smaller catalog in the target.
+/// The bundles of the pruned catalog in the target.
 async fn bundles(target: &Server, scratch: &Path) -> BTreeSet<String> {
     bundles_of(target, "ns/acme/index:v1", scratch).await
 }

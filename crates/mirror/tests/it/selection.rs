@@ -177,7 +177,7 @@ fn minimum_versions_have_to_exist_and_their_upgrades_follow() {
         let refused = chosen(true, package, &[]).unwrap_err();
         assert!(refused.ends_with(expected), "{refused}");
     }
-    // Of a start that has left the catalog, the next one takes the place.
+    // A withdrawn minimum version is replaced by the next one.
     let started = [of_stable("4.12.5")];
     let choice = chosen(true, of_stable(""), &started).unwrap();
     assert_eq!(summary(&choice), ["stable: v4.13.0 v4.14.0"]);

@@ -23,7 +23,7 @@ impl Server {
         Self::with(|_| {}).await
     }
 
-    /// With settings of its own.
+    /// With these settings.
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Settings {

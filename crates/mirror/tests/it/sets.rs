@@ -42,7 +42,7 @@ impl Site {
             .unwrap()
     }
 
-    /// Gives the source an image of those layers.
+    /// Pushes an image of those layers.
     async fn push(&self, name: &str, layers: &[&str]) {
         let (client, reference) = (&self.source.client, self.image(name));
         let mut pushed = Vec::new();

@@ -21,7 +21,7 @@ fn keyring(signer: &Signer) -> Keyring {
     Keyring::parse(&signer.public().unwrap()).unwrap()
 }
 
-/// Where the signature of an image is at the store.
+/// Path of an image's signature in the store.
 fn place(digest: &Digest, number: usize) -> String {
     format!("/store/sha256={}/signature-{number}", digest.hex())
 }

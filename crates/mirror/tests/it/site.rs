@@ -40,7 +40,7 @@ impl Site {
         self.refuse(name, StatusCode::OK, content);
     }
 
-    /// Has it answer so.
+    /// Answers with that status.
     pub(crate) fn refuse(&self, name: &str, status: StatusCode, content: impl Into<Bytes>) {
         let mut files = self.files.lock().unwrap();
         files.insert(name.to_owned(), (status, content.into()));

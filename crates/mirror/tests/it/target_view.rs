@@ -217,7 +217,7 @@ async fn artifacts_of_releases_are_deleted_with_them() {
     assert_eq!((report.images, report.faults.len()), (5, 0));
 }
 
-/// Copies a set to the target, and has it remember the set.
+/// Copies a set to the target, and records it.
 pub(crate) async fn copied(setup: Setup<'_>, target: &MirrorTarget, state: &Path) {
     let (previous, store) = (
         PreviousRuns::default(),

@@ -1,4 +1,4 @@
-//! CatalogSources that people prepare, on their way to the results.
+//! Templates of CatalogSources in the results.
 
 use std::fs;
 

@@ -108,7 +108,7 @@ async fn damage_is_reported() {
         }
         expected
     };
-    // By their sizes alone, all blobs are right.
+    // All blobs have the right sizes.
     let report = check(&damaged.target(), &at(&damaged), false).await;
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     let report = check(&damaged.target(), &at(&damaged), true).await;

@@ -13,7 +13,7 @@ use crate::content::{ImageContent, ResolvedImage};
 #[derive(Debug, Default)]
 pub(super) struct Drafts<'a> {
     pub(super) members: Vec<PlannedMember>,
-    /// Those of images, in the order in which they were added.
+    /// Manifests of images, in the order of insertion.
     manifests: Vec<&'a Manifest>,
     /// Digests, by the names of manifests and tags.
     names: BTreeMap<String, &'a Digest>,

@@ -13,7 +13,7 @@ use crate::content::{
     ImageContent, ResolvedImage, SelectedImage, SourceBlob, SourceRepository, Why,
 };
 
-/// The image that the metadata means; nothing for a part of an index.
+/// The image of an association; none for a part of an index.
 fn image(association: &Association) -> Result<Option<ResolvedImage>, Error> {
     let wrong = |e: Error| wrong(association, &e);
     if association.name.parse::<Digest>().is_ok() {
@@ -38,8 +38,7 @@ fn wrong(association: &Association, error: &Error) -> Error {
 }
 
 impl Set {
-    /// The images of the run in the order in which they are read from front to back. Blobs that [`Self::blob`] does not
-    /// find were carried by previous runs.
+    /// The images of the run in the order of reading. Blobs that [`Self::blob`] does not find are in previous archives.
     ///
     /// Blocking: manifests are read and compared with their digests. Errors: Invalid – a manifest, tag or blob is missing
     /// or damaged; Internal – a file cannot be read.
@@ -95,9 +94,9 @@ impl Set {
         spots.map(|spot| (spot.file, spot.offset)).max()
     }
 
-    /// The images that previous runs have carried, and that are still wanted.
+    /// Images of previous runs that are still selected.
     ///
-    /// Errors: Invalid – the metadata has names that are none.
+    /// Errors: Invalid – a malformed name in the metadata.
     pub fn previous_images(&self) -> Result<Vec<ResolvedImage>, Error> {
         let own = self.metadata.past_mirror.associations.iter();
         let own: BTreeSet<_> = own.map(|it| (&it.name, &it.path)).collect();

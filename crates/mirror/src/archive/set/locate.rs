@@ -1,4 +1,4 @@
-//! Which files belong to a set.
+//! Locates the files of a set.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use model::Error;
 use crate::archive::name::{file_name, parse_file_name};
 use crate::archive::read::unreadable;
 
-/// How deep folders are searched.
+/// Levels of folders that are searched.
 const DEPTH: usize = 16;
 
 /// The files of one sequence; where none is called as ours are, all tar files.
@@ -23,7 +23,7 @@ pub(in crate::archive) struct Located {
 }
 
 impl Located {
-    /// In a folder and those below, or beside a file.
+    /// In a folder and those below, or next to a file.
     ///
     /// Errors: NotFound; Invalid – several sequences, or a file twice.
     pub(in crate::archive) fn find(path: &Path) -> Result<Self, Error> {

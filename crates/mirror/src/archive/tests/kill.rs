@@ -49,7 +49,7 @@ fn run(folder: &Path) -> ExitStatus {
     command.env(FOLDER, folder).status().unwrap()
 }
 
-/// How much the journal of the only layout promises. Units: bytes.
+/// Bytes that the journal of the only layout records. Units: bytes.
 fn promised(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder.join(".mirror.part")).unwrap();
     let mut layouts = entries.map(|it| it.unwrap().path());

@@ -1,4 +1,4 @@
-//! Sets that are opened: ours, those of others, and such as are not whole.
+//! Opening sets: ours, those of other tools, and incomplete ones.
 
 use blob_store::conformance::EMPTY_LAYER;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! A blob on its way into its place.
+//! The writer of one blob.
 
 use std::fs::File;
 use std::io;
@@ -15,14 +15,14 @@ use crate::archive::takeover;
 /// Bytes between two lines of the journal: at most these are fetched again after a kill. Units: bytes.
 const NOTE_BYTES: u64 = 4 << 20;
 
-/// How far a blob is.
+/// Progress of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlobProgress {
-    /// So many bytes are there.
+    /// So many bytes are written.
     Partial(u64),
     /// Another writer has it, and began with so many bytes.
     Busy(u64),
-    /// It is in all its places.
+    /// It is complete in all its places.
     Whole,
 }
 
@@ -98,7 +98,7 @@ impl BlobWriter {
         }
     }
 
-    /// How much is there, so that only the rest is fetched. Units: bytes.
+    /// Bytes written: only the rest is fetched. Units: bytes.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -117,7 +117,7 @@ impl BlobWriter {
         self.noted = 0;
     }
 
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     ///
     /// Blocking. Errors: Invalid – more than the blob has; Conflict – the medium is full; Internal – it cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -138,7 +138,7 @@ impl BlobWriter {
         Ok(())
     }
 
-    /// Notes that it is whole. One with another digest is begun again the next time.
+    /// Records that it is complete. A blob with another digest is fetched again the next time.
     ///
     /// Blocking. Errors: Invalid – it has another size or digest; Conflict and Internal as [`Self::write`].
     pub fn finish(mut self) -> Result<(), Error> {
@@ -185,7 +185,7 @@ impl Drop for BlobWriter {
         if self.is_done {
             return;
         }
-        // One with all bytes and another digest would be taken for whole.
+        // A record of all bytes means complete, which a blob with another digest is not.
         let kept = if self.written < self.size {
             self.written
         } else {

@@ -39,7 +39,7 @@ impl Stage {
         }
     }
 
-    /// The repository that is asked.
+    /// The repository of the requests.
     pub(crate) fn repository(&self) -> &'static str {
         let known = [
             "acme/index",
@@ -83,7 +83,7 @@ impl Stage {
 /// Optional requests: attached artifacts.
 pub(crate) const REFUSALS: &[Fault] = &[Fault::Status(401), Fault::Status(403), Fault::Status(404)];
 
-/// On the way into archives.
+/// Stages of packing.
 pub(crate) const PACKING: [Stage; 11] = [
     Stage::new("previous run", "HEAD", "own/state/manifests/").bears(&[Fault::Status(404)]),
     Stage::new("name of the catalog", "HEAD", "acme/index/manifests/v1"),
@@ -107,10 +107,10 @@ pub(crate) const PACKING: [Stage; 11] = [
     Stage::new("image of the metadata", "PUT", "own/state/manifests/"),
 ];
 
-/// On the way out of them.
+/// Stages of publishing.
 pub(crate) const PUBLISHING: [Stage; 10] = [
     Stage::new("previous run", "HEAD", "ns/oc-mirror/manifests/").bears(&[Fault::Status(404)]),
-    // That there are none is the right answer, and cannot be damaged.
+    // An empty list is a valid answer, and cannot be damaged.
     Stage::new("tags", "GET", "ns/acme/tool/tags/list").bears(&[
         Fault::Status(404),
         Fault::Short,
