@@ -173,10 +173,10 @@ impl Finder<'_> {
             .await;
         let mut found = FoundArtifacts::default();
         let this = &*self;
-        let turns = RegistryLimit::new(self.parallel);
+        let limit = RegistryLimit::new(self.parallel);
         let registry =
             |((origin, _), _): &(&(SourceRepository, Digest), _)| origin.registry.clone();
-        let looks = turns.work(subjects, registry, async |((origin, digest), images)| {
+        let looks = limit.work(subjects, registry, async |((origin, digest), images)| {
             let looked = this.find_artifacts(origin, digest).await;
             progress.add_items(1);
             (images, digest, looked)

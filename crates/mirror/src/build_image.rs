@@ -113,7 +113,7 @@ async fn config(base: BaseImage<'_>, original: &Manifest) -> Result<Map<String, 
     let Kind::Image { config, .. } = &original.kind else {
         return Err(wrong(
             original,
-            "its manifest is of a kind that others are not made of",
+            "images cannot be built on a manifest of its kind",
         ));
     };
     let source = base.blobs.source(&config.digest);
@@ -130,7 +130,7 @@ fn manifest(original: &Manifest, new: &Bytes, added: &[BuiltLayer]) -> Result<Ma
     let Kind::Image { config, layers } = &original.kind else {
         return Err(wrong(
             original,
-            "its manifest is of a kind that others are not made of",
+            "images cannot be built on a manifest of its kind",
         ));
     };
     let config = Descriptor {

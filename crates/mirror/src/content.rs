@@ -216,7 +216,7 @@ impl fmt::Display for Why {
             Self::Component { release, component } => {
                 write!(f, "component {component} of release {release}")
             }
-            Self::GraphBase => f.write_str("what the image of the upgrade graph is made of"),
+            Self::GraphBase => f.write_str("base image of the upgrade graph"),
             Self::Graph => f.write_str("the upgrade graph"),
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
             Self::Attached { to } => write!(f, "attached to {to}"),

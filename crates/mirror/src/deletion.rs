@@ -31,7 +31,8 @@ use crate::select::{SelectOptions, Selected};
 use crate::target_view;
 
 /// Warning about sets without metadata.
-const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not known: the target remembers nothing of them";
+const UNKNOWN_SETS: &str =
+    "images that sets without storageConfig need are unknown: the target has no metadata of them";
 
 /// An image to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -47,8 +47,8 @@ pub async fn fetch(
         let first = places.and_then(|places| places.first());
         first.map_or_else(String::new, |place| place.registry.clone())
     };
-    let turns = RegistryLimit::new(limits.parallel);
-    let mut fetches = turns.work(&missing, first, async |missing| fetcher.blob(missing).await);
+    let limit = RegistryLimit::new(limits.parallel);
+    let mut fetches = limit.work(&missing, first, async |missing| fetcher.blob(missing).await);
     let mut failed = Vec::new();
     while let Some((index, fetched)) = fetches.next().await {
         match fetched {

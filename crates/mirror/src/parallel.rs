@@ -78,8 +78,8 @@ mod tests {
             count("all", -1);
             (*name).to_owned()
         };
-        let turns = RegistryLimit::new(each);
-        let done: BTreeMap<_, _> = turns
+        let limit = RegistryLimit::new(each);
+        let done: BTreeMap<_, _> = limit
             .work(items, |it| (**it).to_owned(), &work)
             .collect()
             .await;

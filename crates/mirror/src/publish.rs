@@ -184,7 +184,7 @@ impl Sender<'_> {
             } else {
                 tagged.clone()
             };
-            let _permit = self.turn().await;
+            let _permit = self.permit().await;
             let pushed = self.target.client.push_manifest(&name, manifest).await;
             pushed.map_err(|error| self.explained(error, manifest))?;
         }
@@ -199,7 +199,7 @@ impl Sender<'_> {
             Error::Invalid { field, reason } if !is_whole => Error::Invalid {
                 field,
                 reason: format!(
-                    "{reason}; some platforms of it are not carried, and the registry may want them all: carry all, or let it \
+                    "{reason}; some of its platforms are not mirrored, and the registry may require them all: mirror all, or let it \
                      take others (as by REGISTRY_VALIDATION_MANIFESTS_INDEXES_PLATFORMS=none)"
                 ),
             },
@@ -213,7 +213,7 @@ impl Sender<'_> {
         let client = &self.target.client;
         let tags = tags
             .get_or_try_init(|| async {
-                let _permit = self.turn().await;
+                let _permit = self.permit().await;
                 match client.tags(&tagged.registry, &tagged.repository).await {
                     Ok(tags) => Ok(tags.into_iter().collect::<BTreeSet<_>>()),
                     Err(Error::NotFound { .. }) => Ok(BTreeSet::new()),
@@ -225,7 +225,7 @@ impl Sender<'_> {
             return Ok(false);
         }
         let has = async |name: &Reference, digest: &Digest| {
-            let _permit = self.turn().await;
+            let _permit = self.permit().await;
             let there = client.manifest_digest(name).await?;
             Ok::<_, Error>(there.as_ref() == Some(digest))
         };
@@ -256,7 +256,7 @@ impl Sender<'_> {
         if places.contains(&place.repository) {
             return Ok(());
         }
-        let _permit = self.turn().await;
+        let _permit = self.permit().await;
         let held = self.held.get(digest).into_iter().flatten();
         let mut known = places.iter().chain(held);
         if let Some(source) = self.blobs.source(digest) {
@@ -350,7 +350,7 @@ impl Sender<'_> {
         Ok(false)
     }
 
-    async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+    async fn permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
         // It is never closed.
         self.transfers.acquire().await.ok()
     }

@@ -54,8 +54,8 @@ pub(crate) async fn resolve_with(
         progress.add_items(1);
         (wanted, found)
     };
-    let turns = RegistryLimit::new(parallel);
-    let looks = turns.work(wanted, |it| it.source.registry.clone(), &look);
+    let limit = RegistryLimit::new(parallel);
+    let looks = limit.work(wanted, |it| it.source.registry.clone(), &look);
     let looks: BTreeMap<_, _> = looks.collect().await;
     let mut resolved = Resolved::default();
     for (wanted, found) in looks.into_values() {
@@ -90,7 +90,7 @@ impl ManifestCache<'_> {
                 return Ok(found);
             }
         }
-        let reason = format!("{}: indexes lie in each other too deep", wanted.source);
+        let reason = format!("{}: indexes are nested too deep", wanted.source);
         Err(Error::invalid("image", reason))
     }
 

@@ -97,7 +97,7 @@ pub async fn select(
     mistakes.none("the image set")?;
     selected.wanted = merged(std::mem::take(&mut selected.wanted));
     if !mirror.samples.is_empty() {
-        let note = "mirror.samples: samples are not carried, they are passed by";
+        let note = "mirror.samples: samples are not supported, they are skipped";
         selected.notes.push(note.to_owned());
     }
     Ok(selected)

@@ -133,7 +133,7 @@ async fn catalog_of(operator: &OperatorSelection, target: &MirrorTarget) -> Resu
         several => {
             let several: Vec<_> = several.iter().map(Reference::to_string).collect();
             let reason = format!(
-                "which of them is meant is not known, name it with targetTag: {}",
+                "ambiguous, name one of them with targetTag: {}",
                 several.join(", ")
             );
             Err(Error::invalid(operator.catalog.clone(), reason))

@@ -160,7 +160,7 @@ impl Set {
             for member in &file.members {
                 let end = member.offset.checked_add(member.size);
                 if end.is_none_or(|end| end > file.size) {
-                    let reason = format!("{} lies outside of {}", member.path, file.name);
+                    let reason = format!("{} is outside of {}", member.path, file.name);
                     return Err(Error::invalid(INDEX, reason));
                 }
                 let is_link = member.target.is_some();
@@ -268,7 +268,7 @@ fn check_file(path: &Path, file: &index::IndexedFile) -> Result<(), Error> {
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
     let size = path.metadata().map_err(|e| unreadable(path, e))?.len();
     if size != file.size {
-        let hint = "it was not copied whole, or is of another set";
+        let hint = "it was not copied completely, or is of another set";
         return Err(wrong(format!(
             "it has {size} bytes, {} are in the index: {hint}",
             file.size

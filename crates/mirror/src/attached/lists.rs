@@ -53,8 +53,8 @@ impl Lists {
             let tags = listed.ok().flatten().map(attached);
             (origin, tags)
         };
-        let turns = RegistryLimit::new(parallel);
-        let mut tags = turns.work(repositories, |(origin, _)| origin.registry.clone(), &list);
+        let limit = RegistryLimit::new(parallel);
+        let mut tags = limit.work(repositories, |(origin, _)| origin.registry.clone(), &list);
         while let Some((_, (origin, listed))) = tags.next().await {
             self.tags.insert(origin, listed);
         }

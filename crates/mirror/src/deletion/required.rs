@@ -235,7 +235,7 @@ impl RequiredImages {
                 Err(error) => {
                     let uid = metadata.uid;
                     let cause = model::error::chain(&error);
-                    self.notes.push(format!("set {uid} has charts that cannot be read here, and may need what is listed: {cause}"));
+                    self.notes.push(format!("set {uid} has charts that cannot be read here, and may need listed images: {cause}"));
                     continue;
                 }
             };

@@ -84,7 +84,8 @@ impl FromStr for JsonPath {
             } else if let Some(after) = rest.strip_prefix('[') {
                 let (inner, after) = after.split_once(']').ok_or_else(|| wrong("lacks a ]"))?;
                 let step = element(inner.trim());
-                let known = "has what is not known here: in brackets a number, a name in quotes or * can stand";
+                let known =
+                    "has an unsupported element: brackets take a number, a name in quotes or *";
                 steps.push(step.ok_or_else(|| wrong(known))?);
                 after
             } else {

@@ -163,7 +163,7 @@ impl LoadedCatalog {
         below: &Repository,
     ) -> Result<String, Error> {
         if self.files.is_some() {
-            let reason = "it lies in a folder already: copy the folder";
+            let reason = "it is in a folder already: copy the folder";
             return Err(Error::invalid("target", reason));
         }
         let tree = RepositoryTree {

@@ -291,7 +291,7 @@ impl fmt::Display for Reason {
             Self::Since { channel, version } => {
                 write!(
                     f,
-                    "in channel {channel}, which is carried from {version} on"
+                    "in channel {channel}, which is mirrored from {version} on"
                 )
             }
             Self::Way { channel } => write!(f, "an upgrade in channel {channel} leads through it"),

@@ -195,7 +195,7 @@ impl Original {
         if rest.is_empty() {
             return Ok(self);
         }
-        let reason = format!("{}: indexes lie in each other too deep", self.root);
+        let reason = format!("{}: indexes are nested too deep", self.root);
         Err(Error::invalid("catalog", reason))
     }
 

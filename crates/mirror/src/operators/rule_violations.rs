@@ -31,7 +31,7 @@ pub(crate) fn refuse_selected(
     let mut text = String::new();
     for (name, problems) in &judged.refused {
         if is_selected(name) {
-            describe(&mut text, name, "cannot be carried", problems, REMEDY);
+            describe(&mut text, name, "cannot be mirrored", problems, REMEDY);
         }
     }
     // The package of unread documents is unknown: where all packages are selected, some would be missing.
@@ -56,7 +56,7 @@ pub(crate) fn refuse_required(
     let mut text = String::new();
     for (name, by) in dependencies::required_packages(cache, choice)? {
         if let Some(problems) = judged.refused.get(&name) {
-            let what = format!("is required by {by} and cannot be carried");
+            let what = format!("is required by {by} and cannot be mirrored");
             describe(&mut text, &name, &what, problems, REMEDY);
         }
     }
@@ -87,14 +87,14 @@ pub(crate) fn notes(catalog: &str, judged: &BuildReport, choice: &Choice) -> Vec
     let warned = judged.warned.keys().filter(|it| choice.contains_key(*it));
     let mut notes: Vec<_> = warned
         .map(|name| {
-            format!("{catalog}: package {name} is carried as it is, though opm from 1.58 on refuses it (--why-refused names the rule)")
+            format!("{catalog}: package {name} is mirrored unchanged, though opm from 1.58 on refuses it (--why-refused names the rule)")
         })
         .collect();
     if !judged.refused.is_empty() {
         let names: Vec<_> = judged.refused.keys().map(String::as_str).collect();
         let names = names.join(", ");
         notes.push(format!(
-            "{catalog}: packages that break rules are passed by (--why-refused names the rules): {names}"
+            "{catalog}: packages that break rules are skipped (--why-refused names the rules): {names}"
         ));
     }
     if !judged.unread.0.is_empty() {
@@ -113,10 +113,10 @@ pub(crate) fn explanations(catalog: &str, judged: &BuildReport) -> Vec<String> {
         });
         described.collect::<Vec<_>>()
     };
-    let mut explanations = of(&judged.refused, "cannot be carried", REMEDY);
+    let mut explanations = of(&judged.refused, "cannot be mirrored", REMEDY);
     explanations.extend(of(
         &judged.warned,
-        "is carried with a warning",
+        "is mirrored with a warning",
         REMEDY_OF_WARNED,
     ));
     explanations

@@ -50,7 +50,7 @@ impl FromStr for ChannelName {
         parsed.ok_or_else(|| {
             of_channel(
                 text,
-                "does not end as in stable-4.14: what comes after it is not known",
+                "does not end as in stable-4.14: the channel after it is unknown",
             )
         })
     }
@@ -83,7 +83,7 @@ pub(super) fn journey(spans: &[(&str, &VersionSpan)]) -> Result<Option<Journey>,
         .filter(|apart| at.major == end.major && apart % step == 0 && apart / step <= STEPS_LIMIT);
     let Some(steps) = steps.map(|apart| apart / step) else {
         let reason = format!(
-            "is not reached from {first} by steps of {step}: name a channel between, or carry them by sets of their own"
+            "is not reached from {first} by steps of {step}: name a channel in between, or mirror them by separate sets"
         );
         return Err(of_channel(last, &reason));
     };

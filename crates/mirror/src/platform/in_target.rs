@@ -232,7 +232,7 @@ fn ends(channel: &ReleaseChannel) -> Result<(Version, Version), Error> {
     let max = version(channel, "maxVersion", &channel.max_version)?;
     min.zip(max).ok_or_else(|| {
         let reason = format!(
-            "{} does not name minVersion and maxVersion: which releases it has, only an update service can tell",
+            "{} does not name minVersion and maxVersion: only an update service can list its releases",
             channel.name
         );
         Error::invalid("platform.channels", reason)

@@ -84,5 +84,5 @@ fn all_of(failed: &[(SelectedImage, Error)]) -> Error {
     if others > 0 {
         lines.push(format!("and {others} others"));
     }
-    Error::invalid("images that cannot be carried", lines.join("\n"))
+    Error::invalid("images that cannot be mirrored", lines.join("\n"))
 }

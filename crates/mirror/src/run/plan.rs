@@ -189,7 +189,7 @@ fn clashes<'a>(images: impl Iterator<Item = &'a ResolvedImage>) -> Vec<String> {
         let other: &ResolvedImage = first.entry((repository, tag)).or_insert(image);
         if other.digest != image.digest {
             notes.push(format!(
-                "{} and {} have the same name in the target, {repository}:{tag}, which one of them loses",
+                "{} and {} have the same name in the target, {repository}:{tag}, which only one of them gets",
                 other.wanted.source, image.wanted.source
             ));
         }

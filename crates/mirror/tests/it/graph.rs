@@ -206,7 +206,7 @@ async fn the_image_that_the_graph_is_put_into_has_to_be_there() {
     platform.sources.graph_base = reference(&platform.registry, "ubi/none:1");
     let refused = platform.refused(SET).await;
     assert!(
-        refused.contains("ubi/none:1 (what the image of the upgrade graph is made of)"),
+        refused.contains("ubi/none:1 (base image of the upgrade graph)"),
         "{refused}"
     );
 }

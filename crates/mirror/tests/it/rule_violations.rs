@@ -86,15 +86,15 @@ async fn packages_that_are_not_selected_are_not_judged() {
     let prepared = prepared.unwrap();
     let notes = prepared.notes.join("\n");
     assert!(
-        notes.contains("passed by") && notes.ends_with(": broken"),
+        notes.contains("skipped") && notes.ends_with(": broken"),
         "{notes}"
     );
     assert!(!notes.contains("older"), "{notes}");
     let breaches = prepared.breaches.join("\n");
     for part in [
-        "package broken cannot be carried",
+        "package broken cannot be mirrored",
         "broken.v1, broken.v2 [channel-head]",
-        "package older is carried with a warning",
+        "package older is mirrored with a warning",
         "stranded bundles: older.v1 [stranded]",
         "remedy: ",
     ] {
@@ -127,18 +127,18 @@ async fn selected_and_required_packages_that_no_opm_serves_end_the_run() {
         (
             named(&["broken"]),
             vec![
-                "package broken cannot be carried",
+                "package broken cannot be mirrored",
                 "[channel-head]",
                 "remedy: ",
             ],
         ),
         (
             Vec::new(),
-            vec!["package broken cannot be carried", "[channel-head]"],
+            vec!["package broken cannot be mirrored", "[channel-head]"],
         ),
         (
             named(&["needy"]),
-            vec!["package broken is required by needy.v1 and cannot be carried"],
+            vec!["package broken is required by needy.v1 and cannot be mirrored"],
         ),
     ] {
         let refused = prepared(&source, |it| it.packages = packages).await;

@@ -136,7 +136,7 @@ fn check(path: &str) -> Result<(), Error> {
         .next()
         .is_some_and(|top| RESERVED.contains(&top))
     {
-        return Err(wrong("that folder is for what belongs to images"));
+        return Err(wrong("that folder is reserved for images"));
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ impl Set {
             Some(fault) if others == 0 => Err(fault),
             Some(fault) => {
                 let reason = format!(
-                    "{fault}, and {others} other faults: `atoll mirror verify` tells them all"
+                    "{fault}, and {others} other faults: `atoll mirror verify` reports them all"
                 );
                 Err(Error::invalid("archive", reason))
             }

@@ -54,7 +54,7 @@ impl Located {
         if sequences.len() > 1 {
             let all: Vec<_> = sequences.iter().map(u64::to_string).collect();
             let reason = format!(
-                "it has archives of the sequences {}: name a file of the one that is meant",
+                "it has archives of the sequences {}: name a file of one of them",
                 all.join(", ")
             );
             return Err(Error::invalid(path.display().to_string(), reason));

@@ -176,7 +176,10 @@ impl BlobWriter {
     }
 
     fn wrong(&self, how: &str) -> Error {
-        Error::invalid("blob", format!("{}: what was sent {how}", self.digest))
+        Error::invalid(
+            "blob",
+            format!("{}: the received content {how}", self.digest),
+        )
     }
 }
 

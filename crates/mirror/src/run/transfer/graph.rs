@@ -33,7 +33,7 @@ pub(super) async fn put(
     let digest = place.digest().await.map_err(|error| match error {
         Error::NotFound { .. } => {
             let reason = format!(
-                "{base}, which the image of the upgrade graph is made of: carry {} there",
+                "{base}, the base image of the upgrade graph: mirror {} there",
                 data.base
             );
             Error::not_found("image", reason)
