@@ -125,6 +125,7 @@ impl PartFiles {
             .iter()
             .map(|name| self.target.join(name))
             .collect();
+        // The first file of the older set goes first: the others are no set without it, so none of mixed files is ever visible.
         for old in self.older()? {
             fs::remove_file(old)?;
         }
@@ -135,6 +136,7 @@ impl PartFiles {
             }
             fs::rename(self.path(number), path)?;
         }
+        // The names are durable before the run is recorded and its journal removed.
         durable::sync_folder(&self.target)?;
         Ok(named)
     }

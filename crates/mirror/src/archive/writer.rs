@@ -123,6 +123,8 @@ impl ArchiveWriter {
             return Err(Error::conflict(reason));
         }
         let named = || {
+            // Content is durable before the journal has the line, and the line before the first rename: a run that is stopped
+            // between renames finds the line, takes the names back and repeats them.
             for number in 0..self.0.plan.files.len() {
                 self.0.parts.file(number)?.sync_all()?;
             }

@@ -163,6 +163,7 @@ fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
         .permissions(Permissions::from_mode(FILE_MODE))
         .tempfile_in(folder)?;
     part.write_all(metadata)?;
+    // Atomic replace: a crash leaves the old metadata or the new, which is durable before it has the name.
     part.as_file().sync_all()?;
     part.persist(path)?;
     sync_folder(folder)

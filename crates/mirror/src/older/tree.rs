@@ -185,6 +185,7 @@ async fn put_blob(
         let mut file = tokio::fs::File::from_std(file);
         let (reference, wanted) = (origin.reference(digest), blob.descriptor(digest));
         client.pull_blob(&reference, &wanted, &mut file).await?;
+        // A file with its name counts as complete in the next run, so its content is durable first.
         file.sync_all().await.map_err(failed(&first))?;
         part.persist(&first).map_err(|e| failed(&first)(e.error))?;
     }

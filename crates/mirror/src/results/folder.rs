@@ -92,10 +92,12 @@ fn put(folder: &Path, path: &str, content: &mut impl io::Read) -> io::Result<()>
 }
 
 fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
+    // All files are durable before the folder gets its name: results are complete or absent.
     sync_folders(part.path())?;
     let folder = named(part.path(), workspace, name, time)?;
     // It was renamed, and stays.
     let _ = part.keep();
+    // The name is durable before the run is recorded, after which it is not repeated.
     durable::sync_folder(workspace)?;
     Ok(folder)
 }

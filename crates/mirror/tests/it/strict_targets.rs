@@ -161,6 +161,6 @@ async fn registries_that_want_all_platforms_are_explained() {
     let target = Server::start().await;
     let refused = multi.copy(&["amd64"], &target).await.unwrap_err();
     let text = refused.to_string();
-    assert!(text.contains("carry all, or let it take others"), "{text}");
+    assert!(text.contains("mirror all, or let it take others"), "{text}");
     multi.copy(&["amd64", "arm64"], &target).await.unwrap();
 }
