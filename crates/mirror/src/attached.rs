@@ -151,10 +151,10 @@ struct Finder<'a> {
 }
 
 /// An artifact's tag, and whether the registry has it.
-type Looked = (Tag, Result<Option<There>, Error>);
+type TagLookup = (Tag, Result<Option<Artifact>, Error>);
 
 /// An artifact that was found.
-enum There {
+enum Artifact {
     Tagged,
     Listed(Box<Manifest>),
 }
@@ -176,22 +176,22 @@ impl Finder<'_> {
         let limit = RegistryLimit::new(self.parallel);
         let registry =
             |((origin, _), _): &(&(SourceRepository, Digest), _)| origin.registry.clone();
-        let looks = limit.work(subjects, registry, async |((origin, digest), images)| {
-            let looked = this.find_artifacts(origin, digest).await;
+        let lookups = limit.work(subjects, registry, async |((origin, digest), images)| {
+            let found_tags = this.find_artifacts(origin, digest).await;
             progress.add_items(1);
-            (images, digest, looked)
+            (images, digest, found_tags)
         });
-        let looks: BTreeMap<_, _> = looks.collect().await;
-        for (images, digest, looked) in looks.into_values() {
-            for (tag, there) in looked {
+        let lookups: BTreeMap<_, _> = lookups.collect().await;
+        for (images, digest, found_tags) in lookups.into_values() {
+            for (tag, there) in found_tags {
                 let mut wanted = images
                     .iter()
                     .map(|number| wanted(&content.images[*number], digest, &tag))
                     .filter(|it| self.taken.insert((it.repository.clone(), it.tag.clone())));
                 match there {
                     Ok(None) => {}
-                    Ok(Some(There::Tagged)) => found.wanted.extend(wanted),
-                    Ok(Some(There::Listed(index))) => {
+                    Ok(Some(Artifact::Tagged)) => found.wanted.extend(wanted),
+                    Ok(Some(Artifact::Listed(index))) => {
                         let pinned = wanted.map(|it| SelectedImage {
                             source: it.source.with_digest(index.digest.clone()),
                             ..it
@@ -211,11 +211,11 @@ impl Finder<'_> {
     }
 
     /// Artifacts of a manifest.
-    async fn find_artifacts(&self, origin: &SourceRepository, subject: &Digest) -> Vec<Looked> {
-        let mut looked = Vec::new();
+    async fn find_artifacts(&self, origin: &SourceRepository, subject: &Digest) -> Vec<TagLookup> {
+        let mut found_tags = Vec::new();
         // Tags cannot hold digests of this algorithm.
         let Ok(own) = referrers_tag(subject) else {
-            return looked;
+            return found_tags;
         };
         let keeps_lists = self.lists.has_referrers(&origin.registry);
         for tag in tags(&own, keeps_lists) {
@@ -223,17 +223,17 @@ impl Finder<'_> {
                 Some(tags) => Ok(tags.contains(&tag)),
                 None => self.has(origin, &tag).await,
             };
-            let there = there.map(|is_there| is_there.then_some(There::Tagged));
-            looked.push((tag, there));
+            let there = there.map(|is_there| is_there.then_some(Artifact::Tagged));
+            found_tags.push((tag, there));
         }
         if keeps_lists {
             let reference = origin.reference(subject);
             let listed = self.client.listed_referrers(&reference, subject).await;
             let listed = listed.and_then(|listed| index::of(listed.unwrap_or_default()));
-            let listed = listed.map(|index| index.map(|index| There::Listed(Box::new(index))));
-            looked.push((own, listed));
+            let listed = listed.map(|index| index.map(|index| Artifact::Listed(Box::new(index))));
+            found_tags.push((own, listed));
         }
-        looked
+        found_tags
     }
 
     async fn has(&self, origin: &SourceRepository, tag: &Tag) -> Result<bool, Error> {

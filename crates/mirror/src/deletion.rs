@@ -89,10 +89,10 @@ pub async fn plan(
     };
     let mut kept = RequiredImages::find(meant, options).await?;
     planned.notes.append(&mut kept.notes);
-    let mut looks = stream::iter(wanted)
+    let mut lookups = stream::iter(wanted)
         .map(|wanted| async { (pinned_in_target(&wanted, target).await, wanted) })
         .buffered(setup.limits.parallel.max(1));
-    while let Some((found, wanted)) = looks.next().await {
+    while let Some((found, wanted)) = lookups.next().await {
         match found? {
             None => planned.missing += 1,
             Some(image) => match kept.why(&image) {
@@ -193,11 +193,11 @@ pub async fn delete(list: &List, target: &MirrorTarget, parallel: usize) -> (usi
         .items
         .iter()
         .partition(|item| item.kind == ImageType::OcpRelease);
-    let mut looks = stream::iter(others.into_iter().chain(releases))
+    let mut lookups = stream::iter(others.into_iter().chain(releases))
         .map(|item| leave(&item.image, target))
         .buffered(parallel.max(1));
     let (mut count, mut gone, mut failed) = (0, BTreeSet::new(), Vec::new());
-    while let Some(left) = looks.next().await {
+    while let Some(left) = lookups.next().await {
         match left {
             Ok(left) => {
                 count += usize::from(left.was_there);
@@ -211,17 +211,17 @@ pub async fn delete(list: &List, target: &MirrorTarget, parallel: usize) -> (usi
 }
 
 /// An image after its deletion.
-struct Left {
+struct Deleted {
     /// Nothing where a tag leads to no image.
     image: Option<(Repository, Digest)>,
     was_there: bool,
 }
 
-async fn leave(image: &Reference, target: &MirrorTarget) -> Result<Left, Error> {
+async fn leave(image: &Reference, target: &MirrorTarget) -> Result<Deleted, Error> {
     let repository = image.repository.clone();
     let Some(digest) = target.client.manifest_digest(image).await? else {
         let digest = image.digest.clone();
-        return Ok(Left {
+        return Ok(Deleted {
             image: digest.map(|digest| (repository, digest)),
             was_there: false,
         });
@@ -232,7 +232,7 @@ async fn leave(image: &Reference, target: &MirrorTarget) -> Result<Left, Error> 
         Err(Error::NotFound { .. }) => false,
         Err(error) => return Err(error),
     };
-    Ok(Left {
+    Ok(Deleted {
         image: Some((repository, digest)),
         was_there,
     })

@@ -18,7 +18,7 @@ pub(crate) use previous_runs::without;
 pub use previous_runs::{NextMetadata, PlannedRun, PreviousRuns};
 pub use prune::{Pruning, prune};
 pub use sequence::{SAME_SEQUENCE, SequenceStep, step};
-pub use store::Store;
+pub use store::MetadataStore;
 pub(crate) use store::stored;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(crate) mod template;
 
 pub use choose::{Choice, PackageChoice, Reason, choose};
 pub(crate) use images::name_by_digest;
-pub use images::{Of, wanted};
+pub use images::{CatalogInfo, wanted};
 pub use index::write_index;
 pub use open::OpenedCatalog;
 pub use original::{Original, folder_of, index_path};

@@ -15,7 +15,7 @@ pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
-pub use graph::{Release, UpdateGraph};
+pub use graph::{GraphRelease, UpdateGraph};
 pub use images::{Releases, releases};
 pub(crate) use in_target::TargetReleases;
 pub(crate) use select::{architectures, named};

@@ -338,7 +338,7 @@ impl Sender<'_> {
             if let Some(size) = client.blob_size(&reference, digest).await? {
                 let sources = BTreeSet::new();
                 let blob = SourceBlob { size, sources };
-                let source = BlobSource::Remote(Box::new(Remote {
+                let source = BlobSource::Remote(Box::new(RemoteBlob {
                     client: client.clone(),
                     reference,
                     blob: blob.descriptor(digest),

@@ -49,16 +49,16 @@ pub(crate) async fn resolve_with(
         client,
         manifests: Mutex::new(manifests),
     };
-    let look = async |wanted: SelectedImage| {
+    let lookup = async |wanted: SelectedImage| {
         let found = known.image(&wanted).await;
         progress.add_items(1);
         (wanted, found)
     };
     let limit = RegistryLimit::new(parallel);
-    let looks = limit.work(wanted, |it| it.source.registry.clone(), &look);
-    let looks: BTreeMap<_, _> = looks.collect().await;
+    let lookups = limit.work(wanted, |it| it.source.registry.clone(), &lookup);
+    let lookups: BTreeMap<_, _> = lookups.collect().await;
     let mut resolved = Resolved::default();
-    for (wanted, found) in looks.into_values() {
+    for (wanted, found) in lookups.into_values() {
         match found {
             Ok(manifests) => resolved.content.add(wanted, manifests),
             Err(error) => resolved.failed.push((wanted, error)),

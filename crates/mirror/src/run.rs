@@ -6,7 +6,7 @@
 //! | 2 resolve | `run::resolve` | `ResolvedImages`: digests, manifests, blobs |
 //! | 3 subtract | `run::subtract` | `RemainingImages`: without the images of previous runs |
 //! | 4 attach | `run::attach` | `AttachedImages`: with signatures and other attached artifacts |
-//! | 5 plan | `run::plan` | [`Prepared`], then [`ArchivesPlan`], [`CopyPlan`] or [`Publication`] |
+//! | 5 plan | `run::plan` | [`PreparedRun`], then [`ArchivesPlan`], [`CopyPlan`] or [`Publication`] |
 //! | 6 transfer | `run::transfer` | `CompleteArchives`, or [`RunOutcome`] |
 //! | 7 record | `run::record` | metadata in stores and target |
 //!
@@ -40,8 +40,8 @@ use crate::results;
 
 pub use explain::{mapping, publication_mapping, reasons};
 pub use plan::{
-    ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, Prepared,
-    PreparedCatalog, Publication, archives as plan_archives, copy as plan_copy,
+    ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, PreparedCatalog,
+    PreparedRun, Publication, archives as plan_archives, copy as plan_copy,
     publication as plan_publication,
 };
 pub use push::push_catalogs;
@@ -54,7 +54,7 @@ pub async fn prepare(
     setup: Setup<'_>,
     previous: &PreviousRuns,
     target: Option<&MirrorTarget>,
-) -> Result<Prepared, Error> {
+) -> Result<PreparedRun, Error> {
     let past = subtract::PastImages { previous, target };
     let last = previous.metadata().map(|it| &it.past_mirror);
     let mut selection = select::image_set(setup, last).await?;
@@ -89,7 +89,7 @@ pub async fn write_archives(
 /// Errors: those of [`plan_archives`] and [`write_archives`].
 pub async fn write_available_archives(
     setup: Setup<'_>,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedRun,
     previous: &PreviousRuns,
     signer: Option<&Signer>,
     store: Option<&MetadataStore>,
@@ -111,7 +111,7 @@ pub async fn write_available_archives(
 /// Errors: an image or catalog that cannot be copied or deleted, unless the run continues on errors.
 pub async fn copy(
     setup: Setup<'_>,
-    prepared: Prepared,
+    prepared: PreparedRun,
     plan: CopyPlan,
     target: &MirrorTarget,
 ) -> Result<RunOutcome, Error> {

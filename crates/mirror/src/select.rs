@@ -19,7 +19,7 @@ use crate::content::{SelectedImage, Why};
 use crate::helm::{self, Fetched};
 use crate::mistakes::Mistakes;
 use crate::names;
-use crate::operators::{self, Choice, Of, OpenedCatalog, rule_violations, template};
+use crate::operators::{self, CatalogInfo, Choice, OpenedCatalog, rule_violations, template};
 use crate::platform::{self, ReleaseSources, Releases};
 use crate::progress::{Amount, Phase, RunProgress};
 
@@ -140,7 +140,7 @@ impl Selected {
         let start = started.iter().find(|it| it.catalog == name);
         let start = start.map_or(&[][..], |start| &start.packages);
         let (repository, tag) = names::catalog::rebuilt(operator, &opened.digest)?;
-        let of = Of {
+        let of = CatalogInfo {
             catalog: operator.catalog.clone(),
             is_folder,
             skip_missing: options.skip_missing,
@@ -258,7 +258,7 @@ fn chosen(
     judged: &BuildReport,
     operator: &OperatorSelection,
     start: &[image_set::IncludePackage],
-    of: &Of,
+    of: &CatalogInfo,
 ) -> Result<(Choice, Vec<SelectedImage>, Vec<String>), Error> {
     let choice = operators::choose(cache, operator, start);
     let choice = choice.map_err(|error| match (error, rule_violations::hint(judged)) {

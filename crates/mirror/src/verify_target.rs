@@ -191,14 +191,14 @@ pub async fn check(
     let mut blobs = BTreeMap::new();
     let mut manifests = BTreeSet::new();
     let looking = &checker;
-    let mut looks = stream::iter(expected)
+    let mut lookups = stream::iter(expected)
         .map(|it| async move {
             let found = looking.manifests(it).await;
             progress.add_items(1);
             (it, found)
         })
         .buffered(parallel.max(1));
-    while let Some((it, found)) = looks.next().await {
+    while let Some((it, found)) = lookups.next().await {
         let image = &it.image;
         match found {
             Ok(found) => {
@@ -216,7 +216,7 @@ pub async fn check(
             Err(error) => report.faults.push((image.clone(), error)),
         }
     }
-    drop(looks);
+    drop(lookups);
     report.manifests = manifests.len();
     checker.blobs(blobs, parallel, &mut report).await;
     report
@@ -270,14 +270,14 @@ impl Checker<'_> {
             },
         };
         self.progress.begin(Phase::Verifying, whole);
-        let mut looks = stream::iter(blobs.values())
+        let mut lookups = stream::iter(blobs.values())
             .map(|(image, blob)| async move {
                 let found = self.blob(image, blob).await;
                 self.progress.add_items(1);
                 (image, found)
             })
             .buffered(parallel.max(1));
-        while let Some((image, found)) = looks.next().await {
+        while let Some((image, found)) = lookups.next().await {
             match found {
                 Ok(hashed) => {
                     report.blobs += 1;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use mirror::archive::{Contents, Extra, Plan, Signer, Writer};
-use mirror::content::Content;
+use mirror::archive::{ArchiveWriter, Contents, Extra, SetPlan, Signer};
+use mirror::content::ImageContent;
 use serde_json::{Value, json};
 
 /// Made by `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`.
@@ -81,12 +81,12 @@ fn write(folder: &Path) -> Vec<PathBuf> {
     let contents = Contents {
         metadata: metadata.to_string().into(),
         extras: vec![Extra::inline("charts/op-1.9.0.tgz", "a chart")],
-        content: &Content::default(),
+        content: &ImageContent::default(),
         carried: &BTreeSet::new(),
     };
     let signer = Signer::from_pem(PRIVATE.as_bytes()).unwrap();
-    let plan = Plan::new(contents, 1 << 30, Some(&signer)).unwrap();
-    Writer::open(folder, plan).unwrap().finish().unwrap()
+    let plan = SetPlan::new(contents, 1 << 30, Some(&signer)).unwrap();
+    ArchiveWriter::open(folder, plan).unwrap().finish().unwrap()
 }
 
 #[test]

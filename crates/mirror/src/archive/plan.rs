@@ -15,7 +15,7 @@ use self::content::Drafts;
 use super::header::{self, END_BYTES};
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA, SIGNATURE};
-use super::read::{Hashed, metadata_of};
+use super::read::{HashingReader, metadata_of};
 use super::signature::{SIGNATURE_BYTES, Signer};
 use crate::content::ImageContent;
 
@@ -126,10 +126,8 @@ impl Extra {
     /// Blocking: it is read. Errors: Internal – it cannot be read.
     pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
         let hashed = || {
-            let mut reader = Hashed::new(
-                fs::PlannedFile::open(&file)?,
-                Hasher::new(Algorithm::Sha256),
-            );
+            let mut reader =
+                HashingReader::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok((size, reader.finish()))
         };

@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::journal::{ArchiveJournal, JournalEntry, Records, Spot};
 use super::parts;
-use super::read::Hashed;
+use super::read::HashingReader;
 
 /// A blob in the unfinished files of another layout.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(super) fn hashed(
     digest: &Digest,
 ) -> io::Result<Option<Hasher>> {
     file.seek(SeekFrom::Start(offset))?;
-    let mut piece = Hashed::new(file.take(size), Hasher::new(digest.algorithm()));
+    let mut piece = HashingReader::new(file.take(size), Hasher::new(digest.algorithm()));
     let count = io::copy(&mut piece, &mut io::sink())?;
     Ok((count == size).then(|| piece.into_hasher()))
 }

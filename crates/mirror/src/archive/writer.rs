@@ -15,7 +15,7 @@ use super::header;
 use super::journal::{ArchiveJournal, JournalEntry, Records, Spot};
 use super::parts::PartFiles;
 use super::plan::{MemberKind, PlannedMember, SetPlan};
-use super::read::Hashed;
+use super::read::HashingReader;
 use super::space;
 use super::takeover::{self, Offer};
 
@@ -374,7 +374,7 @@ fn wanted(plan: &SetPlan, records: &Records) -> BTreeMap<Digest, PlannedBlob> {
 /// Whether the file still has its planned size and digest.
 fn copy_local(from: &Path, member: &PlannedMember, mut into: File) -> io::Result<bool> {
     into.seek(SeekFrom::Start(member.offset))?;
-    let mut source = Hashed::new(File::open(from)?, Hasher::new(Algorithm::Sha256));
+    let mut source = HashingReader::new(File::open(from)?, Hasher::new(Algorithm::Sha256));
     let count = io::copy(&mut source.by_ref().take(member.size), &mut into)?;
     Ok(count == member.size && Some(source.finish()) == member.digest)
 }

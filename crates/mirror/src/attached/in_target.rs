@@ -18,7 +18,7 @@ pub(crate) async fn attached_there(
     images: &[Reference],
     parallel: usize,
 ) -> Result<Vec<(usize, Reference)>, Error> {
-    let mut repositories = BTreeMap::<_, Owners>::new();
+    let mut repositories = BTreeMap::<_, ImagesByDigest>::new();
     for (number, image) in images.iter().enumerate() {
         let digest = match &image.digest {
             Some(digest) => Some(digest.clone()),
@@ -38,12 +38,12 @@ pub(crate) async fn attached_there(
 }
 
 /// Images by their manifests.
-type Owners = BTreeMap<Digest, usize>;
+type ImagesByDigest = BTreeMap<Digest, usize>;
 
 async fn of_repository(
     target: &MirrorTarget,
     repository: &Repository,
-    mut owners: Owners,
+    mut owners: ImagesByDigest,
     images: &[Reference],
 ) -> Result<Vec<(usize, Reference)>, Error> {
     let mut tags = tags(target, repository).await?;
@@ -95,7 +95,7 @@ async fn tags(target: &MirrorTarget, repository: &Repository) -> Result<Vec<(Tag
 
 async fn add_parts(
     target: &MirrorTarget,
-    owners: &mut Owners,
+    owners: &mut ImagesByDigest,
     images: &[Reference],
 ) -> Result<(), Error> {
     for (digest, owner) in owners.clone() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::association;
-use super::store::Store;
+use super::store::MetadataStore;
 use crate::publish::MirrorTarget;
 use crate::section::Section;
 
@@ -58,7 +58,7 @@ impl Pruning {
         if pruning.is_empty() {
             return Ok(pruning);
         }
-        let mut others = Store::all_in_target(target).await?;
+        let mut others = MetadataStore::all_in_target(target).await?;
         others.retain(|other| other.uid != uid);
         Self::new(there, coming, &others, target)
     }

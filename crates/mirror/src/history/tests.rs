@@ -455,7 +455,7 @@ fn unselected_images_are_pruned() {
 #[tokio::test]
 async fn folders_keep_metadata() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::Folder(folder.path().join("deep/state"));
+    let store = MetadataStore::Folder(folder.path().join("deep/state"));
     assert_eq!(store.read().await.unwrap(), None);
     let metadata = MirrorMetadata::new(Uuid::from_u128(7), false);
     let text = serde_json::to_vec(&metadata).unwrap();

@@ -122,7 +122,11 @@ async fn from_folder(
     };
     let path = scratch.join("catalog");
     layout(dir, &source, &path)?;
-    let (wanted, notes) = images(setup, &oci::layout_registry(&path), &tree.name, scratch).await?;
+    let catalog_source = ImageSource::Layout(Layout {
+        folder: path,
+        name: None,
+    });
+    let (wanted, notes) = images(setup, &catalog_source.to_string(), &tree.name, scratch).await?;
     let mut loaded = LoadedCatalog {
         content: ImageContent::default(),
         failed: Vec::new(),

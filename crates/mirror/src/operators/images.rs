@@ -19,7 +19,7 @@ const FOLDER_TAG: usize = 6;
 
 /// The catalog whose images are collected.
 #[derive(Debug, Clone)]
-pub struct Of {
+pub struct CatalogInfo {
     /// The catalog's name in messages.
     pub catalog: String,
     /// Whether it is an image layout.
@@ -34,7 +34,7 @@ pub struct Of {
 pub fn wanted(
     cache: &CatalogCache,
     choice: &Choice,
-    of: &Of,
+    of: &CatalogInfo,
 ) -> Result<(Vec<SelectedImage>, Vec<String>), Error> {
     let mut found = FoundImages {
         of,
@@ -61,7 +61,7 @@ pub fn wanted(
 }
 
 struct FoundImages<'a> {
-    of: &'a Of,
+    of: &'a CatalogInfo,
     wanted: BTreeMap<String, SelectedImage>,
     order: Vec<String>,
     unusable: Vec<String>,

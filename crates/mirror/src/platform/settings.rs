@@ -20,7 +20,7 @@ pub struct ReleaseSources {
     /// Filter of versions that may be implicit ends of a channel.
     pub version_filter: Option<Regex>,
     /// Signature stores of releases, in the order of queries.
-    pub signature_stores: Vec<Store>,
+    pub signature_stores: Vec<SignatureStore>,
     /// Trusted keys.
     pub keyring: Option<Keyring>,
     /// Whether unsigned releases are mirrored.

@@ -17,7 +17,6 @@ use tempfile::TempDir;
 
 pub use self::archives::{ArchivesPlan, PlannedArchives, archives};
 pub use self::copy::{CopyPlan, PlannedCopy, copy};
-pub(super) use self::publication::ArchivedCatalog;
 pub use self::publication::{PlannedPublication, Publication, publication};
 use super::attach::AttachedImages;
 use super::select::SetSelection;

@@ -23,7 +23,7 @@ fn content(references: &[&str]) -> ImageContent {
         let manifest = Manifest::parse(manifest.to_string().into(), None).unwrap();
         let digest = manifest.digest.clone();
         content.manifests.insert(digest.clone(), manifest);
-        let wanted = Wanted {
+        let wanted = SelectedImage {
             repository: source.repository.clone(),
             tag: source.tag.clone().unwrap(),
             source,
@@ -92,7 +92,7 @@ fn select_refuses_catalogs_with_one_name_in_the_target() {
 fn attach_separates_skipped_images_from_failures() {
     let image = |may_be_missing| {
         let image = content(&["r.io/a:1"]).images.remove(0);
-        Wanted {
+        SelectedImage {
             may_be_missing,
             ..image.wanted
         }

@@ -131,7 +131,7 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
     let files = results::files(&outcome.results, forms).unwrap();
     let files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(files, ["mapping.txt"]);
-    let catalog = Place::Layout(layout(&out, "acme/index:v1"));
+    let catalog = ImageLocation::Layout(layout(&out, "acme/index:v1"));
     let opened = OpenedCatalog::open(catalog, site.folder.path())
         .await
         .unwrap();

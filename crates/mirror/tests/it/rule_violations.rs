@@ -90,7 +90,7 @@ async fn packages_that_are_not_selected_are_not_judged() {
         "{notes}"
     );
     assert!(!notes.contains("older"), "{notes}");
-    let breaches = prepared.breaches.join("\n");
+    let breaches = prepared.rule_violations.join("\n");
     for part in [
         "package broken cannot be mirrored",
         "broken.v1, broken.v2 [channel-head]",

@@ -21,7 +21,7 @@ fn short(path: &Path) -> String {
 /// Path, type, mode, size and target of each member, as an unconcerned reader finds them.
 fn listing(file: &Path) -> Vec<String> {
     let mut archive = tar::Archive::new(File::open(file).unwrap());
-    let describe = |entry: tar::JournalEntry<'_, File>| {
+    let describe = |entry: tar::Entry<'_, File>| {
         let header = entry.header();
         let path = short(&entry.path().unwrap());
         let target = entry.link_name().unwrap();
