@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ::mirror::older::{self, Copy, Loaded};
-use ::mirror::progress::Progress;
-use ::mirror::publish::Limits;
-use ::mirror::results::{self, File, Forms};
+use ::mirror::older::{self, Copy, LoadedCatalog};
+use ::mirror::progress::RunProgress;
+use ::mirror::publish::TransferLimits;
+use ::mirror::results::{self, Forms, ResultFile};
 use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
 use clap::{Args, Subcommand};
@@ -15,7 +15,9 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::UpdateArgs;
-use super::run::{Destination, ProgressFormat, RunError, report_failures, with_progress};
+use super::run::{
+    Destination, ProgressFormat, RunError, TargetName, report_failures, with_progress,
+};
 use crate::terminal;
 
 /// Workspace below `--dir`, which may hold other files.
@@ -91,14 +93,18 @@ pub(super) fn run(command: &MirrorCatalogCommand) -> Result<(), Error> {
 }
 
 impl CatalogPruneArgs {
-    async fn run(&self, progress: Progress) -> Result<(), RunError> {
+    async fn run(&self, progress: RunProgress) -> Result<(), RunError> {
         let Self {
             index,
             packages,
             tag,
             common,
         } = self;
-        let target = common.registries.target(&tag.registry, "")?.client;
+        let target = TargetName::Registry {
+            host: tag.registry.clone(),
+            namespace: String::new(),
+        };
+        let target = common.registries.target(&target)?.client;
         let pruned = common
             .with_setup(&progress, false, async |setup| {
                 Ok(older::prune(setup, index, packages, tag, target).await?)
@@ -110,20 +116,19 @@ impl CatalogPruneArgs {
 }
 
 impl CatalogCopyArgs {
-    async fn run(&self, progress: Progress) -> Result<(), RunError> {
+    async fn run(&self, progress: RunProgress) -> Result<(), RunError> {
         let source: Copy = self.source.parse()?;
-        let (common, goes_on) = (&self.common, self.continue_on_error);
+        let (common, continue_on_error) = (&self.common, self.continue_on_error);
         common
-            .with_setup(&progress, goes_on, async |setup| {
+            .with_setup(&progress, continue_on_error, async |setup| {
                 let loaded = source.load(setup, &common.dir).await?;
                 loaded.notes.iter().for_each(|note| terminal::notice(note));
                 match &self.target {
-                    Destination::Folder(folder) => self.to_folder(setup, &loaded, folder).await?,
-                    Destination::Registry {
-                        registry,
-                        namespace,
-                    } => {
-                        let target = common.registries.target(registry, namespace)?;
+                    Destination::ArchiveSet(folder) => {
+                        self.to_folder(setup, &loaded, folder).await?
+                    }
+                    Destination::Target(name) => {
+                        let target = common.registries.target(name)?;
                         let outcome = loaded.to_registry(setup, &target).await?;
                         let files = results::files(&outcome.results, Forms::default())?;
                         self.manifests(setup, &files)?;
@@ -138,16 +143,16 @@ impl CatalogCopyArgs {
     async fn to_folder(
         &self,
         setup: Setup<'_>,
-        loaded: &Loaded,
+        loaded: &LoadedCatalog,
         folder: &Path,
     ) -> Result<(), model::Error> {
         let below: Repository = folder.to_string_lossy().parse()?;
         let mapping = loaded.to_folder(setup, &self.common.dir, &below).await?;
-        self.manifests(setup, &[File::new("mapping.txt", mapping)])
+        self.manifests(setup, &[ResultFile::new("mapping.txt", mapping)])
     }
 
     /// Writes the manifests for clusters and the mapping.
-    fn manifests(&self, setup: Setup<'_>, files: &[File]) -> Result<(), model::Error> {
+    fn manifests(&self, setup: Setup<'_>, files: &[ResultFile]) -> Result<(), model::Error> {
         let time = u64::try_from(setup.now).unwrap_or_default();
         let folder = results::write_manifests(&self.common.dir, time, files)?;
         terminal::print(&format!(
@@ -161,8 +166,8 @@ impl CatalogCopyArgs {
 impl CatalogArgs {
     async fn with_setup<T>(
         &self,
-        progress: &Progress,
-        goes_on: bool,
+        progress: &RunProgress,
+        continue_on_error: bool,
         work: impl AsyncFnOnce(Setup<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         let workspace = self.dir.join(WORKSPACE);
@@ -172,9 +177,9 @@ impl CatalogArgs {
             client: &self.registries.source()?,
             set: &ImageSet::default(),
             platform: &UpdateArgs::default().sources(ca_pem.as_deref())?,
-            limits: Limits {
+            limits: TransferLimits {
                 parallel: PARALLEL,
-                goes_on,
+                continue_on_error,
             },
             skip_missing: false,
             with_attached: false,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ::mirror::config::{self, Configuration};
-use ::mirror::deletion::{self, List, Planned};
-use ::mirror::progress::Progress;
-use ::mirror::publish::{Limits, Target};
+use ::mirror::deletion::{self, DeletionPlan, List};
+use ::mirror::progress::RunProgress;
+use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
 use clap::Args;
@@ -14,11 +14,9 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::ReleaseArgs;
-use super::run::{Destination, ProgressFormat, with_progress};
+use super::run::{Destination, ProgressFormat, TargetName, with_progress};
 use crate::terminal;
 
-/// Scheme of image layouts.
-const LAYOUT: &str = "oci://";
 /// Concurrent requests to the target.
 const PARALLEL: usize = 8;
 
@@ -66,9 +64,8 @@ pub(crate) fn run(arguments: &DeleteArgs) -> Result<(), Error> {
 }
 
 impl DeleteArgs {
-    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
-        let (registry, namespace) = registry_of(&self.target)?;
-        let target = self.registries.target(registry, namespace)?;
+    async fn run(&self, progress: RunProgress) -> Result<(), model::Error> {
+        let target = self.registries.target(registry_of(&self.target)?)?;
         match (&self.config, &self.delete_yaml_file) {
             (Some(config), None) => self.generate(config, &target, &progress).await,
             (_, Some(list)) => delete(list, &target).await,
@@ -82,8 +79,8 @@ impl DeleteArgs {
     async fn generate(
         &self,
         config: &Path,
-        target: &Target,
-        progress: &Progress,
+        target: &MirrorTarget,
+        progress: &RunProgress,
     ) -> Result<(), model::Error> {
         let mirror = configuration(config)?;
         let workspace = self.workspace.to_string_lossy();
@@ -98,9 +95,9 @@ impl DeleteArgs {
             platform: &self
                 .releases
                 .sources(self.registries.ca_pem()?.as_deref())?,
-            limits: Limits {
+            limits: TransferLimits {
                 parallel: PARALLEL,
-                goes_on: false,
+                continue_on_error: false,
             },
             skip_missing: false,
             with_attached: false,
@@ -122,20 +119,17 @@ impl DeleteArgs {
 }
 
 /// Host and namespace of the target; image layouts are refused.
-fn registry_of(target: &Destination) -> Result<(&str, &str), model::Error> {
+fn registry_of(target: &Destination) -> Result<&TargetName, model::Error> {
     match target {
-        Destination::Registry {
-            registry,
-            namespace,
-        } if !registry.starts_with(LAYOUT) => Ok((registry, namespace)),
-        _ => {
+        Destination::Target(registry @ TargetName::Registry { .. }) => Ok(registry),
+        Destination::ArchiveSet(_) | Destination::Target(TargetName::Layout(_)) => {
             let reason = "images are deleted in a registry: docker://HOST[:PORT][/NAMESPACE]";
             Err(model::Error::invalid("target", reason))
         }
     }
 }
 
-fn report(planned: &Planned, path: &Path) {
+fn report(planned: &DeletionPlan, path: &Path) {
     for note in &planned.notes {
         terminal::notice(note);
     }
@@ -151,7 +145,7 @@ fn report(planned: &Planned, path: &Path) {
     ));
 }
 
-async fn delete(path: &Path, target: &Target) -> Result<(), model::Error> {
+async fn delete(path: &Path, target: &MirrorTarget) -> Result<(), model::Error> {
     let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
     let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
     let list = List::from_yaml(&text, target)?;
@@ -196,6 +190,7 @@ mod tests {
             assert!(refused.contains("docker://"), "{other}: {refused}");
         }
         let target = target("docker://h:5000/ns");
-        assert_eq!(registry_of(&target).unwrap(), ("h:5000", "ns"));
+        let (registry, namespace) = registry_of(&target).unwrap().registry();
+        assert_eq!((registry.as_str(), namespace), ("h:5000", "ns"));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use ::mirror::history::Store;
-use ::mirror::publish::Target;
+use ::mirror::history::MetadataStore;
+use ::mirror::publish::MirrorTarget;
 use clap::Args;
 use model::image_set::Storage;
 use oci_client::registry_logins;
 use oci_client::{Client, ClientOptions, Mirrors};
+
+use super::run::TargetName;
 
 /// Access to source registries.
 #[derive(Debug, Clone, Args)]
@@ -64,9 +66,9 @@ impl SourceRegistryArgs {
     /// Metadata store of an image set.
     ///
     /// Errors: as [`Self::source`]; Invalid – malformed image reference.
-    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+    pub(super) fn store(&self, storage: &Storage) -> Result<MetadataStore, model::Error> {
         let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
-        Store::new(storage, &self.client(is_any || self.is_any())?)
+        MetadataStore::new(storage, &self.client(is_any || self.is_any())?)
     }
 
     /// CA certificates of `--ca`.
@@ -118,14 +120,15 @@ impl RegistryArgs {
         self.sources.source()
     }
 
-    /// Target at this host, below this namespace.
+    /// Target of this name.
     ///
     /// Errors: as [`SourceRegistryArgs::source`].
-    pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {
+    pub(super) fn target(&self, name: &TargetName) -> Result<MirrorTarget, model::Error> {
+        let (registry, namespace) = name.registry();
         let is_any = self.dest_use_http || self.dest_skip_tls;
-        Ok(Target {
+        Ok(MirrorTarget {
             client: self.sources.client(is_any)?,
-            registry: registry.to_owned(),
+            registry,
             namespace: namespace.to_owned(),
             max_components: self.max_nested_paths,
         })
@@ -134,7 +137,7 @@ impl RegistryArgs {
     /// As [`SourceRegistryArgs::store`].
     ///
     /// Errors: as there.
-    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+    pub(super) fn store(&self, storage: &Storage) -> Result<MetadataStore, model::Error> {
         self.sources.store(storage)
     }
 

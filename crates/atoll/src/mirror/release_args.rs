@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ::mirror::config;
-use ::mirror::platform::{Sources, public_graph_data, usual_graph_base};
+use ::mirror::platform::{ReleaseSources, public_graph_data, usual_graph_base};
 use clap::Args;
 use net::web::Web;
 use oci::Reference;
@@ -48,10 +48,10 @@ impl UpdateArgs {
     /// Release sources without signature verification; `ca_pem` is trusted in addition to the system's certificates.
     ///
     /// Errors: Invalid – malformed URL, expression or certificates.
-    pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
+    pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<ReleaseSources, model::Error> {
         let filter = self.version_filter.as_deref().filter(|it| !it.is_empty());
         let filter = filter.map(config::expression).transpose();
-        Ok(Sources {
+        Ok(ReleaseSources {
             web: Web::new(ca_pem)?,
             updates: url("UPDATE_URL_OVERRIDE", self.update_url.as_deref())?,
             version_filter: filter.map_err(|e| model::Error::invalid("VERSION_FILTER", e))?,
@@ -68,7 +68,7 @@ impl ReleaseArgs {
     /// Release sources; `ca_pem` is trusted in addition to the system's certificates.
     ///
     /// Errors: as [`UpdateArgs::sources`]; Invalid – a keyring without keys.
-    pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
+    pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<ReleaseSources, model::Error> {
         let mut sources = self.updates.sources(ca_pem)?;
         let own = self.signature_url.as_deref().filter(|it| !it.is_empty());
         if let Some(own) = own {

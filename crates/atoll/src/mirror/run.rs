@@ -13,15 +13,15 @@ mod unused_flags;
 use std::path::Path;
 
 use ::mirror::config::{self, Configuration};
-use ::mirror::history::{Former, Store};
-use ::mirror::progress::Progress;
-use ::mirror::publish::Limits;
+use ::mirror::history::{MetadataStore, PreviousRuns};
+use ::mirror::progress::RunProgress;
+use ::mirror::publish::TransferLimits;
 use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
 use model::image_set::ImageSet;
 use service::Error;
 
-pub(super) use self::destination::Destination;
+pub(super) use self::destination::{Destination, TargetName};
 pub(super) use self::error::RunError;
 pub(crate) use self::flags::RunArgs;
 pub(super) use self::progress::{ProgressFormat, with_progress};
@@ -60,20 +60,20 @@ impl RunArgs {
     pub(super) async fn history(
         &self,
         setup: Setup<'_>,
-    ) -> Result<(Option<Store>, Former), model::Error> {
+    ) -> Result<(Option<MetadataStore>, PreviousRuns), model::Error> {
         let storage = setup.set.storage.as_ref();
         let store = storage.map(|it| self.registries.store(it)).transpose()?;
         let stored = match &store {
             Some(store) => store.read().await?,
             None => None,
         };
-        let former = Former::new(stored);
-        let former = if self.ignore_history {
-            former.forgotten()
+        let previous = PreviousRuns::new(stored);
+        let previous = if self.ignore_history {
+            previous.forgotten()
         } else {
-            former
+            previous
         };
-        Ok((store, former))
+        Ok((store, previous))
     }
 
     /// Whether the sequence of the run has to follow the target's metadata.
@@ -82,7 +82,11 @@ impl RunArgs {
         !(self.skip_metadata_check || self.skip_pruning)
     }
 
-    async fn mirror(&self, destination: &Destination, progress: Progress) -> Result<(), RunError> {
+    async fn mirror(
+        &self,
+        destination: &Destination,
+        progress: RunProgress,
+    ) -> Result<(), RunError> {
         let source = self.registries.source()?;
         let set = match (&self.config, &self.from) {
             (Some(config), None) => configuration(config)?,
@@ -92,10 +96,10 @@ impl RunArgs {
                     (_, Some(_)) => {
                         "--config and --from exclude each other: archives contain their configuration"
                     }
-                    (Destination::Folder(_), None) => {
+                    (Destination::ArchiveSet(_), None) => {
                         "must specify a configuration file with --config"
                     }
-                    (Destination::Registry { .. }, None) => {
+                    (Destination::Target(_), None) => {
                         "must specify --config or --from with registry destination"
                     }
                 };
@@ -109,9 +113,9 @@ impl RunArgs {
             client: &source,
             set: &set,
             platform: &platform,
-            limits: Limits {
+            limits: TransferLimits {
                 parallel: self.max_per_registry.get(),
-                goes_on: self.continue_on_error,
+                continue_on_error: self.continue_on_error,
             },
             skip_missing: self.skip_missing,
             with_attached: !self.remove_signatures,
@@ -121,20 +125,14 @@ impl RunArgs {
             progress: &progress,
         };
         match (destination, &self.from) {
-            (Destination::Folder(folder), None) => self.pack(setup, folder).await,
-            (Destination::Folder(_), Some(_)) => {
+            (Destination::ArchiveSet(folder), None) => self.pack(setup, folder).await,
+            (Destination::ArchiveSet(_), Some(_)) => {
                 let reason =
                     "must specify a registry destination: docker://HOST[:PORT][/NAMESPACE]";
                 Err(model::Error::invalid("--from", reason).into())
             }
-            (
-                Destination::Registry {
-                    registry,
-                    namespace,
-                },
-                from,
-            ) => {
-                let target = self.registries.target(registry, namespace)?;
+            (Destination::Target(name), from) => {
+                let target = self.registries.target(name)?;
                 match from {
                     Some(from) => self.unpack(setup, from, &target).await,
                     None => self.direct(setup, &target).await,

@@ -44,11 +44,8 @@ pub(crate) struct MirrorVerifyArgs {
 /// Errors: faults, or no archive set or metadata.
 pub(crate) fn run(arguments: &MirrorVerifyArgs) -> Result<(), Error> {
     match arguments.target.parse() {
-        Ok(Destination::Registry {
-            registry,
-            namespace,
-        }) => registry::run(arguments, &registry, &namespace),
-        Ok(Destination::Folder(folder)) => archive::run(arguments, &folder),
+        Ok(Destination::Target(target)) => registry::run(arguments, &target),
+        Ok(Destination::ArchiveSet(folder)) => archive::run(arguments, &folder),
         Err(_) => archive::run(arguments, arguments.target.as_ref()),
     }
 }

@@ -9,6 +9,7 @@ use ::catalog::content::{
     ChannelModel, CsvLocation, PackageMetadata, PackageModel, UnpackedBundle,
 };
 use clap::Args;
+use oci::Transport;
 use serde::Deserialize;
 use service::Error;
 
@@ -63,9 +64,11 @@ pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
             None => releases(&opener),
         };
     };
-    let place = match catalog.strip_prefix("oci://") {
-        Some(folder) => format!("oci:{folder}"),
-        None => catalog.clone(),
+    let place = match Transport::split(catalog) {
+        (Some(transport @ Transport::Oci), layout) => {
+            format!("{transport}{}", layout.strip_prefix("//").unwrap_or(layout))
+        }
+        _ => catalog.clone(),
     };
     let cache = opener.cache(&place)?;
     let lines = match (&arguments.package, &arguments.channel) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::mirror::gather::Options;
+use ::mirror::select::SelectOptions;
 use ::mirror::updates::{self, CatalogUpdates, ReleaseUpdates};
 use clap::Args;
 use service::Error;
@@ -59,11 +59,11 @@ impl ListUpdatesArgs {
         }
         let scratch = tempfile::tempdir()
             .map_err(|e| model::Error::internal("creating a temporary folder", e))?;
-        let options = Options {
+        let options = SelectOptions {
             scratch: scratch.path(),
             platform: &sources,
             skip_missing: true,
-            goes_on: false,
+            continue_on_error: false,
         };
         for update in updates::operators(&client, &set.mirror, &metadata, options).await? {
             lines.push(catalog_text(&update));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ::mirror::content::{Wanted, Why};
+use ::mirror::content::{SelectedImage, Why};
 use model::mirror_metadata::ImageType;
 use service::Error;
 
@@ -27,7 +27,7 @@ pub(super) fn of(error: &Error) -> ExitCode {
 }
 
 /// Bits of the parts an image belongs to. Archives do not record which images came with charts.
-fn part(image: &Wanted) -> u8 {
+fn part(image: &SelectedImage) -> u8 {
     match image.kind {
         ImageType::OcpRelease | ImageType::OcpReleaseContent | ImageType::CincinnatiGraph => {
             RELEASE
@@ -49,8 +49,8 @@ fn part(image: &Wanted) -> u8 {
 mod tests {
     use super::*;
 
-    fn image(kind: ImageType, why: Why) -> Wanted {
-        Wanted {
+    fn image(kind: ImageType, why: Why) -> SelectedImage {
+        SelectedImage {
             source: "r.io/a/b:1".parse().unwrap(),
             repository: "a/b".parse().unwrap(),
             tag: "1".parse().unwrap(),

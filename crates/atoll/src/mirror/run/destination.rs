@@ -6,12 +6,32 @@ use std::str::FromStr;
 /// Target of a run. Source of schemes and error texts: oc-mirror v1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
-    Folder(PathBuf),
-    /// A registry, or an image layout when `registry` is `oci://FOLDER`.
+    /// `file://FOLDER`: the folder of an archive set.
+    ArchiveSet(PathBuf),
+    Target(TargetName),
+}
+
+/// Destination that images are published to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TargetName {
+    /// `oci://FOLDER`
+    Layout(PathBuf),
+    /// `docker://HOST[:PORT][/NAMESPACE]`
     Registry {
-        registry: String,
+        /// Host, with its port if it has one.
+        host: String,
         namespace: String,
     },
+}
+
+impl TargetName {
+    /// Registry and namespace of references into the target.
+    pub(crate) fn registry(&self) -> (String, &str) {
+        match self {
+            Self::Layout(folder) => (oci::layout_registry(folder), ""),
+            Self::Registry { host, namespace } => (host.clone(), namespace),
+        }
+    }
 }
 
 impl FromStr for Destination {
@@ -26,18 +46,13 @@ impl FromStr for Destination {
         match scheme {
             "docker" => {}
             "file" if rest.is_empty() => return Err(format!("{text:?} names no folder")),
-            "file" => return Ok(Self::Folder(rest.into())),
+            "file" => return Ok(Self::ArchiveSet(rest.into())),
             "oci" if rest.is_empty() || rest.contains(':') => {
                 return Err(format!(
                     "{text:?}: expected a folder, whose path has no colon"
                 ));
             }
-            "oci" => {
-                return Ok(Self::Registry {
-                    registry: text.to_owned(),
-                    namespace: String::new(),
-                });
-            }
+            "oci" => return Ok(Self::Target(TargetName::Layout(rest.into()))),
             _ => {
                 return Err(format!(
                     "unknown destination scheme {scheme:?}: it is file, oci or docker"
@@ -45,23 +60,53 @@ impl FromStr for Destination {
             }
         }
         let rest = rest.trim_end_matches('/');
-        let (registry, namespace) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, namespace) = rest.split_once('/').unwrap_or((rest, ""));
         // A repository name after the host makes the reference parser check the host.
         let probe = match namespace {
-            "" => format!("{registry}/a"),
-            namespace => format!("{registry}/{namespace}"),
+            "" => format!("{host}/a"),
+            namespace => format!("{host}/{namespace}"),
         };
         match probe.parse::<oci::Reference>() {
             Ok(reference) if reference.tag.is_none() && reference.digest.is_none() => {
-                Ok(Self::Registry {
-                    registry: registry.to_owned(),
+                Ok(Self::Target(TargetName::Registry {
+                    host: host.to_owned(),
                     namespace: namespace.to_owned(),
-                })
+                }))
             }
             Ok(_) => Err(format!(
                 "{text:?}: the target must not include an image tag or digest"
             )),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_called_oci_is_a_registry() {
+        let parsed = |text: &str| text.parse::<Destination>();
+        let registry = |host: &str, namespace: &str| {
+            Ok(Destination::Target(TargetName::Registry {
+                host: host.into(),
+                namespace: namespace.into(),
+            }))
+        };
+        assert_eq!(
+            parsed("docker://oci:5000/repo"),
+            registry("oci:5000", "repo")
+        );
+        assert_eq!(parsed("docker://oci.io"), registry("oci.io", ""));
+        // A host without port has a dot.
+        assert!(parsed("docker://oci/repo").is_err());
+        let layout = TargetName::Layout("/srv/a".into());
+        assert_eq!(layout.registry(), ("oci:///srv/a".to_owned(), ""));
+        assert_eq!(parsed("oci:///srv/a"), Ok(Destination::Target(layout)));
+        assert_eq!(
+            parsed("file://out"),
+            Ok(Destination::ArchiveSet("out".into()))
+        );
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use ::mirror::content::Wanted;
+use ::mirror::content::SelectedImage;
 
 /// Error of a run.
 #[derive(Debug)]
 pub(in crate::mirror) enum RunError {
     /// The run ended without these images and so many charts, which were reported.
     Incomplete {
-        images: Vec<Wanted>,
+        images: Vec<SelectedImage>,
         charts: usize,
     },
     Other(model::Error),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use ::mirror::progress::{Amount, Phase, Progress};
+use ::mirror::progress::{Amount, Phase, RunProgress};
 use clap::ValueEnum;
 use serde_json::json;
 use service::Error;
@@ -36,7 +36,7 @@ pub(in crate::mirror) enum ProgressFormat {
 pub(in crate::mirror) fn with_progress<W, E>(
     doing: &str,
     form: ProgressFormat,
-    work: impl FnOnce(Progress) -> W,
+    work: impl FnOnce(RunProgress) -> W,
 ) -> Result<(), Error>
 where
     W: Future<Output = Result<(), E>>,
@@ -46,7 +46,7 @@ where
         .enable_all()
         .build()
         .map_err(|e| Error::new(doing, e))?;
-    let progress = Progress::default();
+    let progress = RunProgress::default();
     let whole = async {
         tokio::select! {
             done = work(progress.clone()) => done,
@@ -59,7 +59,7 @@ where
 }
 
 /// Prints progress until it is dropped.
-async fn show_progress(progress: &Progress, form: ProgressFormat) -> Infallible {
+async fn show_progress(progress: &RunProgress, form: ProgressFormat) -> Infallible {
     let (mut last, mut ticks, mut rate) = (None::<Phase>, 0_u32, Rate::default());
     loop {
         tokio::time::sleep(TICK).await;

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal as _};
 
 use ::mirror::history::Pruning;
-use ::mirror::progress::Progress;
-use ::mirror::publish::Target;
+use ::mirror::progress::RunProgress;
+use ::mirror::publish::MirrorTarget;
 
 use super::flags::RunArgs;
 use crate::terminal;
@@ -19,7 +19,7 @@ impl RunArgs {
     pub(super) async fn confirm_pruning(
         &self,
         pruning: &mut Pruning,
-        progress: &Progress,
+        progress: &RunProgress,
     ) -> Result<(), model::Error> {
         if pruning.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ impl RunArgs {
     pub(super) fn write_pruning(
         &self,
         pruning: &Pruning,
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<(), model::Error> {
         let path = self.dir.join("pruning-plan.json");
         let failed = |e| model::Error::internal(format!("writing {}", path.display()), e);

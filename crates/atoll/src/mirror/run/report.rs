@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use ::mirror::content::Wanted;
+use ::mirror::content::SelectedImage;
 use ::mirror::progress::Amount;
-use ::mirror::publish::Target;
+use ::mirror::publish::MirrorTarget;
 use ::mirror::results::{self, Forms};
-use ::mirror::run::{self, Outcome, Prepared, Setup};
+use ::mirror::run::{self, PreparedRun, RunOutcome, Setup};
 
 use super::error::RunError;
 use super::flags::RunArgs;
@@ -14,13 +14,13 @@ use crate::terminal;
 
 impl RunArgs {
     /// Prints notes, broken catalog rules and the explanation of `--why`.
-    pub(super) fn explain(&self, prepared: &Prepared) {
+    pub(super) fn explain(&self, prepared: &PreparedRun) {
         prepared
             .notes
             .iter()
             .for_each(|note| terminal::notice(note));
         if self.why_refused {
-            let all = prepared.breaches.join("\n");
+            let all = prepared.rule_violations.join("\n");
             let none = "no catalog package has validation errors";
             terminal::print(if all.is_empty() { none } else { &all });
         }
@@ -49,7 +49,7 @@ impl RunArgs {
     pub(super) fn write_results(
         &self,
         setup: Setup<'_>,
-        outcome: &results::Outcome,
+        outcome: &results::MirrorResults,
     ) -> Result<PathBuf, model::Error> {
         let forms = Forms {
             mirror_sets: self.all_results,
@@ -70,11 +70,11 @@ impl RunArgs {
     pub(super) async fn finish(
         &self,
         setup: Setup<'_>,
-        mut outcome: Outcome,
-        target: &Target,
+        mut outcome: RunOutcome,
+        target: &MirrorTarget,
     ) -> Result<(), RunError> {
         let folder = self.write_results(setup, &outcome.results)?;
-        outcome.remember(target).await?;
+        outcome.record(target).await?;
         let Amount { items, bytes } = outcome.sent;
         terminal::print(&format!(
             "mirrored {} images and {} catalogs; sent {items} blobs ({}); manifests for clusters written to {}",
@@ -108,7 +108,7 @@ impl RunArgs {
 ///
 /// Errors: Incomplete – there are some.
 pub(in crate::mirror) fn report_failures(
-    failed: &[(Wanted, model::Error)],
+    failed: &[(SelectedImage, model::Error)],
     unread: &[model::Error],
 ) -> Result<(), RunError> {
     for error in unread {

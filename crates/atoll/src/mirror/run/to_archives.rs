@@ -5,7 +5,7 @@ use std::path::Path;
 use ::mirror::archive::{self, Signer};
 use ::mirror::progress::Amount;
 use ::mirror::results;
-use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
+use ::mirror::run::{self, ArchivesPlan, PlannedArchives, PreparedRun, Setup};
 
 use super::error::RunError;
 use super::flags::RunArgs;
@@ -14,18 +14,18 @@ use crate::terminal;
 
 impl RunArgs {
     pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), RunError> {
-        let (store, former) = self.history(setup).await?;
-        let mut prepared = run::prepare(setup, &former, None).await?;
+        let (store, previous) = self.history(setup).await?;
+        let mut prepared = run::prepare(setup, &previous, None).await?;
         self.explain(&prepared);
         let signer = self.signer()?;
-        let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
-            Planned::Nothing(reason) => {
+        let archives = match run::plan_archives(setup, &prepared, &previous, signer.as_ref())? {
+            PlannedArchives::Nothing(reason) => {
                 terminal::print(reason);
                 // The previous run may have crashed after it renamed its last archive.
                 archive::forget_finished(folder)?;
                 return report_failures(&prepared.failed, &prepared.unread);
             }
-            Planned::Archives(archives) => *archives,
+            PlannedArchives::Archives(archives) => *archives,
         };
         report_plan(&prepared, &archives);
         if self.dry_run {
@@ -34,7 +34,8 @@ impl RunArgs {
         } else {
             let (signer, store) = (signer.as_ref(), store.as_ref());
             let all = &mut prepared;
-            let packed = run::pack_what_is_there(setup, all, &former, signer, store, folder);
+            let packed =
+                run::write_available_archives(setup, all, &previous, signer, store, folder);
             for path in packed.await? {
                 terminal::print(&path.display().to_string());
             }
@@ -54,7 +55,7 @@ impl RunArgs {
     }
 }
 
-fn report_plan(prepared: &Prepared, archives: &Archives) {
+fn report_plan(prepared: &PreparedRun, archives: &ArchivesPlan) {
     let plan = &archives.plan;
     let Amount { items, bytes } = archives.fetched();
     let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ::mirror::archive::Set;
-use ::mirror::publish::Target;
-use ::mirror::run::{self, PlannedCopy, Setup, Unpacked};
+use ::mirror::publish::MirrorTarget;
+use ::mirror::run::{self, PlannedCopy, PlannedPublication, Setup};
 
 use super::error::RunError;
 use super::flags::RunArgs;
@@ -12,14 +12,18 @@ use super::report::report_failures;
 use crate::terminal;
 
 impl RunArgs {
-    pub(super) async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), RunError> {
-        let (store, former) = self.history(setup).await?;
-        let former = former.in_target(target).await?;
-        let prepared = run::prepare(setup, &former, Some(target)).await?;
+    pub(super) async fn direct(
+        &self,
+        setup: Setup<'_>,
+        target: &MirrorTarget,
+    ) -> Result<(), RunError> {
+        let (store, previous) = self.history(setup).await?;
+        let previous = previous.in_target(target).await?;
+        let prepared = run::prepare(setup, &previous, Some(target)).await?;
         self.explain(&prepared);
         let (store, checks_sequence) = (store.as_ref(), self.checks_sequence());
         let planned =
-            run::plan_direct(setup, &prepared, &former, target, store, checks_sequence).await?;
+            run::plan_copy(setup, &prepared, &previous, target, store, checks_sequence).await?;
         let mut plan = match planned {
             PlannedCopy::Nothing(reason) => {
                 terminal::print(reason);
@@ -35,7 +39,7 @@ impl RunArgs {
         }
         self.confirm_pruning(&mut plan.pruning, setup.progress)
             .await?;
-        let outcome = run::direct(setup, prepared, plan, target).await?;
+        let outcome = run::copy(setup, prepared, plan, target).await?;
         self.finish(setup, outcome, target).await
     }
 
@@ -43,26 +47,27 @@ impl RunArgs {
         &self,
         setup: Setup<'_>,
         from: &Path,
-        target: &Target,
+        target: &MirrorTarget,
     ) -> Result<(), RunError> {
         let from = from.to_owned();
         let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
         if self.manifests_only {
-            let folder = self.write_results(setup, &run::names_of(&set, target)?)?;
+            let folder = self.write_results(setup, &run::archived_results(&set, target)?)?;
             terminal::print(&format!(
                 "nothing was mirrored; manifests for clusters written to {}",
                 folder.display()
             ));
             return Ok(());
         }
-        let mut publication = match run::open(set, target, self.checks_sequence()).await? {
-            Unpacked::Nothing(reason) => {
-                terminal::print(reason);
-                return Ok(());
-            }
-            Unpacked::Publish(publication) => *publication,
-        };
+        let mut publication =
+            match run::plan_publication(set, target, self.checks_sequence()).await? {
+                PlannedPublication::Nothing(reason) => {
+                    terminal::print(reason);
+                    return Ok(());
+                }
+                PlannedPublication::Publish(publication) => *publication,
+            };
         if self.dry_run {
             let mapping = run::publication_mapping(&publication, target)?;
             self.write_mapping(&mapping)?;
@@ -71,7 +76,7 @@ impl RunArgs {
         }
         self.confirm_pruning(&mut publication.pruning, setup.progress)
             .await?;
-        let outcome = run::unpack(setup, publication, target).await?;
+        let outcome = run::publish(setup, publication, target).await?;
         self.finish(setup, outcome, target).await
     }
 }

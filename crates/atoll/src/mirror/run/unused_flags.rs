@@ -49,7 +49,7 @@ impl RunArgs {
             ("--skip-pruning", *skip_pruning),
             ("--skip-metadata-check", *skip_metadata_check),
         ];
-        let is_folder = matches!(target, Destination::Folder(_));
+        let is_folder = matches!(target, Destination::ArchiveSet(_));
         let mut unused = Vec::new();
         if self.from.is_some() {
             unused.extend(set_flags(

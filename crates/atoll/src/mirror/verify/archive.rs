@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use ::mirror::archive::{self, Report, Verifier};
-use ::mirror::progress::Progress;
+use ::mirror::archive::{self, SetReport, Verifier};
+use ::mirror::progress::RunProgress;
 use serde_json::{Value, json};
 use service::Error;
 
@@ -40,8 +40,8 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Er
 }
 
 /// Runs `work` and shows its progress.
-fn with_progress<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
-    let progress = Progress::default();
+fn with_progress<T: Send>(work: impl FnOnce(&RunProgress) -> T + Send) -> T {
+    let progress = RunProgress::default();
     let seen = progress.clone();
     let (ended, end) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -66,12 +66,12 @@ fn key_of(path: &Path) -> Result<Verifier, Error> {
     Verifier::from_pem(&pem).map_err(|e| failed(e.to_string()))
 }
 
-fn lines(report: &Report, is_compared: bool) -> Vec<String> {
+fn lines(report: &SetReport, is_compared: bool) -> Vec<String> {
     let mut lines: Vec<_> = report.faults.iter().map(model::Error::chain).collect();
     if !lines.is_empty() {
         return lines;
     }
-    let Report {
+    let SetReport {
         files,
         members,
         hashed_bytes,
@@ -92,7 +92,7 @@ fn lines(report: &Report, is_compared: bool) -> Vec<String> {
     lines
 }
 
-fn document(report: &Report) -> Value {
+fn document(report: &SetReport) -> Value {
     let faults: Vec<_> = report.faults.iter().map(model::Error::chain).collect();
     json!({
         "files": report.files,

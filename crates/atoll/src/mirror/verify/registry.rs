@@ -1,16 +1,16 @@
 //! Verification of a registry against an image set.
 
-use ::mirror::history::Store;
-use ::mirror::presence::{self, Expected, Report};
-use ::mirror::progress::Progress;
-use ::mirror::publish::{Limits, Target};
+use ::mirror::history::MetadataStore;
+use ::mirror::progress::RunProgress;
+use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::verify_target::{self, Expected, TargetReport};
 use ::mirror::workspace::Workspace;
 use serde_json::{Value, json};
 use service::Error;
 
 use super::MirrorVerifyArgs;
-use crate::mirror::run::{ProgressFormat, configuration, with_progress};
+use crate::mirror::run::{ProgressFormat, TargetName, configuration, with_progress};
 use crate::terminal;
 
 /// Concurrent requests.
@@ -19,15 +19,12 @@ const PARALLEL: usize = 8;
 /// Looks up all images and prints missing or damaged ones.
 ///
 /// Errors: faults, or neither configuration nor metadata.
-pub(super) fn run(
-    arguments: &MirrorVerifyArgs,
-    registry: &str,
-    namespace: &str,
-) -> Result<(), Error> {
+pub(super) fn run(arguments: &MirrorVerifyArgs, target: &TargetName) -> Result<(), Error> {
     with_progress("verifying", ProgressFormat::Lines, |progress| async move {
-        let target = arguments.registries.target(registry, namespace)?;
+        let target = arguments.registries.target(target)?;
         let expected = arguments.expected(&target, &progress).await?;
-        let report = presence::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
+        let report =
+            verify_target::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
         print_report(&report, arguments.json);
         match report.faults.len() {
             0 => Ok(()),
@@ -42,15 +39,15 @@ pub(super) fn run(
 impl MirrorVerifyArgs {
     async fn expected(
         &self,
-        target: &Target,
-        progress: &Progress,
+        target: &MirrorTarget,
+        progress: &RunProgress,
     ) -> Result<Vec<Expected>, model::Error> {
         if let Some(config) = &self.config {
             return self.configured(config, target, progress).await;
         }
         let mut expected = Vec::new();
-        for metadata in Store::all_in_target(target).await? {
-            expected.extend(presence::remembered(&metadata, target).await?);
+        for metadata in MetadataStore::all_in_target(target).await? {
+            expected.extend(verify_target::remembered(&metadata, target).await?);
         }
         if expected.is_empty() {
             let reason = "no metadata of an image set: specify one with --config";
@@ -62,8 +59,8 @@ impl MirrorVerifyArgs {
     async fn configured(
         &self,
         config: &std::path::Path,
-        target: &Target,
-        progress: &Progress,
+        target: &MirrorTarget,
+        progress: &RunProgress,
     ) -> Result<Vec<Expected>, model::Error> {
         let set = configuration(config)?;
         let _workspace = Workspace::enter(&self.dir)?;
@@ -73,9 +70,9 @@ impl MirrorVerifyArgs {
             platform: &self
                 .releases
                 .sources(self.registries.ca_pem()?.as_deref())?,
-            limits: Limits {
+            limits: TransferLimits {
                 parallel: PARALLEL,
-                goes_on: false,
+                continue_on_error: false,
             },
             skip_missing: false,
             with_attached: false,
@@ -84,11 +81,11 @@ impl MirrorVerifyArgs {
             now: service::clock::now().timestamp(),
             progress,
         };
-        presence::configured(setup, &set.mirror, target).await
+        verify_target::configured(setup, &set.mirror, target).await
     }
 }
 
-fn print_report(report: &Report, as_json: bool) {
+fn print_report(report: &TargetReport, as_json: bool) {
     if as_json {
         terminal::print(&document(report).to_string());
         return;
@@ -102,7 +99,7 @@ fn print_report(report: &Report, as_json: bool) {
         ));
     }
     if report.faults.is_empty() {
-        let Report {
+        let TargetReport {
             images,
             manifests,
             blobs,
@@ -121,7 +118,7 @@ fn print_report(report: &Report, as_json: bool) {
     }
 }
 
-fn document(report: &Report) -> Value {
+fn document(report: &TargetReport) -> Value {
     let faults = report.faults.iter();
     let faults: Vec<_> = faults
         .map(|(image, error)| json!({ "image": image.to_string(), "fault": error.chain() }))
