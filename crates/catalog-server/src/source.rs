@@ -286,10 +286,12 @@ mod tests {
                 matches!(s, CatalogSource::Registry(_))
             }),
             ("docker://oci:5000/repo", |s| {
-                matches!(s, Source::Registry(_))
+                matches!(s, CatalogSource::Registry(_))
             }),
-            ("oci.io/repo:tag", |s| matches!(s, Source::Registry(_))),
-            ("oci/repo", |s| matches!(s, Source::Folder(_))),
+            ("oci.io/repo:tag", |s| {
+                matches!(s, CatalogSource::Registry(_))
+            }),
+            ("oci/repo", |s| matches!(s, CatalogSource::Folder(_))),
             (
                 "oci:/a/b",
                 |s| matches!(s, CatalogSource::Layout(l) if l.name.is_none()),

@@ -39,14 +39,20 @@ pub(crate) async fn from_configuration(
 /// An image in a registry.
 ///
 /// Errors: Invalid – a malformed reference or name.
-pub(crate) fn additional_image(image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
+pub(crate) fn additional_image(
+    image: &image_set::ImageSelection,
+    why: Why,
+) -> Result<SelectedImage, Error> {
     named(names::reference(&image.name)?, image, why)
 }
 
 /// An image in a folder, or all that have names there where the configuration names none.
 ///
 /// Blocking.
-fn in_layout(layout: Layout, image: &image_set::ImageSelection) -> Result<Vec<SelectedImage>, Error> {
+fn in_layout(
+    layout: Layout,
+    image: &image_set::ImageSelection,
+) -> Result<Vec<SelectedImage>, Error> {
     let names = match &layout.name {
         Some(_) => Vec::new(),
         None => layout.names()?,
@@ -119,7 +125,11 @@ fn own_or_given<T: FromStr<Err = Error>>(
 }
 
 /// Adds its name in the target.
-fn named(source: Reference, image: &image_set::ImageSelection, why: Why) -> Result<SelectedImage, Error> {
+fn named(
+    source: Reference,
+    image: &image_set::ImageSelection,
+    why: Why,
+) -> Result<SelectedImage, Error> {
     let repository = match image.target_repo.as_str() {
         "" => source.repository.clone(),
         other => other.parse()?,

@@ -126,7 +126,10 @@ pub(crate) async fn catalogs_of(
 /// Reference of the pruned catalog in the target.
 ///
 /// Errors: as [`catalogs_of`]; NotFound – there is none; Invalid – there are several.
-async fn catalog_of(operator: &OperatorSelection, target: &MirrorTarget) -> Result<Reference, Error> {
+async fn catalog_of(
+    operator: &OperatorSelection,
+    target: &MirrorTarget,
+) -> Result<Reference, Error> {
     match catalogs_of(operator, target).await?.as_slice() {
         [] => Err(Error::not_found("catalog", &operator.catalog)),
         [catalog] => Ok(catalog.clone()),

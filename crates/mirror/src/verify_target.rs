@@ -65,7 +65,6 @@ pub struct TargetReport {
 pub async fn remembered(
     metadata: &MirrorMetadata,
     target: &MirrorTarget,
-,
 ) -> Result<Vec<Expected>, Error> {
     let mut expected = Vec::new();
     for association in &metadata.past_associations {

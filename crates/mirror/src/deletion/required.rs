@@ -164,7 +164,11 @@ impl RequiredImages {
     }
 
     /// Images in the metadata of a set besides operators, unless they are to be deleted.
-    fn add_images(&mut self, metadata: &MirrorMetadata, meant: DeletedImages<'_>) -> Result<(), Error> {
+    fn add_images(
+        &mut self,
+        metadata: &MirrorMetadata,
+        meant: DeletedImages<'_>,
+    ) -> Result<(), Error> {
         for association in &metadata.past_associations {
             let section = Section::of(association.kind);
             if section == Some(Section::Operator) {

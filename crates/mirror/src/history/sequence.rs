@@ -18,7 +18,10 @@ pub enum SequenceStep {
 /// The action for the archive of that metadata in a target with the metadata `there`.
 ///
 /// Errors: Conflict – archives before it are missing in the target, or the target has a later one.
-pub fn step(there: Option<&MirrorMetadata>, archive: &MirrorMetadata) -> Result<SequenceStep, Error> {
+pub fn step(
+    there: Option<&MirrorMetadata>,
+    archive: &MirrorMetadata,
+) -> Result<SequenceStep, Error> {
     if archive.single_use {
         return Ok(SequenceStep::Publish);
     }

@@ -215,7 +215,8 @@ impl LoadedCatalog {
         };
         let progress = setup.progress;
         let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
-        let mut outcome = RunOutcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
+        let mut outcome =
+            RunOutcome::of(content, sent, &target, &MirrorSelection::default(), limits)?;
         let SelectedImage {
             source,
             repository,

@@ -93,7 +93,11 @@ pub(super) fn required_packages(
 }
 
 /// Adds bundles to a part, each with its upgrade path to the head of its channel.
-fn extend(part: &mut PackageChoice, package: &PackageModel<'_>, bundles: Vec<(String, String, Reason)>) {
+fn extend(
+    part: &mut PackageChoice,
+    package: &PackageModel<'_>,
+    bundles: Vec<(String, String, Reason)>,
+) {
     for (name, bundle, reason) in bundles {
         let Some(channel) = package.channel(&name) else {
             continue;

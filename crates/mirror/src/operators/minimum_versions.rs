@@ -70,7 +70,11 @@ pub(super) fn take(
 }
 
 /// Chooses the bundles of the starts.
-pub(super) fn follow(package: &PackageModel<'_>, starts: &MinimumVersions, chosen: &mut SelectedBundles) {
+pub(super) fn follow(
+    package: &PackageModel<'_>,
+    starts: &MinimumVersions,
+    chosen: &mut SelectedBundles,
+) {
     for (name, bundles) in starts {
         let Some(channel) = package.channel(name) else {
             continue;

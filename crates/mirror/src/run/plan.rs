@@ -9,9 +9,9 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catalog::cache::Cache;
+use catalog::cache::CatalogCache;
 use model::Error;
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use oci::{Digest, Manifest};
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ use crate::select::{Selected, SelectedCatalog};
 #[derive(Debug)]
 pub struct PreparedRun {
     /// The configuration, with the selected versions.
-    pub mirror: Mirror,
+    pub mirror: MirrorSelection,
     pub catalogs: Vec<PreparedCatalog>,
     pub releases: Releases,
     /// Charts to be mirrored.
@@ -163,7 +163,7 @@ impl PreparedRun {
 }
 
 /// The configuration as metadata records it.
-fn with_selected_versions(mirror: &Mirror, releases: &Releases) -> Mirror {
+fn with_selected_versions(mirror: &MirrorSelection, releases: &Releases) -> MirrorSelection {
     let mut mirror = mirror.clone();
     mirror.platform = releases.platform.clone();
     for operator in &mut mirror.operators {
@@ -210,7 +210,7 @@ pub(super) fn pins<'a>(
 }
 
 async fn write_index(
-    cache: &Arc<Cache>,
+    cache: &Arc<CatalogCache>,
     choice: &Choice,
     pins: &BTreeMap<String, String>,
     path: &Path,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use model::Error;
-use model::mirror_metadata::{Association, Metadata};
+use model::mirror_metadata::{Association, MirrorMetadata};
 
 pub(super) use self::metadata::next;
 use super::transfer::CompleteArchives;
@@ -75,7 +75,7 @@ impl MetadataWrites {
         if associations.is_empty() {
             return Ok(self);
         }
-        let metadata = serde_json::from_slice::<Metadata>(&self.metadata);
+        let metadata = serde_json::from_slice::<MirrorMetadata>(&self.metadata);
         let mut metadata = metadata.map_err(|e| Error::internal("reading metadata", e))?;
         metadata.past_associations.extend(associations);
         Ok(Self {

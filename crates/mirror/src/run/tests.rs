@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use model::image_set::Mirror;
+use model::image_set::MirrorSelection;
 use model::mirror_metadata::ImageType;
 use oci::{Manifest, Reference};
 use serde_json::json;
@@ -43,7 +43,7 @@ fn after_run_with(content: &ImageContent) -> PreviousRuns {
         uid: Uuid::from_u128(1),
         is_single_use: false,
         timestamp: 0,
-        mirror: Mirror::default(),
+        mirror: MirrorSelection::default(),
         operators: Vec::new(),
         platforms: Vec::new(),
         content,

@@ -54,7 +54,11 @@ fn summary(planned: &DeletionPlan) -> BTreeMap<&'static str, Vec<String>> {
     BTreeMap::from([("list", listed.collect()), ("kept", kept.collect())])
 }
 
-async fn verified(setup: Setup<'_>, mirror: &MirrorSelection, target: &MirrorTarget) -> TargetReport {
+async fn verified(
+    setup: Setup<'_>,
+    mirror: &MirrorSelection,
+    target: &MirrorTarget,
+) -> TargetReport {
     let expected = verify_target::configured(setup, mirror, target)
         .await
         .unwrap();
