@@ -26,11 +26,11 @@ static PRONOUNS: CountClass = CountClass {
     advice: "write `what …` and `who …` as the field's noun; see docs/glossary.md",
 };
 static VERB: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:\b|_)t(?:old|ells?)(?:\b|_)").expect("the tests use this constant")
+    Regex::new(r"(?i-u)(?:\b|_)t(?:old|ells?)(?:\b|_)").expect("the tests use this constant")
 });
 static PRONOUN: LazyLock<Regex> = LazyLock::new(|| {
     let words = "what|who|whom|whoever|whatever|nobody|somebody|everybody|goes on|is gone|lies";
-    Regex::new(&format!(r"(?i)\b(?:{words})\b")).expect("the tests use this constant")
+    Regex::new(&format!(r"(?i-u)\b(?:{words})\b")).expect("the tests use this constant")
 });
 
 /// Finds the crates whose counts differ from their record.
