@@ -54,7 +54,7 @@ const BY_HAND: [(&str, &str); 2] = [
         "archives_are_read_and_written_as_the_peer_does",
         "ATOLL_ORACLE_OC_MIRROR",
     ),
-    ("every_answer_is_that_of_the_peer", "ATOLL_ORACLE_OPM"),
+    ("every_reply_equals_the_peers", "ATOLL_ORACLE_OPM"),
 ];
 /// Tests that write a fixture of the current state into the source tree; no checks.
 const WRITERS: &str = "writes_the_next_";
