@@ -69,15 +69,17 @@ impl CatalogWriter {
         for it in in_order(documents) {
             document(&it.json, self.format, &mut out)?;
         }
-        out.into_inner()?.sync_all()
+        out.into_inner()?.sync_all()?;
+        durable::sync_folder(&folder)
     }
 
     /// Atomic replace: renames the partial folder to its final name.
     ///
     /// Errors: the name is taken by now, or the rename fails.
     pub fn finish(mut self) -> io::Result<()> {
-        // Renamed after every file's content is synced: the final name never leads to truncated files. Replaces an
-        // empty folder.
+        // Renamed after every file and folder is synced: the final name never leads to truncated or missing files.
+        // Replaces an empty folder.
+        durable::sync_folder(&self.partial)?;
         fs::rename(&self.partial, &self.folder)?;
         self.is_finished = true;
         durable::sync_parent(&self.folder)
