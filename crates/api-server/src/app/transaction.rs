@@ -311,16 +311,16 @@ impl ApiServer {
         }
     }
 
-    /// Sets `heard_since` where it differs: a written host is no longer shared with other copies (copy on write).
+    /// Sets `heartbeats_since` where it differs: a written host is no longer shared with other copies (copy on write).
     fn apply_grace_period(&self, change: &mut ClusterTransaction) {
-        let heard_since = Some(self.grace_period.since(change.now));
+        let heartbeats_since = Some(self.grace_period.since(change.now));
         for at in 0..change.snapshot.hosts.len() {
             let is_meant = match change.extent {
                 Extent::Whole => true,
                 Extent::Host(id) => change.snapshot.hosts[at].record.id == id,
             };
-            if is_meant && change.snapshot.hosts[at].heartbeats_since != heard_since {
-                change.snapshot.hosts[at].heartbeats_since = heard_since;
+            if is_meant && change.snapshot.hosts[at].heartbeats_since != heartbeats_since {
+                change.snapshot.hosts[at].heartbeats_since = heartbeats_since;
             }
         }
     }
