@@ -82,9 +82,8 @@ impl Profile {
     /// The profile's name, and its folder below the target directory.
     fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Dev => ("dev", "debug"),
+            Self::Dev | Self::Tests => ("dev", "debug"),
             Self::Release => ("release", "release"),
-            Self::Tests => ("dev", "debug"),
             Self::Dist => ("dist", "dist"),
         }
     }

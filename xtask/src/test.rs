@@ -240,7 +240,7 @@ fn tests(report: &mut TestReport, full: bool) {
         let stage = programs
             .iter()
             .filter(|program| program.is_integration == is_integration);
-        report.add_tests(name, || programs::run(stage, &arguments, &prepare));
+        report.add_tests(name, || programs::run(stage, &arguments, prepare));
     }
     report.add_tests("examples in docs", || {
         counted(&mut cargo(&["test", "--workspace", "--doc"]))

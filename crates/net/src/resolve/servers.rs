@@ -83,7 +83,7 @@ impl ServerQueries {
             match self.one(name, conf, options, attempt, statements).await {
                 QueryResult::Absent => {}
                 QueryResult::Failed if attempt + 1 == options.attempts => {
-                    round = QueryResult::Failed
+                    round = QueryResult::Failed;
                 }
                 decided => return decided,
             }

@@ -138,7 +138,7 @@ impl<'a> NodeReader<'a> {
                 self.open(place, anchor, NodeKind::List { end: OPEN });
             }
             Event::MappingStart(_, anchor, _) => {
-                self.open(place, anchor, NodeKind::Map { end: OPEN })
+                self.open(place, anchor, NodeKind::Map { end: OPEN });
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => {
