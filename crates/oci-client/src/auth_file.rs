@@ -19,7 +19,7 @@ pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
         .map(PathBuf::from)
         .or_else(|| path("REGISTRY_AUTH_FILE"))
     {
-        return read(&file)?.ok_or_else(|| invalid(&file, "it does not exist"));
+        return read(&file)?.ok_or_else(|| invalid(&file, &"it does not exist"));
     }
     for file in usual_files() {
         if let Some(credentials) = read(&file)? {
@@ -34,9 +34,12 @@ fn usual_files() -> impl Iterator<Item = PathBuf> {
     let home = path("HOME");
     let config_home = path("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
     // The folder of docker's tools, or the file itself.
-    let docker = path("DOCKER_CONFIG").map(|path| match path.is_file() {
-        true => path,
-        false => path.join("config.json"),
+    let docker = path("DOCKER_CONFIG").map(|path| {
+        if path.is_file() {
+            path
+        } else {
+            path.join("config.json")
+        }
     });
     let containers = [path("XDG_RUNTIME_DIR"), config_home];
     let containers = containers.map(|folder| Some(folder?.join("containers/auth.json")));
@@ -51,7 +54,7 @@ fn path(variable: &str) -> Option<PathBuf> {
     value.map(PathBuf::from)
 }
 
-fn invalid(file: &Path, reason: impl ToString) -> Error {
+fn invalid(file: &Path, reason: &dyn std::fmt::Display) -> Error {
     Error::invalid(
         format!("the registry logins in {}", file.display()),
         reason.to_string(),
@@ -62,10 +65,10 @@ fn read(file: &Path) -> Result<Option<Credentials>, Error> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(invalid(file, error)),
+        Err(error) => return Err(invalid(file, &error)),
     };
     let credentials = Credentials::from_auth_file(&text);
-    credentials.map(Some).map_err(|e| invalid(file, e))
+    credentials.map(Some).map_err(|e| invalid(file, &e))
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ mod tests {
             ("{spec}", "names begin with a dot"),
             ("{.}", "a dot without a name"),
             ("{.a[0}", "lacks a ]"),
-            ("{.a[?(@.b)]}", "not known here"),
+            ("{.a[?(@.b)]}", "unsupported element"),
         ] {
             let error = path.parse::<JsonPath>().unwrap_err();
             assert!(error.contains(expected), "{path}: {error}");

@@ -363,7 +363,7 @@ fn catalogs() {
       source:
         image:
           ref: reg.local:5000/mirror/acme/index:v4.18
-        type: ResolvedImage
+        type: Image
     ");
 }
 
