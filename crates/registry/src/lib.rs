@@ -53,12 +53,7 @@ const JOURNALS: &str = ".atoll/notifications";
 /// Errors: a storage folder, bucket, password file or certificate that cannot be used; an address in use.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
     let (store, place) = storage::open(&settings).await?;
-    let gate = Gate::open(&settings).await?;
-    if auth::is_open_to_everybody(&settings, gate.as_ref()).await {
-        let remedy =
-            "set REGISTRY_AUTH_HTPASSWD_PATH; `atoll registry htpasswd` makes a password file";
-        tracing::warn!(remedy, "anonymous clients may push or delete");
-    }
+    let gate = open_gate(&settings).await?;
     // Beside a bucket, there need not be a folder that lasts.
     let root = &settings.registry_storage_filesystem_rootdirectory;
     let folder = (settings.driver() == Driver::Filesystem).then(|| root.join(JOURNALS));
@@ -135,6 +130,17 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         });
     }
     Ok(running)
+}
+
+/// Opens the gate, and warns when there is none.
+async fn open_gate(settings: &Settings) -> Result<Option<Gate>, Error> {
+    let gate = Gate::open(settings).await?;
+    if auth::is_open_to_everybody(settings, gate.as_ref()).await {
+        let remedy =
+            "set REGISTRY_AUTH_HTPASSWD_PATH; `atoll registry htpasswd` makes a password file";
+        tracing::warn!(remedy, "anonymous clients may push or delete");
+    }
+    Ok(gate)
 }
 
 fn debug_router(settings: &Settings, health: &Health) -> Router {

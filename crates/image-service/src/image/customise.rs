@@ -171,6 +171,9 @@ mod tests {
             noise.extend(word.to_be_bytes()[..4].iter());
         }
         let error = full_iso(&image, &noise, &[]).unwrap_err();
-        assert!(error.to_string().contains("room for 262144"), "{error}");
+        assert!(
+            error.to_string().contains("embed area of 262144"),
+            "{error}"
+        );
     }
 }
