@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::Metadata;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -27,6 +28,8 @@ pub struct WatchedFile<T> {
 
 struct LoadedFile<T> {
     content: Arc<T>,
+    /// Hash of the bytes that `content` was parsed from; None for a stand-in.
+    hash: Option<u64>,
     version: FileVersion,
 }
 
@@ -49,21 +52,32 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
     pub async fn open(path: &Path, parse: Parse<T>) -> Result<Self, BoxError> {
         // Before the read, so that a change during it is seen.
         let version = FileVersion::of(path);
-        let content = read(path.to_owned(), parse).await?;
-        Ok(Self::with(path, parse, content, version))
+        let changed = read(path.to_owned(), parse, None).await?;
+        let (content, hash) = changed.ok_or("nothing was read")?;
+        Ok(Self::with(path, parse, content, Some(hash), version))
     }
 
     /// A file that may be absent: until it exists, `content` stands in for it.
     pub fn awaiting(path: &Path, parse: Parse<T>, content: T) -> Self {
-        Self::with(path, parse, content, FileVersion::Absent)
+        Self::with(path, parse, content, None, FileVersion::Absent)
     }
 
-    fn with(path: &Path, parse: Parse<T>, content: T, version: FileVersion) -> Self {
+    fn with(
+        path: &Path,
+        parse: Parse<T>,
+        content: T,
+        hash: Option<u64>,
+        version: FileVersion,
+    ) -> Self {
         let content = Arc::new(content);
         Self {
             path: path.to_owned(),
             parse,
-            state: RwLock::new(LoadedFile { content, version }),
+            state: RwLock::new(LoadedFile {
+                content,
+                hash,
+                version,
+            }),
         }
     }
 
@@ -77,7 +91,7 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
                 return state.content.clone();
             }
         }
-        let is_new = {
+        let (is_new, known) = {
             let mut state = self.state_mut();
             if state.version == version && version.is_settled() {
                 return state.content.clone();
@@ -85,18 +99,19 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
             // Set before the read: each change is read and logged once, not with each request.
             let is_new = !state.version.is_same_file_state(version);
             state.version = version;
-            is_new
+            (is_new, state.hash)
         };
         let path = self.path.display();
-        match read(self.path.clone(), self.parse).await {
-            Ok(content) => {
-                if is_new {
-                    tracing::info!(%path, "file reloaded");
-                }
+        match read(self.path.clone(), self.parse, known).await {
+            // The same bytes keep the same `Arc`: users compare it to notice a change.
+            Ok(None) => {}
+            Ok(Some((content, hash))) => {
+                tracing::info!(%path, "file reloaded");
                 let mut state = self.state_mut();
                 // A read that a later change overtook has older content.
                 if state.version == version {
                     state.content = Arc::new(content);
+                    state.hash = Some(hash);
                 }
             }
             Err(error) if is_new => {
@@ -163,12 +178,24 @@ impl FileVersion {
     }
 }
 
-async fn read<T: Send + 'static>(path: PathBuf, parse: Parse<T>) -> Result<T, BoxError> {
+/// The parsed content with the hash of its bytes; None when that hash is `known`.
+async fn read<T: Send + 'static>(
+    path: PathBuf,
+    parse: Parse<T>,
+    known: Option<u64>,
+) -> Result<Option<(T, u64)>, BoxError> {
     tokio::task::spawn_blocking(move || {
         if std::fs::metadata(&path)?.len() > LIMIT_BYTES {
             return Err(format!("larger than {LIMIT_BYTES} bytes").into());
         }
-        parse(&std::fs::read(&path)?)
+        let bytes = std::fs::read(&path)?;
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let hash = hasher.finish();
+        if known == Some(hash) {
+            return Ok(None);
+        }
+        Ok(Some((parse(&bytes)?, hash)))
     })
     .await?
 }
@@ -190,7 +217,9 @@ mod tests {
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         write("1");
         let file = WatchedFile::open(&path, number).await.unwrap();
-        assert_eq!(*file.get().await, 1);
+        let first = file.get().await;
+        assert_eq!(*first, 1);
+        assert!(Arc::ptr_eq(&first, &file.get().await), "the same bytes");
         // Of the same size and in the same tick of the clock; of another size; another file.
         write("2");
         assert_eq!(*file.get().await, 2);
