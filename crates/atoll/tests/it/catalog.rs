@@ -229,7 +229,7 @@ fn a_pruned_catalog_is_valid() {
     );
     assert_eq!(stdout(&["list", to]).lines().count(), 2);
     stdout(&["validate", to]);
-    assert!(refused(&["prune", &catalog, "a", "--to", to]).contains("something in it"));
+    assert!(refused(&["prune", &catalog, "a", "--to", to]).contains("not empty"));
 
     let heads = world.path("heads");
     let to = heads.to_str().unwrap();

@@ -92,7 +92,7 @@ async fn broken_rules_are_listed_with_entries_and_remedy() {
     let shown = text(&done.stderr);
     assert!(done.status.success(), "{shown}");
     assert!(
-        shown.contains("package older is carried as it is"),
+        shown.contains("package older is mirrored unchanged"),
         "{shown}"
     );
     let refused = dry_run(&server, folder.path(), "broken", &["--why-refused"]).await;

@@ -112,7 +112,7 @@ async fn packages_that_older_opm_serves_are_mirrored_with_a_warning() {
     let prepared = prepared.await.unwrap();
     let notes = prepared.notes.join("\n");
     assert!(
-        notes.contains("package older is carried as it is"),
+        notes.contains("package older is mirrored unchanged"),
         "{notes}"
     );
     let part = &prepared.catalogs[0].catalog.choice["older"];
