@@ -125,7 +125,7 @@ impl CatalogCopyArgs {
                 loaded.notes.iter().for_each(|note| terminal::notice(note));
                 match &self.target {
                     Destination::ArchiveSet(folder) => {
-                        self.to_folder(setup, &loaded, folder).await?
+                        self.to_folder(setup, &loaded, folder).await?;
                     }
                     Destination::Target(name) => {
                         let target = common.registries.target(name)?;

@@ -77,7 +77,7 @@ fn split(plan: &SetPlan, content: &mirror::content::ImageContent) -> SetPlan {
         match &member.kind {
             MemberKind::Inline(bytes) if *path == METADATA => metadata = Some(bytes.clone()),
             MemberKind::Local(file) => {
-                extras.push(archive::Extra::local(path, file.clone()).unwrap())
+                extras.push(archive::Extra::local(path, file.clone()).unwrap());
             }
             MemberKind::Blob(digest) if path.starts_with("catalogs/") => {
                 extras.push(archive::Extra::blob(path, digest.clone(), member.size));
