@@ -32,7 +32,7 @@ async fn invalid_requests_get_the_reason() {
         (
             format!("/byid/{ID}/4.18/x86_64/minimal.iso"),
             501,
-            "minimal images are not offered",
+            "minimal images are not supported",
         ),
         (
             format!("/byid/{ID}/4.18/x86_64/disconnected.iso"),
