@@ -103,8 +103,6 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
         };
         let path = self.path.display();
         match read(self.path.clone(), self.parse, known).await {
-            // The same bytes keep the same `Arc`: users compare it to notice a change.
-            Ok(None) => {}
             Ok(Some((content, hash))) => {
                 tracing::info!(%path, "file reloaded");
                 let mut state = self.state_mut();
@@ -117,7 +115,8 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
             Err(error) if is_new => {
                 tracing::error!(%path, %error, "file not reloaded, the previous content stays in force");
             }
-            Err(_) => {}
+            // The same bytes keep the same `Arc`: users compare it to notice a change.
+            Ok(None) | Err(_) => {}
         }
         self.state().content.clone()
     }
