@@ -15,6 +15,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::body_timeout::BodyLimits;
 use super::clients::{ClientAddress, IpNetworks};
+use super::connections::{CountedRequest, RequestCounter};
 use super::host_header::{HostRefusal, HostRule};
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
@@ -47,26 +48,38 @@ pub(super) async fn admit(
     let Ok(permit) = rules.requests.acquire(Some(client.ip.into())) else {
         return refusals::too_many_requests();
     };
+    let counter = request.extensions().get::<RequestCounter>();
+    let counted = counter.map(RequestCounter::count);
     let (request, is_late) = rules.body.bound(request);
     let response = next.run(request).await;
     if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
         return refusals::slow_body();
     }
-    in_flight(response, permit)
+    let in_flight = InFlight {
+        _permit: permit,
+        _counted: counted,
+    };
+    keep_in_flight(response, in_flight)
 }
 
 /// Keeps the request in flight until the body of its response has ended.
-fn in_flight(response: Response, permit: Permit) -> Response {
+fn keep_in_flight(response: Response, in_flight: InFlight) -> Response {
     if response.body().is_end_stream() {
         return response;
     }
-    let permit = Some(permit);
-    response.map(|body| Body::new(InFlightBody { body, permit }))
+    let in_flight = Some(in_flight);
+    response.map(|body| Body::new(InFlightBody { body, in_flight }))
+}
+
+/// A request that counts for its client and for its connection.
+struct InFlight {
+    _permit: Permit,
+    _counted: Option<CountedRequest>,
 }
 
 struct InFlightBody {
     body: Body,
-    permit: Option<Permit>,
+    in_flight: Option<InFlight>,
 }
 
 impl HttpBody for InFlightBody {
@@ -79,7 +92,7 @@ impl HttpBody for InFlightBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() {
-            self.permit = None;
+            self.in_flight = None;
         }
         Poll::Ready(frame)
     }

@@ -10,9 +10,10 @@ use axum_server::accept::Accept;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tower_http::add_extension::AddExtension;
 
 use super::clients::IpNetworks;
-use super::connections::{Connection, Connections};
+use super::connections::{Connection, Connections, RequestCounter};
 use super::deadline::DeadlineTimer;
 use super::refusals;
 
@@ -66,7 +67,7 @@ where
     A::Future: Send + 'static,
 {
     type Stream = AdmittedStream<A::Stream>;
-    type Service = A::Service;
+    type Service = AddExtension<A::Service, RequestCounter>;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
@@ -84,6 +85,7 @@ where
                 accepted = accepting => accepted?,
                 () = evicted => return Err(eviction()),
             };
+            let service = AddExtension::new(service, connection.requests());
             let admitted = AdmittedStream {
                 stream,
                 write_timeout,
@@ -109,6 +111,7 @@ impl<I> AdmittedStream<I> {
         cx: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
+        self.connection.set_stalled(polled.is_pending());
         if polled.is_ready() {
             self.stalled_since = None;
             self.connection.touch();

@@ -1,10 +1,12 @@
 //! Open connections of a server, limited per client and in all.
 //!
-//! A new connection beyond the total limit evicts the one that has been idle for the longest, of the client with the
-//! most connections: slow clients from many addresses cannot keep the others out.
+//! A new connection beyond the total limit evicts another one: first of all an idle one, since its client loses
+//! nothing, else the quietest of the client with the most connections. So neither kept-alive connections nor slow
+//! clients from many addresses keep the others out.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -13,6 +15,10 @@ use futures_util::task::AtomicWaker;
 
 use super::clients::ClientKey;
 use super::quota::Exceeded;
+
+/// Shortest time without a request and without bytes after which a connection is idle: a response that has just ended
+/// may still be on its way. Units: milliseconds.
+const MIN_IDLE_MS: u64 = 1_000;
 
 /// The connections of a server; shared by its clones.
 #[derive(Debug, Clone)]
@@ -36,13 +42,25 @@ struct OpenConnections {
 }
 
 /// Activity of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Activity {
     /// Last read or write. Units: milliseconds since the server's start.
     last_ms: AtomicU64,
+    /// Until their responses have ended.
+    requests_in_flight: AtomicUsize,
+    /// Whether bytes wait for the client to read.
+    is_stalled: AtomicBool,
     is_evicted: AtomicBool,
     waker: AtomicWaker,
 }
+
+/// Counts the requests of a connection; an extension of each of them.
+#[derive(Debug, Clone)]
+pub(super) struct RequestCounter(Arc<Activity>);
+
+/// A request in flight, until it is dropped.
+#[derive(Debug)]
+pub(super) struct CountedRequest(Arc<Activity>);
 
 /// An open connection; dropping it releases its permit.
 #[derive(Debug)]
@@ -66,7 +84,7 @@ impl Connections {
 
     /// Opens a connection of `client`.
     ///
-    /// Errors: the limit that is reached; the total one only for a client that has no fewer connections than any other.
+    /// Errors: the limit that is reached; the total one only when no connection is idle and no other client has more.
     pub(super) fn open(&self, client: Option<ClientKey>) -> Result<Connection, Exceeded> {
         let is_reached = |count: usize, max: usize| max > 0 && count >= max;
         let mut open = self.lock();
@@ -75,13 +93,12 @@ impl Connections {
         if client.is_some() && is_reached(own, self.0.max_per_client) {
             return Err(Exceeded::Client);
         }
-        if is_reached(open.total, self.0.max) && !open.evict(own) {
+        if is_reached(open.total, self.0.max) && !open.evict(own, self.now_ms()) {
             return Err(Exceeded::Total);
         }
         let activity = Arc::new(Activity {
             last_ms: AtomicU64::new(self.now_ms()),
-            is_evicted: AtomicBool::new(false),
-            waker: AtomicWaker::new(),
+            ..Activity::default()
         });
         open.total += 1;
         if let Some(client) = client {
@@ -105,17 +122,21 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// Evicts a connection for a client that has `own` ones; false when no other client has more.
-    fn evict(&mut self, own: usize) -> bool {
-        let most = self.by_client.values().map(Vec::len).max().unwrap_or(0);
-        if most <= own {
-            return false;
-        }
-        let heaviest = self.by_client.iter().filter(|(_, its)| its.len() == most);
-        let quietest = heaviest
-            .flat_map(|(client, its)| its.iter().map(move |one| (*client, one)))
-            .min_by_key(|(_, one)| one.last_ms.load(Ordering::Relaxed));
-        let Some((client, activity)) = quietest else {
+    /// Evicts a connection for a client that has `own` ones; false when none is idle and no other client has more.
+    fn evict(&mut self, own: usize, now_ms: u64) -> bool {
+        let all = || {
+            let clients = self.by_client.iter();
+            clients.flat_map(|(client, its)| its.iter().map(move |one| (its.len(), *client, one)))
+        };
+        // Of the heaviest client, the quietest one.
+        let rank = |(count, _, one): &(usize, ClientKey, &Arc<Activity>)| {
+            (*count, Reverse(one.last_ms.load(Ordering::Relaxed)))
+        };
+        let idle = all().filter(|(_, _, one)| one.is_idle(now_ms));
+        let heavier = || all().filter(|(count, _, _)| *count > own);
+        let Some((_, client, activity)) =
+            idle.max_by_key(rank).or_else(|| heavier().max_by_key(rank))
+        else {
             return false;
         };
         let activity = Arc::clone(activity);
@@ -141,11 +162,46 @@ impl OpenConnections {
     }
 }
 
+impl Activity {
+    fn is_idle(&self, now_ms: u64) -> bool {
+        let quiet_ms = now_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        quiet_ms >= MIN_IDLE_MS
+            && self.requests_in_flight.load(Ordering::Relaxed) == 0
+            && !self.is_stalled.load(Ordering::Relaxed)
+    }
+}
+
+impl RequestCounter {
+    /// Counts a request in flight.
+    pub(super) fn count(&self) -> CountedRequest {
+        self.0.requests_in_flight.fetch_add(1, Ordering::Relaxed);
+        CountedRequest(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for CountedRequest {
+    fn drop(&mut self) {
+        self.0.requests_in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Connection {
+    /// The counter of its requests.
+    pub(super) fn requests(&self) -> RequestCounter {
+        RequestCounter(Arc::clone(&self.activity))
+    }
+
     /// Records that bytes were read or written.
     pub(super) fn touch(&self) {
         let now = self.connections.now_ms();
         self.activity.last_ms.store(now, Ordering::Relaxed);
+    }
+
+    /// Records whether bytes wait for the client to read.
+    pub(super) fn set_stalled(&self, is_stalled: bool) {
+        self.activity
+            .is_stalled
+            .store(is_stalled, Ordering::Relaxed);
     }
 
     /// Ready once it is evicted; wakes the task then.
@@ -189,6 +245,26 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_connection_is_evicted_before_busy_ones() {
+        let connections = Connections::new(4, 3);
+        let busy = [(); 2].map(|()| connections.open(Some(client(1))).unwrap());
+        let _requests = busy.each_ref().map(|it| it.requests().count());
+        let stalled = connections.open(Some(client(2))).unwrap();
+        stalled.set_stalled(true);
+        let idle = connections.open(Some(client(3))).unwrap();
+        let evicts = |now_ms| connections.lock().evict(2, now_ms);
+        let last_ms = idle.activity.last_ms.load(Ordering::Relaxed);
+        assert!(!evicts(last_ms + MIN_IDLE_MS - 1), "one below the bound");
+        assert!(evicts(last_ms + MIN_IDLE_MS));
+        assert!(is_evicted(&idle));
+        assert!(!evicts(u64::MAX), "the others are busy");
+        stalled.set_stalled(false);
+        assert!(evicts(u64::MAX));
+        assert!(is_evicted(&stalled));
+        assert!(!busy.iter().any(is_evicted));
+    }
+
+    #[test]
     fn the_idlest_connection_of_the_heaviest_client_is_evicted() {
         let connections = Connections::new(4, 3);
         let heavy = [(); 3].map(|()| connections.open(Some(client(1))).unwrap());
@@ -201,7 +277,9 @@ mod tests {
         for (connection, at) in heavy.iter().zip([7, 5, 9]) {
             connection.activity.last_ms.store(at, Ordering::Relaxed);
         }
-        let _newcomer = connections.open(Some(client(3))).unwrap();
+        let _busy = [&heavy[0], &heavy[1], &heavy[2], &light].map(|it| it.requests().count());
+        let newcomer = connections.open(Some(client(3))).unwrap();
+        let _busy_newcomer = newcomer.requests().count();
         assert_eq!(heavy.each_ref().map(is_evicted), [false, true, false]);
         assert!(!is_evicted(&light));
         // Now two, one and one: a client with as many as the heaviest is refused.

@@ -48,7 +48,7 @@ impl HttpSettings {
                 "connections",
                 count(self.max_connections, "connections"),
                 "server",
-                "the quietest of the client with the most is closed, or the new one",
+                "an idle one is closed, else the quietest of the client with the most, else the new one",
             )
             .set_by("MAX_CONNECTIONS"),
             Limit::fixed(
