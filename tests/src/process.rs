@@ -27,25 +27,6 @@ pub fn program(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The simulated installer, linked statically: it runs in containers that have no libraries.
-///
-/// Errors: it does not exist.
-pub fn static_installer() -> Result<PathBuf> {
-    let own = std::env::current_exe().context("this test program's path is unknown")?;
-    // target/debug/deps/pod-….
-    let target = own
-        .ancestors()
-        .nth(3)
-        .context("this test program lies in no target folder")?;
-    let path = target.join("pod/openshift-baremetal-install");
-    ensure!(
-        path.is_file(),
-        "{} is missing: `cargo xtask test` builds it",
-        path.display()
-    );
-    Ok(path)
-}
-
 /// Sends a signal.
 ///
 /// Errors: no such process, or no permission.

@@ -58,8 +58,6 @@ const BY_HAND: [(&str, &str); 2] = [
 ];
 /// Tests that write a fixture of the current state into the source tree; no checks.
 const WRITERS: &str = "writes_the_next_";
-/// The program that runs inside containers.
-const INSTALLER: &str = "openshift-baremetal-install";
 
 /// Runs all stages, also after a failure, and prints the count as the last line.
 pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
@@ -161,7 +159,6 @@ fn reproduced(own: &Path) -> Result<Tally> {
 /// The pod's tests; the long ones, too, where there is a bundle to start from.
 fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcome> {
     build(&demo::PACKAGES, Profile::Tests)?;
-    static_installer()?;
     // The same packages as in the other stages: dependencies keep their features, and are not rebuilt.
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
     if let Some(bundle) = bundle {
@@ -170,23 +167,6 @@ fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcom
         command.env(POD_BUNDLE, bundle);
     }
     counted(engine.lend(&mut command))
-}
-
-/// The simulated installer, linked statically, in the folder where the pod's tests search for it.
-fn static_installer() -> Result<()> {
-    let arguments = ["rustc", "--package", "testkit", "--bin", INSTALLER];
-    let mut command = cargo(&arguments);
-    // For this program alone: its dependencies are not rebuilt.
-    command.args(["--", "-Ctarget-feature=+crt-static"]);
-    run_command(command.env("SQLX_OFFLINE", "true"))?;
-    let target = target_directory()?;
-    let folder = target.join("pod");
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let built = target.join("debug").join(INSTALLER);
-    // A link would change with the next build.
-    fs::copy(&built, folder.join(INSTALLER))
-        .map(drop)
-        .with_context(|| format!("copying {}", built.display()))
 }
 
 fn clippy() -> Command {

@@ -10,7 +10,7 @@ use testkit::demo::{Console, DemoContent, DemoRegistry};
 
 use super::compose::{Compose, Variables};
 use crate::Scratch;
-use crate::process::{program, static_installer};
+use crate::process::program;
 
 /// User of the registry that `atoll pod init` makes.
 const REGISTRY_USER: &str = "atoll";
@@ -118,7 +118,7 @@ impl Folder {
     ///
     /// Errors: those of the file system and of the registry.
     pub(super) async fn make_content(&self, registry: &DemoRegistry) -> Result<DemoContent> {
-        let installer = static_installer()?;
+        let installer = program("openshift-baremetal-install")?;
         let data = self.scratch.path();
         let content = DemoContent::make(data, registry, &installer, &Console::new(true)).await?;
         let iso = &content.live_iso;
