@@ -1,4 +1,4 @@
-//! Folders that take the place of registries: what a registry answers is read from files, and what it stores is written.
+//! Image layouts in the place of registries: reads and writes go to files.
 
 use std::collections::BTreeSet;
 use std::io::{self, SeekFrom};
@@ -17,19 +17,19 @@ use super::{Client, Provided};
 use crate::layout::{List, Part};
 use oci::{Digest, Manifest, Reference, Repository, Tag, Target, layout_folder};
 
-/// Units: bytes. What is written at once, so that threads change seldom.
+/// Batch of one write, so that threads change seldom. Units: bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// The image that a reference means in a folder.
+/// The image of a reference in a layout.
 pub(super) struct Local {
-    /// That of the folder.
+    /// The index of the layout.
     list: Arc<List>,
     repository: Repository,
     target: Target,
 }
 
 impl Client {
-    /// Nothing for a reference of a registry.
+    /// None for a reference of a registry.
     pub(super) fn local(&self, reference: &Reference) -> Option<Local> {
         Some(Local {
             list: self.0.layouts.of(reference.folder()?),
@@ -38,9 +38,9 @@ impl Client {
         })
     }
 
-    /// Removes what no image needs of a folder that takes the place of a registry; of a registry, that is its own affair.
+    /// Removes content that no image of a layout needs; a registry collects its own.
     ///
-    /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk does not do it.
+    /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk refuses it.
     pub async fn sweep(&self, registry: &str) -> Result<(), Error> {
         let Some(folder) = layout_folder(registry) else {
             return Ok(());
@@ -151,7 +151,7 @@ impl Local {
 
     /// A tag, or with a digest all tags of the repository that have it.
     pub(super) async fn delete(self) -> Result<(), Error> {
-        let is_meant = move |name: &str, digest: &Digest| {
+        let is_selected = move |name: &str, digest: &Digest| {
             let Some((repository, tag)) = name.rsplit_once(':') else {
                 return false;
             };
@@ -162,7 +162,7 @@ impl Local {
                 }
         };
         let list = Arc::clone(&self.list);
-        blocking(move || list.delete(is_meant)).await
+        blocking(move || list.delete(is_selected)).await
     }
 
     fn digest(&self) -> Result<Option<Digest>, Error> {
@@ -179,13 +179,13 @@ impl Local {
         }
     }
 
-    /// What an image is called in the folder.
+    /// The name of an image in the layout.
     fn name(&self, tag: &Tag) -> String {
         format!("{}:{tag}", self.repository)
     }
 }
 
-/// Writes what is missing of a blob. After a failure the next run goes on, unless the bytes were wrong.
+/// Writes the missing bytes of a blob. After a failure the next run resumes, unless the bytes were wrong.
 async fn fill(mut part: Part, source: &BlobSource, sent: &AtomicU64) -> Result<(), Error> {
     let mut chunks = source.chunks_after(part.hasher(), part.size()).await?;
     let mut batch: Vec<Bytes> = Vec::new();

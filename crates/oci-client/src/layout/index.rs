@@ -1,4 +1,4 @@
-//! The list of a layout's images. What others have written into it stays.
+//! The index of a layout. Members and entries of other tools stay.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ pub(super) const FILE: &str = "index.json";
 const MANIFESTS: &str = "manifests";
 /// Source: OCI image-spec, image-index.md.
 const SCHEMA_VERSION: u64 = 2;
-/// What the next list is written to.
+/// Temporary name of the next index.
 const NEXT_FILE: &str = "index.json.next";
-/// Units: bytes. Largest list: some hundred thousand images.
+/// Largest index: some hundred thousand images. Units: bytes.
 const LIMIT_BYTES: u64 = 64 << 20;
-/// The annotation by which an entry is told from others.
+/// The annotation with the name of an entry.
 const NAME: &str = "org.opencontainers.image.ref.name";
 
-/// Such a list. What is not changed keeps its text.
+/// The parsed index. Unchanged members keep their text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     manifests: Vec<Entry>,
     others: BTreeMap<String, Box<RawValue>>,
 }
 
-/// An image of the list, with all that is said of it.
+/// An entry, with the members that are not parsed.
 #[derive(Debug, Clone)]
 struct Entry {
     descriptor: Descriptor,
@@ -44,9 +44,9 @@ impl Entry {
 }
 
 impl Index {
-    /// The list of the folder.
+    /// Reads the index of the folder.
     ///
-    /// Blocking. Errors: NotFound – no such folder; Invalid – no list.
+    /// Blocking. Errors: NotFound – no such folder; Invalid – not an index.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let bytes = read(&path, LIMIT_BYTES)?;
@@ -54,7 +54,7 @@ impl Index {
             .map_err(|e| Error::invalid("image layout", format!("{}: {e}", path.display())))
     }
 
-    /// As [`Self::read`], of a folder that may have no list yet.
+    /// As [`Self::read`]; empty for a folder without an index.
     pub(crate) fn read_or_empty(folder: &Path) -> Result<Self, Error> {
         match Self::read(folder) {
             Err(Error::NotFound { .. }) => Ok(Self::default()),
@@ -96,9 +96,9 @@ impl Index {
         serde_json::to_vec(&members)
     }
 
-    /// Takes the place of the list in the folder, whole or not at all.
+    /// Replaces the index of the folder atomically.
     ///
-    /// Blocking. Errors: Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Internal and Conflict – the disk refuses it.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let next = folder.join(NEXT_FILE);
         let write = || -> io::Result<()> {
@@ -110,17 +110,18 @@ impl Index {
         write().map_err(|e| failed(&next, e))
     }
 
-    /// Those that people mean by `name`: some tools write the whole reference, others the tag alone. All, for nothing.
-    pub(crate) fn called(&self, name: Option<&str>) -> impl Iterator<Item = &Descriptor> {
+    /// Images whose name is `name` or ends with it: some tools write the whole reference, others the tag alone. All,
+    /// without a name.
+    pub(crate) fn matching(&self, name: Option<&str>) -> impl Iterator<Item = &Descriptor> {
         let is_exact = name.is_some_and(|name| self.named(name).is_some());
-        let is_meant = move |entry: &&Entry| {
+        let is_matching = move |entry: &&Entry| {
             let Some(name) = name else { return true };
             let own = entry.name().unwrap_or_default();
             let before = own.strip_suffix(name);
             before.is_some_and(|it| it.is_empty() || (!is_exact && it.ends_with([':', '/'])))
         };
-        let meant = self.manifests.iter().filter(is_meant);
-        meant.map(|entry| &entry.descriptor)
+        let matching = self.manifests.iter().filter(is_matching);
+        matching.map(|entry| &entry.descriptor)
     }
 
     /// The image with exactly that name.
@@ -130,31 +131,30 @@ impl Index {
         found.map(|entry| &entry.descriptor)
     }
 
-    /// The names of all images that have one.
+    /// The names of all named images.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.manifests.iter().filter_map(Entry::name)
     }
 
-    /// Gives `manifest` the name, which another image may have had.
+    /// Names `manifest`; another image loses the name.
     ///
     /// Errors: none that a descriptor can have.
     pub(super) fn set(&mut self, name: &str, manifest: &Manifest) -> serde_json::Result<()> {
         let mut descriptor = manifest.descriptor();
         descriptor.annotations = Some([(NAME.to_owned(), name.to_owned())].into());
         let whole = to_raw_value(&descriptor)?;
-        self.take(|own, _| own == name);
+        self.remove(|own, _| own == name);
         self.manifests.push(Entry { descriptor, whole });
         Ok(())
     }
 
-    /// Takes those out whose name and digest are meant; whether there were any.
-    pub(super) fn take(&mut self, is_meant: impl Fn(&str, &Digest) -> bool) -> bool {
+    /// Removes the entries that `is_selected` accepts, by name and digest; whether there were any.
+    pub(super) fn remove(&mut self, is_selected: impl Fn(&str, &Digest) -> bool) -> bool {
         let before = self.manifests.len();
-        let is_meant = |entry: &Entry| {
+        self.manifests.retain(|entry| {
             let name = entry.name();
-            name.is_some_and(|name| is_meant(name, &entry.descriptor.digest))
-        };
-        self.manifests.retain(|entry| !is_meant(entry));
+            !name.is_some_and(|name| is_selected(name, &entry.descriptor.digest))
+        });
         self.manifests.len() < before
     }
 }
@@ -186,7 +186,7 @@ mod tests {
         });
         let mut index = Index::parse(foreign.to_string().as_bytes()).unwrap();
         index.set("acme/tool:v1", &manifest("1")).unwrap();
-        assert!(index.take(|name, _| name == "acme/tool:v1"));
+        assert!(index.remove(|name, _| name == "acme/tool:v1"));
         let written: Value = serde_json::from_slice(&index.to_vec().unwrap()).unwrap();
         assert_eq!(written, foreign);
     }
@@ -200,13 +200,18 @@ mod tests {
         index.set("tool:v1", &one).unwrap();
         assert_eq!(index.named("acme/tool:v1").unwrap().digest, two.digest);
         assert_eq!(index.names().count(), 2);
-        let called = |name| index.called(name).map(|it| &it.digest).collect::<Vec<_>>();
-        assert_eq!(called(Some("tool:v1")), [&one.digest]);
-        assert_eq!(called(Some("v1")), [&two.digest, &one.digest]);
-        assert!(called(Some("ool:v1")).is_empty());
-        assert_eq!(called(None).len(), 2);
-        assert!(!index.take(|_, digest| *digest == Digest::sha256(b"")));
-        assert!(index.take(|_, digest| *digest == one.digest));
+        let matching = |name| {
+            index
+                .matching(name)
+                .map(|it| &it.digest)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(matching(Some("tool:v1")), [&one.digest]);
+        assert_eq!(matching(Some("v1")), [&two.digest, &one.digest]);
+        assert!(matching(Some("ool:v1")).is_empty());
+        assert_eq!(matching(None).len(), 2);
+        assert!(!index.remove(|_, digest| *digest == Digest::sha256(b"")));
+        assert!(index.remove(|_, digest| *digest == one.digest));
         assert_eq!(index.names().collect::<Vec<_>>(), ["acme/tool:v1"]);
     }
 }

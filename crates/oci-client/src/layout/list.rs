@@ -1,4 +1,4 @@
-//! A layout's list of images as one process works with it: parsed once, and written for several names at a time.
+//! The index of a layout, shared by the tasks of a process: parsed once, written for several names at a time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,24 +12,24 @@ use model::Error;
 use super::{Index, Layout, failed, index};
 use oci::{Digest, Manifest};
 
-/// Those of all layouts that a process works with.
+/// Indexes of all layouts that a process uses.
 #[derive(Debug, Default)]
 pub(crate) struct Lists(Mutex<HashMap<PathBuf, Arc<List>>>);
 
-/// That of one layout.
+/// The index of one layout.
 #[derive(Debug)]
 pub(crate) struct List {
     layout: Layout,
-    /// What keeps others from sweeping what was written here and is not listed yet.
+    /// Keeps other processes from sweeping content that is written and not listed yet.
     hold: Mutex<Option<File>>,
-    /// As it was read or written last.
+    /// The index as last read or written.
     known: Mutex<Option<(Stamp, Arc<Index>)>>,
     /// Images whose names wait to be written.
     waiting: Mutex<Vec<(String, Manifest)>>,
     writing: Mutex<()>,
 }
 
-/// By which a file is known to be the same: each one that is written is another file.
+/// Identity of an index file: each write makes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -39,7 +39,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Nothing where there is no list yet.
+    /// None without an index.
     fn of(folder: &Path) -> io::Result<Option<Self>> {
         let metadata = match fs::metadata(folder.join(index::FILE)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -55,7 +55,7 @@ impl Stamp {
 }
 
 impl Lists {
-    /// That of the folder.
+    /// The index of the folder.
     pub(crate) fn of(&self, folder: &Path) -> Arc<List> {
         let mut lists = lock(&self.0);
         if let Some(list) = lists.get(folder) {
@@ -77,14 +77,14 @@ impl Lists {
 }
 
 impl List {
-    /// The folder that it is about.
+    /// The layout.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// What is listed now; nothing, where there is no list.
+    /// The current index; empty for a folder without one.
     ///
-    /// Blocking. Errors: Invalid – what is there is no list; Internal – it cannot be read.
+    /// Blocking. Errors: Invalid – the file is not an index; Internal – it cannot be read.
     pub(crate) fn index(&self) -> Result<Arc<Index>, Error> {
         let mut known = lock(&self.known);
         let stamp = self.stamp()?;
@@ -98,13 +98,13 @@ impl List {
         Ok(index)
     }
 
-    /// Gives a manifest that is there a name. Who comes while the list is written waits, and is written with all others that
-    /// wait: else each name would cost as much as all before it.
+    /// Names a stored manifest. Names that arrive during a write are written together by the next one (group commit):
+    /// otherwise each name would cost as much as all before it.
     ///
-    /// Blocking. Errors: as [`Self::index`]; Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: as [`Self::index`]; Internal and Conflict – the disk refuses it.
     pub(crate) fn name(&self, name: &str, manifest: &Manifest) -> Result<(), Error> {
         lock(&self.waiting).push((name.to_owned(), manifest.clone()));
-        let _turn = lock(&self.writing);
+        let _guard = lock(&self.writing);
         let batch = std::mem::take(&mut *lock(&self.waiting));
         if batch.is_empty() {
             return Ok(());
@@ -115,31 +115,31 @@ impl List {
             set.map_err(|e| Error::internal("listing an image", e))
         });
         if written.is_err() {
-            // Those who wait try it themselves.
+            // The waiting callers retry it.
             lock(&self.waiting).splice(0..0, batch);
         }
         written
     }
 
-    /// Takes those images out whose names and digests are meant. Their content stays.
+    /// Removes the entries that `is_selected` accepts. Their content stays.
     ///
     /// Blocking. Errors: NotFound – there is none; as [`Self::name`].
-    pub(crate) fn delete(&self, is_meant: impl Fn(&str, &Digest) -> bool) -> Result<(), Error> {
-        let _turn = lock(&self.writing);
-        let mut was_there = false;
+    pub(crate) fn delete(&self, is_selected: impl Fn(&str, &Digest) -> bool) -> Result<(), Error> {
+        let _guard = lock(&self.writing);
+        let mut has_any = false;
         self.change(|index| {
-            was_there = index.take(is_meant);
+            has_any = index.remove(is_selected);
             Ok(())
         })?;
-        if was_there {
+        if has_any {
             return Ok(());
         }
         Err(Error::not_found("image", &self.layout))
     }
 
-    /// Makes a layout of the folder, unless it is one, and keeps others from sweeping it.
+    /// Makes a layout of the folder, unless it is one, and keeps other processes from sweeping it.
     ///
-    /// Blocking. Errors: Invalid – the folder has something else; Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Invalid – the folder has something else; Internal and Conflict – the disk refuses it.
     pub(crate) fn hold(&self) -> Result<(), Error> {
         let mut hold = lock(&self.hold);
         if hold.is_none() {
@@ -148,7 +148,7 @@ impl List {
         Ok(())
     }
 
-    /// Removes what no image of the list needs, unless somebody else writes to the layout now.
+    /// Removes content that no listed image needs, unless another process writes to the layout now.
     ///
     /// Blocking. Errors: as [`Layout::sweep`].
     pub(crate) fn sweep(&self) -> Result<(), Error> {
@@ -157,11 +157,11 @@ impl List {
         self.layout.sweep()
     }
 
-    /// Changes the list, one process at a time.
+    /// Changes the index, one process at a time.
     fn change(&self, change: impl FnOnce(&mut Index) -> Result<(), Error>) -> Result<(), Error> {
         let _lock = self.layout.lock()?;
         let mut index = self.index()?;
-        // Most often nobody else has it, and it need not be copied.
+        // Released before the change: without another owner, it need not be copied.
         *lock(&self.known) = None;
         change(Arc::make_mut(&mut index))?;
         index.write(&self.layout.folder)?;

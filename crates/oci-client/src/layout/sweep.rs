@@ -1,4 +1,4 @@
-//! What no image of a layout needs any more leaves it.
+//! Garbage collection of a layout: content that no listed image needs is removed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -12,10 +12,10 @@ use super::{Index, Layout, failed};
 use oci::{Digest, Kind};
 
 impl Layout {
-    /// Makes a layout of the folder, unless it is one. As long as the result lives, nobody removes content that is not listed
-    /// yet.
+    /// Makes a layout of the folder, unless it is one. Until the result is dropped, no sweep removes content that is not
+    /// listed yet.
     ///
-    /// Blocking. Errors: Invalid – the folder has something else; Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Invalid – the folder has something else; Internal and Conflict – the disk refuses it.
     pub(crate) fn hold(&self) -> Result<File, Error> {
         self.make()?;
         let mark = self.folder.join(MARK);
@@ -27,10 +27,10 @@ impl Layout {
         hold().map_err(|e| failed(&mark, e))
     }
 
-    /// Removes what no image of the list needs, unless somebody writes to the layout now.
+    /// Removes content that no listed image needs, unless another process writes to the layout now.
     ///
     /// Blocking. Errors: NotFound and Invalid – an image of the list is missing or damaged: nothing is removed then; Internal –
-    /// the disk does not do it.
+    /// the disk refuses it.
     pub(crate) fn sweep(&self) -> Result<(), Error> {
         let mark = self.folder.join(MARK);
         let file = match File::open(&mark) {
@@ -55,10 +55,10 @@ impl Layout {
         Ok(())
     }
 
-    /// All that the images of the list consist of.
+    /// Digests of all content of the listed images.
     fn needed(&self) -> Result<BTreeSet<Digest>, Error> {
         let index = Index::read_or_empty(&self.folder)?;
-        let mut next: Vec<_> = index.called(None).cloned().collect();
+        let mut next: Vec<_> = index.matching(None).cloned().collect();
         let mut needed = BTreeSet::new();
         while let Some(descriptor) = next.pop() {
             if !needed.insert(descriptor.digest.clone()) {

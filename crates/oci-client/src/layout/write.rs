@@ -1,4 +1,4 @@
-//! Images into a layout.
+//! Writing of blobs and manifests into a layout.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -9,15 +9,15 @@ use model::Error;
 use super::{ALGORITHMS, Layout, failed};
 use oci::{Digest, Hasher, Manifest};
 
-/// By which a folder is known as a layout.
+/// The file that marks a folder as a layout.
 pub(super) const MARK: &str = "oci-layout";
 const VERSION: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
-/// What a blob's file ends with until it is whole.
+/// Suffix of the file of an incomplete blob.
 const PART: &str = ".part";
-/// Units: bytes. Read from a file at once.
+/// Units: bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A blob that is being written. Others who want to write it wait meanwhile.
+/// An incomplete blob, locked: other writers of it wait.
 #[derive(Debug)]
 pub(crate) struct Part {
     file: File,
@@ -29,17 +29,16 @@ pub(crate) struct Part {
 }
 
 impl Layout {
-    /// Whether the blob is there, and whole.
+    /// The size of a complete blob.
     ///
     /// Blocking.
     pub(crate) fn blob_size(&self, digest: &Digest) -> Option<u64> {
         fs::metadata(self.path(digest)).ok().map(|it| it.len())
     }
 
-    /// Begins to write a blob of a layout that is [held](Self::hold), or goes on where an earlier run was ended; nothing where it is
-    /// there.
+    /// Starts or resumes the writing of a blob, in a layout that is [held](Self::hold); None if the blob is complete.
     ///
-    /// Blocking. Errors: Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Internal and Conflict – the disk refuses it.
     pub(crate) fn part(&self, digest: &Digest) -> Result<Option<Part>, Error> {
         if self.blob_size(digest).is_some() {
             return Ok(None);
@@ -56,7 +55,7 @@ impl Layout {
             Ok(file)
         };
         let mut file = open().map_err(|e| failed(&path, e))?;
-        // Somebody may have finished it meanwhile: then this is the finished file.
+        // Another writer may have completed it meanwhile: then this is the complete file.
         if self.blob_size(digest).is_some() {
             return Ok(None);
         }
@@ -72,9 +71,9 @@ impl Layout {
         }))
     }
 
-    /// Stores a manifest. Its content has to be there.
+    /// Stores a manifest, after its content.
     ///
-    /// Blocking. Errors: Invalid – the digest is another; Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Invalid – the digest is another; Internal and Conflict – the disk refuses it.
     pub(crate) fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
         if !manifest.digest.matches(&manifest.bytes) {
             let reason = "it is signed in the form of 2016, for which layouts have no place";
@@ -115,7 +114,7 @@ impl Layout {
         Err(Error::invalid("image layout", reason))
     }
 
-    /// Until it is dropped, nobody else changes the list.
+    /// Locks the index against other processes until the result is dropped.
     pub(super) fn lock(&self) -> Result<File, Error> {
         let lock = || -> io::Result<File> {
             let folder = File::open(&self.folder)?;
@@ -127,17 +126,17 @@ impl Layout {
 }
 
 impl Part {
-    /// How much of it is there. Units: bytes.
+    /// Length so far. Units: bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// What has seen the bytes that are there.
+    /// The hasher of the bytes so far.
     pub(crate) fn hasher(&self) -> Hasher {
         self.hasher.clone()
     }
 
-    /// From the first byte.
+    /// Starts again from the first byte.
     ///
     /// Blocking. Errors: Internal.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
@@ -151,7 +150,7 @@ impl Part {
         Ok(())
     }
 
-    /// Blocking. Errors: Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Internal and Conflict – the disk refuses it.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file
             .write_all(bytes)
@@ -161,9 +160,9 @@ impl Part {
         Ok(())
     }
 
-    /// Gives it its name.
+    /// Renames the complete blob to its digest.
     ///
-    /// Blocking. Errors: Invalid – it has another digest, and is begun anew; Internal and Conflict – the disk does not take it.
+    /// Blocking. Errors: Invalid – it has another digest, and is emptied; Internal and Conflict – the disk refuses it.
     pub(crate) fn finish(self) -> Result<(), Error> {
         let Self {
             file,
@@ -174,7 +173,7 @@ impl Part {
             ..
         } = self;
         if hasher.finish() != digest {
-            // Of no use to whoever tries it next.
+            // Useless for the next attempt.
             let _ = file.set_len(0);
             let reason = format!("{digest} for {layout}: its bytes have another digest");
             return Err(Error::invalid("blob", reason));
@@ -187,7 +186,7 @@ impl Part {
     }
 }
 
-/// Shows the rest of the file to the hasher; its size.
+/// Hashes the rest of the file; its size.
 fn hash(file: &mut File, hasher: &mut Hasher) -> io::Result<u64> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut size = 0;

@@ -1,6 +1,6 @@
-//! A folder in OCI's image layout: what tools save images as when no registry is at hand.
+//! A folder in the OCI image layout, in which tools save images without a registry.
 //!
-//! The one invariant of writing: a blob has its name, and an image is listed, only when it is whole.
+//! The one invariant of writing: a blob gets its name, and an image its entry, only when it is complete.
 //!
 //! Source: OCI image-spec, image-layout.md.
 
@@ -24,26 +24,26 @@ pub(crate) use index::Index;
 pub(crate) use list::{List, Lists};
 pub(crate) use write::Part;
 
-/// Those whose blobs have a folder.
+/// Algorithms whose blobs have a folder.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
 
-/// An image in such a folder, as people write it: `FOLDER[:NAME]`.
+/// An image in a layout, written as `FOLDER[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The folder with `index.json`.
     pub folder: PathBuf,
-    /// Which of its images: its name there, or the end of it behind a `/` or `:`. Unnamed, it has to be the only one.
+    /// Name of the image in the index, or the end of it after a `/` or `:`; absent for the only image.
     pub name: Option<String>,
 }
 
 impl Layout {
-    /// The digest of the manifest or index that is meant.
+    /// The digest of the image's manifest or index.
     ///
     /// Blocking. Errors: NotFound – no such folder or image; Invalid – no layout, or several images and no tag.
     pub fn digest(&self) -> Result<Digest, Error> {
         let index = Index::read(&self.folder)?;
-        let mut meant = index.called(self.name.as_deref());
-        match (meant.next(), meant.next()) {
+        let mut matching = index.matching(self.name.as_deref());
+        match (matching.next(), matching.next()) {
             (None, _) => Err(Error::not_found("image", self)),
             (Some(entry), None) => Ok(entry.digest.clone()),
             (Some(_), Some(_)) => Err(Error::invalid(
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// The names of all images that have one.
+    /// The names of all named images.
     ///
     /// Blocking. Errors: NotFound – no such folder; Invalid – no layout.
     pub fn names(&self) -> Result<Vec<String>, Error> {
@@ -82,7 +82,7 @@ impl Layout {
         Ok(bytes)
     }
 
-    /// Does `work` with the bytes of a layer; what it makes of bytes that have another digest is dropped.
+    /// Runs `work` on the bytes of a layer; its result for bytes with another digest is dropped.
     ///
     /// Blocking. Errors: as [`Self::manifest`]; those of `work`.
     pub(crate) fn with_layer<T>(
@@ -95,16 +95,16 @@ impl Layout {
             file: File::open(&path).map_err(|e| unreadable(&path, e))?,
             hasher: Hasher::new(digest.algorithm()),
         };
-        let made = work(&mut layer);
-        // Also after a failure: that the layer is damaged says more than what came of it.
+        let result = work(&mut layer);
+        // Also after a failure: a damaged layer explains it better than its consequence.
         io::copy(&mut layer, &mut io::sink()).map_err(|e| unreadable(&path, e))?;
         if layer.hasher.finish() != *digest {
             return Err(self.damaged(digest));
         }
-        made
+        result
     }
 
-    /// Where the bytes of a blob lie.
+    /// The path of a blob.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         let algorithm = digest.algorithm().as_str();
         self.folder.join("blobs").join(algorithm).join(digest.hex())
@@ -161,7 +161,7 @@ fn read(path: &Path, limit: u64) -> Result<Bytes, Error> {
     Ok(bytes.into())
 }
 
-/// Why a file cannot be written.
+/// The error of a file that cannot be written.
 fn failed(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::conflict(format!(
@@ -179,7 +179,7 @@ fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::internal(format!("reading {}", path.display()), error)
 }
 
-/// A file that is hashed while it is read.
+/// A file, hashed as it is read.
 struct Hashed {
     file: File,
     hasher: Hasher,
