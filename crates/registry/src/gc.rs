@@ -13,7 +13,7 @@ use crate::purge::AGE_LIMIT;
 use crate::settings::Settings;
 use crate::storage::Store;
 
-/// What a collection removed.
+/// Content that a collection removed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cleaned {
     /// Tags and manifests that no rule of the policy retains; None without a policy.

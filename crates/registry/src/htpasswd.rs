@@ -6,7 +6,7 @@ use model::Error;
 
 /// Work factor of new hashes. Verified ones are remembered, so a slow check costs each client once.
 const COST: u32 = 10;
-/// Units: bytes. bcrypt ignores what comes after.
+/// Units: bytes. bcrypt ignores further bytes.
 pub(crate) const PASSWORD_LIMIT_BYTES: usize = 72;
 
 /// A line for a password file, without its end.

@@ -39,7 +39,7 @@ pub(crate) struct Policy {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
-    /// Only report what would expire.
+    /// Only report content that would expire.
     #[serde(alias = "dryRun")]
     pub(crate) dry_run: bool,
     /// Younger content never expires.

@@ -279,7 +279,7 @@ async fn examine(
             Ok((actual, bytes)) => ((actual != *digest).then_some(FindingKind::Damaged), bytes),
             // Collected meanwhile.
             Err(StoreError::UnknownBlob(_)) => return Ok(()),
-            // The store finds out what it is.
+            // Unreadable counts as damaged; the store determines the cause.
             Err(StoreError::Io { .. }) => (Some(FindingKind::Damaged), 0),
             Err(error) => return Err(error),
         },
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_tells_how_far_it_is() {
+    fn a_report_has_the_progress() {
         let mut report = Report::default();
         assert_eq!(report.progress(), 100);
         report.begin();

@@ -87,7 +87,7 @@ async fn broken_rules_are_listed_with_entries_and_remedy() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 
-    // What an older opm serves is mirrored with a warning, what none serves ends the run.
+    // A catalog that an older opm serves is mirrored with a warning, one that none serves ends the run.
     let done = dry_run(&server, folder.path(), "older", &[]).await;
     let shown = text(&done.stderr);
     assert!(done.status.success(), "{shown}");

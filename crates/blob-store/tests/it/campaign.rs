@@ -190,7 +190,7 @@ async fn driver() {
     ));
     if given.is_some() {
         println!("{DONE}");
-        // As a crash does: only what is durable by itself counts.
+        // As a crash does: only durable content counts.
         std::process::abort();
     }
 }

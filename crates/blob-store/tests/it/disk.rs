@@ -365,7 +365,7 @@ async fn pushed_bytes_replace_unverified_ones() {
     };
     put(&store).await;
     drop(store);
-    // What a crash of the machine leaves of a file: its length.
+    // A crash of the machine leaves a file's length only.
     for digest in [&digest, &manifest.digest] {
         let size = fs::metadata(data(&dir, digest)).unwrap().len();
         fs::write(data(&dir, digest), vec![0; usize::try_from(size).unwrap()]).unwrap();

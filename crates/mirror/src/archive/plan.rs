@@ -201,7 +201,7 @@ impl SetPlan {
         files.flat_map(|(number, file)| file.members.iter().map(move |member| (number, member)))
     }
 
-    /// Equal for plans with the same content at the same places, whatever is written inline.
+    /// Equal for plans with the same content at the same places; inline content does not count.
     pub(super) fn layout(&self) -> Digest {
         let mut hasher = Hasher::new(Algorithm::Sha256);
         for (number, member) in self.members() {

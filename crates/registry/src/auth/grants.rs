@@ -1,4 +1,4 @@
-//! What a token grants. Source: distribution, "Token Scope Documentation".
+//! Grants of a token. Source: distribution, "Token Scope Documentation".
 
 use serde::Deserialize;
 

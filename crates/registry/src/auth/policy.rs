@@ -230,7 +230,7 @@ rules:
     }
 
     #[test]
-    fn json_is_read_too_and_mistakes_are_told() {
+    fn json_is_parsed_and_mistakes_are_reported() {
         let json = r#"{"rules": [{"users": ["*"], "repositories": ["a"], "actions": ["pull"]}]}"#;
         assert!(Policy::parse(json).unwrap().allows(Some("u"), "a", Pull));
         assert_eq!(Policy::parse("rules: []").unwrap().rules, []);

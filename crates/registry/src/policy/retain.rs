@@ -34,7 +34,7 @@ pub(crate) struct ExpiredThere {
     manifests: Vec<Digest>,
 }
 
-/// Expires in every repository what the policy does not retain; None without a policy.
+/// Expires the content of every repository that the policy does not retain; None without a policy.
 pub(crate) async fn retain(
     store: &Store,
     policies: &Policies,

@@ -41,7 +41,7 @@ pub(super) struct Decision<'a> {
     pub(super) manifests: Vec<&'a Held>,
 }
 
-/// Content of a repository that no rule retains, except what is younger than `delay`.
+/// Content of a repository that no rule retains, apart from content younger than `delay`.
 pub(super) fn decide<'a>(
     rules: &Rules,
     delay: Span,

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_here_is_told_once() {
+    fn ignored_keys_are_reported_once() {
         let yaml = "version: 0.1\nredis:\n  addrs: [a:1]\n  db: 1\nstorage:\n  cache:\n    blobdescriptor: inmemory\n";
         let read = read(Some(yaml), &[]);
         assert_eq!(read.problems, [""; 0]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_told_with_what_may_be_meant() {
+    fn unknown_keys_are_reported_with_a_suggestion() {
         let yaml = "version: 0.1\nhttp:\n  adr: :5000\n";
         let read = read(
             Some(yaml),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_none_are_told_with_their_line() {
+    fn malformed_files_are_reported_with_their_line() {
         for (yaml, reason) in [
             ("version: 0.2\n", "line 1: version is \"0.2\", expected 0.1"),
             ("http: {}\n", "`version: 0.1` is missing"),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_told_without_its_secrets() {
+    fn invalid_endpoints_are_reported_without_their_secrets() {
         for wrong in [
             [("0_name", "x")].as_slice(),
             &[("0_url", "secret")],

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_that_mean_nothing_are_told() {
+    fn rights_without_effect_are_reported() {
         let reported = |policy: Option<&str>, is_pull_free, users: Option<&str>| {
             let settings = Settings {
                 registry_auth_policy_path: policy.map(Into::into),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_and_absent_files_are_told_together() {
+    fn half_a_pair_and_absent_files_are_reported_together() {
         let settings = Settings {
             registry_http_tls_key: Some("/none/key".into()),
             registry_auth_htpasswd_path: Some("/none/htpasswd".into()),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_on_clients_that_cannot_be_made_are_told() {
+    fn impossible_demands_on_clients_are_reported() {
         let problems = |cas: &[&str], auth: Option<tls::Demand>| {
             let settings = Settings {
                 registry_http_tls_clientcas: CommaList(

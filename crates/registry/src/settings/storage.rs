@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told_and_secrets_are_not() {
+    fn contradictions_are_reported_without_secrets() {
         let reported = |pairs: &[(&str, &str)]| {
             let problems = settings(pairs).problems().into_iter();
             let reported: Vec<_> = problems.map(|problem| problem.to_string()).collect();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn contradictions_are_reported() {
         for parts in [
             &[("0_url", "registry.example")][..],
             &[("0_url", "https://")],

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::server::{PASSWORD, Server, USER, header, is, refusal};
 
-/// Plain HTTP; `USER` and `more` have `PASSWORD`. The folder holds what `change` may need.
+/// Plain HTTP; `USER` and `more` have `PASSWORD`. The folder holds files for `change`.
 pub(crate) async fn guarded(
     more: &[&str],
     change: impl FnOnce(&mut Settings, &TempDir),
@@ -142,7 +142,7 @@ async fn certificates_count() {
     );
 }
 
-/// `openssl req -x509` marks what it makes as an authority, and such certificates are everywhere.
+/// `openssl req -x509` marks its certificates as authorities, and such certificates are common.
 #[tokio::test]
 async fn a_given_certificate_may_call_itself_an_authority() {
     let dir = tempfile::tempdir().unwrap();

@@ -314,7 +314,7 @@ async fn blobs_are_sent_once_and_found_elsewhere() {
         .await;
     assert_eq!(provided.unwrap(), Provided::Sent);
     assert!(client.has_blob(&place, &remote.digest).await.unwrap());
-    // Who cannot give what was promised is to blame, not who waits for it.
+    // The error names the source, not the target.
     let gone = Descriptor {
         digest: Digest::sha256(b"gone"),
         ..remote

@@ -11,7 +11,7 @@ use reqwest::{Method, Response, StatusCode};
 use crate::operations::free_port;
 use crate::server::{Server, eventually, header, is, manifest, refusal};
 
-/// A registry on a small disk that nobody else sees.
+/// A registry on a small disk of its own.
 struct Small {
     /// Keeps the disk.
     holder: Child,
@@ -157,7 +157,7 @@ async fn a_disk_that_was_full_for_a_moment_breaks_nothing() {
     eventually(async || !small.is_ready().await).await;
     let refused = refusal(small.push(&vec![6; 100_000]).await).await;
     assert_eq!(refused, is(507, "UNKNOWN"));
-    // What makes room works, and reads do.
+    // Requests that free space succeed, and reads do.
     let path = format!("/v2/a/manifests/{gone}");
     let deleted = small.send(Method::DELETE, &path, b"").await;
     assert_eq!(deleted.status(), StatusCode::ACCEPTED);
@@ -248,7 +248,7 @@ async fn every_write_reports_a_full_disk_and_reads_continue() {
         }
     };
     assert_eq!(full, is(507, "UNKNOWN"));
-    // Its bytes are the room that the others need: it is gone, and a client begins anew.
+    // Its bytes are the space that the others need: it is dropped, and its client starts again.
     assert_eq!(
         small.send(Method::GET, &open, b"").await.status(),
         StatusCode::NOT_FOUND
@@ -268,7 +268,7 @@ async fn every_write_reports_a_full_disk_and_reads_continue() {
         ];
         for answer in answers {
             let status = answer.status();
-            // What is small may still find room.
+            // Small content may still fit.
             let is_done = status == StatusCode::CREATED || status == StatusCode::ACCEPTED;
             if !is_done {
                 assert_eq!(refusal(answer).await, is(507, "UNKNOWN"));

@@ -97,7 +97,7 @@ async fn a_push_may_pause_as_long_as_the_setting_says() {
 async fn a_cut_last_request_stores_nothing() {
     let server = Server::plain().await;
     let location = server.upload("a").await;
-    // The digest of what arrives: complete for the hash, but not for the client.
+    // The digest of the bytes that arrive: complete for the hash, but not for the client.
     let digest = Digest::sha256(b"half");
     cut_off(
         &server,

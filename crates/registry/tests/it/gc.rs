@@ -1,4 +1,4 @@
-//! Garbage: what goes, what stays, and that nobody notices.
+//! Garbage collection: removed content, retained content, and clients at the same time.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -70,7 +70,7 @@ async fn is_there(server: &Server, name: &str, blobs: &[&Digest]) -> bool {
     true
 }
 
-/// Collection without any grace, over and over, while images are pushed and deleted: what was acknowledged is there.
+/// Collection without any grace, over and over, while images are pushed and deleted: acknowledged content exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acknowledged_push_is_lost() {
     let server = without_grace().await;

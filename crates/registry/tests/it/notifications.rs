@@ -23,7 +23,7 @@ use crate::server::{OCI_MANIFEST, Server, eventually};
 struct Receiver {
     events: Arc<Mutex<Vec<Value>>>,
     headers: Arc<Mutex<HeaderMap>>,
-    /// What it answers.
+    /// Status of its replies.
     status: Arc<Mutex<StatusCode>>,
 }
 
@@ -171,7 +171,7 @@ async fn refused_events_are_retried_in_order() {
     let address = receiver.listen(0).await;
     let ignore = [("0_ignoredmediatypes_0", "application/octet-stream")];
     let server = Server::with(|settings| endpoint(settings, address, &ignore)).await;
-    // Nobody who pushes waits for that.
+    // No push waits for it.
     for tag in ["t1", "t2", "t3"] {
         server.push_image("a", tag, tag).await;
     }
@@ -207,7 +207,7 @@ async fn whoever_never_answers_delays_nobody() {
 #[tokio::test]
 async fn pending_events_are_delivered_after_a_restart() {
     let ignore = [("0_ignoredmediatypes_0", "application/octet-stream")];
-    // Nobody is there.
+    // No server listens there.
     let port = free_port();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let server = Server::with(|settings| endpoint(settings, address, &ignore)).await;

@@ -1,4 +1,4 @@
-//! What is seen from outside: numbers and the access log.
+//! Observability: metrics and the access log.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn number(text: &str, name: &str, labels: &[&str]) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn numbers_tell_what_is_done_and_not_with_what() {
+async fn metrics_name_operations_without_their_content() {
     let server = Server::plain().await;
     let body = server.push_image("secret/name", "t", "some layer").await;
     let get = server.get("/v2/secret/name/manifests/t").await;

@@ -1,4 +1,4 @@
-//! What operators do: settings, health, read-only times.
+//! Tasks of operators: settings, health, read-only mode.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -48,7 +48,7 @@ async fn a_read_only_registry_answers_and_changes_nothing() {
     let got = server.get("/v2/a/manifests/t").await;
     assert_eq!(got.text().await.unwrap(), body);
     assert_eq!(server.get("/ready").await.status(), StatusCode::OK);
-    // Not even what would be purged at any other time.
+    // Not even uploads that would be purged otherwise.
     assert_eq!(server.get(&upload).await.status(), StatusCode::NO_CONTENT);
 }
 
@@ -212,7 +212,7 @@ async fn manifests_have_to_be_as_the_rules_say() {
     assert_eq!(refusal(refused).await, is(400, "MANIFEST_BLOB_UNKNOWN"));
 }
 
-/// A port that nobody has.
+/// A port without a listener.
 pub(crate) fn free_port() -> u16 {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().port()
@@ -275,7 +275,7 @@ fn distributions_file_is_checked_as_a_whole() {
     }
 }
 
-/// What Debian's package installs names a folder where distribution wants a password file.
+/// The configuration of Debian's package names a folder where distribution expects a password file.
 #[tokio::test]
 async fn nobody_comes_in_before_there_are_passwords() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,14 +12,14 @@ use crate::server::{Server, USER, header, named};
 const HTML: &str = "text/html; charset=utf-8";
 /// As Firefox sends it.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
-/// Whatever of this arrives unescaped does harm.
+/// Harmful where it arrives unescaped.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{0}\u{1b}[2J\u{202e}";
 
 async fn browse(request: RequestBuilder) -> Response {
     request.header(ACCEPT, BROWSER).send().await.unwrap()
 }
 
-/// The page at `path`, with what every page has to have.
+/// The page at `path`, with the headers that every page must have.
 async fn page(server: &Server, path: &str) -> String {
     let response = browse(server.request(Method::GET, path)).await;
     assert_eq!(response.status(), StatusCode::OK, "{path}");

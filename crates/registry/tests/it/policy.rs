@@ -1,4 +1,4 @@
-//! What the operator's policy keeps, bounds and leaves alone.
+//! Content that the operator's policy retains, bounds and ignores.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -196,7 +196,7 @@ async fn used(server: &Server) -> u64 {
     usage["quotas"][0]["used"].as_u64().unwrap()
 }
 
-/// Pushes a blob in pieces whose length nobody announces; the answer to the last request.
+/// Pushes a blob in chunks without an announced length; the reply to the last request.
 async fn push(server: &Server, name: &str, content: &[u8]) -> reqwest::Response {
     let location = server.upload(name).await;
     let pieces = futures_util::stream::iter([Ok::<_, std::io::Error>(content.to_vec())]);
@@ -212,7 +212,7 @@ async fn what_repositories_hold_together_is_bounded() {
     let (_dir, server) = with(QUOTAS).await;
     let first = server.push_blob("team/a", &[1; 600]).await;
     assert_eq!(used(&server).await, 600);
-    // What one of them has costs the others nothing, however it comes.
+    // Content that one of them has is charged once, by any kind of push.
     server.push_blob("team/b", &[1; 600]).await;
     let mount = format!("/v2/team/c/blobs/uploads/?mount={first}&from=team/a");
     let mounted = server.request(Method::POST, &mount).send().await.unwrap();
@@ -235,7 +235,7 @@ async fn what_repositories_hold_together_is_bounded() {
         crate::server::named(&server.get(&location).await, "range"),
         "0-0"
     );
-    // The upload goes on with less.
+    // The upload continues with less.
     assert_eq!(
         server.patch(&location, None, &[3; 300]).await.status(),
         StatusCode::ACCEPTED

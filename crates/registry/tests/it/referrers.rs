@@ -1,4 +1,4 @@
-//! Signatures and the like, found by what they belong to.
+//! Signatures and other referrers, found by their subject.
 
 use reqwest::header::{CONTENT_TYPE, LINK};
 use reqwest::{Response, StatusCode};
@@ -62,7 +62,7 @@ async fn what_refers_to_a_manifest_is_listed() {
     let left = entries(server.get(&path).await).await;
     assert_eq!(left.len(), 1);
     assert_eq!(left[0]["digest"], json!(bill));
-    // The subject may go before what refers to it.
+    // The subject may be deleted before its referrers.
     server.delete(&format!("/v2/a/manifests/{subject}")).await;
     let server = server.restart().await;
     assert_eq!(entries(server.get(&path).await).await.len(), 1);

@@ -81,14 +81,14 @@ impl S3 {
         }
     }
 
-    /// Ends at once, and leaves what it has stored.
+    /// Ends at once; its stored content stays.
     async fn kill(self) -> (Bucket, SocketAddr) {
         self.serving.abort();
         self.serving.await.ok();
         (self.bucket, self.address)
     }
 
-    /// What lies below a folder.
+    /// The files below a folder.
     fn keys(&self, below: &str) -> Vec<String> {
         let prefix = format!("{ROOT}/docker/registry/v2/{below}");
         let state = self.bucket.state();
@@ -265,7 +265,7 @@ async fn deleted_images_leave_no_bytes() {
     assert_eq!(blobs.len(), 3, "{blobs:?}");
 }
 
-/// Never a 404 for what is there: clients would believe it.
+/// Never a 404 for existing content: clients would believe it.
 #[tokio::test]
 async fn a_server_that_is_gone_is_503_until_it_is_back() {
     let s3 = S3::start().await;

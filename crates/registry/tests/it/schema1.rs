@@ -38,7 +38,7 @@ async fn original_bytes_come_back_under_the_digest_of_the_payload() {
         assert_eq!(named(&response, "docker-content-digest"), DIGEST);
         assert_eq!(response.text().await.unwrap(), SIGNED);
     }
-    // What distribution looks for when it has the folder again.
+    // The file that distribution reads when it serves the folder again.
     let data = server.content(&format!("blobs/sha256/0d/{}/data", &DIGEST[7..]));
     assert_eq!(
         Digest::sha256(&std::fs::read(data).unwrap()).to_string(),

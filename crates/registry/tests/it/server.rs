@@ -1,4 +1,4 @@
-//! A registry to test, and what is sent to it.
+//! A registry to test, and requests to it.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Plain HTTP, open to everybody.
+    /// Plain HTTP without authentication.
     pub(crate) async fn plain() -> Self {
         Self::with(|_| {}).await
     }
@@ -90,7 +90,7 @@ impl Server {
         self.shutdown.cancel();
         drop(self.http);
         self.running.wait().await.unwrap();
-        // A look at the disk that nobody waits for any more may still be under way.
+        // A disk check whose caller has gone may still be running.
         if let Ok(lock) = std::fs::File::open(self.dir.path().join("data/.atoll/lock")) {
             eventually(async || lock.try_lock().is_ok()).await;
         }

@@ -7,7 +7,7 @@ use reqwest::Method;
 use crate::server::{OCI_MANIFEST, Server};
 
 const STATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/state");
-/// What each has: a repository, a tag of one small image.
+/// Content of each: a repository, a tag of one small image.
 const IMAGE: (&str, &str) = ("acme/before", "v0");
 
 fn unpack(archive: &Path, folder: &Path) {

@@ -32,7 +32,7 @@ fn issued_by(authority: &CertifiedIssuer<'static, KeyPair>) -> String {
     cert.pem() + &key.serialize_pem()
 }
 
-/// With a certificate for 127.0.0.1 and what `change` adds.
+/// With a certificate for 127.0.0.1 and the additions of `change`.
 async fn server(pem: &Pem, dir: &Path, change: impl FnOnce(&mut registry::Settings)) -> Server {
     let (cert, key) = (dir.join("cert"), dir.join("key"));
     std::fs::write(&cert, &pem.cert).unwrap();
@@ -68,7 +68,7 @@ async fn clients_show_what_is_demanded() {
     let (ours, others) = (authority(), authority());
     let (good, strange) = (issued_by(&ours), issued_by(&others));
     let pem = server_pem();
-    // Who is let in: nobody's, ours, a stranger's.
+    // Client certificates: none, ours, a stranger's.
     for (demand, expected) in [
         (None, [false, true, false]),
         (Some(Demand::RequireAndVerify), [false, true, false]),
@@ -90,7 +90,7 @@ async fn clients_show_what_is_demanded() {
             lets_in(&server, showing(&pem, &strange)).await,
         ];
         assert_eq!(found, expected, "{demand:?}");
-        // What `health` shows.
+        // The reply of `health`.
         let own = format!("{}{}", pem.cert, pem.key);
         assert!(lets_in(&server, showing(&pem, &own)).await, "{demand:?}");
     }

@@ -16,10 +16,10 @@ use crate::server::{eventually, header, manifest};
 
 const CLIENTS: u64 = 6;
 const SETTINGS: &[(&str, &str)] = &[("REGISTRY_STORAGE_MAINTENANCE_GC_GRACE", "0s")];
-/// Units: bytes. On both sides of what is journalled whole, and of one batch.
+/// Units: bytes. On both sides of the bound for journalled blobs, and of one batch.
 const SIZES: [usize; 4] = [100, 5_000, 40_000, 300_000];
 
-/// What was acknowledged and not deleted since: repository and tag, manifest, layer.
+/// Acknowledged content that was not deleted since: repository and tag, manifest, layer.
 type Promised = HashMap<(String, String), (String, Digest)>;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Ledger {
     acknowledged: AtomicUsize,
 }
 
-/// One image of two blobs, perhaps deleted again. Errors: the server is gone.
+/// One image of two blobs, perhaps deleted again. Errors: the server has ended.
 async fn push(
     http: &Client,
     base: &str,
@@ -93,7 +93,7 @@ async fn check(http: &Client, base: &str, ledger: &Ledger) {
     }
 }
 
-/// Until the server at `base` is gone.
+/// Until the server at `base` ends.
 async fn work(http: Client, base: String, seed: u64, ledger: Arc<Ledger>) {
     let mut random = StdRng::seed_from_u64(seed);
     while push(&http, &base, &mut random, &ledger).await.is_ok() {}

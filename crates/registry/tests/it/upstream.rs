@@ -391,7 +391,7 @@ async fn asking_about_a_blob_fetches_nothing() {
     assert!(upstream.seen("GET").is_empty());
     let unknown = format!("/v2/copy/a/blobs/{}", Digest::sha256(b"none"));
     assert_eq!(server.head(&unknown).await.status(), StatusCode::NOT_FOUND);
-    // What is here already is not fetched from there, but only given to whom it has.
+    // Content of another repository here is not fetched again, but served only if the upstream has it.
     let known = server.push_blob("own", &content(5000)).await;
     assert_eq!(known, digest);
     let body = server.get(&path).await.bytes().await.unwrap();
@@ -486,7 +486,7 @@ async fn what_nobody_uses_goes_and_what_was_pushed_stays() {
     };
     eventually(async || !revision(&image).exists()).await;
     upstream.stop().await;
-    // Not by asking for it: what somebody asks for stays for a while.
+    // Checked on disk: a request would extend its life.
     let hex = layer.hex();
     let data = server.content(&format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
     assert!(data.exists());

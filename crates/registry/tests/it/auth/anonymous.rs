@@ -55,7 +55,7 @@ async fn our_client_pulls_without_a_login_and_pushes_with_one() {
     assert!(refused.is_err());
 }
 
-/// Docker sends what the answer to `/v2/` asks for, and nothing when it asks for nothing.
+/// Docker sends credentials only after a challenge of `/v2/`.
 #[tokio::test]
 async fn the_question_is_answered_with_a_challenge_that_needs_no_login() {
     let (_dir, server) = free().await;
@@ -103,7 +103,7 @@ async fn without_a_login_there_is_only_pulling() {
         let answer = server.request(method.clone(), path).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), status, "{method} {path}");
     }
-    // podman sends these when nobody has logged in.
+    // podman sends these without a login.
     let empty = server
         .request(Method::GET, "/v2/_catalog")
         .basic_auth("", Some(""));

@@ -44,7 +44,7 @@ impl Signer {
         json!({"kty": "EC", "crv": "P-256", "x": encode(&point[1..33]), "y": encode(&point[33..]), "kid": kid})
     }
 
-    /// Says who signs by `header`, and what is granted by `access`.
+    /// Names the signer by `header`, and the grants by `access`.
     fn token(&self, header: &Value, access: &Value, life_s: i64) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now = i64::try_from(now.as_secs()).unwrap();
@@ -253,7 +253,7 @@ async fn an_algorithm_that_is_not_wanted_does_not_count() {
     );
 }
 
-/// What a client is granted: all that it asks for, as long as it does not ask for the moon.
+/// A token endpoint that grants the requested actions on one repository.
 async fn give(
     State(signer): State<std::sync::Arc<Signer>>,
     Query(query): Query<HashMap<String, String>>,

@@ -1,4 +1,4 @@
-//! What a server that speaks S3 has behind it here: one bucket in memory, with clocks that tell seconds, as Amazon's.
+//! The store behind the S3 server: one bucket in memory, with times in whole seconds, as Amazon's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -35,7 +35,7 @@ struct World<'a> {
     wire: &'a Wire,
 }
 
-/// What came for a request.
+/// The reply to a request.
 struct Answer {
     status: StatusCode,
     location: String,
@@ -113,7 +113,7 @@ async fn upload(world: &World<'_>, name: &str, pieces: &[Vec<u8>]) -> Result<Dig
     }
 }
 
-/// What was acknowledged is there.
+/// Acknowledged content exists.
 async fn push(world: &World<'_>, name: &str, pieces: &[Vec<u8>]) -> Digest {
     let digest = world
         .again(async || upload(world, name, pieces).await)
@@ -147,7 +147,7 @@ async fn tag(
     Digest::sha256(body.as_bytes())
 }
 
-/// What is deleted stays so. A retry may find it gone.
+/// Deleted content stays deleted. A retry may get 404.
 async fn delete(world: &World<'_>, path: &str) {
     world.send(&Method::DELETE, path, &[202, 204, 404]).await;
     world.send(&Method::GET, path, &[404]).await;
@@ -225,7 +225,7 @@ async fn seen(world: &World<'_>) -> String {
     lines.join("\n")
 }
 
-/// What the bucket holds beside uploads: what is left of one goes with the purge of abandoned uploads.
+/// Content of the bucket without uploads: the rest of one is removed by the purge of abandoned uploads.
 fn kept(s3: &S3) -> Vec<String> {
     let keys = s3.keys("").into_iter();
     keys.filter(|key| !key.contains("/_uploads/")).collect()
@@ -240,7 +240,7 @@ struct Found {
     keys: Vec<String>,
 }
 
-/// What is there after all changes, and which requests met a fault.
+/// The content after all changes, and the requests that met a fault.
 async fn run(faults: Option<Faults>) -> (Found, Vec<String>) {
     let s3 = S3::start().await;
     let server = s3.registry().await;
@@ -254,7 +254,7 @@ async fn run(faults: Option<Faults>) -> (Found, Vec<String>) {
     change(&world).await;
     let met = s3.wire.disarm();
     if !met.is_empty() {
-        // What failed to go goes with the next collection.
+        // Content that could not be removed is removed by the next collection.
         world.again(async || collect(&world).await).await;
     }
     let fresh = s3.registry().await;

@@ -15,7 +15,7 @@ use s3s::{Body, HttpError, HttpRequest, HttpResponse};
 
 use super::bucket::Bucket;
 
-/// Made up by who asks, or by the server.
+/// Made by the client, or by the server.
 static MADE_UP: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\b[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}\b|\buploadId=\d+").unwrap()
 });
@@ -23,7 +23,7 @@ static MADE_UP: LazyLock<Regex> = LazyLock::new(|| {
 static SHARD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("[?&]prefix=([^&]*/)([0-9a-f]{2})/(?:&|$)").unwrap());
 
-/// What becomes of one request.
+/// The fate of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// 500, and nothing was done.
@@ -154,7 +154,7 @@ async fn cut(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
         if let Some(half) = half {
             return Some((Ok(half), None));
         }
-        // What was written is sent while this waits.
+        // Written bytes are sent during the wait.
         tokio::task::yield_now().await;
         Some((Err(std::io::Error::other("cut")), None))
     });

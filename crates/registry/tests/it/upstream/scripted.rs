@@ -16,7 +16,7 @@ use service::CancellationToken;
 use service::server::{self, Listen, Running};
 use tokio::sync::watch;
 
-/// Units: bytes. What is sent at once.
+/// Bytes of one write.
 const PIECE: usize = 64 * 1024;
 
 pub(crate) struct Scripted {
