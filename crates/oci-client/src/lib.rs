@@ -18,4 +18,4 @@ pub mod signature;
 pub use auth_file::registry_logins;
 pub use client::{Client, ClientOptions};
 pub use credentials::{Credentials, Login};
-pub use mirrors::Mirrors;
+pub use mirrors::{MirrorSource, Mirrors};

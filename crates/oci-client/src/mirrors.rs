@@ -11,6 +11,15 @@ use oci::{Reference, Tag, Target};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirrors(Vec<RegistryEntry>);
 
+/// A mirrored location, as cluster resources name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorSource<'a> {
+    /// Registry, with or without a path; the prefix of an entry without a location.
+    pub location: &'a str,
+    /// Mirrors for pulls by digest, most preferred first.
+    pub mirrors: Vec<&'a str>,
+}
+
 /// Kind of a request, by which mirrors are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
@@ -77,11 +86,13 @@ impl Mirrors {
     ///
     /// Errors: Invalid – malformed TOML, or an entry without a valid location.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::invalid("registries.conf", reason);
-        let file: RegistriesConf = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let file: RegistriesConf =
+            toml::from_str(text).map_err(|e| Error::invalid("registries.conf", e.to_string()))?;
         let mut registries = file.registry;
-        for registry in &mut registries {
-            registry.complete().map_err(wrong)?;
+        for (index, registry) in registries.iter_mut().enumerate() {
+            let entry = || format!("registries.conf: registry {}", index + 1);
+            let completed = registry.complete();
+            completed.map_err(|reason| Error::invalid(entry(), reason))?;
         }
         Ok(Self(registries))
     }
@@ -103,33 +114,41 @@ impl Mirrors {
         })
     }
 
-    /// The locations of a reference, in order; the last one is the original registry.
+    /// All entries, in the order of the file.
     ///
-    /// Errors: Forbidden – the name is blocked; Invalid – a location that does not fit this name.
+    /// Source: openshift/assisted-service, `pkg/mirrorregistries`: mirrors for tags alone are none of an
+    /// `ImageDigestMirrorSet`.
+    pub fn sources(&self) -> impl Iterator<Item = MirrorSource<'_>> {
+        self.0.iter().map(|registry| MirrorSource {
+            location: match registry.location.as_str() {
+                "" => &registry.prefix,
+                location => location,
+            },
+            mirrors: registry
+                .mirror
+                .iter()
+                .filter(|it| registry.uses(it, true))
+                .map(|it| it.location.as_str())
+                .collect(),
+        })
+    }
+
+    /// The references of an image, in order: those of its mirrors, and the one of its own location.
+    ///
+    /// Errors: Forbidden – every location is blocked; Invalid – a location that does not fit this name.
+    pub fn candidates(&self, image: &Reference) -> Result<Vec<Reference>, Error> {
+        self.places(image, RequestKind::Named)
+    }
+
+    /// As [`Self::candidates`], for a kind of request.
     pub(crate) fn places(
         &self,
         reference: &Reference,
         sought: RequestKind,
     ) -> Result<Vec<Reference>, Error> {
-        let name = format!("{}/{}", reference.registry, reference.repository);
-        let fitting = self.0.iter().filter_map(|it| Some((it, it.rest(&name)?)));
-        let Some((registry, rest)) = fitting.max_by_key(|(it, _)| it.prefix.len()) else {
+        let Some((registry, rest)) = self.entry(reference) else {
             return Ok(vec![reference.clone()]);
         };
-        if registry.blocked {
-            let reason = format!("{name}: registries.conf blocks {}", registry.prefix);
-            return Err(Error::Forbidden { reason });
-        }
-        let is_by_digest = reference.digest.is_some() || RequestKind::is_extra(reference);
-        let mirrors = registry.mirror.iter().filter(|mirror| {
-            sought == RequestKind::Rest
-                || match mirror.pulls {
-                    _ if registry.mirror_by_digest_only => is_by_digest,
-                    MirrorPulls::All => true,
-                    MirrorPulls::DigestOnly => is_by_digest,
-                    MirrorPulls::TagOnly => !is_by_digest,
-                }
-        });
         let place = |location: &str| {
             let place: Reference = format!("{location}{rest}").parse()?;
             Ok(Reference {
@@ -138,18 +157,50 @@ impl Mirrors {
                 ..reference.clone()
             })
         };
-        let mut places = mirrors
-            .map(|mirror| place(&mirror.location))
-            .collect::<Result<Vec<_>, Error>>()?;
-        places.push(match registry.location.as_str() {
-            "" => reference.clone(),
-            location => place(location)?,
-        });
+        let is_by_digest = reference.digest.is_some() || RequestKind::is_extra(reference);
+        let mirrors = registry.mirror.iter();
+        let mirrors = mirrors
+            .filter(|it| sought == RequestKind::Rest || registry.uses(it, is_by_digest))
+            .map(|it| place(&it.location));
+        let mut places = mirrors.collect::<Result<Vec<_>, Error>>()?;
+        if !registry.blocked {
+            places.push(match registry.location.as_str() {
+                "" => reference.clone(),
+                location => place(location)?,
+            });
+        }
+        // A block is of the location, not of its mirrors: `NeverContactSource` of mirror sets becomes a blocked entry with
+        // mirrors. Source: containers/image, `newDockerClient`, which looks up the entry of each location.
+        places.retain(|place| !self.entry(place).is_some_and(|(it, _)| it.blocked));
+        if places.is_empty() {
+            let (name, prefix) = (reference.without_version(), &registry.prefix);
+            let reason = format!("{name}: registries.conf blocks {prefix}");
+            return Err(Error::Forbidden { reason });
+        }
         Ok(places)
+    }
+
+    /// The entry with the longest prefix of a name, and the rest of the name.
+    fn entry(&self, reference: &Reference) -> Option<(&RegistryEntry, String)> {
+        let name = reference.without_version().to_string();
+        let fitting = self.0.iter();
+        let fitting = fitting.filter_map(|it| Some((it, it.rest(&name)?.to_owned())));
+        // The first one of equal prefixes counts.
+        fitting.rev().max_by_key(|(it, _)| it.prefix.len())
     }
 }
 
 impl RegistryEntry {
+    /// Whether a mirror is for pulls by digest, or for those by tag.
+    fn uses(&self, mirror: &MirrorEntry, is_by_digest: bool) -> bool {
+        match mirror.pulls {
+            _ if self.mirror_by_digest_only => is_by_digest,
+            MirrorPulls::All => true,
+            MirrorPulls::DigestOnly => is_by_digest,
+            MirrorPulls::TagOnly => !is_by_digest,
+        }
+    }
+
     /// Normalizes the names. Errors: the reason of an invalid entry.
     fn complete(&mut self) -> Result<(), String> {
         let mirrors = self.mirror.iter_mut().map(|it| &mut it.location);
@@ -161,7 +212,7 @@ impl RegistryEntry {
         }
         let prefix = &self.prefix;
         if prefix.is_empty() {
-            return Err("an entry has neither prefix nor location".into());
+            return Err("has neither prefix nor location".into());
         }
         let own = Some(&self.location).filter(|it| !it.is_empty());
         for location in self.mirror.iter().map(|it| &it.location).chain(own) {
@@ -226,8 +277,20 @@ mod tests {
         pull-from-mirror = "tag-only"
 
         [[registry]]
+        prefix = "*.wild.example"
+        location = "shadowed.example"
+
+        [[registry]]
         prefix = "bad.example"
         blocked = true
+
+        [[registry]]
+        location = "never.example"
+        blocked = true
+        [[registry.mirror]]
+        location = "bad.example/never"
+        [[registry.mirror]]
+        location = "near.example:5000/never"
     "#;
 
     fn places(name: &str, sought: RequestKind) -> Vec<String> {
@@ -273,10 +336,33 @@ mod tests {
                 ],
             ),
             ("wild.example/b:t", vec!["wild.example/b:t".into()]),
+            (
+                "never.example/a:t",
+                vec!["near.example:5000/never/a:t".into()],
+            ),
         ] {
             assert_eq!(places(name, RequestKind::Named), expected, "{name}");
         }
         assert_eq!(places("quay.io/a", RequestKind::Rest).len(), 3);
+    }
+
+    #[test]
+    fn sources_have_the_mirrors_for_digests() {
+        let mirrors = Mirrors::parse(FILE).unwrap();
+        let sources: Vec<_> = mirrors.sources().collect();
+        let source = |location, mirrors: &[&'static str]| MirrorSource {
+            location,
+            mirrors: mirrors.to_vec(),
+        };
+        assert_eq!(
+            sources[..4],
+            [
+                source("quay.io", &["near.example:5000/quay", "far.example"]),
+                source("other.example/a/b", &["near.example:5000/acme"]),
+                source("*.wild.example", &[]),
+                source("shadowed.example", &[]),
+            ]
+        );
     }
 
     #[test]
@@ -313,6 +399,8 @@ mod tests {
         ] {
             let message = Mirrors::parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
+            let is_of_entry = expected.contains("location");
+            assert_eq!(message.contains("registry 1: "), is_of_entry, "{message}");
         }
     }
 }
