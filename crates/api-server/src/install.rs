@@ -37,7 +37,7 @@ pub use context::{
     InstallContext, InstallOptions, PreparationFailure, PreparationInput, PreparationOutcome,
     RegistryAccess,
 };
-pub use mirrors::{CA_BUNDLES, MirrorSource, REGISTRIES_CONF, RegistryMirrors};
+pub use mirrors::{CA_BUNDLES, REGISTRIES_CONF, RegistryMirrors};
 pub use nodes::file_name;
 pub use prepare::prepare;
 pub use release::ReleaseInfo;

@@ -475,9 +475,8 @@ impl Settings {
         let mut platform_versions = self.openshift_versions.0.clone();
         platform_versions.extend(self.platform_versions.0.clone());
         let mut public_registries = self.public_container_registries.0.clone();
-        for source in mirrors.iter().flat_map(|mirrors| &mirrors.sources) {
-            public_registries.push(source.location.clone());
-        }
+        let sources = mirrors.iter().flat_map(|mirrors| mirrors.mirrors.sources());
+        public_registries.extend(sources.map(|source| source.location.to_owned()));
         rules::Offer {
             releases: self.release_images.0.clone(),
             release_registries: self.release_image_registries.0.clone(),

@@ -114,9 +114,8 @@ impl InstallContext {
 
     /// A permit for a preparation that reads `image`; none at the limit of its registry.
     pub(crate) fn admit(&self, image: &str) -> Option<PreparationPermit> {
-        self.0
-            .registry_limit
-            .try_acquire(super::registry::registry_of(image))
+        let registry = image.split('/').next().unwrap_or(image);
+        self.0.registry_limit.try_acquire(registry)
     }
 
     /// Takes the file lock of `cluster`'s preparation, among all processes on the same files; none if it is held.

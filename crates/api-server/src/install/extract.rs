@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use oci::Reference;
 use rules::versions::at_least;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -42,16 +43,17 @@ pub(super) async fn installer(
         installer
     } else {
         let images = Images::new(ctx, pull_secret)?;
-        let candidates = images.component_candidates(image, &release.release_image);
         let confinement = &ctx.options().confinement;
-        extract(confinement, &images, &candidates, tag, &folder)
-            .await
-            .map_err(|failure| {
-                let (version, why) = (&release.version, failure.reason);
-                PreparationFailure::new(format!(
-                    "the installer of release {version} cannot be extracted from its image: {why}"
-                ))
-            })?
+        let extraction = async {
+            let candidates = images.component_candidates(image, &release.release_image)?;
+            extract(confinement, &images, &candidates, tag, &folder).await
+        };
+        extraction.await.map_err(|failure: PreparationFailure| {
+            let (version, why) = (&release.version, failure.reason);
+            PreparationFailure::new(format!(
+                "the installer of release {version} cannot be extracted from its image: {why}"
+            ))
+        })?
     };
     shrink(ctx).await?;
     Ok(installer)
@@ -61,7 +63,7 @@ pub(super) async fn installer(
 async fn extract(
     confinement: &Confinement,
     images: &Images,
-    candidates: &[String],
+    candidates: &[Reference],
     tag: &str,
     folder: &Path,
 ) -> Result<CachedInstaller, PreparationFailure> {

@@ -13,11 +13,11 @@ pub(super) fn build(
     let mirrors = ctx.options().registry.mirrors.as_ref();
     let sources: Vec<ImageMirror> = mirrors
         .into_iter()
-        .flat_map(|mirrors| &mirrors.sources)
+        .flat_map(|mirrors| mirrors.mirrors.sources())
         .filter(|source| !source.mirrors.is_empty())
         .map(|source| ImageMirror {
-            source: source.location.clone(),
-            mirrors: source.mirrors.clone(),
+            source: source.location.to_owned(),
+            mirrors: source.mirrors.into_iter().map(str::to_owned).collect(),
         })
         .collect();
     let trust_bundles: Vec<String> = mirrors

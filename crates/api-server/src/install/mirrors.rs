@@ -1,12 +1,10 @@
-//! Registry mirrors: the mirrors of each registry location.
-//!
-//! Source: containers-registries.conf(5), version 2.
+//! Registry mirrors of the service: their configuration and certificates.
 
 use std::io;
 use std::path::Path;
 
 use model::Error;
-use serde::Deserialize;
+use oci_client::Mirrors;
 
 /// Path of the mirror configuration.
 pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
@@ -16,51 +14,21 @@ pub const CA_BUNDLES: &[&str] = &[
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 ];
 
-/// A parsed mirror configuration, with its texts.
+/// A mirror configuration, with its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryMirrors {
     /// The TOML text, for discovery images.
     pub registries_conf: String,
     /// Certificates of the mirrors, PEM.
     pub ca_bundle: Option<String>,
-    /// Mirrored locations, in the order of the file.
-    pub sources: Vec<MirrorSource>,
-}
-
-/// One mirrored location.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorSource {
-    /// Prefix of image references: registry, with or without a path.
-    pub location: String,
-    /// Mirrors, most preferred first.
-    pub mirrors: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct RegistriesConf {
-    #[serde(default)]
-    registry: Vec<RegistryEntry>,
-}
-
-#[derive(Deserialize)]
-struct RegistryEntry {
-    #[serde(default)]
-    prefix: String,
-    #[serde(default)]
-    location: String,
-    #[serde(default)]
-    mirror: Vec<MirrorEntry>,
-}
-
-#[derive(Deserialize)]
-struct MirrorEntry {
-    location: String,
+    /// The parsed text.
+    pub mirrors: Mirrors,
 }
 
 impl RegistryMirrors {
     /// Reads the configuration from its files; none without `registries_conf`, or if it is blank.
     ///
-    /// Errors: `Invalid` – the TOML; `Internal` – a file that exists cannot be read.
+    /// Errors: as [`Mirrors::parse`]; Internal – a file that exists cannot be read.
     pub fn load(registries_conf: &Path, ca_bundles: &[&Path]) -> Result<Option<Self>, Error> {
         let Some(text) = read(registries_conf)? else {
             return Ok(None);
@@ -80,72 +48,14 @@ impl RegistryMirrors {
 
     /// Parses the TOML text.
     ///
-    /// Errors: `Invalid` – not TOML, or an entry without a location.
+    /// Errors: as [`Mirrors::parse`].
     pub fn parse(text: &str, ca_bundle: Option<String>) -> Result<Self, Error> {
-        let file: RegistriesConf = toml::from_str(text).map_err(|error| {
-            Error::invalid(
-                "registries.conf",
-                error.to_string().trim().replace('\n', " "),
-            )
-        })?;
-        let mut sources = Vec::with_capacity(file.registry.len());
-        for (index, registry) in file.registry.into_iter().enumerate() {
-            let location = if registry.location.is_empty() {
-                registry.prefix
-            } else {
-                registry.location
-            };
-            if location.is_empty() {
-                return Err(Error::invalid(
-                    format!("registries.conf: registry {}", index + 1),
-                    "has neither location nor prefix",
-                ));
-            }
-            sources.push(MirrorSource {
-                location,
-                mirrors: registry
-                    .mirror
-                    .into_iter()
-                    .map(|mirror| mirror.location)
-                    .collect(),
-            });
-        }
         Ok(Self {
+            mirrors: Mirrors::parse(text)?,
             registries_conf: text.to_owned(),
             ca_bundle,
-            sources,
         })
     }
-
-    /// References under which `image` (`host/path@digest`) may exist: mirrors first, the image itself last.
-    ///
-    /// The longest matching location applies, as in container engines.
-    pub fn candidates(&self, image: &str) -> Vec<String> {
-        let best = self
-            .sources
-            .iter()
-            .filter(|source| covers(&source.location, image))
-            .max_by_key(|source| source.location.len());
-        let mut candidates: Vec<String> = best
-            .into_iter()
-            .flat_map(|source| {
-                let rest = &image[source.location.len()..];
-                source
-                    .mirrors
-                    .iter()
-                    .map(move |mirror| format!("{mirror}{rest}"))
-            })
-            .collect();
-        candidates.push(image.to_owned());
-        candidates
-    }
-}
-
-/// Whether `image` starts with `location` and the next character ends an element of its path.
-fn covers(location: &str, image: &str) -> bool {
-    image
-        .strip_prefix(location)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@', ':']))
 }
 
 fn read(path: &Path) -> Result<Option<String>, Error> {
@@ -161,6 +71,8 @@ fn read(path: &Path) -> Result<Option<String>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use oci::{Digest, Reference};
+
     use super::*;
 
     const CONF: &str = r#"
@@ -179,31 +91,41 @@ mod tests {
         location = "mirror.lab:5000/release-images"
     "#;
 
+    /// The candidates of an image that is named by digest, without the digest.
+    fn candidates(name: &str) -> Vec<String> {
+        let mirrors = RegistryMirrors::parse(CONF, None).unwrap().mirrors;
+        let image: Reference = name.parse().unwrap();
+        let image = image.with_digest(Digest::sha256(b""));
+        let candidates = mirrors.candidates(&image).unwrap().into_iter();
+        assert!(candidates.clone().all(|it| it.digest == image.digest));
+        candidates
+            .map(|it| it.without_version().to_string())
+            .collect()
+    }
+
     #[test]
     fn longest_location_applies() {
-        let mirrors = RegistryMirrors::parse(CONF, None).unwrap();
         assert_eq!(
-            mirrors.candidates("quay.io/openshift-release-dev/ocp-release@sha256:0"),
+            candidates("quay.io/openshift-release-dev/ocp-release"),
             [
-                "mirror.lab:5000/release-images@sha256:0",
-                "quay.io/openshift-release-dev/ocp-release@sha256:0"
+                "mirror.lab:5000/release-images",
+                "quay.io/openshift-release-dev/ocp-release"
             ]
         );
         assert_eq!(
-            mirrors.candidates("quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:0"),
+            candidates("quay.io/openshift-release-dev/ocp-v4.0-art-dev"),
             [
-                "mirror.lab:5000/a/ocp-v4.0-art-dev@sha256:0",
-                "mirror.lab:5000/b/ocp-v4.0-art-dev@sha256:0",
-                "quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:0"
+                "mirror.lab:5000/a/ocp-v4.0-art-dev",
+                "mirror.lab:5000/b/ocp-v4.0-art-dev",
+                "quay.io/openshift-release-dev/ocp-v4.0-art-dev"
             ]
         );
     }
 
     #[test]
     fn locations_match_whole_elements() {
-        let mirrors = RegistryMirrors::parse(CONF, None).unwrap();
-        let image = "quay.io/openshift-release-development/x@sha256:0";
-        assert_eq!(mirrors.candidates(image), [image]);
+        let image = "quay.io/openshift-release-development/x";
+        assert_eq!(candidates(image), [image]);
     }
 
     #[test]
@@ -227,6 +149,6 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(mirrors.ca_bundle.as_deref(), Some("PEM"));
-        assert_eq!(mirrors.sources.len(), 2);
+        assert_eq!(mirrors.mirrors.sources().count(), 2);
     }
 }

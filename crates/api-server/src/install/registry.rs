@@ -7,18 +7,17 @@ use std::time::Duration;
 use model::Error;
 use oci::{Platform, Reference};
 use oci_client::image::{self, FileSelection, FileTree};
-use oci_client::{Client, ClientOptions, Credentials};
+use oci_client::{Client, ClientOptions, Credentials, Mirrors};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
 use super::context::{InstallContext, PreparationFailure};
-use super::mirrors::RegistryMirrors;
 use crate::files::make_folder;
 
 /// Image access with a cluster's pull secret.
 pub(super) struct Images {
     client: Client,
-    mirrors: Option<RegistryMirrors>,
+    mirrors: Mirrors,
     platform: Platform,
 }
 
@@ -37,12 +36,12 @@ impl Images {
         pull_secret: &SecretString,
     ) -> Result<Self, PreparationFailure> {
         let access = &ctx.options().registry;
+        let (mirrors, bundle) = match &access.mirrors {
+            Some(it) => (it.mirrors.clone(), it.ca_bundle.as_ref()),
+            None => (Mirrors::default(), None),
+        };
         let mut ca = access.ca_pem.clone().unwrap_or_default();
-        if let Some(bundle) = access
-            .mirrors
-            .as_ref()
-            .and_then(|mirrors| mirrors.ca_bundle.as_ref())
-        {
+        if let Some(bundle) = bundle {
             ca.push(b'\n');
             ca.extend_from_slice(bundle.as_bytes());
         }
@@ -50,40 +49,45 @@ impl Images {
             credentials: Credentials::from_pull_secret(pull_secret.expose_secret())?,
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
             insecure: access.insecure,
+            insecure_registries: mirrors.insecure().map(str::to_owned).collect(),
             plain_http_remedy: Some("SKIP_CERT_VERIFICATION=true"),
             ..ClientOptions::default()
         })?;
         Ok(Self {
             client,
-            mirrors: access.mirrors.clone(),
+            mirrors,
             platform: Platform::linux(machine()),
         })
     }
 
-    /// References of `image`: its mirrors first, itself last.
-    pub(super) fn candidates(&self, image: &str) -> Vec<String> {
-        match &self.mirrors {
-            Some(mirrors) => mirrors.candidates(image),
-            None => vec![image.to_owned()],
-        }
+    /// References of `image`, most preferred first.
+    ///
+    /// Errors: as [`Mirrors::candidates`]; Invalid – malformed reference.
+    pub(super) fn candidates(&self, image: &str) -> Result<Vec<Reference>, Error> {
+        self.mirrors.candidates(&image.parse()?)
     }
 
     /// References of an image of `release`, most preferred first.
     ///
     /// Mirroring tools put the images of a release into its own repository, without rewriting the references in it. So
     /// that repository precedes the original registry, which may be unreachable.
-    pub(super) fn component_candidates(&self, image: &str, release: &str) -> Vec<String> {
-        let mut candidates = self.candidates(image);
-        let (Some((repository, _)), Some((_, digest))) =
-            (release.split_once('@'), image.split_once('@'))
-        else {
+    ///
+    /// Errors: as [`Self::candidates`].
+    pub(super) fn component_candidates(
+        &self,
+        image: &str,
+        release: &str,
+    ) -> Result<Vec<Reference>, Error> {
+        let (image, release): (Reference, Reference) = (image.parse()?, release.parse()?);
+        let candidates = self.mirrors.candidates(&image);
+        let Some(digest) = image.digest.filter(|_| image.registry != release.registry) else {
             return candidates;
         };
-        if registry_of(image) != registry_of(release) {
-            let beside = format!("{repository}@{digest}");
-            candidates.insert(candidates.len() - 1, beside);
-        }
-        candidates
+        // A block of the original registry is none of the release's.
+        let mut candidates = candidates.unwrap_or_default();
+        let last = candidates.len().saturating_sub(1);
+        candidates.insert(last, release.with_digest(digest));
+        Ok(candidates)
     }
 
     /// Extracts the first existing one of `paths` from the first reachable candidate to `destination`, with its digest
@@ -94,7 +98,7 @@ impl Images {
     /// Errors: the failure of each candidate.
     pub(super) async fn extract(
         &self,
-        candidates: &[String],
+        candidates: &[Reference],
         paths: &[&str],
         destination: &Path,
         timeout: Option<Duration>,
@@ -110,7 +114,7 @@ impl Images {
                     timeout.unwrap_or_default().as_secs()
                 ),
             };
-            let registry = registry_of(candidate);
+            let registry = &candidate.registry;
             reasons.push(format!("registry {registry}, image {candidate}: {why}"));
         }
         Err(reasons.join("; "))
@@ -118,13 +122,12 @@ impl Images {
 
     async fn extract_from(
         &self,
-        image: &str,
+        image: &Reference,
         paths: &[&str],
         destination: &Path,
     ) -> Result<ExtractedFile, Error> {
-        let reference: Reference = image.parse()?;
-        let manifest = self.client.pull_manifest(&reference).await?;
-        let pinned = reference.with_digest(manifest.digest);
+        let manifest = self.client.pull_manifest(image).await?;
+        let pinned = image.with_digest(manifest.digest);
         let mut last = Error::not_found("file", image);
         for (index, path) in paths.iter().enumerate() {
             let fetched =
@@ -160,11 +163,6 @@ async fn with_timeout<T>(timeout: Option<Duration>, work: impl Future<Output = T
         Some(timeout) => tokio::time::timeout(timeout, work).await.ok(),
         None => Some(work.await),
     }
-}
-
-/// The registry host of an image reference, for messages.
-pub(super) fn registry_of(image: &str) -> &str {
-    image.split('/').next().unwrap_or(image)
 }
 
 /// This machine's architecture, as images name it.
