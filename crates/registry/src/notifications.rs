@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::origin::Origins;
 use crate::settings::{Endpoint, Settings};
 use deliver::Delivery;
-use event::{Event, Source, Target};
+use event::{Event, EventSource, Target};
 use journal::Journal;
 
 /// Events on their way to a journal; each takes about a kilobyte.
@@ -45,7 +45,7 @@ pub(crate) struct Notifications(Option<Arc<Notifier>>);
 #[derive(Debug)]
 struct Notifier {
     endpoints: Vec<Line>,
-    source: Source,
+    source: EventSource,
     has_references: bool,
     origins: Arc<Origins>,
 }
@@ -131,7 +131,7 @@ pub(crate) fn open(
     }
     let notifier = Notifier {
         endpoints: lines,
-        source: Source::here(settings.registry_http_addr.0.port()),
+        source: EventSource::here(settings.registry_http_addr.0.port()),
         has_references: settings.registry_notifications_events_includereferences,
         origins,
     };

@@ -40,10 +40,10 @@ const GONE: u16 = 499;
 
 /// Sees every request of one registry.
 #[derive(Debug, Clone)]
-pub(crate) struct Observer(Arc<Inner>);
+pub(crate) struct Observer(Arc<ObserverInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ObserverInner {
     numbers: RequestMetrics,
     log: Option<AccessLog>,
     prefix: String,
@@ -57,7 +57,7 @@ impl Observer {
     /// Errors: the thread that writes the access log cannot be started.
     pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
         let is_silent = settings.registry_log_accesslog_disabled;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ObserverInner {
             numbers: RequestMetrics::new(),
             log: (!is_silent).then(AccessLog::open).transpose()?,
             prefix: settings.registry_http_prefix.0.clone(),
@@ -141,7 +141,7 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let Inner { numbers, log, .. } = &*self.observer.0;
+        let ObserverInner { numbers, log, .. } = &*self.observer.0;
         numbers.end(
             self.handler,
             &metrics::Answer {

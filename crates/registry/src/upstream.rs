@@ -36,10 +36,10 @@ const CURRENT_TAGS: u64 = 10_000;
 
 /// Every upstream; clones share the fetches in progress.
 #[derive(Debug, Clone)]
-pub(crate) struct Upstreams(Arc<Inner>);
+pub(crate) struct Upstreams(Arc<UpstreamsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct UpstreamsInner {
     /// The longest prefix first.
     registries: Vec<Arc<Upstream>>,
     store: Store,
@@ -94,7 +94,7 @@ impl Upstreams {
             let builder = Cache::builder().max_capacity(CURRENT_TAGS);
             builder.time_to_live(tag_ttl).build()
         });
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(UpstreamsInner {
             registries,
             store,
             ttl: settings.registry_proxy_ttl,

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::list::{ImageContent, ServiceImage, VERSION};
+use super::list::{ServiceImage, ServiceImageContent, VERSION};
 use super::{authorities, db, elf, engine, libraries};
 use crate::apt;
 use crate::command::run;
@@ -51,21 +51,21 @@ impl ImageSource {
         part(VERSION.as_bytes());
         part(&read(&self.containerfile)?);
         match self.image.content {
-            ImageContent::Program => {
+            ServiceImageContent::Program => {
                 part(&read(&self.program)?);
                 part(&authorities::bundle()?);
                 for name in self.image.aliases {
                     part(name.as_bytes());
                 }
             }
-            ImageContent::Database => part(db::inputs()?.as_bytes()),
+            ServiceImageContent::Database => part(db::inputs()?.as_bytes()),
         }
         Ok(hex::encode(hash.finalize()))
     }
 
     /// Fills an empty folder with the files that Containerfiles copy, and returns the Containerfile to use.
     pub(super) fn fill(&self, folder: &Path) -> Result<PathBuf> {
-        if self.image.content == ImageContent::Database {
+        if self.image.content == ServiceImageContent::Database {
             db::context(folder)?;
             return Ok(self.containerfile.clone());
         }

@@ -8,14 +8,14 @@ pub(super) struct ServiceImage {
     /// Its name, and that of its folder in `deploy/`.
     pub(super) name: &'static str,
     /// Its content.
-    pub(super) content: ImageContent,
+    pub(super) content: ServiceImageContent,
     /// Other names of the program in /bin.
     pub(super) aliases: &'static [&'static str],
 }
 
 /// The content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImageContent {
+pub(super) enum ServiceImageContent {
     /// The program of the package with the image's name.
     Program,
     /// PostgreSQL, from Debian's packages.
@@ -25,7 +25,7 @@ pub(super) enum ImageContent {
 const fn program(name: &'static str) -> ServiceImage {
     ServiceImage {
         name,
-        content: ImageContent::Program,
+        content: ServiceImageContent::Program,
         aliases: &[],
     }
 }
@@ -43,7 +43,7 @@ pub(super) static IMAGES: &[ServiceImage] = &[
     },
     ServiceImage {
         name: "db",
-        content: ImageContent::Database,
+        content: ServiceImageContent::Database,
         aliases: &[],
     },
 ];
@@ -61,7 +61,7 @@ impl ServiceImage {
 
     /// Whether it holds a program of this workspace.
     pub(super) fn is_program(&self) -> bool {
-        self.content == ImageContent::Program
+        self.content == ServiceImageContent::Program
     }
 }
 

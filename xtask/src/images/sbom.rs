@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::db;
-use super::list::{ImageContent, ServiceImage, VERSION};
+use super::list::{ServiceImage, ServiceImageContent, VERSION};
 use crate::cargo::{cargo, root};
 use crate::command::output;
 
@@ -66,8 +66,8 @@ struct Hash {
 /// Errors: cargo's, those of the package database.
 pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec<u8>> {
     let components = match image.content {
-        ImageContent::Program => crates(image.name, triple)?,
-        ImageContent::Database => db::packages()?
+        ServiceImageContent::Program => crates(image.name, triple)?,
+        ServiceImageContent::Database => db::packages()?
             .into_iter()
             .map(|(name, version)| debian(name, version))
             .collect(),

@@ -41,7 +41,7 @@ type LoginKey = (IpAddr, u64);
 
 /// Where a login comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct LoginSource {
     pub(super) network: IpAddr,
     user: u64,
 }
@@ -73,20 +73,20 @@ impl Backoff {
         }
     }
 
-    pub(super) fn source(&self, address: IpAddr, user: &str) -> Source {
-        Source {
+    pub(super) fn source(&self, address: IpAddr, user: &str) -> LoginSource {
+        LoginSource {
             network: network(address),
             user: self.hasher.hash_one(user),
         }
     }
 
     /// Whether the user has logged in from there before.
-    pub(super) fn is_established(&self, source: Source) -> bool {
+    pub(super) fn is_established(&self, source: LoginSource) -> bool {
         self.established.get(&source.login()).is_some()
     }
 
     /// How long a login from there has to wait at `now`; nothing: it may be checked.
-    pub(super) fn wait(&self, source: Source, now: Instant) -> Option<Duration> {
+    pub(super) fn wait(&self, source: LoginSource, now: Instant) -> Option<Duration> {
         let login = self.logins.wait(&source.login(), now);
         if self.is_established(source) {
             return login;
@@ -95,7 +95,7 @@ impl Backoff {
     }
 
     /// Whether waiting begins with this failure.
-    pub(super) fn failed(&self, source: Source, now: Instant) -> bool {
+    pub(super) fn failed(&self, source: LoginSource, now: Instant) -> bool {
         let count = self.logins.add(source.login(), now);
         let is_network_charged = count <= FREE_FOR_LOGIN && !self.is_established(source);
         let network = is_network_charged && {
@@ -106,13 +106,13 @@ impl Backoff {
     }
 
     /// A right password forgives its user's failures, not the network's: a guesser may have an account too.
-    pub(super) fn succeeded(&self, source: Source) {
+    pub(super) fn succeeded(&self, source: LoginSource) {
         self.logins.records.invalidate(&source.login());
         self.established.insert(source.login(), ());
     }
 }
 
-impl Source {
+impl LoginSource {
     fn login(&self) -> LoginKey {
         (self.network, self.user)
     }

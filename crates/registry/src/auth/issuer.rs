@@ -21,10 +21,10 @@ use keys::Keys;
 
 /// Knows whose tokens count. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Issuer(Arc<Inner>);
+pub(crate) struct Issuer(Arc<IssuerInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct IssuerInner {
     realm: Realm,
     expected: Expected,
     keys: WatchedFile<Keys>,
@@ -69,7 +69,7 @@ impl Issuer {
             )
         };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
-        Ok(Some(Self(Arc::new(Inner {
+        Ok(Some(Self(Arc::new(IssuerInner {
             realm,
             expected: Expected {
                 issuer: or_empty(&settings.registry_auth_token_issuer),
@@ -114,7 +114,7 @@ impl Issuer {
         scope: &str,
         lack: Option<Lack>,
     ) -> Option<HeaderValue> {
-        let Inner {
+        let IssuerInner {
             realm, expected, ..
         } = &*self.0;
         let realm = match realm {

@@ -30,10 +30,10 @@ const CHECKS_FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// Authenticates by passwords and our own tokens. Clones share their caches.
 #[derive(Debug, Clone)]
-pub(crate) struct Users(Arc<Inner>);
+pub(crate) struct Users(Arc<UsersInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct UsersInner {
     passwords: Passwords,
     policy: Rules,
     backoff: Backoff,
@@ -77,7 +77,7 @@ impl Users {
             .replace(['"', '\\'], "");
         let basic = HeaderValue::from_str(&format!("Basic realm=\"{realm}\""))
             .map_err(|e| Error::new("reading REGISTRY_AUTH_HTPASSWD_REALM", e))?;
-        Ok(Some(Self(Arc::new(Inner {
+        Ok(Some(Self(Arc::new(UsersInner {
             passwords,
             policy,
             backoff: Backoff::new(),
@@ -150,7 +150,7 @@ impl Users {
     }
 
     async fn log_in(&self, login: Login, address: IpAddr) -> Result<User, RegistryError> {
-        let Inner {
+        let UsersInner {
             passwords,
             backoff,
             checks,

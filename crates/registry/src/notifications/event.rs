@@ -49,13 +49,13 @@ impl<'a> Target<'a> {
 
 /// This process.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Source {
+pub(super) struct EventSource {
     addr: String,
     #[serde(rename = "instanceID")]
     instance_id: String,
 }
 
-impl Source {
+impl EventSource {
     /// The process that listens on `port` of this machine.
     pub(super) fn here(port: u16) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) struct Event<'a> {
     target: Described<'a>,
     request: Request<'a>,
     actor: Actor<'a>,
-    source: &'a Source,
+    source: &'a EventSource,
 }
 
 #[derive(Serialize)]
@@ -123,7 +123,7 @@ impl<'a> Event<'a> {
         target: Target<'a>,
         url: Option<String>,
         head: &'a Parts,
-        source: &'a Source,
+        source: &'a EventSource,
     ) -> Self {
         let text = |name: &HeaderName| head.headers.get(name)?.to_str().ok();
         let host = text(&HOST).or_else(|| Some(head.uri.authority()?.as_str()));

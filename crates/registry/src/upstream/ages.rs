@@ -22,10 +22,10 @@ const FILE: &str = ".atoll/upstreams.redb";
 type Touched = HashMap<(Repository, Digest), i64>;
 
 #[derive(Debug, Clone)]
-pub(super) struct Ages(Arc<Inner>);
+pub(super) struct Ages(Arc<AgesInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct AgesInner {
     database: Database,
     touched: Mutex<Touched>,
 }
@@ -56,7 +56,7 @@ impl Ages {
             Ok(Err(error)) => return Err(Error::new(doing, error)),
             Err(error) => return Err(Error::new(doing, error)),
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(AgesInner {
             database,
             touched: Mutex::default(),
         })))
@@ -81,7 +81,7 @@ impl Ages {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (name, digest) = (name.clone(), digest.to_string());
-        let work = move |inner: &Inner| {
+        let work = move |inner: &AgesInner| {
             let change = inner.database.begin_write()?;
             let place = (name.as_str(), digest.as_str());
             change.open_table(USED)?.insert(place, now.timestamp())?;
@@ -116,7 +116,7 @@ impl Ages {
         if touched.is_empty() {
             return;
         }
-        let work = move |inner: &Inner| {
+        let work = move |inner: &AgesInner| {
             let change = inner.database.begin_write()?;
             {
                 let mut table = change.open_table(USED)?;
@@ -144,7 +144,7 @@ impl Ages {
         before: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Repository, Digest)>, StoreError> {
-        let work = move |inner: &Inner| {
+        let work = move |inner: &AgesInner| {
             let table = inner.database.begin_read()?.open_table(USED)?;
             let mut found = Vec::new();
             for row in table.iter()? {
@@ -166,7 +166,7 @@ impl Ages {
 
     /// Forgets manifests.
     pub(super) async fn forget(&self, gone: Vec<(Repository, Digest)>) -> Result<(), StoreError> {
-        let work = move |inner: &Inner| {
+        let work = move |inner: &AgesInner| {
             let change = inner.database.begin_write()?;
             {
                 let mut table = change.open_table(USED)?;
@@ -183,7 +183,7 @@ impl Ages {
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, redb::Error> + Send + 'static,
+        work: impl FnOnce(&AgesInner) -> Result<T, redb::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || work(&inner)).await?;

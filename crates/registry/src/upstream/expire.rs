@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blob_store::{ContentStore as _, StoreError};
 
-use super::Inner;
+use super::UpstreamsInner;
 use super::ages::Ages;
 use crate::purge::AGE_LIMIT;
 
@@ -13,7 +13,7 @@ const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_
 /// Manifests that go before the next ones are looked for.
 const BATCH: usize = 1000;
 
-pub(super) async fn run(upstreams: &Inner) {
+pub(super) async fn run(upstreams: &UpstreamsInner) {
     let Some(ages) = &upstreams.ages else {
         return std::future::pending().await;
     };
@@ -39,7 +39,7 @@ pub(super) async fn run(upstreams: &Inner) {
     }
 }
 
-async fn expire(upstreams: &Inner, ages: &Ages) -> Result<usize, StoreError> {
+async fn expire(upstreams: &UpstreamsInner, ages: &Ages) -> Result<usize, StoreError> {
     let before = service::clock::now() - upstreams.ttl.min(AGE_LIMIT);
     let mut count = 0;
     loop {

@@ -31,9 +31,9 @@ pub(super) struct InstallConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proxy: Option<ConfigProxy>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) image_content_sources: Vec<ImageSource>,
+    pub(super) image_content_sources: Vec<ConfigMirrors>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) image_digest_sources: Vec<ImageSource>,
+    pub(super) image_digest_sources: Vec<ConfigMirrors>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) additional_trust_bundle: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ pub(super) struct ConfigProxy {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ImageSource {
+pub(super) struct ConfigMirrors {
     pub(super) source: String,
     #[serde(default)]
     pub(super) mirrors: Vec<String>,
