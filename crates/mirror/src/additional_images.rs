@@ -6,7 +6,7 @@ use std::str::FromStr;
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::ImageType;
-use oci::{Platform, Reference, Repository, Tag, Target};
+use oci::{Platform, Reference, Registry, Repository, Tag, Target};
 use oci_client::image::Layout;
 
 use crate::config::ImageSource;
@@ -102,7 +102,7 @@ fn reference(layout: &Layout, image: &image_set::ImageSelection) -> Result<Refer
         },
     };
     Ok(Reference {
-        registry: oci::layout_registry(&layout.folder),
+        registry: Registry::Layout(layout.folder.clone()),
         repository: own_or_given(&repository, &image.target_repo, image)?,
         tag: Some(own_or_given(tag, &image.target_tag, image)?),
         digest: Some(layout.digest()?),

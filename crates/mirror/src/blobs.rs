@@ -68,23 +68,26 @@ impl SourceRepository {
         }
     }
 
-    /// The image with that tag there.
-    pub(crate) fn tagged(&self, tag: &Tag) -> Reference {
+    /// Its name.
+    pub(crate) fn named(&self) -> Reference {
         Reference {
             registry: self.registry.clone(),
             repository: self.repository.clone(),
-            tag: Some(tag.clone()),
+            tag: None,
             digest: None,
+        }
+    }
+
+    /// The image with that tag there.
+    pub(crate) fn tagged(&self, tag: &Tag) -> Reference {
+        Reference {
+            tag: Some(tag.clone()),
+            ..self.named()
         }
     }
 
     /// A manifest or blob there.
     pub(crate) fn reference(&self, digest: &Digest) -> Reference {
-        Reference {
-            registry: self.registry.clone(),
-            repository: self.repository.clone(),
-            tag: None,
-            digest: Some(digest.clone()),
-        }
+        self.named().with_digest(digest.clone())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Manifest, Reference, Repository, Tag, Target};
+use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
 
 use crate::attached;
 
@@ -85,7 +85,7 @@ pub struct SourceBlob {
 /// A repository of a source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceRepository {
-    pub registry: String,
+    pub registry: Registry,
     pub repository: Repository,
 }
 

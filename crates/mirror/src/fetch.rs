@@ -45,7 +45,7 @@ pub async fn fetch(
     let first = |missing: &&Missing| {
         let places = blobs.get(&missing.digest).map(|blob| &blob.sources);
         let first = places.and_then(|places| places.first());
-        first.map_or_else(String::new, |place| place.registry.clone())
+        first.map(|place| place.registry.clone())
     };
     let limit = RegistryLimit::new(limits.parallel);
     let mut fetches = limit.work(&missing, first, async |missing| fetcher.blob(missing).await);

@@ -116,10 +116,10 @@ mod tests {
         for name in ["docker://oci/repo:tag", "oci/repo:tag"] {
             let reference = reference(name).unwrap();
             assert_eq!(reference.to_string(), "docker.io/oci/repo:tag", "{name}");
-            assert_eq!(reference.folder(), None, "{name}");
+            assert_eq!(reference.registry.folder(), None, "{name}");
         }
         let hosted = reference("docker://oci:5000/repo:tag").unwrap();
-        assert_eq!(hosted.registry, "oci:5000");
+        assert_eq!(hosted.registry.host(), Some("oci:5000"));
     }
 
     #[test]

@@ -26,17 +26,17 @@ impl RegistryLimit {
     }
 
     /// Runs the work for all items; yields results with the items' numbers, in any order.
-    pub(crate) fn work<'a, I, R>(
+    pub(crate) fn work<'a, I, K: Ord, R>(
         &'a self,
         items: impl IntoIterator<Item = I>,
-        registry: impl Fn(&I) -> String,
+        registry: impl Fn(&I) -> K,
         work: impl AsyncFn(I) -> R + Copy + 'a,
     ) -> impl Stream<Item = (usize, R)>
     where
         I: 'a,
         R: 'a,
     {
-        let mut groups: BTreeMap<String, Vec<(usize, I)>> = BTreeMap::new();
+        let mut groups: BTreeMap<K, Vec<(usize, I)>> = BTreeMap::new();
         for (number, item) in items.into_iter().enumerate() {
             let group = groups.entry(registry(&item)).or_default();
             group.push((number, item));

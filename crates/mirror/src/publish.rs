@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::{Digest, Manifest, Reference, Repository, Tag};
+use oci::{Digest, Manifest, Reference, Registry, Repository, Tag};
 use oci_client::Client;
 use oci_client::client::{BlobSource, Provided, RemoteBlob};
 use tokio::sync::{OnceCell, Semaphore};
@@ -30,8 +30,7 @@ const TICK: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub struct MirrorTarget {
     pub client: Client,
-    /// Host with its port, or an image layout in its place: see [`oci::layout_registry`].
-    pub registry: String,
+    pub registry: Registry,
     /// Prefix of all repositories; may be empty.
     pub namespace: String,
     /// Most components of a repository's name; 0 for no limit.
@@ -55,7 +54,7 @@ pub struct Published {
 impl MirrorTarget {
     /// Whether it is an image layout.
     pub(crate) fn is_layout(&self) -> bool {
-        oci::layout_folder(&self.registry).is_some()
+        self.registry.folder().is_some()
     }
 
     /// The repository in the target.
@@ -214,7 +213,7 @@ impl Sender<'_> {
         let tags = tags
             .get_or_try_init(|| async {
                 let _permit = self.permit().await;
-                match client.tags(&tagged.registry, &tagged.repository).await {
+                match client.tags(tagged).await {
                     Ok(tags) => Ok(tags.into_iter().collect::<BTreeSet<_>>()),
                     Err(Error::NotFound { .. }) => Ok(BTreeSet::new()),
                     Err(error) => Err(error),

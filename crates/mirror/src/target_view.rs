@@ -107,7 +107,7 @@ pub(crate) async fn catalogs_of(
         (Some(tag), _) => vec![tag],
         (None, Some(digest)) => vec![names::catalog::rebuilt(operator, &digest)?.1],
         (None, None) => {
-            let all = target.client.tags(&place.registry, &place.repository);
+            let all = target.client.tags(&place);
             let mut tags = match all.await {
                 Err(Error::NotFound { .. }) => Vec::new(),
                 found => found?,

@@ -28,6 +28,7 @@ use crate::{Credentials, Mirrors};
 use access::AuthorizationHeader;
 use net::resolve::Resolver;
 use net::trust::{self, Unchecked};
+use oci::Registry;
 
 pub use list::referrers_tag;
 pub use push::Provided;
@@ -83,7 +84,7 @@ struct ClientInner {
     /// Whether a registry mounts blobs without `from`, by registry.
     mounting: Mutex<HashMap<String, bool>>,
     /// Unreachable mirrors.
-    away: Mutex<BTreeSet<String>>,
+    away: Mutex<BTreeSet<Registry>>,
     /// Cached `Authorization` headers by scope.
     access: Mutex<HashMap<access::Scope, AuthorizationHeader>>,
     /// Indexes of the folders in the place of registries.

@@ -182,7 +182,8 @@ impl Mirrors {
 
     /// The entry with the longest prefix of a name, and the rest of the name.
     fn entry(&self, reference: &Reference) -> Option<(&RegistryEntry, String)> {
-        let name = reference.without_version().to_string();
+        let host = reference.registry.host()?;
+        let name = format!("{host}/{}", reference.repository);
         let fitting = self.0.iter();
         let fitting = fitting.filter_map(|it| Some((it, it.rest(&name)?.to_owned())));
         // The first one of equal prefixes counts.

@@ -10,11 +10,13 @@ pub mod media_type;
 mod name;
 mod reference;
 mod referrer;
+mod registry;
 mod schema1;
 
 pub use digest::{Algorithm, Digest, Hasher};
 pub use manifest::{Descriptor, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
 pub use model::Error;
 pub use name::{Repository, Tag};
-pub use reference::{Reference, Target, Transport, layout_folder, layout_registry};
+pub use reference::{Reference, Target, Transport};
 pub use referrer::Referrer;
+pub use registry::Registry;

@@ -1,19 +1,16 @@
 //! References to images, as users and manifests write them.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use model::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Digest, Repository, Tag};
+use crate::registry::{LAYOUT_SCHEME, is_host};
+use crate::{Digest, Registry, Repository, Tag};
 
 /// Default tag of a reference.
 const DEFAULT_TAG: &str = "latest";
-
-/// Scheme of an image layout in the place of a registry.
-const LAYOUT_SCHEME: &str = "oci://";
 
 /// The transport before the name of an image.
 ///
@@ -30,8 +27,8 @@ pub enum Transport {
 /// registry: `oci://folder:repository[:tag][@digest]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// Host with its port, if one is written; or an image layout, as [`layout_registry`] spells it.
-    pub registry: String,
+    /// The registry, or the image layout in its place.
+    pub registry: Registry,
     /// Repository within the registry.
     pub repository: Repository,
     /// The tag, if given.
@@ -81,15 +78,10 @@ impl Reference {
             .split_once(':')
             .filter(|it| !it.0.is_empty())
             .ok_or_else(wrong)?;
-        let registry = layout_registry(Path::new(folder));
+        let registry = Registry::Layout(folder.into());
         // The same grammar follows a folder and a host.
         let hosted: Self = format!("localhost/{named}").parse()?;
         Ok(Self { registry, ..hosted })
-    }
-
-    /// Folder of the image layout that takes the place of the registry.
-    pub fn folder(&self) -> Option<&Path> {
-        layout_folder(&self.registry)
     }
 
     /// The repository alone.
@@ -111,16 +103,6 @@ impl Reference {
             ..self.clone()
         }
     }
-}
-
-/// The `registry` of references into the image layout in `folder`.
-pub fn layout_registry(folder: &Path) -> String {
-    format!("{LAYOUT_SCHEME}{}", folder.display())
-}
-
-/// Folder of the image layout that the `registry` of a reference names; none of a host, also of one called `oci`.
-pub fn layout_folder(registry: &str) -> Option<&Path> {
-    registry.strip_prefix(LAYOUT_SCHEME).map(Path::new)
 }
 
 impl Transport {
@@ -190,7 +172,7 @@ impl FromStr for Reference {
             None => (path, None),
         };
         Ok(Self {
-            registry: registry.to_owned(),
+            registry: Registry::Host(registry.to_owned()),
             repository: repository
                 .parse()
                 .map_err(|e: Error| wrong(e.to_string()))?,
@@ -206,28 +188,12 @@ impl FromStr for Reference {
     }
 }
 
-/// Whether a first component is a host and not a path: it has a dot or a port, or is `localhost`.
-fn is_host(text: &str) -> bool {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
-    let host_fits = match host.strip_prefix('[') {
-        Some(rest) => rest
-            .strip_suffix(']')
-            .is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok()),
-        None => !host.is_empty() && host.bytes().all(is_name),
-    };
-    let port_fits = port
-        .is_none_or(|port| port.parse::<u16>().is_ok() && port.bytes().all(|b| b.is_ascii_digit()));
-    let is_meant = port.is_some() || host.contains(['.', '[']) || host == "localhost";
-    host_fits && port_fits && is_meant
-}
-
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let separator = if self.folder().is_some() { ':' } else { '/' };
+        let separator = match self.registry {
+            Registry::Host(_) => '/',
+            Registry::Layout(_) => ':',
+        };
         write!(f, "{}{separator}{}", self.registry, self.repository)?;
         if let Some(tag) = &self.tag {
             write!(f, ":{tag}")?;
@@ -264,17 +230,15 @@ mod tests {
         let digest = Digest::sha256(b"");
         let text = format!("127.0.0.1:5000/ocp4/release:4.14.1-x86_64@{digest}");
         let reference: Reference = text.parse().unwrap();
-        assert_eq!(reference.registry, "127.0.0.1:5000");
+        assert_eq!(reference.registry.host(), Some("127.0.0.1:5000"));
         assert_eq!(reference.repository.as_str(), "ocp4/release");
         assert_eq!(reference.tag.as_ref().unwrap().as_str(), "4.14.1-x86_64");
         assert_eq!(reference.target(), Target::Digest(digest));
         assert_eq!(reference.to_string(), text);
         let plain: Reference = "localhost/a".parse().unwrap();
         assert_eq!(plain.target().to_string(), "latest");
-        assert_eq!(
-            "[::1]:5000/a".parse::<Reference>().unwrap().registry,
-            "[::1]:5000"
-        );
+        let numeric: Reference = "[::1]:5000/a".parse().unwrap();
+        assert_eq!(numeric.registry.to_string(), "[::1]:5000");
     }
 
     #[test]
@@ -282,7 +246,7 @@ mod tests {
         for text in ["oci:///srv/Images:acme/tool:v1", "oci://images:tool"] {
             let reference = Reference::parse_local(text).unwrap();
             assert_eq!(reference.to_string(), text);
-            assert!(reference.folder().is_some(), "{text}");
+            assert!(reference.registry.folder().is_some(), "{text}");
             // References from other sources cannot name folders.
             assert!(text.parse::<Reference>().is_err(), "{text}");
         }
@@ -303,16 +267,8 @@ mod tests {
         ] {
             assert_eq!(Transport::split(name), (transport, rest), "{name}");
         }
-        for host in ["oci", "oci:5000", "oci.io"] {
-            assert_eq!(layout_folder(host), None, "{host}");
-        }
-        let registry = layout_registry(Path::new("/srv/a"));
-        assert_eq!(layout_folder(&registry), Some(Path::new("/srv/a")));
         let hosted: Reference = "oci:5000/repo:tag".parse().unwrap();
-        assert_eq!(
-            (hosted.registry.as_str(), hosted.folder()),
-            ("oci:5000", None)
-        );
+        assert_eq!(hosted.registry, Registry::Host("oci:5000".to_owned()));
     }
 
     #[test]
@@ -354,7 +310,7 @@ mod tests {
             tag in prop::option::of("[a-zA-Z0-9_][a-zA-Z0-9._-]{0,20}"), content in prop::option::of(any::<u64>()),
         ) {
             let reference = Reference {
-                registry,
+                registry: Registry::Host(registry),
                 repository: repository.parse().unwrap(),
                 tag: tag.map(|tag| tag.parse().unwrap()),
                 digest: content.map(|n| Digest::sha256(&n.to_be_bytes())),

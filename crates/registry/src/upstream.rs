@@ -115,7 +115,7 @@ impl Upstreams {
             upstream: Arc::clone(upstream),
             name: name.clone(),
             remote: Reference {
-                registry: upstream.registry().to_owned(),
+                registry: oci::Registry::Host(upstream.registry().to_owned()),
                 repository,
                 tag: None,
                 digest: None,

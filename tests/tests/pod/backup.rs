@@ -78,8 +78,8 @@ async fn moves(_engine: Engine) -> Result<()> {
     ensure!(after == before, "{before} was served, and now {after}");
     // With the authority and the password of the first host.
     ensure!(registry.pull("acme/kept", "v1").await? == kept);
-    let busy = BUSY.parse()?;
-    let tags = registry.client.tags(&registry.address, &busy).await?;
+    let busy = registry.name(BUSY, "latest")?;
+    let tags = registry.client.tags(&busy).await?;
     for tag in &tags {
         registry.pull(BUSY, tag.as_str()).await?;
     }

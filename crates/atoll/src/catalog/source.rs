@@ -124,7 +124,7 @@ impl Opener {
     ///
     /// Errors: those of the registry.
     pub(crate) fn tags(&self, image: &Reference) -> Result<Vec<Tag>, Error> {
-        let tags = self.client.tags(&image.registry, &image.repository);
+        let tags = self.client.tags(image);
         self.runtime
             .block_on(tags)
             .map_err(|e| Error::new(format!("listing the tags of {image}"), e.chain()))

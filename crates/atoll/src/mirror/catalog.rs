@@ -100,10 +100,7 @@ impl CatalogPruneArgs {
             tag,
             common,
         } = self;
-        let target = TargetName::Registry {
-            host: tag.registry.clone(),
-            namespace: String::new(),
-        };
+        let target = TargetName::whole(tag.registry.clone());
         let target = common.registries.target(&target)?.client;
         let pruned = common
             .with_setup(&progress, false, async |setup| {

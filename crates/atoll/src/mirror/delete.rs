@@ -118,11 +118,11 @@ impl DeleteArgs {
     }
 }
 
-/// Host and namespace of the target; image layouts are refused.
+/// The target; image layouts are refused.
 fn registry_of(target: &Destination) -> Result<&TargetName, model::Error> {
     match target {
-        Destination::Target(registry @ TargetName::Registry { .. }) => Ok(registry),
-        Destination::ArchiveSet(_) | Destination::Target(TargetName::Layout(_)) => {
+        Destination::Target(name) if name.registry.host().is_some() => Ok(name),
+        Destination::ArchiveSet(_) | Destination::Target(_) => {
             let reason = "images are deleted in a registry: docker://HOST[:PORT][/NAMESPACE]";
             Err(model::Error::invalid("target", reason))
         }
@@ -190,7 +190,8 @@ mod tests {
             assert!(refused.contains("docker://"), "{other}: {refused}");
         }
         let target = target("docker://h:5000/ns");
-        let (registry, namespace) = registry_of(&target).unwrap().registry();
-        assert_eq!((registry.as_str(), namespace), ("h:5000", "ns"));
+        let name = registry_of(&target).unwrap();
+        assert_eq!(name.registry.host(), Some("h:5000"));
+        assert_eq!(name.namespace, "ns");
     }
 }

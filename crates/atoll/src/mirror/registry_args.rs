@@ -124,12 +124,11 @@ impl RegistryArgs {
     ///
     /// Errors: as [`SourceRegistryArgs::source`].
     pub(super) fn target(&self, name: &TargetName) -> Result<MirrorTarget, model::Error> {
-        let (registry, namespace) = name.registry();
         let is_any = self.dest_use_http || self.dest_skip_tls;
         Ok(MirrorTarget {
             client: self.sources.client(is_any)?,
-            registry,
-            namespace: namespace.to_owned(),
+            registry: name.registry.clone(),
+            namespace: name.namespace.clone(),
             max_components: self.max_nested_paths,
         })
     }

@@ -28,7 +28,7 @@ pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrore
     let place = place.strip_prefix("docker://").unwrap_or(place);
     let place = place.trim_end_matches('/');
     let repository: Reference = format!("{place}/{RELEASES}").parse()?;
-    let tags = client.tags(&repository.registry, &repository.repository);
+    let tags = client.tags(&repository);
     let mut found = Vec::new();
     for tag in tags.await? {
         let Some((version, architecture)) = parts(tag.as_str()) else {

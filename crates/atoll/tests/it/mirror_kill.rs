@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use oci::Repository;
-
 use crate::content::reference;
 use crate::mirror_place::{
     IMAGE, LAYERS, Place, asked, holding, kill, patient, quiet, refused, source, succeeds, wait,
@@ -80,16 +78,16 @@ async fn publishing_resumes_after_a_kill() {
         ("PUT", "ns/acme/index/manifests/", 0),
         ("PUT", "ns/oc-mirror/manifests/", 0),
     ];
-    let uid: Repository = "ns/oc-mirror".parse().unwrap();
     for (method, path, answered) in stages {
         let stage = format!("{method} {path} {answered}");
         let target = Server::start().await;
+        let runs = reference(&target, "ns/oc-mirror");
         let held = holding(&target, method, path, answered).await;
         kill(packed.publish(&held), || {
             asked(&held, method, path) > answered
         })
         .await;
-        let metadata = target.client.tags(&target.address, &uid).await;
+        let metadata = target.client.tags(&runs).await;
         assert!(metadata.is_err(), "{stage}: no metadata is stored yet");
         held.release();
         succeeds(packed.publish(&held)).await;
@@ -98,7 +96,7 @@ async fn publishing_resumes_after_a_kill() {
             let there = target.client.manifest_digest(&image).await.unwrap();
             assert!(there.is_some(), "{stage}: {image}");
         }
-        let tags = target.client.tags(&target.address, &uid).await.unwrap();
+        let tags = target.client.tags(&runs).await.unwrap();
         assert_eq!(tags.len(), 1, "{stage}");
         // Sent blobs are kept; only the one in progress, or the two of the metadata, are sent again.
         let sent = asked(&held, "PUT", "/blobs/uploads/");

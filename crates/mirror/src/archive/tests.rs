@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use model::mirror_metadata::{Association, ImageType, MirrorMetadata};
-use oci::{Digest, Manifest};
+use oci::{Digest, Manifest, Registry};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -208,7 +208,7 @@ fn noise(name: &str, length: usize) -> Bytes {
 
 fn origin() -> SourceRepository {
     SourceRepository {
-        registry: "r:5000".to_owned(),
+        registry: Registry::Host("r:5000".to_owned()),
         repository: "acme/op0".parse().unwrap(),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::{Digest, Reference, Repository, Tag};
+use oci::{Digest, Reference, Tag};
 
 use super::{DEPTH, subject};
 use crate::publish::MirrorTarget;
@@ -25,7 +25,7 @@ pub(crate) async fn attached_there(
             None => target.client.manifest_digest(image).await?,
         };
         if let Some(digest) = digest {
-            let owners = repositories.entry(&image.repository).or_default();
+            let owners = repositories.entry(image.without_version()).or_default();
             owners.entry(digest).or_insert(number);
         }
     }
@@ -42,11 +42,11 @@ type ImagesByDigest = BTreeMap<Digest, usize>;
 
 async fn of_repository(
     target: &MirrorTarget,
-    repository: &Repository,
+    repository: Reference,
     mut owners: ImagesByDigest,
     images: &[Reference],
 ) -> Result<Vec<(usize, Reference)>, Error> {
-    let mut tags = tags(target, repository).await?;
+    let mut tags = tags(target, &repository).await?;
     if tags
         .iter()
         .any(|(_, subject)| !owners.contains_key(subject))
@@ -80,8 +80,8 @@ async fn of_repository(
 }
 
 /// The tags of artifacts, with the digests of their subjects.
-async fn tags(target: &MirrorTarget, repository: &Repository) -> Result<Vec<(Tag, Digest)>, Error> {
-    let tags = match target.client.tags(&target.registry, repository).await {
+async fn tags(target: &MirrorTarget, repository: &Reference) -> Result<Vec<(Tag, Digest)>, Error> {
+    let tags = match target.client.tags(repository).await {
         Ok(tags) => tags,
         Err(Error::NotFound { .. }) => Vec::new(),
         Err(error) => return Err(error),

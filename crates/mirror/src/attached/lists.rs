@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::StreamExt as _;
-use oci::{Digest, Tag};
+use oci::{Digest, Registry, Tag};
 use oci_client::Client;
 
 use super::SUFFIXES;
@@ -19,7 +19,7 @@ pub(super) struct Lists {
     /// Tags that may be of artifacts; none where the registry does not list them, or too many.
     tags: BTreeMap<SourceRepository, Option<BTreeSet<Tag>>>,
     /// Whether a registry has the referrers API.
-    referrers: BTreeMap<String, bool>,
+    referrers: BTreeMap<Registry, bool>,
 }
 
 impl Lists {
@@ -45,11 +45,7 @@ impl Lists {
         let list = async |(origin, images): (SourceRepository, usize)| {
             // As soon as the list costs more than asking for each tag, it is left.
             let pages = PAGES.max(images * SUFFIXES.len());
-            let SourceRepository {
-                registry,
-                repository,
-            } = &origin;
-            let listed = client.tags_within(registry, repository, pages).await;
+            let listed = client.tags_within(&origin.named(), pages).await;
             let tags = listed.ok().flatten().map(attached);
             (origin, tags)
         };
@@ -74,7 +70,7 @@ impl Lists {
         self.tags.get(origin)?.as_ref()
     }
 
-    pub(super) fn has_referrers(&self, registry: &str) -> bool {
+    pub(super) fn has_referrers(&self, registry: &Registry) -> bool {
         self.referrers.get(registry).is_some_and(|has| *has)
     }
 }

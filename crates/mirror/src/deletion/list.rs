@@ -117,7 +117,7 @@ mod tests {
     fn target(namespace: &str) -> MirrorTarget {
         MirrorTarget {
             client: Client::new(ClientOptions::default()).unwrap(),
-            registry: "localhost:5000".into(),
+            registry: oci::Registry::Host("localhost:5000".into()),
             namespace: namespace.into(),
             max_components: 0,
         }

@@ -33,7 +33,7 @@ pub struct Pruning {
 /// A plan in the peer's form.
 #[derive(Serialize)]
 struct PruningDocument<'a> {
-    registry: &'a str,
+    registry: String,
     repositories: Vec<Leaving<'a>>,
 }
 
@@ -139,7 +139,7 @@ impl Pruning {
     pub fn to_json(&self, target: &MirrorTarget) -> Result<String, Error> {
         let repositories = self.deletions.iter();
         let plan = PruningDocument {
-            registry: &target.registry,
+            registry: target.registry.to_string(),
             repositories: repositories
                 .map(|(name, manifests)| Leaving { name, manifests })
                 .collect(),

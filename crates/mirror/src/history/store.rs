@@ -75,7 +75,7 @@ impl MetadataStore {
     /// Errors: as [`Self::read`].
     pub async fn all_in_target(target: &MirrorTarget) -> Result<Vec<MirrorMetadata>, Error> {
         let place = target.place(&REPOSITORY.parse()?)?;
-        let tags = match target.client.tags(&place.registry, &place.repository).await {
+        let tags = match target.client.tags(&place).await {
             Ok(tags) => tags,
             Err(Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error),

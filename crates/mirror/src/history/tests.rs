@@ -90,7 +90,7 @@ fn run(content: &ImageContent) -> PlannedRun<'_> {
 fn target() -> MirrorTarget {
     MirrorTarget {
         client: Client::new(oci_client::ClientOptions::default()).unwrap(),
-        registry: "reg:5000".into(),
+        registry: oci::Registry::Host("reg:5000".into()),
         namespace: "ns".into(),
         max_components: 0,
     }

@@ -7,7 +7,9 @@ use std::str::FromStr;
 use model::Error;
 use model::image_set::{MirrorSelection, OperatorSelection};
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Manifest, Reference, Repository, Target as Name, Transport, media_type};
+use oci::{
+    Digest, Manifest, Reference, Registry, Repository, Target as Name, Transport, media_type,
+};
 use oci_client::image::Layout;
 
 use super::layout::layout;
@@ -115,7 +117,7 @@ async fn from_folder(
     scratch: &Path,
 ) -> Result<LoadedCatalog, Error> {
     let source = Reference {
-        registry: String::new(),
+        registry: Registry::Host(String::new()),
         repository: tree.name.clone(),
         tag: Some(tree.tag.clone()),
         digest: None,

@@ -193,7 +193,7 @@ impl TargetReleases<'_> {
     async fn tagged(&self) -> Result<Vec<Tagged>, Error> {
         let place = self.target.place(&RELEASES.parse()?)?;
         let client = &self.target.client;
-        let tags = match client.tags(&place.registry, &place.repository).await {
+        let tags = match client.tags(&place).await {
             Ok(tags) => tags,
             Err(Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error),

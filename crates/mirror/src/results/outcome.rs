@@ -85,11 +85,12 @@ impl MirrorResults {
         target: &MirrorTarget,
         mirror: &MirrorSelection,
     ) -> Result<Self, Error> {
+        let host = target.registry.host();
         Ok(Self {
             images: mirrored(images, target, mirror)?,
             is_flattened: target.max_components > 0,
             is_folder: target.is_layout(),
-            is_insecure: target.client.is_insecure(&target.registry),
+            is_insecure: host.is_some_and(|host| target.client.is_insecure(host)),
             ..Self::default()
         })
     }
@@ -116,7 +117,7 @@ impl MirrorResults {
     /// Images of policies: those from image layouts have no name in a registry.
     pub(super) fn all_images(&self) -> impl Iterator<Item = &MirroredImage> {
         let all = self.images.iter().chain(&self.previous);
-        all.filter(|image| image.source.folder().is_none())
+        all.filter(|image| image.source.registry.folder().is_none())
     }
 }
 

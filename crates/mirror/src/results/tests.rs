@@ -311,7 +311,7 @@ fn results_list_published_images() {
     };
     let target = MirrorTarget {
         client: oci_client::Client::new(oci_client::ClientOptions::default()).unwrap(),
-        registry: "reg.local:5000".into(),
+        registry: oci::Registry::Host("reg.local:5000".into()),
         namespace: "mirror".into(),
         max_components: 0,
     };

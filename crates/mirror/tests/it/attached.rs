@@ -82,12 +82,8 @@ async fn push_signed(server: &Server) -> (Digest, [Digest; 3]) {
 }
 
 async fn tags(server: &Server, repository: &str) -> BTreeSet<String> {
-    let repository = repository.parse().unwrap();
-    let tags = server
-        .client
-        .tags(&server.address, &repository)
-        .await
-        .unwrap();
+    let repository = reference(server, repository);
+    let tags = server.client.tags(&repository).await.unwrap();
     tags.iter().map(Tag::to_string).collect()
 }
 
@@ -252,7 +248,7 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
         .unwrap();
     let copied = reference(&target, "ns/acme/tool:v1");
     let copied = Reference {
-        registry: to.address.clone(),
+        registry: oci::Registry::Host(to.address.clone()),
         ..copied
     };
     let listed = to.client.referrers(&copied, &digest).await.unwrap();

@@ -97,7 +97,7 @@ impl Faulty {
     pub(crate) fn target(&self) -> MirrorTarget {
         MirrorTarget {
             client: self.client.clone(),
-            registry: self.address.clone(),
+            registry: oci::Registry::Host(self.address.clone()),
             namespace: "ns".into(),
             max_components: 0,
         }

@@ -12,7 +12,7 @@ use mirror::results::{self, Forms};
 use mirror::run::{self, CopyPlan, PlannedArchives, PlannedCopy, RunOutcome};
 use model::Error;
 use model::image_set::{self, ImageSet, Storage};
-use oci::Reference;
+use oci::{Reference, Registry};
 use oci_client::image::{ImageLocation, Layout};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ impl Site {
     fn target(&self, name: &str) -> MirrorTarget {
         MirrorTarget {
             client: self.source.client.clone(),
-            registry: oci::layout_registry(&self.path(name)),
+            registry: Registry::Layout(self.path(name)),
             namespace: String::new(),
             max_components: 0,
         }
@@ -63,7 +63,7 @@ impl Site {
 
 /// Copies an image into a layout below `folder`; its name in configurations.
 pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> String {
-    let registry = oci::layout_registry(&folder.join("layout"));
+    let registry = Registry::Layout(folder.join("layout"));
     let target = MirrorTarget {
         client: source.client.clone(),
         registry: registry.clone(),
@@ -76,7 +76,7 @@ pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> Str
     run::copy(setup, prepared.unwrap(), CopyPlan::default(), &target)
         .await
         .unwrap();
-    registry
+    registry.to_string()
 }
 
 /// A set of one image in a folder.
@@ -349,9 +349,12 @@ async fn other_folders_stay_as_they_are() {
 #[tokio::test]
 async fn hosts_that_are_called_as_layouts_are_registries() {
     let site = Site::new().await;
-    for (registry, is_folder) in [("oci:5000", false), ("oci:///srv/out", true)] {
+    for (registry, is_folder) in [
+        (Registry::Host("oci:5000".into()), false),
+        (Registry::Layout("/srv/out".into()), true),
+    ] {
         let target = MirrorTarget {
-            registry: registry.into(),
+            registry: registry.clone(),
             ..site.target("out")
         };
         let set = ImageSet::default();

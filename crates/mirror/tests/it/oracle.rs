@@ -11,9 +11,10 @@ use mirror::progress::RunProgress;
 use mirror::publish::MirrorTarget;
 use mirror::results;
 use mirror::run::{self, PlannedArchives};
-use oci::{Reference, Repository};
+use oci::Reference;
 use serde_json::Value;
 
+use crate::content::reference;
 use crate::runs::{bundles_of, configuration, image_set, push_catalog, setup, unpack};
 use crate::server::Server;
 
@@ -116,18 +117,11 @@ async fn content(server: &Server, namespace: &str) -> BTreeMap<String, String> {
         let Some(below) = repository.strip_prefix(&format!("{namespace}/")) else {
             continue;
         };
-        let repository: Repository = repository.parse().unwrap();
-        for tag in server
-            .client
-            .tags(&server.address, &repository)
-            .await
-            .unwrap()
-        {
+        let named = reference(server, &repository);
+        for tag in server.client.tags(&named).await.unwrap() {
             let reference = Reference {
-                registry: server.address.clone(),
-                repository: repository.clone(),
                 tag: Some(tag.clone()),
-                digest: None,
+                ..named.clone()
             };
             let digest = server
                 .client

@@ -62,7 +62,7 @@ impl Server {
     pub(crate) fn target(&self) -> MirrorTarget {
         MirrorTarget {
             client: self.client.clone(),
-            registry: self.address.clone(),
+            registry: oci::Registry::Host(self.address.clone()),
             namespace: "ns".into(),
             max_components: 0,
         }

@@ -104,7 +104,7 @@ async fn damage_is_reported() {
     let at = |it: &Faulty| -> Vec<Expected> {
         let mut expected = expected.clone();
         for one in &mut expected {
-            one.image.registry.clone_from(&it.address);
+            one.image.registry = oci::Registry::Host(it.address.clone());
         }
         expected
     };

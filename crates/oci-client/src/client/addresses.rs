@@ -19,7 +19,7 @@ pub(super) trait Addresses {
 impl Addresses for Reference {
     fn scope(&self, actions: &'static str) -> Scope {
         Scope {
-            registry: self.registry.clone(),
+            registry: self.registry.to_string(),
             repository: Some(self.repository.clone()),
             actions,
         }

@@ -1,5 +1,7 @@
 //! Mapping of registry responses to errors.
 
+use std::fmt::Display;
+
 use model::Error;
 use reqwest::{Response, StatusCode};
 use serde::Deserialize;
@@ -60,13 +62,13 @@ pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool
 }
 
 /// The registry violates the protocol; `place` as for [`unavailable`].
-pub(super) fn protocol_error(place: &str, what: impl std::fmt::Display) -> Error {
+pub(super) fn protocol_error(place: impl Display, what: impl Display) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {what}"))
 }
 
 /// The error of an unsuccessful response; `kind` and `id` name the requested item.
 pub(super) async fn refused(
-    registry: &str,
+    registry: impl Display,
     response: Response,
     kind: &'static str,
     id: &str,

@@ -15,7 +15,7 @@ use tokio_util::io::ReaderStream;
 use super::source::{BUFFER_BYTES, BlobSource};
 use super::{Client, Provided};
 use crate::layout::{List, Part};
-use oci::{Digest, Manifest, Reference, Repository, Tag, Target, layout_folder};
+use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
 
 /// Batch of one write, so that threads change seldom. Units: bytes.
 const WRITE_BYTES: usize = 1 << 20;
@@ -32,7 +32,7 @@ impl Client {
     /// None for a reference of a registry.
     pub(super) fn local(&self, reference: &Reference) -> Option<Local> {
         Some(Local {
-            list: self.0.layouts.of(reference.folder()?),
+            list: self.0.layouts.of(reference.registry.folder()?),
             repository: reference.repository.clone(),
             target: reference.target(),
         })
@@ -41,8 +41,8 @@ impl Client {
     /// Removes content that no image of a layout needs; a registry collects its own.
     ///
     /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk refuses it.
-    pub async fn sweep(&self, registry: &str) -> Result<(), Error> {
-        let Some(folder) = layout_folder(registry) else {
+    pub async fn sweep(&self, registry: &Registry) -> Result<(), Error> {
+        let Some(folder) = registry.folder() else {
             return Ok(());
         };
         let list = self.0.layouts.of(folder);

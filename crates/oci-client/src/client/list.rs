@@ -10,8 +10,7 @@ use super::access::Scope;
 use super::addresses::Addresses as _;
 use super::{Client, error, origin, pull};
 use crate::mirrors::RequestKind;
-use oci::Referrer;
-use oci::{Digest, Reference, Repository, Tag};
+use oci::{Digest, Reference, Referrer, Tag};
 
 /// Units: bytes. Limit of all pages of a listing, with some million names.
 const LIST_LIMIT_BYTES: usize = 64 << 20;
@@ -53,33 +52,27 @@ impl ListPage for Referrers {
 }
 
 impl Client {
-    /// Every tag of a repository.
+    /// Every tag of the repository of `reference`.
     ///
     /// Errors: NotFound – no such repository; others as [`Self::pull_manifest`].
-    pub async fn tags(&self, registry: &str, repository: &Repository) -> Result<Vec<Tag>, Error> {
-        let tags = self.tags_within(registry, repository, PAGES_LIMIT).await?;
-        tags.ok_or_else(|| error::protocol_error(registry, "its list does not end"))
+    pub async fn tags(&self, reference: &Reference) -> Result<Vec<Tag>, Error> {
+        let tags = self.tags_within(reference, PAGES_LIMIT).await?;
+        let endless = || error::protocol_error(&reference.registry, "its list does not end");
+        tags.ok_or_else(endless)
     }
 
-    /// Every tag of a repository, or `None` when the registry needs more than `pages` pages.
+    /// Every tag of the repository of `reference`, or `None` when the registry needs more than `pages` pages.
     ///
     /// Errors: as [`Self::tags`].
     pub async fn tags_within(
         &self,
-        registry: &str,
-        repository: &Repository,
+        reference: &Reference,
         pages: usize,
     ) -> Result<Option<Vec<Tag>>, Error> {
-        let named = Reference {
-            registry: registry.to_owned(),
-            repository: repository.clone(),
-            tag: None,
-            digest: None,
-        };
-        if let Some(local) = self.local(&named) {
+        if let Some(local) = self.local(reference) {
             return local.tags().await.map(Some);
         }
-        let mut places = self.places(&named, RequestKind::Rest)?;
+        let mut places = self.places(reference, RequestKind::Rest)?;
         let names = loop {
             let place = places.current();
             let (scope, path) = (place.scope("pull"), place.path("tags/list"));
@@ -172,7 +165,7 @@ impl Client {
         reference: &Reference,
         subject: &Digest,
     ) -> Result<Option<Vec<Referrer>>, Error> {
-        if reference.folder().is_some() {
+        if reference.registry.folder().is_some() {
             return Ok(None);
         }
         let what = format!("referrers/{subject}");

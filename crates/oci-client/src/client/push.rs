@@ -95,7 +95,7 @@ impl Client {
         from: &Repository,
         digest: &Digest,
     ) -> Result<bool, Error> {
-        if reference.folder().is_some() {
+        if reference.registry.folder().is_some() {
             // A folder stores blobs once for all repositories.
             return self.has_blob(reference, digest).await;
         }

@@ -141,10 +141,7 @@ async fn pages_at_another_origin_are_requested_without_a_login() {
     .await;
     let a = redirecting(format!("http://{}/list", b.address)).await;
     let named = reference(&a, "");
-    let tags = client(&[&a, &b])
-        .tags(&named.registry, &named.repository)
-        .await
-        .unwrap();
+    let tags = client(&[&a, &b]).tags(&named).await.unwrap();
     assert_eq!(tags.len(), 2);
     for request in b.requests() {
         assert!(!has_login(&request), "{request}");

@@ -26,9 +26,7 @@ impl Source {
             self.upstream.is_away_for("it was away last time")
         } else {
             let _turn = self.upstream.lookups.acquire().await;
-            let remote = &self.remote;
-            let client = &self.upstream.client;
-            let tags = client.tags(&remote.registry, &remote.repository);
+            let tags = self.upstream.client.tags(&self.remote);
             match self.patiently(tags).await {
                 Ok(mut tags) => {
                     tags.retain(|tag| tag.as_str() > after);

@@ -339,11 +339,14 @@ async fn lists_and_deletes() {
         .push_manifest(&reference(&server, "a:t2"), &image)
         .await
         .unwrap();
-    assert_eq!(client.catalog(&tagged.registry).await.unwrap(), ["a"]);
-    let tags = client
-        .tags(&tagged.registry, &tagged.repository)
-        .await
-        .unwrap();
+    assert_eq!(
+        client
+            .catalog(tagged.registry.host().unwrap())
+            .await
+            .unwrap(),
+        ["a"]
+    );
+    let tags = client.tags(&tagged).await.unwrap();
     assert_eq!(
         tags.iter().map(oci::Tag::as_str).collect::<Vec<_>>(),
         ["t1", "t2"]

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use oci::{Reference, Registry};
+
 /// Target of a run. Source of schemes and error texts: oc-mirror v1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
@@ -11,25 +13,21 @@ pub(crate) enum Destination {
     Target(TargetName),
 }
 
-/// Destination that images are published to.
+/// Destination that images are published to: `docker://HOST[:PORT][/NAMESPACE]` or `oci://FOLDER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TargetName {
-    /// `oci://FOLDER`
-    Layout(PathBuf),
-    /// `docker://HOST[:PORT][/NAMESPACE]`
-    Registry {
-        /// Host, with its port if it has one.
-        host: String,
-        namespace: String,
-    },
+pub(crate) struct TargetName {
+    pub(crate) registry: Registry,
+    /// Empty in an image layout.
+    pub(crate) namespace: String,
 }
 
 impl TargetName {
-    /// Registry and namespace of references into the target.
-    pub(crate) fn registry(&self) -> (String, &str) {
-        match self {
-            Self::Layout(folder) => (oci::layout_registry(folder), ""),
-            Self::Registry { host, namespace } => (host.clone(), namespace),
+    /// The whole registry.
+    pub(crate) fn whole(registry: Registry) -> Self {
+        let namespace = String::new();
+        Self {
+            registry,
+            namespace,
         }
     }
 }
@@ -52,7 +50,11 @@ impl FromStr for Destination {
                     "{text:?}: expected a folder, whose path has no colon"
                 ));
             }
-            "oci" => return Ok(Self::Target(TargetName::Layout(rest.into()))),
+            "oci" => {
+                return Ok(Self::Target(TargetName::whole(Registry::Layout(
+                    rest.into(),
+                ))));
+            }
             _ => {
                 return Err(format!(
                     "unknown destination scheme {scheme:?}: it is file, oci or docker"
@@ -66,10 +68,10 @@ impl FromStr for Destination {
             "" => format!("{host}/a"),
             namespace => format!("{host}/{namespace}"),
         };
-        match probe.parse::<oci::Reference>() {
+        match probe.parse::<Reference>() {
             Ok(reference) if reference.tag.is_none() && reference.digest.is_none() => {
-                Ok(Self::Target(TargetName::Registry {
-                    host: host.to_owned(),
+                Ok(Self::Target(TargetName {
+                    registry: reference.registry,
                     namespace: namespace.to_owned(),
                 }))
             }
@@ -89,8 +91,8 @@ mod tests {
     fn a_host_called_oci_is_a_registry() {
         let parsed = |text: &str| text.parse::<Destination>();
         let registry = |host: &str, namespace: &str| {
-            Ok(Destination::Target(TargetName::Registry {
-                host: host.into(),
+            Ok(Destination::Target(TargetName {
+                registry: Registry::Host(host.into()),
                 namespace: namespace.into(),
             }))
         };
@@ -101,8 +103,8 @@ mod tests {
         assert_eq!(parsed("docker://oci.io"), registry("oci.io", ""));
         // A host without port has a dot.
         assert!(parsed("docker://oci/repo").is_err());
-        let layout = TargetName::Layout("/srv/a".into());
-        assert_eq!(layout.registry(), ("oci:///srv/a".to_owned(), ""));
+        let layout = TargetName::whole(Registry::Layout("/srv/a".into()));
+        assert_eq!(layout.registry.to_string(), "oci:///srv/a");
         assert_eq!(parsed("oci:///srv/a"), Ok(Destination::Target(layout)));
         assert_eq!(
             parsed("file://out"),

@@ -152,8 +152,8 @@ pub(crate) fn carried(archives: &Path) -> BTreeMap<String, Digest> {
 pub(crate) async fn there(target: &Server) -> BTreeMap<String, Digest> {
     let mut found = BTreeMap::new();
     for repository in target.client.catalog(&target.address).await.unwrap() {
-        let name = repository.parse().unwrap();
-        for tag in target.client.tags(&target.address, &name).await.unwrap() {
+        let named = reference(target, &repository);
+        for tag in target.client.tags(&named).await.unwrap() {
             let image = reference(target, &format!("{repository}:{tag}"));
             let digest = target.client.manifest_digest(&image).await.unwrap();
             found.insert(format!("{repository}:{tag}"), digest.unwrap());
