@@ -305,6 +305,16 @@ mod tests {
             assert!(is_right(&source), "{text}: {source:?}");
             assert_eq!(source.to_string(), text.trim_start_matches("docker://"));
         }
+        // As in image-set configurations.
+        for (text, folder) in [
+            ("oci:a/b", "a/b"),
+            ("oci://a/b:v1", "a/b"),
+            ("oci:///a/b", "/a/b"),
+        ] {
+            let source: CatalogSource = text.parse().unwrap();
+            assert!(matches!(source, CatalogSource::Layout(_)), "{text}");
+            assert_eq!(source.folder(), Path::new(folder), "{text}");
+        }
         for wrong in [
             "",
             "oci:",

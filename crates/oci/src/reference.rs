@@ -114,10 +114,17 @@ impl Transport {
     }
 
     /// Splits the transport off a name; none of a bare reference, also of one in a namespace called `oci`.
+    ///
+    /// A path after `oci:` may follow `//`, as in image-set configurations: `oci://a` is the relative path `a`.
+    /// Source: oc-mirror.
     pub fn split(name: &str) -> (Option<Self>, &str) {
-        let mut all = [Self::Docker, Self::Oci].into_iter();
-        let found = all.find_map(|it| Some((it, name.strip_prefix(it.prefix())?)));
-        found.map_or((None, name), |(it, rest)| (Some(it), rest))
+        if let Some(image) = name.strip_prefix(Self::Docker.prefix()) {
+            (Some(Self::Docker), image)
+        } else if let Some(path) = name.strip_prefix(Self::Oci.prefix()) {
+            (Some(Self::Oci), path.strip_prefix("//").unwrap_or(path))
+        } else {
+            (None, name)
+        }
     }
 }
 
@@ -262,13 +269,24 @@ mod tests {
             ("docker://oci:5000/a", Some(Transport::Docker), "oci:5000/a"),
             ("oci/repo:tag", None, "oci/repo:tag"),
             ("oci.io/repo:tag", None, "oci.io/repo:tag"),
-            ("oci:///srv/a", Some(Transport::Oci), "///srv/a"),
-            ("oci:/srv/a", Some(Transport::Oci), "/srv/a"),
         ] {
             assert_eq!(Transport::split(name), (transport, rest), "{name}");
         }
         let hosted: Reference = "oci:5000/repo:tag".parse().unwrap();
         assert_eq!(hosted.registry, Registry::Host("oci:5000".to_owned()));
+    }
+
+    #[test]
+    fn layouts_have_absolute_or_relative_paths() {
+        for (name, path) in [
+            ("oci:///srv/a", "/srv/a"),
+            ("oci:/srv/a", "/srv/a"),
+            ("oci://srv/a:v1", "srv/a:v1"),
+            ("oci:srv/a", "srv/a"),
+        ] {
+            let layout = (Some(Transport::Oci), path);
+            assert_eq!(Transport::split(name), layout, "{name}");
+        }
     }
 
     #[test]

@@ -26,10 +26,7 @@ impl FromStr for ImageSource {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         match Transport::split(text) {
-            (Some(Transport::Oci), path) => {
-                let path = path.strip_prefix("//").unwrap_or(path);
-                path.parse().map(Self::Layout)
-            }
+            (Some(Transport::Oci), path) => path.parse().map(Self::Layout),
             (Some(Transport::Docker) | None, reference) => reference.parse().map(Self::Registry),
         }
     }

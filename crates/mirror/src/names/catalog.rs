@@ -21,7 +21,7 @@ pub fn unique_name(operator: &OperatorSelection) -> String {
     .iter()
     .any(|it| !it.is_empty());
     if !is_renamed {
-        return bare(&operator.catalog).to_owned();
+        return Transport::split(&operator.catalog).1.to_owned();
     }
     let parts = CatalogNameParts::of(operator);
     let host = parts.host.map_or(String::new(), |host| format!("{host}/"));
@@ -83,7 +83,7 @@ struct CatalogNameParts<'a> {
 
 impl<'a> CatalogNameParts<'a> {
     fn of(operator: &'a OperatorSelection) -> Self {
-        let written = bare(&operator.catalog).trim_matches('/');
+        let written = Transport::split(&operator.catalog).1.trim_matches('/');
         let (named, digest) = match written.split_once('@') {
             Some((named, digest)) => (named, Some(digest)),
             None => (written, None),
@@ -115,12 +115,6 @@ impl<'a> CatalogNameParts<'a> {
             digest: digest.filter(|_| own_tag.is_none()),
         }
     }
-}
-
-/// Without the transport.
-fn bare(catalog: &str) -> &str {
-    let (_, rest) = Transport::split(catalog);
-    rest.strip_prefix("//").unwrap_or(rest)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use ::catalog::content::{
     ChannelModel, CsvLocation, PackageMetadata, PackageModel, UnpackedBundle,
 };
 use clap::Args;
-use oci::Transport;
 use serde::Deserialize;
 use service::Error;
 
@@ -64,13 +63,7 @@ pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
             None => releases(&opener),
         };
     };
-    let place = match Transport::split(catalog) {
-        (Some(transport @ Transport::Oci), layout) => {
-            format!("{transport}{}", layout.strip_prefix("//").unwrap_or(layout))
-        }
-        _ => catalog.clone(),
-    };
-    let cache = opener.cache(&place)?;
+    let cache = opener.cache(catalog)?;
     let lines = match (&arguments.package, &arguments.channel) {
         (None, _) => packages(&cache)?,
         (Some(package), None) => {
