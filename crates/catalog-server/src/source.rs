@@ -288,6 +288,9 @@ mod tests {
             ("docker://oci:5000/repo", |s| {
                 matches!(s, CatalogSource::Registry(_))
             }),
+            ("oci:5000/repo:tag", |s| {
+                matches!(s, CatalogSource::Registry(_))
+            }),
             ("oci.io/repo:tag", |s| {
                 matches!(s, CatalogSource::Registry(_))
             }),

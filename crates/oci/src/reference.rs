@@ -115,10 +115,14 @@ impl Transport {
 
     /// Splits the transport off a name; none of a bare reference, also of one in a namespace called `oci`.
     ///
-    /// A path after `oci:` may follow `//`, as in image-set configurations: `oci://a` is the relative path `a`.
-    /// Source: oc-mirror.
+    /// A path after `oci:` may follow `//`, as in image-set configurations: `oci://a` is the relative path `a`. A port and
+    /// a `/` after `oci:` make it a host. Source: oc-mirror; skopeo, which has no bare references, takes such a port for a
+    /// folder.
     pub fn split(name: &str) -> (Option<Self>, &str) {
-        if let Some(image) = name.strip_prefix(Self::Docker.prefix()) {
+        let host = name.split_once('/').filter(|(first, _)| is_host(first));
+        if host.is_some() {
+            (None, name)
+        } else if let Some(image) = name.strip_prefix(Self::Docker.prefix()) {
             (Some(Self::Docker), image)
         } else if let Some(path) = name.strip_prefix(Self::Oci.prefix()) {
             (Some(Self::Oci), path.strip_prefix("//").unwrap_or(path))
@@ -267,6 +271,7 @@ mod tests {
         for (name, transport, rest) in [
             ("docker://oci/repo", Some(Transport::Docker), "oci/repo"),
             ("docker://oci:5000/a", Some(Transport::Docker), "oci:5000/a"),
+            ("oci:5000/a:tag", None, "oci:5000/a:tag"),
             ("oci/repo:tag", None, "oci/repo:tag"),
             ("oci.io/repo:tag", None, "oci.io/repo:tag"),
         ] {
@@ -283,6 +288,12 @@ mod tests {
             ("oci:/srv/a", "/srv/a"),
             ("oci://srv/a:v1", "srv/a:v1"),
             ("oci:srv/a", "srv/a"),
+            // Folders whose names are no port, or may be none.
+            ("oci:5000a/b", "5000a/b"),
+            ("oci:70000/b", "70000/b"),
+            ("oci:5000:v1", "5000:v1"),
+            ("oci:./5000/b", "./5000/b"),
+            ("oci://5000/b", "5000/b"),
         ] {
             let layout = (Some(Transport::Oci), path);
             assert_eq!(Transport::split(name), layout, "{name}");

@@ -49,6 +49,7 @@ mod tests {
     fn a_registry_called_oci_is_no_layout() {
         for name in [
             "docker://oci:5000/repo",
+            "oci:5000/repo:tag",
             "docker://oci.io/repo",
             "oci.io/repo:tag",
         ] {
