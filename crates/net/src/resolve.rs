@@ -6,7 +6,6 @@
 
 mod cache;
 mod error;
-mod hosts_file;
 mod name;
 mod query;
 mod resolv_conf;
@@ -20,15 +19,17 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use concurrency::WatchedFile;
+use hickory_resolver::Hosts;
+use hickory_resolver::lookup_ip::LookupIp;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
 
-pub use error::{Error, Statement};
+pub use error::Error;
 
 use cache::AnswerCache;
-use hosts_file::HostsFile;
-use name::HostName;
 use resolv_conf::ResolvConf;
 use round_robin::RoundRobin;
-use servers::ServerQueries;
+use servers::DeadServers;
 
 /// Files, timeouts and cache times of a resolver.
 #[derive(Debug, Clone)]
@@ -72,9 +73,9 @@ pub struct Resolver(Arc<ResolverInner>);
 struct ResolverInner {
     options: ResolverOptions,
     conf: WatchedFile<ResolvConf>,
-    hosts: WatchedFile<HostsFile>,
+    hosts: WatchedFile<Hosts>,
     cache: AnswerCache,
-    servers: ServerQueries,
+    dead: DeadServers,
     round_robin: RoundRobin,
 }
 
@@ -96,11 +97,15 @@ impl Resolver {
             ),
             hosts: WatchedFile::awaiting(
                 &options.hosts,
-                |text| Ok(HostsFile::parse(&String::from_utf8_lossy(text))),
-                HostsFile::parse(""),
+                |text| {
+                    let mut hosts = Hosts::default();
+                    hosts.read_hosts_conf(String::from_utf8_lossy(text).as_bytes())?;
+                    Ok(hosts)
+                },
+                Hosts::default(),
             ),
-            cache: AnswerCache::default(),
-            servers: ServerQueries::default(),
+            cache: AnswerCache::new(options.max_age, options.absent_age),
+            dead: DeadServers::default(),
             round_robin: RoundRobin::default(),
             options,
         }))
@@ -114,43 +119,42 @@ impl Resolver {
         if let Some(address) = name::literal(host) {
             return Ok(vec![address]);
         }
-        let name = HostName::parse(host)?;
-        if let Some(addresses) = self.listed(&name).await {
-            return Ok(addresses);
-        }
-        self.0
-            .cache
-            .answer(name.key(), || async {
-                let found = self.query(&name).await;
-                let age = match &found {
-                    Ok(_) => self.0.options.max_age,
-                    Err(error) if error.is_unknown() => self.0.options.absent_age,
-                    Err(_) => Duration::ZERO,
-                };
-                (found, age)
-            })
-            .await
+        let name = name::parse(host)?;
+        let listed = self.listed(&name).await;
+        let mut addresses = if listed.is_empty() {
+            self.0.cache.answer(&name, self.query(&name)).await?
+        } else {
+            listed
+        };
+        addresses.sort_unstable();
+        addresses.dedup();
+        Ok(addresses)
     }
 
     /// Addresses of the hosts file, and of this machine.
-    async fn listed(&self, name: &HostName) -> Option<Vec<IpAddr>> {
+    async fn listed(&self, name: &Name) -> Vec<IpAddr> {
         let hosts = self.0.hosts.get().await;
-        let listed = hosts.get(name.relative()).map(<[_]>::to_vec);
-        listed.or_else(|| {
-            let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            name.is_localhost().then(|| loopback.to_vec())
-        })
+        let of_type = |kind| hosts.lookup_static_host(&Query::query(name.clone(), kind));
+        let lookups = [RecordType::A, RecordType::AAAA]
+            .into_iter()
+            .filter_map(of_type);
+        let listed: Vec<_> = lookups.flat_map(LookupIp::from).collect();
+        if listed.is_empty() && name.is_localhost() {
+            return vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        }
+        listed
     }
 
-    async fn query(&self, name: &HostName) -> Result<Vec<IpAddr>, Error> {
-        let conf = self.0.conf.get().await;
+    async fn query(&self, name: &Name) -> Result<Vec<IpAddr>, Error> {
+        let Self(inner) = self;
+        let conf = inner.conf.get().await;
         if conf.servers.is_empty() {
             return Err(Error::NoServers {
-                host: name.key().to_owned(),
-                resolv_conf: self.0.options.resolv_conf.display().to_string(),
-                hosts: self.0.options.hosts.display().to_string(),
+                host: name.to_string(),
+                resolv_conf: inner.options.resolv_conf.display().to_string(),
+                hosts: inner.options.hosts.display().to_string(),
             });
         }
-        self.0.servers.run(name, &conf, &self.0.options).await
+        servers::lookup(name, &conf, &inner.options, &inner.dead).await
     }
 }

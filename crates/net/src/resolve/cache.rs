@@ -1,96 +1,93 @@
 //! Caches DNS answers for a few seconds and coalesces concurrent lookups of one name (single-flight).
+//!
+//! hickory's own cache has one entry per server and record type: a name of the second server would cost a query to the
+//! first one with each lookup.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use hickory_resolver::proto::rr::Name;
+use moka::sync::Cache;
+use tokio::sync::Mutex;
 
 use super::error::Error;
 
 type LookupResult = Result<Vec<IpAddr>, Error>;
 /// Locked during the lookup of its name. When its caller is cancelled, the next one takes over.
-type CacheSlot = Arc<tokio::sync::Mutex<Option<CachedAnswer>>>;
+type CacheSlot = Arc<Mutex<Option<(Instant, LookupResult)>>>;
 
-/// Limit of names; beyond it, expired ones are evicted.
-const MAX_NAMES: usize = 1024;
-
-#[derive(Debug, Default)]
-pub(super) struct AnswerCache(Mutex<HashMap<String, CacheSlot>>);
+/// Limit of names; lookups of names beyond it are not shared.
+const MAX_NAMES: u64 = 1024;
 
 #[derive(Debug)]
-struct CachedAnswer {
-    found: LookupResult,
-    at: Instant,
-    age: Duration,
+pub(super) struct AnswerCache {
+    slots: Cache<Name, CacheSlot>,
+    max_age: Duration,
+    absent_age: Duration,
 }
 
 impl AnswerCache {
-    /// The answer for `name`: cached, of a lookup in progress, or of `lookup`, which returns its time to live, too.
-    pub(super) async fn answer<F>(&self, name: &str, lookup: impl FnOnce() -> F) -> LookupResult
-    where
-        F: Future<Output = (LookupResult, Duration)>,
-    {
-        let arrived = Instant::now();
-        let slot = self.slot(name);
-        let mut slot = slot.lock().await;
-        if let Some(answer) = slot.as_ref()
-            && (answer.at >= arrived || answer.at.elapsed() < answer.age)
-        {
-            return answer.found.clone();
+    /// Caches addresses for `max_age`, and the absence of a name for `absent_age`.
+    pub(super) fn new(max_age: Duration, absent_age: Duration) -> Self {
+        Self {
+            slots: Cache::new(MAX_NAMES),
+            max_age,
+            absent_age,
         }
-        let (found, age) = lookup().await;
-        *slot = Some(CachedAnswer {
-            found: found.clone(),
-            at: Instant::now(),
-            age,
-        });
+    }
+
+    /// The answer for `name`: cached, of a lookup in progress, or of `lookup`.
+    pub(super) async fn answer(
+        &self,
+        name: &Name,
+        lookup: impl Future<Output = LookupResult>,
+    ) -> LookupResult {
+        let arrived = Instant::now();
+        let slot = self.slots.get_with_by_ref(name, CacheSlot::default);
+        let mut slot = slot.lock().await;
+        if let Some((at, found)) = slot.as_ref()
+            && (*at >= arrived || at.elapsed() < self.age(found))
+        {
+            return found.clone();
+        }
+        let found = lookup.await;
+        *slot = Some((Instant::now(), found.clone()));
         found
     }
 
-    fn slot(&self, name: &str) -> CacheSlot {
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get(name) {
-            return Arc::clone(slot);
+    fn age(&self, found: &LookupResult) -> Duration {
+        match found {
+            Ok(_) => self.max_age,
+            Err(error) if error.is_unknown() => self.absent_age,
+            Err(_) => Duration::ZERO,
         }
-        if slots.len() >= MAX_NAMES {
-            slots.retain(|_, slot| is_needed(slot));
-        }
-        let slot = CacheSlot::default();
-        // Full of names in use: this lookup is not shared.
-        if slots.len() < MAX_NAMES {
-            slots.insert(name.to_owned(), Arc::clone(&slot));
-        }
-        slot
     }
-}
-
-fn is_needed(slot: &CacheSlot) -> bool {
-    let Ok(answer) = slot.try_lock() else {
-        return true;
-    };
-    let is_fresh = |answer: &CachedAnswer| answer.at.elapsed() < answer.age;
-    Arc::strong_count(slot) > 1 || answer.as_ref().is_some_and(is_fresh)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr as _;
+
     use super::*;
 
     #[tokio::test]
-    async fn expired_names_are_evicted() {
-        let kept = AnswerCache::default();
+    async fn names_beyond_the_limit_are_evicted() {
+        let cache = AnswerCache::new(Duration::MAX, Duration::ZERO);
+        let used = Name::from_str("used").unwrap();
+        let mut lookups = 0;
         for n in 0..3 * MAX_NAMES {
-            let name = format!("host-{n}");
-            let age = if n == 0 {
-                Duration::MAX
-            } else {
-                Duration::ZERO
-            };
-            let found = kept.answer(&name, || async { (Ok(Vec::new()), age) }).await;
+            let name = Name::from_str(&format!("host-{n}")).unwrap();
+            let found = cache.answer(&name, async { Ok(Vec::new()) }).await;
             assert!(found.unwrap().is_empty());
+            let counted = async {
+                lookups += 1;
+                Ok(Vec::new())
+            };
+            cache.answer(&used, counted).await.unwrap();
         }
-        let slots = kept.0.lock().unwrap();
-        assert!(slots.len() <= MAX_NAMES, "{}", slots.len());
-        assert!(slots.contains_key("host-0"), "not expired");
+        cache.slots.run_pending_tasks();
+        assert!(cache.slots.entry_count() <= MAX_NAMES);
+        assert_eq!(lookups, 1, "a name in use is kept");
     }
 }

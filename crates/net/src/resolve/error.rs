@@ -1,11 +1,6 @@
 //! Errors of lookups.
 
-use std::fmt;
-use std::net::SocketAddr;
-
-use super::resolv_conf::PORT;
-
-/// An error of a lookup, with the host as the caller wrote it, in lower case.
+/// An error of a lookup, with the host in lower case.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The text is no host name.
@@ -30,32 +25,21 @@ pub enum Error {
         hosts: String,
     },
     /// The servers report that the host does not exist.
-    #[error("the host {host} is not known: {}", Spoken(.statements))]
+    #[error("the host {host} is not known: {replies}")]
     Unknown {
         /// The host.
         host: String,
-        /// The replies of the servers.
-        statements: Vec<Statement>,
+        /// The servers and their replies.
+        replies: String,
     },
     /// No server answered usably.
-    #[error("the host {host} cannot be looked up now: {}", Spoken(.statements))]
+    #[error("the host {host} cannot be looked up now: {replies}")]
     NoAnswer {
         /// The host.
         host: String,
-        /// The replies of the servers.
-        statements: Vec<Statement>,
+        /// The servers and their replies.
+        replies: String,
     },
-}
-
-/// A server's reply about a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
-    /// The server.
-    pub server: SocketAddr,
-    /// The queried name: the host, perhaps with a search domain.
-    pub name: String,
-    /// The reply, in words that follow "the server".
-    pub text: String,
 }
 
 impl Error {
@@ -76,22 +60,5 @@ impl Error {
                 format!("the name {host} cannot be looked up: no name server answers usably")
             }
         }
-    }
-}
-
-struct Spoken<'a>(&'a [Statement]);
-
-impl fmt::Display for Spoken<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, Statement { server, name, text }) in self.0.iter().enumerate() {
-            f.write_str(if nth == 0 { "" } else { "; " })?;
-            if server.port() == PORT {
-                write!(f, "{}", server.ip())?;
-            } else {
-                write!(f, "{server}")?;
-            }
-            write!(f, " {text} ({name})")?;
-        }
-        Ok(())
     }
 }

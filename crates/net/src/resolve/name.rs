@@ -1,21 +1,12 @@
 //! Host names of callers, and the names in queries.
 
 use std::net::IpAddr;
+use std::str::FromStr as _;
 
 use hickory_resolver::proto::rr::Name;
 
 use super::error::Error;
 use super::resolv_conf::ResolvConf;
-
-/// Units: bytes. Longest host name.
-const MAX_LENGTH: usize = 253;
-
-/// A host's name, in lower case.
-#[derive(Debug)]
-pub(super) struct HostName {
-    text: String,
-    name: Name,
-}
 
 /// The address in `host`, if it is one.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
@@ -26,76 +17,37 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
     inner.parse().ok().map(IpAddr::V6)
 }
 
-/// Parses a DNS name. Containers have underscores in their names, which IDNA refuses.
-pub(super) fn dns_name(text: &str) -> Option<Name> {
-    let parsed = if text.is_ascii() {
-        Name::from_ascii(text)
-    } else {
-        Name::from_utf8(text)
+/// The name in lower case.
+///
+/// Errors: Invalid.
+pub(super) fn parse(host: &str) -> Result<Name, Error> {
+    let invalid = |reason: String| Error::Invalid {
+        host: host.to_owned(),
+        reason,
     };
-    parsed.ok().map(|name| name.to_lowercase())
+    match Name::from_str(host) {
+        // hickory reads escapes of zone files.
+        Ok(name) if name.num_labels() > 0 && !host.contains('\\') => Ok(name.to_lowercase()),
+        Ok(_) => Err(invalid("it has no label, or an escaped one".to_owned())),
+        Err(error) => Err(invalid(error.to_string())),
+    }
 }
 
-impl HostName {
-    /// Errors: Invalid.
-    pub(super) fn parse(host: &str) -> Result<Self, Error> {
-        let invalid = |reason: &str| Error::Invalid {
-            host: host.chars().take(MAX_LENGTH).collect(),
-            reason: reason.to_owned(),
-        };
-        if host.trim_end_matches('.').is_empty() {
-            return Err(invalid("it is empty"));
-        }
-        if host.len() > MAX_LENGTH + 1 {
-            return Err(invalid("it is longer than 253 characters"));
-        }
-        if let Some(bad) = host
-            .chars()
-            .find(|c| c.is_whitespace() || c.is_control() || "/:@[]\\\"".contains(*c))
-        {
-            return Err(invalid(&format!("{bad:?} cannot be part of one")));
-        }
-        let name = dns_name(host).ok_or_else(|| invalid("a part of it is no label"))?;
-        Ok(Self {
-            text: host.to_lowercase(),
-            name,
-        })
+/// The names of the queries for `host`, in order.
+///
+/// hickory's own search continues with the next domain after any error; here, only after a denial.
+pub(super) fn candidates(host: &Name, conf: &ResolvConf) -> Vec<Name> {
+    let mut absolute = host.clone();
+    absolute.set_fqdn(true);
+    if host.is_fqdn() {
+        return vec![absolute];
     }
-
-    /// The key of the cache.
-    pub(super) fn key(&self) -> &str {
-        &self.text
-    }
-
-    /// The name without the trailing dot.
-    pub(super) fn relative(&self) -> &str {
-        self.text.strip_suffix('.').unwrap_or(&self.text)
-    }
-
-    /// Whether it is a name of this machine. Source: RFC 6761.
-    pub(super) fn is_localhost(&self) -> bool {
-        let name = self.relative();
-        name == "localhost" || name.ends_with(".localhost")
-    }
-
-    /// The names of the queries, in order.
-    pub(super) fn candidates(&self, conf: &ResolvConf) -> Vec<Name> {
-        let mut absolute = self.name.clone();
-        absolute.set_fqdn(true);
-        if self.name.is_fqdn() {
-            return vec![absolute];
-        }
-        // A name that grows too long with a domain cannot exist there.
-        let mut names: Vec<Name> = conf
-            .search
-            .iter()
-            .filter_map(|domain| self.name.clone().append_domain(domain).ok())
-            .collect();
-        let dots = self.text.matches('.').count();
-        let position = if dots >= conf.ndots { 0 } else { names.len() };
-        names.insert(position, absolute);
-        names
-    }
+    // A name that grows too long with a domain cannot exist there.
+    let longer = |domain| host.clone().append_domain(domain).ok();
+    let mut names: Vec<Name> = conf.search.iter().filter_map(longer).collect();
+    let is_short = usize::from(host.num_labels()) <= conf.ndots;
+    names.insert(if is_short { names.len() } else { 0 }, absolute);
+    names
 }
 
 #[cfg(test)]
@@ -103,8 +55,7 @@ mod tests {
     use super::*;
 
     fn candidates(host: &str, conf: &str) -> Vec<String> {
-        let name = HostName::parse(host).unwrap();
-        let names = name.candidates(&ResolvConf::parse(conf));
+        let names = super::candidates(&parse(host).unwrap(), &ResolvConf::parse(conf));
         names.iter().map(Name::to_string).collect()
     }
 
@@ -126,11 +77,11 @@ mod tests {
     fn malformed_names_are_refused_with_a_reason() {
         let long = "a".repeat(64);
         for text in ["", ".", "a b", "http://db", "db:5432", "a..b", &long] {
-            let error = HostName::parse(text).unwrap_err();
+            let error = parse(text).unwrap_err();
             assert!(matches!(error, Error::Invalid { .. }), "{text}: {error}");
         }
         for text in ["db", "api_server-1", "DB.example.com.", "münchen.example"] {
-            HostName::parse(text).unwrap();
+            parse(text).unwrap();
         }
     }
 
@@ -163,7 +114,7 @@ mod tests {
             ("localhost.example", false),
             ("notlocalhost", false),
         ] {
-            assert_eq!(HostName::parse(text).unwrap().is_localhost(), is, "{text}");
+            assert_eq!(parse(text).unwrap().is_localhost(), is, "{text}");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! /etc/resolv.conf.
+//!
+//! hickory's parser refuses the whole file for one malformed domain, adds the domain of the machine, and knows no ports.
 
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr as _;
 
 use hickory_resolver::proto::rr::Name;
-
-use super::name::dns_name;
 
 /// Default port of name servers.
 pub(super) const PORT: u16 = 53;
@@ -64,7 +65,7 @@ fn server(text: &str) -> Option<SocketAddr> {
 }
 
 fn domain(text: &str) -> Option<Name> {
-    let mut name = dns_name(text)?;
+    let mut name = Name::from_str(text).ok()?.to_lowercase();
     name.set_fqdn(true);
     // The root domain adds nothing to a name.
     (!name.is_root()).then_some(name)

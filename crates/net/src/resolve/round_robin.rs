@@ -1,24 +1,32 @@
 //! Load balancing of HTTP clients: round robin over the addresses of a host.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::Resolver;
 
-/// Limit of hosts; beyond it, all counters restart.
-const MAX_NAMES: usize = 1024;
+/// Limit of hosts with a counter.
+const MAX_NAMES: u64 = 1024;
 
 /// Round-robin counters by host.
-#[derive(Debug, Default)]
-pub(super) struct RoundRobin(Mutex<HashMap<String, usize>>);
+#[derive(Debug)]
+pub(super) struct RoundRobin(Cache<String, Arc<AtomicUsize>>);
+
+impl Default for RoundRobin {
+    fn default() -> Self {
+        Self(Cache::new(MAX_NAMES))
+    }
+}
 
 impl RoundRobin {
     /// Rotates `addresses`, which are sorted, to the next first one; IPv4 stays before IPv6.
     fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
-        let offset = self.next(name);
+        let counter = self.0.get_with_by_ref(name, Arc::default);
+        let offset = counter.fetch_add(1, Ordering::Relaxed);
         let v4 = addresses.partition_point(IpAddr::is_ipv4);
         let (v4, v6) = addresses.split_at_mut(v4);
         for family in [v4, v6] {
@@ -26,19 +34,6 @@ impl RoundRobin {
                 family.rotate_left(offset % family.len());
             }
         }
-    }
-
-    fn next(&self, name: &str) -> usize {
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(offset) = counters.get_mut(name) {
-            *offset = offset.wrapping_add(1);
-            return *offset;
-        }
-        if counters.len() >= MAX_NAMES {
-            counters.clear();
-        }
-        counters.insert(name.to_owned(), 0);
-        0
     }
 }
 

@@ -1,17 +1,16 @@
 //! The order of queries over names and servers, with retries.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hickory_resolver::proto::rr::Name;
+use moka::sync::Cache;
 
 use super::ResolverOptions;
-use super::error::{Error, Statement};
-use super::name::HostName;
-use super::query::{self, ServerReply};
-use super::resolv_conf::ResolvConf;
+use super::error::Error;
+use super::name::candidates;
+use super::query::{Refusal, query};
+use super::resolv_conf::{PORT, ResolvConf};
 
 /// Timeout of a lookup, a little shorter than the connect timeout of its callers.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -19,135 +18,123 @@ const LIMIT: Duration = Duration::from_secs(8);
 const DEAD_FOR: Duration = Duration::from_secs(10);
 /// … in which its first attempt has this timeout, so that a live server after it is reached soon.
 const DEAD_TIMEOUT: Duration = Duration::from_millis(250);
+/// Limit of dead servers.
+const MAX_DEAD: u64 = 16;
 
-/// Queries servers, and remembers the dead ones.
-#[derive(Debug, Default)]
-pub(super) struct ServerQueries {
-    silent: Mutex<HashMap<SocketAddr, Instant>>,
-}
+/// Servers without a reply to one of the last queries.
+#[derive(Debug, Clone)]
+pub(super) struct DeadServers(Cache<SocketAddr, ()>);
 
-/// Result of the queries for a name, or of one attempt for all names.
-enum QueryResult {
-    Found(Vec<IpAddr>),
-    /// The first server reports that the name does not exist.
-    Absent,
-    /// No server gave a usable reply.
-    Failed,
-}
-
-impl ServerQueries {
-    pub(super) async fn run(
-        &self,
-        host: &HostName,
-        conf: &ResolvConf,
-        options: &ResolverOptions,
-    ) -> Result<Vec<IpAddr>, Error> {
-        let names = host.candidates(conf);
-        let mut statements = Vec::new();
-        let attempts = async {
-            for attempt in 0..options.attempts {
-                if attempt > 0 {
-                    tokio::time::sleep(options.pause * attempt).await;
-                }
-                match self
-                    .round(&names, conf, options, attempt, &mut statements)
-                    .await
-                {
-                    QueryResult::Failed => {}
-                    round => return round,
-                }
-            }
-            QueryResult::Failed
-        };
-        let round = tokio::time::timeout(LIMIT, attempts).await;
-        let host = host.key().to_owned();
-        match round.unwrap_or(QueryResult::Failed) {
-            QueryResult::Found(addresses) => Ok(addresses),
-            QueryResult::Absent => Err(Error::Unknown { host, statements }),
-            QueryResult::Failed => Err(Error::NoAnswer { host, statements }),
-        }
+impl Default for DeadServers {
+    fn default() -> Self {
+        let servers = Cache::builder().max_capacity(MAX_DEAD);
+        Self(servers.time_to_live(DEAD_FOR).build())
     }
+}
 
+/// A lookup in progress.
+struct Lookup<'a> {
+    conf: &'a ResolvConf,
+    options: &'a ResolverOptions,
+    dead: &'a DeadServers,
+    /// The last reply of each server about each name.
+    replies: Vec<(SocketAddr, Name, Refusal)>,
+}
+
+enum LookupFailure {
+    /// The first server denies the name.
+    Unknown,
+    /// No server gave a usable reply.
+    NoAnswer,
+}
+
+type LookupResult = Result<Vec<IpAddr>, LookupFailure>;
+
+/// The addresses of `host`, at least one.
+pub(super) async fn lookup(
+    host: &Name,
+    conf: &ResolvConf,
+    options: &ResolverOptions,
+    dead: &DeadServers,
+) -> Result<Vec<IpAddr>, Error> {
+    let mut lookup = Lookup {
+        conf,
+        options,
+        dead,
+        replies: Vec::new(),
+    };
+    let found = tokio::time::timeout(LIMIT, lookup.attempts(host)).await;
+    let (host, replies) = (host.to_string(), lookup.replies());
+    match found {
+        Ok(Ok(addresses)) => Ok(addresses),
+        Ok(Err(LookupFailure::Unknown)) => Err(Error::Unknown { host, replies }),
+        Ok(Err(LookupFailure::NoAnswer)) | Err(_) => Err(Error::NoAnswer { host, replies }),
+    }
+}
+
+impl Lookup<'_> {
     /// Tries the names in order, up to the first one without a usable reply: the next name may be another host, and is
     /// tried in the last attempt only.
-    async fn round(
-        &self,
-        names: &[Name],
-        conf: &ResolvConf,
-        options: &ResolverOptions,
-        attempt: u32,
-        statements: &mut Vec<Statement>,
-    ) -> QueryResult {
-        let mut round = QueryResult::Absent;
-        for name in names {
-            match self.one(name, conf, options, attempt, statements).await {
-                QueryResult::Absent => {}
-                QueryResult::Failed if attempt + 1 == options.attempts => {
-                    round = QueryResult::Failed;
+    async fn attempts(&mut self, host: &Name) -> LookupResult {
+        let names = candidates(host, self.conf);
+        for attempt in 1..=self.options.attempts {
+            if attempt > 1 {
+                tokio::time::sleep(self.options.pause * (attempt - 1)).await;
+            }
+            let mut is_denied = true;
+            for name in &names {
+                match self.query(name, attempt == 1).await {
+                    Ok(addresses) => return Ok(addresses),
+                    Err(LookupFailure::Unknown) => continue,
+                    Err(LookupFailure::NoAnswer) => is_denied = false,
                 }
-                decided => return decided,
+                if attempt < self.options.attempts {
+                    break;
+                }
+            }
+            if is_denied {
+                return Err(LookupFailure::Unknown);
             }
         }
-        round
+        Err(LookupFailure::NoAnswer)
     }
 
-    async fn one(
-        &self,
-        name: &Name,
-        conf: &ResolvConf,
-        options: &ResolverOptions,
-        attempt: u32,
-        statements: &mut Vec<Statement>,
-    ) -> QueryResult {
-        for (nth, &server) in conf.servers.iter().enumerate() {
-            let wait = self.timeout_for(server, options.timeout, attempt);
-            let reply = query::query(server, name, wait).await;
-            self.remember(server, matches!(reply, ServerReply::Silent(_)));
-            let (text, is_denied) = match reply {
-                ServerReply::Addresses(addresses) => return QueryResult::Found(addresses),
-                ServerReply::Denied(text) => (text, true),
-                ServerReply::Failed(text) | ServerReply::Silent(text) => (text, false),
+    /// Queries the servers in order.
+    async fn query(&mut self, name: &Name, is_first_attempt: bool) -> LookupResult {
+        for (nth, &server) in self.conf.servers.iter().enumerate() {
+            let is_dead = is_first_attempt && self.dead.0.contains_key(&server);
+            let limit = if is_dead { DEAD_TIMEOUT } else { LIMIT };
+            let reply = query(server, name, self.options.timeout.min(limit)).await;
+            if matches!(reply, Err(Refusal::Silent(_))) {
+                // The first timeout counts: otherwise a server in frequent use would never get its full timeout again.
+                self.dead.0.get_with(server, || ());
+            } else {
+                self.dead.0.invalidate(&server);
+            }
+            let refusal = match reply {
+                Ok(addresses) => return Ok(addresses),
+                Err(refusal) => refusal,
             };
-            note(statements, server, name, text);
             // Only the first server may deny a name: a later one may not know the hosts of one that failed just now.
-            if is_denied && nth == 0 {
-                return QueryResult::Absent;
+            let is_denied = nth == 0 && matches!(refusal, Refusal::NoName | Refusal::NoAddress);
+            self.replies
+                .retain(|(other, about, _)| *other != server || about != name);
+            self.replies.push((server, name.clone(), refusal));
+            if is_denied {
+                return Err(LookupFailure::Unknown);
             }
         }
-        QueryResult::Failed
+        Err(LookupFailure::NoAnswer)
     }
 
-    fn timeout_for(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {
-        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        match silent.get(&server) {
-            Some(since) if attempt == 0 && since.elapsed() < DEAD_FOR => timeout.min(DEAD_TIMEOUT),
-            _ => timeout,
-        }
-    }
-
-    fn remember(&self, server: SocketAddr, is_silent: bool) {
-        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_silent {
-            silent.remove(&server);
-        } else if silent
-            .get(&server)
-            .is_none_or(|since| since.elapsed() >= DEAD_FOR)
-        {
-            // The first timeout counts: otherwise a server in frequent use would never get its full timeout again.
-            silent.retain(|_, since| since.elapsed() < DEAD_FOR);
-            silent.insert(server, Instant::now());
-        }
-    }
-}
-
-/// Replaces the reply of `server` about `name`.
-fn note(statements: &mut Vec<Statement>, server: SocketAddr, name: &Name, text: String) {
-    let name = name.to_string();
-    let known = statements
-        .iter_mut()
-        .find(|statement| statement.server == server && statement.name == name);
-    match known {
-        Some(statement) => statement.text = text,
-        None => statements.push(Statement { server, name, text }),
+    fn replies(&self) -> String {
+        let replies = self.replies.iter().map(|(server, name, refusal)| {
+            if server.port() == PORT {
+                format!("{} {refusal} ({name})", server.ip())
+            } else {
+                format!("{server} {refusal} ({name})")
+            }
+        });
+        replies.collect::<Vec<_>>().join("; ")
     }
 }

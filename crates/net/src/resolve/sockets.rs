@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hickory_resolver::net::runtime::{DnsUdpSocket, RuntimeProvider, TokioRuntimeProvider};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -49,6 +50,7 @@ impl RuntimeProvider for Sockets {
 /// A connected UDP socket, which gets the ICMP errors of its server.
 pub(super) struct ConnectedSocket(UdpSocket);
 
+#[async_trait]
 impl DnsUdpSocket for ConnectedSocket {
     type Time = <TokioRuntimeProvider as RuntimeProvider>::Timer;
 
@@ -61,28 +63,18 @@ impl DnsUdpSocket for ConnectedSocket {
     }
 
     /// Waits for errors, too, since they do not make a socket readable.
-    fn recv_from<'socket, 'buffer, 'future>(
-        &'socket self,
-        buffer: &'buffer mut [u8],
-    ) -> Pin<Box<dyn Future<Output = io::Result<(usize, SocketAddr)>> + Send + 'future>>
-    where
-        'socket: 'future,
-        'buffer: 'future,
-        Self: 'future,
-    {
-        Box::pin(async move {
-            loop {
-                let ready = self.0.ready(Interest::READABLE | Interest::ERROR).await?;
-                match self.0.try_recv_from(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    received => return received,
-                }
-                if ready.is_error() {
-                    let error = self.0.take_error()?;
-                    return Err(error.unwrap_or_else(|| io::ErrorKind::ConnectionRefused.into()));
-                }
+    async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        loop {
+            let ready = self.0.ready(Interest::READABLE | Interest::ERROR).await?;
+            match self.0.try_recv_from(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => return received,
             }
-        })
+            if ready.is_error() {
+                let error = self.0.take_error()?;
+                return Err(error.unwrap_or_else(|| io::ErrorKind::ConnectionRefused.into()));
+            }
+        }
     }
 
     fn poll_send_to(

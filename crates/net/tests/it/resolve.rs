@@ -393,6 +393,26 @@ async fn the_hosts_file_is_reloaded() {
 }
 
 #[tokio::test]
+async fn every_name_of_a_line_has_its_address() {
+    let files = Files::new("");
+    files.write(
+        "hosts",
+        "127.0.0.1\tlocalhost\n::1 localhost # both\n\n# 10.0.0.9 db\n10.0.0.2 db DB.example. my_db\n10.0.0.1 db\n\
+         10.0.0.2 db\nnot-an-address db\nfe80::1%eth0 db\n10.0.0.3\n",
+    );
+    let resolver = files.resolver();
+    for (host, found) in [
+        ("localhost", &["127.0.0.1", "::1"][..]),
+        ("db", &["10.0.0.1", "10.0.0.2"]),
+        ("db.example", &["10.0.0.2"]),
+        ("my_db", &["10.0.0.2"]),
+    ] {
+        assert_eq!(look_up(&resolver, host).await, found);
+    }
+    resolver.lookup("other").await.unwrap_err();
+}
+
+#[tokio::test]
 async fn resolv_conf_is_reloaded() {
     let (old, new) = (always(&["10.0.0.1"]).await, always(&["10.0.0.2"]).await);
     let files = Files::of(&[&old]);
