@@ -3,14 +3,14 @@
 //! A given certificate is also accepted as the registry's own, even with the CA flag, which `openssl req -x509` sets
 //! and most offline registries have. Its names, its dates and the server's possession of the key are verified.
 
-mod validity;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::Error;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{
+    WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name,
+};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -18,8 +18,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-
-use validity::Validity;
 
 /// Hosts whose certificates are not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,10 +133,9 @@ impl ServerCertVerifier for Trust {
         }
         // Its trust was decided by the user; webpki would refuse a certificate authority as a server's certificate.
         if self.given.contains(end_entity) {
-            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-            Validity::of(end_entity)
-                .ok_or(CertificateError::BadEncoding)?
-                .check(now)?;
+            let certificate = ParsedCertificate::try_from(end_entity)?;
+            verify_server_name(&certificate, server_name)?;
+            verify_dates(&certificate, now)?;
             return Ok(ServerCertVerified::assertion());
         }
         match &self.roots {
@@ -181,5 +178,19 @@ impl ServerCertVerifier for Trust {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+/// Errors: `now` is outside the validity period of `certificate`.
+fn verify_dates(certificate: &ParsedCertificate<'_>, now: UnixTime) -> Result<(), rustls::Error> {
+    use CertificateError::{InvalidPurpose, InvalidPurposeContext, Other, UnknownIssuer};
+    // webpki compares the dates first. Then it refuses an authority or another purpose, and last every certificate,
+    // since no root is trusted here.
+    let roots = RootCertStore::empty();
+    match verify_server_cert_signed_by_trust_anchor(certificate, &roots, &[], now, &[]) {
+        Err(rustls::Error::InvalidCertificate(
+            UnknownIssuer | InvalidPurpose | InvalidPurposeContext { .. } | Other(_),
+        )) => Ok(()),
+        verified => verified,
     }
 }

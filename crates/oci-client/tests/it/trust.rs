@@ -139,30 +139,35 @@ async fn another_name_is_refused() {
 
 #[tokio::test]
 async fn validity_dates_are_checked() {
-    let (certificate, key) = self_signed([2020, 2021]);
-    let old = server(&certificate, &key).await;
-    let refused = old.greet(NAME, Some(&certificate.pem())).await;
-    assert!(
-        matches!(
-            refused,
-            Err(Error::InvalidCertificate(
-                CertificateError::ExpiredContext { .. }
-            ))
-        ),
-        "{refused:?}"
-    );
-    let (certificate, key) = self_signed([3999, 4000]);
-    let early = server(&certificate, &key).await;
-    let refused = early.greet(NAME, Some(&certificate.pem())).await;
-    assert!(
-        matches!(
-            refused,
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidYetContext { .. }
-            ))
-        ),
-        "{refused:?}"
-    );
+    for is_ca in [AUTHORITY, IsCa::ExplicitNoCa, IsCa::NoCa] {
+        let greet = async |years| {
+            let key = KeyPair::generate().unwrap();
+            let certificate = params(is_ca, years).self_signed(&key).unwrap();
+            let server = server(&certificate, &key).await;
+            server.greet(NAME, Some(&certificate.pem())).await
+        };
+        greet(LONG).await.unwrap();
+        let expired = greet([2020, 2021]).await;
+        assert!(
+            matches!(
+                expired,
+                Err(Error::InvalidCertificate(
+                    CertificateError::ExpiredContext { .. }
+                ))
+            ),
+            "{expired:?}"
+        );
+        let early = greet([3999, 4000]).await;
+        assert!(
+            matches!(
+                early,
+                Err(Error::InvalidCertificate(
+                    CertificateError::NotValidYetContext { .. }
+                ))
+            ),
+            "{early:?}"
+        );
+    }
 }
 
 #[tokio::test]
