@@ -17,6 +17,7 @@ pub mod limits;
 pub mod logs;
 pub mod metrics;
 mod opening_timeout;
+#[cfg(feature = "page")]
 pub mod page;
 pub mod program;
 pub mod range;
