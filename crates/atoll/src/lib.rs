@@ -7,6 +7,7 @@
 
 mod backup;
 mod catalog;
+mod certificate;
 mod cli;
 mod doctor;
 mod file;

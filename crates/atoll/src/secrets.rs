@@ -6,6 +6,7 @@ use rand::Rng as _;
 use rand::distr::Alphanumeric;
 use service::{Error, tls};
 
+use crate::certificate;
 use crate::file::write_atomic;
 
 /// Units: characters. 62^32 choices.
@@ -69,7 +70,7 @@ impl SecretFiles {
         if self.tls.cert.exists() && self.tls.key.exists() {
             return Ok(());
         }
-        let pem = tls::self_signed(names)?;
+        let pem = certificate::self_signed(names)?;
         write_atomic(&self.tls.key, pem.key.as_bytes(), mode)?;
         write_atomic(&self.tls.cert, pem.cert.as_bytes(), PUBLIC)
     }

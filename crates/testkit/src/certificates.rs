@@ -1,6 +1,24 @@
-//! Certificates for tests: an authority and the server certificates that it signs.
+//! Certificates for tests: self-signed ones, and an authority with the server certificates that it signs.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// A certificate and its key as PEM.
+#[derive(Debug, Clone)]
+pub struct Pem {
+    /// The certificate.
+    pub cert: String,
+    /// The private key.
+    pub key: String,
+}
+
+/// A self-signed certificate for `name` (DNS name or address).
+pub fn self_signed(name: &str) -> Result<Pem, rcgen::Error> {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()])?;
+    Ok(Pem {
+        cert: made.cert.pem(),
+        key: made.signing_key.serialize_pem(),
+    })
+}
 
 /// An authority of a test.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Installation of a single-node cluster, with cancellation, reset, restarts and logs.
 
 use serde_json::{Value, json};
+use testkit::certificates;
 
 use crate::harness::{Answer, Server, host_id, inventory, merged};
 
@@ -240,7 +241,7 @@ async fn finish(server: &Server, path: &str) {
         )
         .await
         .expect(400);
-    let pem = service::tls::self_signed(&["ingress.example.com".to_owned()])
+    let pem = certificates::self_signed("ingress.example.com")
         .unwrap()
         .cert;
     assert!(pem.starts_with(CERTIFICATE_KIND));

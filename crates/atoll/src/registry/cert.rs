@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use service::{Error, tls};
 
+use crate::certificate;
 use crate::file::{folder, write_atomic};
 use crate::terminal;
 
@@ -28,7 +29,7 @@ pub(crate) struct CertArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Validity in days
-    #[arg(long, default_value_t = tls::VALIDITY_DAYS, value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
+    #[arg(long, default_value_t = certificate::VALIDITY_DAYS, value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
     days: u32,
     /// RSA 4096 instead of P-256; requires openssl
     #[arg(long)]
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
     } else {
         None
     };
-    let pem = tls::trust_anchor(hosts, arguments.days, key.as_deref())?;
+    let pem = certificate::trust_anchor(hosts, arguments.days, key.as_deref())?;
     folder(dir, 0o755)?;
     // A running registry keeps the old pair until both files are new.
     write_atomic(&files.key, pem.key.as_bytes(), OWNER_ONLY)?;

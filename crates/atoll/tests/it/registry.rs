@@ -11,6 +11,7 @@ use registry::{HttpAddr, Settings};
 use service::CancellationToken;
 use service::server::Running;
 use service::settings::{CommaList, Setting as _};
+use testkit::certificates::Authority;
 
 /// Runs `atoll registry` with `arguments`, and `input` on standard input.
 fn atoll(arguments: &[&str], input: &str) -> Output {
@@ -450,9 +451,9 @@ fn concurrent_changes_lose_no_user() {
 async fn health_works_with_required_client_certificates() {
     let dir = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(dir.path(), &[]);
-    let authority = service::tls::trust_anchor(&["clients".to_owned()], 1, None).unwrap();
+    let authority = Authority::new("clients").unwrap();
     let ca = dir.path().join("ca");
-    fs::write(&ca, authority.cert).unwrap();
+    fs::write(&ca, authority.certificate).unwrap();
     let running = serve(dir.path(), |settings| {
         settings.registry_http_tls_certificate = Some(cert.clone());
         settings.registry_http_tls_key = Some(key.clone());

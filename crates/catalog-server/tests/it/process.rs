@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use testkit::certificates;
 
 use crate::content::{large, package, write};
 
@@ -119,7 +120,7 @@ fn it_serves_as_opm_and_passes_its_own_probe() {
 #[test]
 fn the_probe_supports_tls() {
     let (folder, _) = folder(&package("a", "1.0.0"));
-    let pem = service::tls::self_signed(&["localhost".to_owned()]).unwrap();
+    let pem = certificates::self_signed("localhost").unwrap();
     let [cert, key] = ["cert", "key"].map(|name| folder.path().join(name));
     fs::write(&cert, pem.cert).unwrap();
     fs::write(&key, pem.key).unwrap();

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use reqwest::{Client, Version};
-use service::tls::{self, Pem};
+use testkit::certificates::{self, Pem};
 
 use crate::content::package;
 use crate::operation::{DEADLINE, LOOK, World, folder_with};
 
 fn certificate(folder: &Path) -> Pem {
-    let pem = tls::self_signed(&["127.0.0.1".to_owned()]).unwrap();
+    let pem = certificates::self_signed("127.0.0.1").unwrap();
     for (name, text) in [("key", &pem.key), ("cert", &pem.cert)] {
         let part = folder.join("part");
         std::fs::write(&part, text).unwrap();

@@ -172,7 +172,7 @@ async fn a_given_certificate_may_call_itself_an_authority() {
             .await
             .is_ok()
     );
-    let other = service::tls::self_signed(&["127.0.0.1".to_owned()])
+    let other = testkit::certificates::self_signed("127.0.0.1")
         .unwrap()
         .cert;
     for (ca, host) in [(&other, "127.0.0.1"), (&pem, "localhost")] {

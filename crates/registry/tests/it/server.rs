@@ -36,7 +36,7 @@ impl Server {
     /// TLS, and one user.
     pub(crate) async fn closed() -> Self {
         let dir = TempDir::new().unwrap();
-        let pem = service::tls::self_signed(&["127.0.0.1".to_owned()]).unwrap();
+        let pem = testkit::certificates::self_signed("127.0.0.1").unwrap();
         let (cert, key, users) = (
             dir.path().join("cert"),
             dir.path().join("key"),

@@ -8,12 +8,13 @@ use rcgen::{
 use reqwest::tls::Version as Spoken;
 use reqwest::{Certificate, ClientBuilder, Identity};
 use service::settings::{CommaList, FromValues as _, Values};
-use service::tls::{Demand, Pem, TlsVersion};
+use service::tls::{Demand, TlsVersion};
+use testkit::certificates::{self, Pem};
 
 use crate::server::{Server, eventually};
 
 fn server_pem() -> Pem {
-    service::tls::self_signed(&["127.0.0.1".to_owned()]).unwrap()
+    certificates::self_signed("127.0.0.1").unwrap()
 }
 
 /// An authority for clients.

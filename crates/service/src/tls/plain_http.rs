@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::server::{Listen, start};
-    use crate::tls::{CertificateFiles, install_provider, self_signed};
+    use crate::tls::{CertificateFiles, install_provider};
 
     async fn asked(address: SocketAddr, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -82,13 +82,13 @@ mod tests {
     async fn plain_http_on_a_port_for_tls_gets_a_text() {
         install_provider();
         let folder = tempfile::tempdir().unwrap();
-        let pem = self_signed(&["127.0.0.1".to_owned()]).unwrap();
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let files = CertificateFiles {
             cert: folder.path().join("cert.pem"),
             key: folder.path().join("key.pem"),
         };
-        std::fs::write(&files.cert, &pem.cert).unwrap();
-        std::fs::write(&files.key, &pem.key).unwrap();
+        std::fs::write(&files.cert, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/", get(async || "here"));
         let listen = Listen::new("127.0.0.1:0".parse().unwrap(), Some(files.into()));
@@ -115,7 +115,7 @@ mod tests {
                 .await
                 .contains("HTTP")
         );
-        let client = crate::http_client(Some(pem.cert.as_bytes()), false).unwrap();
+        let client = crate::http_client(Some(made.cert.pem().as_bytes()), false).unwrap();
         let url = format!("https://{address}/");
         let text = client.get(url).send().await.unwrap().text().await.unwrap();
         assert_eq!(text, "here");

@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::server::{self, Listen, Running};
-    use crate::tls::{Clients, Demand, Pem, self_signed};
+    use crate::tls::{Clients, Demand};
 
     /// Captured log.
     #[derive(Clone, Default)]
@@ -230,8 +230,18 @@ mod tests {
         }
     }
 
+    /// A certificate and its key.
+    struct Pem {
+        cert: String,
+        key: String,
+    }
+
     fn pem() -> Pem {
-        self_signed(&["127.0.0.1".to_owned()]).unwrap()
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        Pem {
+            cert: made.cert.pem(),
+            key: made.signing_key.serialize_pem(),
+        }
     }
 
     fn config(dir: &Path) -> TlsConfig {
