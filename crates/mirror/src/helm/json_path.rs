@@ -1,6 +1,6 @@
-//! JSONPath, as far as it names places.
+//! JSONPath as kubectl writes it: `{.spec.images[*].image}`.
 //!
-//! Source: Kubernetes, client-go, util/jsonpath. Filters and ranges are not known here.
+//! Source: Kubernetes, client-go, util/jsonpath. One expression in braces; no text around it, no `range`.
 
 use std::str::FromStr;
 
@@ -8,52 +8,12 @@ use serde_json::Value;
 
 /// A JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonPath(Vec<PathStep>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PathStep {
-    Member(String),
-    /// From the end, where it is negative.
-    Element(i64),
-    /// Every member or element.
-    Any,
-    /// The thing itself and all that is in it.
-    Deep,
-}
+pub struct JsonPath(serde_json_path::JsonPath);
 
 impl JsonPath {
     /// Values at the path; none where it ends before.
     pub fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
-        let mut found = vec![document];
-        for step in &self.0 {
-            found = found.into_iter().flat_map(|value| step.of(value)).collect();
-        }
-        found
-    }
-}
-
-impl PathStep {
-    fn of<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        match (self, value) {
-            (Self::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
-            (Self::Element(index), Value::Array(elements)) => {
-                let length = i64::try_from(elements.len()).unwrap_or(i64::MAX);
-                let index = if *index < 0 { length + index } else { *index };
-                let index = usize::try_from(index).ok();
-                index
-                    .and_then(|index| elements.get(index))
-                    .into_iter()
-                    .collect()
-            }
-            (Self::Any, Value::Object(members)) => members.values().collect(),
-            (Self::Any, Value::Array(elements)) => elements.iter().collect(),
-            (Self::Deep, _) => {
-                let inside = Self::Any.of(value);
-                let inside = inside.into_iter().flat_map(|value| Self::Deep.of(value));
-                std::iter::once(value).chain(inside).collect()
-            }
-            _ => Vec::new(),
-        }
+        self.0.query(document).all()
     }
 }
 
@@ -68,35 +28,55 @@ impl FromStr for JsonPath {
             .and_then(|it| it.strip_suffix('}'));
         let inside =
             inside.ok_or_else(|| wrong("is no JSONPath in braces: write it as {.spec.image}"))?;
-        let mut rest = inside.trim().trim_start_matches('$');
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            rest = if let Some(after) = rest.strip_prefix("..") {
-                steps.push(PathStep::Deep);
-                let (name, after) = name(after);
-                steps.extend(member(name));
-                after
-            } else if let Some(after) = rest.strip_prefix('.') {
-                let (name, after) = name(after);
-                let step = member(name).ok_or_else(|| wrong("has a dot without a name"))?;
-                steps.push(step);
-                after
-            } else if let Some(after) = rest.strip_prefix('[') {
-                let (inner, after) = after.split_once(']').ok_or_else(|| wrong("lacks a ]"))?;
-                let step = element(inner.trim());
-                let known =
-                    "has an unsupported element: brackets take a number, a name in quotes or *";
-                steps.push(step.ok_or_else(|| wrong(known))?);
-                after
-            } else {
-                return Err(wrong("is no JSONPath: names begin with a dot"));
-            };
-        }
-        if steps.is_empty() {
-            return Err(wrong("names nothing"));
-        }
-        Ok(Self(steps))
+        let standard = standard(inside.trim().trim_start_matches('$')).map_err(wrong)?;
+        let path = serde_json_path::JsonPath::parse(&standard).map_err(|_| {
+            wrong("has an unsupported element: brackets take a number, a name in quotes, *, a range or a filter")
+        })?;
+        Ok(Self(path))
     }
+}
+
+/// The same path in the syntax of RFC 9535, where a name after a dot has letters, digits and `_` only.
+fn standard(mut rest: &str) -> Result<String, &'static str> {
+    if rest.is_empty() {
+        return Err("names nothing");
+    }
+    let mut path = "$".to_owned();
+    while !rest.is_empty() {
+        if rest.starts_with('[') {
+            let (element, after) = element(rest).ok_or("lacks a ]")?;
+            path.push_str(&element);
+            rest = after;
+            continue;
+        }
+        let after = rest
+            .strip_prefix('.')
+            .ok_or("is no JSONPath: names begin with a dot")?;
+        let is_deep = after.starts_with('.');
+        let (name, after) = name(after.strip_prefix('.').unwrap_or(after));
+        path.push_str(if is_deep { ".." } else { "" });
+        match name.as_str() {
+            "" if is_deep => {}
+            "" => return Err("has a dot without a name"),
+            "*" => path.push_str("[*]"),
+            _ => path.push_str(&format!("[{}]", Value::from(name))),
+        }
+        rest = after;
+    }
+    Ok(path)
+}
+
+/// The first brackets and the rest. Names in quotes may escape their dots, which the standard forbids.
+fn element(text: &str) -> Option<(String, &str)> {
+    let is_filter = text.starts_with("[?(");
+    let end = if is_filter { ")]" } else { "]" };
+    let (element, rest) = text.split_at(text.find(end)? + end.len());
+    let element = if is_filter {
+        element.to_owned()
+    } else {
+        element.replace("\\.", ".")
+    };
+    Some((element, rest))
 }
 
 /// The first name, in which a backslash escapes the next letter, and the rest.
@@ -111,29 +91,6 @@ fn name(text: &str) -> (String, &str) {
         }
     }
     (name, "")
-}
-
-fn member(name: String) -> Option<PathStep> {
-    match name.as_str() {
-        "" => None,
-        "*" => Some(PathStep::Any),
-        _ => Some(PathStep::Member(name)),
-    }
-}
-
-fn element(inner: &str) -> Option<PathStep> {
-    if inner == "*" {
-        return Some(PathStep::Any);
-    }
-    for quote in ['\'', '"'] {
-        if let Some(name) = inner
-            .strip_prefix(quote)
-            .and_then(|it| it.strip_suffix(quote))
-        {
-            return Some(PathStep::Member(name.to_owned()));
-        }
-    }
-    inner.parse().ok().map(PathStep::Element)
 }
 
 #[cfg(test)]
@@ -161,6 +118,11 @@ mod tests {
             ("{.spec.images[0].*}", json!(["x", "a"])),
             ("{..name}", json!(["a"])),
             ("{.spec.nothing[*].image}", json!([])),
+            ("{.spec['a\\.b']}", json!(["dotted"])),
+            ("{.spec.images[0:1].image}", json!(["x"])),
+            ("{.spec.images[0,1].image}", json!(["x", "y"])),
+            ("{.spec.images[?(@.name==\"a\")].image}", json!(["x"])),
+            ("{.spec.images[?(@.name)].image}", json!(["x"])),
         ] {
             let path: JsonPath = path.parse().unwrap();
             assert_eq!(json!(path.find(&document)), expected, "{path:?}");
@@ -177,7 +139,9 @@ mod tests {
             ("{spec}", "names begin with a dot"),
             ("{.}", "a dot without a name"),
             ("{.a[0}", "lacks a ]"),
-            ("{.a[?(@.b)]}", "unsupported element"),
+            ("{.a[b]}", "unsupported element"),
+            ("{.a[?(@.b =~ 'c')]}", "unsupported element"),
+            ("{....a}", "unsupported element"),
         ] {
             let error = path.parse::<JsonPath>().unwrap_err();
             assert!(error.contains(expected), "{path}: {error}");
