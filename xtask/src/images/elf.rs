@@ -1,44 +1,21 @@
 //! The part of ELF that shows whether a program is static.
 
-use anyhow::{Context as _, Result, ensure};
-
-const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// `PT_INTERP`: the program header that names the dynamic loader.
-const INTERPRETER: u32 = 3;
+use anyhow::{Context as _, Result};
+use object::LittleEndian;
+use object::elf::{FileHeader64, PT_INTERP};
+use object::read::elf::FileHeader as _;
 
 /// Whether a 64-bit little-endian program needs no loader.
 ///
 /// Errors: not such a program.
 pub(super) fn is_static(program: &[u8]) -> Result<bool> {
-    ensure!(
-        program.starts_with(MAGIC),
-        "not a 64-bit little-endian ELF program"
-    );
-    is_without_interpreter(program).context("the ELF header points out of the file")
-}
-
-fn is_without_interpreter(program: &[u8]) -> Option<bool> {
-    let table = usize::try_from(number(program, 32, 8)?).ok()?;
-    let size = usize::try_from(number(program, 54, 2)?).ok()?;
-    let count = usize::try_from(number(program, 56, 2)?).ok()?;
-    for index in 0..count {
-        let entry = table.checked_add(size.checked_mul(index)?)?;
-        if number(program, entry, 4)? == u64::from(INTERPRETER) {
-            return Some(false);
-        }
-    }
-    Some(true)
-}
-
-/// The little-endian number of `size` bytes at `offset`.
-fn number(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
-    let bytes = bytes.get(offset..offset.checked_add(size)?)?;
-    Some(
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
-    )
+    let header = FileHeader64::<LittleEndian>::parse(program)
+        .context("not a 64-bit little-endian ELF program")?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, program)?;
+    Ok(segments
+        .iter()
+        .all(|segment| segment.p_type.get(endian) != PT_INTERP))
 }
 
 #[cfg(test)]
@@ -47,7 +24,7 @@ pub(super) mod tests {
 
     /// The smallest program with program headers of these types.
     pub(crate) fn program(types: &[u32]) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
         bytes.resize(64, 0);
         bytes[32] = 64;
         bytes[54] = 56;
@@ -72,7 +49,12 @@ pub(super) mod tests {
 
     #[test]
     fn other_files_are_an_error() {
-        for bytes in [&b""[..], b"#!/bin/sh\n", &program(&[1])[..66], MAGIC] {
+        for bytes in [
+            &b""[..],
+            b"#!/bin/sh\n",
+            &program(&[1])[..66],
+            &program(&[])[..7],
+        ] {
             assert!(is_static(bytes).is_err(), "{bytes:?}");
         }
     }

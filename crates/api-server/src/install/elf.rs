@@ -2,45 +2,11 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Offsets and sizes that depend on the word size. Source: System V ABI, chapters 4 and 5.
-struct ElfLayout {
-    header_bytes: usize,
-    table_offset: usize,
-    entry_bytes_offset: usize,
-    entry_count_offset: usize,
-    entry_bytes: u16,
-    segment_offset: usize,
-    segment_bytes: usize,
-    word_bytes: usize,
-}
+use object::read::elf::{FileHeader, ProgramHeader as _};
+use object::{Endianness, elf, pod};
 
-const LAYOUT_32: ElfLayout = ElfLayout {
-    header_bytes: 52,
-    table_offset: 28,
-    entry_bytes_offset: 42,
-    entry_count_offset: 44,
-    entry_bytes: 32,
-    segment_offset: 4,
-    segment_bytes: 16,
-    word_bytes: 4,
-};
-const LAYOUT_64: ElfLayout = ElfLayout {
-    header_bytes: 64,
-    table_offset: 32,
-    entry_bytes_offset: 54,
-    entry_count_offset: 56,
-    entry_bytes: 56,
-    segment_offset: 8,
-    segment_bytes: 32,
-    word_bytes: 8,
-};
-
-const MAGIC: &[u8] = b"\x7fELF";
-/// Size of `e_ident`. Units: bytes.
-const IDENT_BYTES: usize = 16;
-const MACHINE_OFFSET: usize = 18;
-/// `PT_INTERP`.
-const INTERPRETER: u64 = 3;
+/// Bytes up to the word size: the magic number and the class.
+const START_BYTES: usize = 5;
 /// The kernel's limits of the program header table and the interpreter's name. Units: bytes.
 const TABLE_LIMIT_BYTES: usize = 65_536;
 const NAME_LIMIT_BYTES: u64 = 4096;
@@ -56,7 +22,7 @@ pub(super) struct ElfHeader {
 /// Architecture of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ElfMachine {
-    code: u16,
+    code: elf::Machine,
     is_64: bool,
     is_little: bool,
 }
@@ -87,17 +53,17 @@ impl ElfHeader {
     }
 }
 
-/// Codes of machines. Source: System V ABI, e_machine.
-const MACHINES: &[(u16, &str)] = &[
-    (3, "x86"),
-    (20, "powerpc"),
-    (21, "powerpc64"),
-    (22, "s390x"),
-    (40, "arm"),
-    (62, "x86_64"),
-    (183, "aarch64"),
-    (243, "riscv64"),
-    (258, "loongarch64"),
+/// Machines, by their names in Rust.
+const MACHINES: &[(elf::Machine, &str)] = &[
+    (elf::EM_386, "x86"),
+    (elf::EM_PPC, "powerpc"),
+    (elf::EM_PPC64, "powerpc64"),
+    (elf::EM_S390, "s390x"),
+    (elf::EM_ARM, "arm"),
+    (elf::EM_X86_64, "x86_64"),
+    (elf::EM_AARCH64, "aarch64"),
+    (elf::EM_RISCV, "riscv64"),
+    (elf::EM_LOONGARCH, "loongarch64"),
 ];
 
 impl ElfMachine {
@@ -143,80 +109,69 @@ impl From<io::Error> for ElfProblem {
 }
 
 fn read(file: &mut (impl Read + Seek)) -> Result<ElfHeader, ElfProblem> {
-    let mut ident = [0; IDENT_BYTES];
-    file.seek(SeekFrom::Start(0))?;
-    file.read_exact(&mut ident)?;
-    if !ident.starts_with(MAGIC) {
+    let start = bytes(file, 0, START_BYTES)?;
+    if !start.starts_with(&elf::ELFMAG) {
         return Err(ElfProblem::Header("it is not an ELF program"));
     }
-    let (layout, is_64) = match ident[4] {
-        1 => (&LAYOUT_32, false),
-        2 => (&LAYOUT_64, true),
-        _ => return Err(ElfProblem::Header("its word size is unknown")),
-    };
-    let is_little = match ident[5] {
-        1 => true,
-        2 => false,
-        _ => return Err(ElfProblem::Header("its byte order is unknown")),
-    };
-    let mut header = ident.to_vec();
-    header.resize(layout.header_bytes, 0);
-    file.read_exact(&mut header[IDENT_BYTES..])?;
-    let fields = ElfFields {
-        bytes: &header,
-        is_little,
-    };
-    let machine = ElfMachine {
-        code: fields.short(MACHINE_OFFSET),
-        is_64,
-        is_little,
-    };
-    let interpreter = interpreter(file, layout, &fields)?;
-    Ok(ElfHeader {
-        machine,
-        interpreter,
-    })
+    match elf::FileClass(start[START_BYTES - 1]) {
+        elf::ELFCLASS32 => header::<elf::FileHeader32<Endianness>>(file),
+        elf::ELFCLASS64 => header::<elf::FileHeader64<Endianness>>(file),
+        _ => Err(ElfProblem::Header("its word size is unknown")),
+    }
 }
 
-fn interpreter(
+fn header<Elf: FileHeader<Endian = Endianness>>(
     file: &mut (impl Read + Seek),
-    layout: &ElfLayout,
-    header: &ElfFields<'_>,
-) -> Result<Option<String>, ElfProblem> {
-    let count = usize::from(header.short(layout.entry_count_offset));
+) -> Result<ElfHeader, ElfProblem> {
+    let start = bytes(file, 0, size_of::<Elf>())?;
+    let (header, _) = pod::from_bytes::<Elf>(&start).map_err(truncated)?;
+    let endian = match header.endian() {
+        Ok(endian) if header.is_little_endian() || header.is_big_endian() => endian,
+        _ => return Err(ElfProblem::Header("its byte order is unknown")),
+    };
+    let count = usize::from(header.e_phnum(endian));
     if count == 0 {
         return Err(ElfProblem::Header("it has no segments"));
     }
-    if header.short(layout.entry_bytes_offset) != layout.entry_bytes {
+    let segment_bytes = size_of::<Elf::ProgramHeader>();
+    if usize::from(header.e_phentsize(endian)) != segment_bytes {
         return Err(ElfProblem::Header("its segments have an unknown size"));
     }
-    let entry_bytes = usize::from(layout.entry_bytes);
-    if count * entry_bytes > TABLE_LIMIT_BYTES {
+    if count * segment_bytes > TABLE_LIMIT_BYTES {
         return Err(ElfProblem::Header("it has too many segments"));
     }
-    let mut table = vec![0; count * entry_bytes];
-    seek(file, header.word(layout.table_offset, layout.word_bytes))?;
-    file.read_exact(&mut table)?;
-    let entries = table.chunks_exact(entry_bytes).map(|bytes| ElfFields {
-        bytes,
-        is_little: header.is_little,
-    });
-    for entry in entries {
-        if entry.word(0, 4) == INTERPRETER {
-            let offset = entry.word(layout.segment_offset, layout.word_bytes);
-            let length = entry.word(layout.segment_bytes, layout.word_bytes);
-            return name(file, offset, length).map(Some);
-        }
-    }
-    Ok(None)
+    let table = bytes(file, header.e_phoff(endian).into(), count * segment_bytes)?;
+    let (segments, _) =
+        pod::slice_from_bytes::<Elf::ProgramHeader>(&table, count).map_err(truncated)?;
+    let interpreter = segments
+        .iter()
+        .find(|segment| segment.p_type(endian) == elf::PT_INTERP)
+        .map(|segment| {
+            let (offset, length) = segment.file_range(endian);
+            name(file, offset, length)
+        });
+    Ok(ElfHeader {
+        machine: ElfMachine {
+            code: header.e_machine(endian),
+            is_64: header.is_type_64(),
+            is_little: header.is_little_endian(),
+        },
+        interpreter: interpreter.transpose()?,
+    })
 }
 
-fn seek(file: &mut impl Seek, offset: u64) -> Result<(), ElfProblem> {
+fn bytes(file: &mut (impl Read + Seek), offset: u64, length: usize) -> Result<Vec<u8>, ElfProblem> {
     if i64::try_from(offset).is_err() {
-        return Err(ElfProblem::Header("it is truncated"));
+        return Err(truncated(()));
     }
-    file.seek(SeekFrom::Start(offset)).map(drop)?;
-    Ok(())
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = vec![0; length];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn truncated((): ()) -> ElfProblem {
+    ElfProblem::Header("it is truncated")
 }
 
 /// The loader's path: absolute, plain, terminated by NUL.
@@ -225,12 +180,8 @@ fn name(file: &mut (impl Read + Seek), offset: u64, length: u64) -> Result<Strin
     if !(2..=NAME_LIMIT_BYTES).contains(&length) {
         return Err(wrong);
     }
-    seek(file, offset)?;
-    let mut name = Vec::new();
-    file.take(length).read_to_end(&mut name)?;
-    if name.len() as u64 != length {
-        return Err(ElfProblem::Header("it is truncated"));
-    }
+    let length = usize::try_from(length).map_err(|_| truncated(()))?;
+    let name = bytes(file, offset, length)?;
     let name = name.strip_suffix(&[0]).map(<[u8]>::to_vec);
     match name.map(String::from_utf8) {
         Some(Ok(name)) if is_plain(&name) => Ok(name),
@@ -244,33 +195,6 @@ fn is_plain(path: &str) -> bool {
         path.split('/')
             .all(|step| !matches!(step, "" | "." | "..") && !step.chars().any(char::is_control))
     })
-}
-
-/// Numbers in the byte order of the program.
-struct ElfFields<'a> {
-    bytes: &'a [u8],
-    is_little: bool,
-}
-
-impl ElfFields<'_> {
-    fn word(&self, offset: usize, length: usize) -> u64 {
-        let bytes = &self.bytes[offset..offset + length];
-        let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
-        if self.is_little {
-            bytes.iter().rev().fold(0, add)
-        } else {
-            bytes.iter().fold(0, add)
-        }
-    }
-
-    fn short(&self, offset: usize) -> u16 {
-        let bytes = [self.bytes[offset], self.bytes[offset + 1]];
-        if self.is_little {
-            u16::from_le_bytes(bytes)
-        } else {
-            u16::from_be_bytes(bytes)
-        }
-    }
 }
 
 #[cfg(test)]

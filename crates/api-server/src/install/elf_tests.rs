@@ -1,4 +1,7 @@
 use std::io::Cursor;
+use std::mem::offset_of;
+
+use object::write::elf::{FileHeader, ProgramHeader, Writer};
 
 use super::*;
 
@@ -9,46 +12,41 @@ pub(in crate::install) fn header(interpreter: Option<&str>) -> Vec<u8> {
 }
 
 fn made(machine: ElfMachine, interpreter: Option<&str>) -> Vec<u8> {
-    let layout = if machine.is_64 {
-        &LAYOUT_64
+    let endian = if machine.is_little {
+        Endianness::Little
     } else {
-        &LAYOUT_32
+        Endianness::Big
     };
-    let number = |value: u64, length: usize| -> Vec<u8> {
-        let mut bytes = value.to_le_bytes()[..length].to_vec();
-        if !machine.is_little {
-            bytes.reverse();
-        }
-        bytes
+    let name = interpreter.unwrap_or_default();
+    let last = interpreter.map_or(elf::PT_NULL, |_| elf::PT_INTERP);
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(endian, machine.is_64, &mut bytes);
+    writer.reserve_file_header();
+    writer.reserve_program_headers(2);
+    let offset = writer.reserve(name.len() as u64, 1);
+    let header = FileHeader {
+        os_abi: elf::ELFOSABI_NONE,
+        abi_version: 0,
+        e_type: elf::ET_EXEC,
+        e_machine: machine.code,
+        e_entry: 0,
+        e_flags: elf::FileFlags(0),
     };
-    let mut bytes = vec![0; layout.header_bytes];
-    let set = |bytes: &mut Vec<u8>, offset: usize, value: u64, length: usize| {
-        bytes[offset..offset + length].copy_from_slice(&number(value, length));
-    };
-    bytes[..4].copy_from_slice(MAGIC);
-    bytes[4] = if machine.is_64 { 2 } else { 1 };
-    bytes[5] = if machine.is_little { 1 } else { 2 };
-    let (entry, word) = (usize::from(layout.entry_bytes), layout.word_bytes);
-    let start = layout.header_bytes;
-    set(&mut bytes, MACHINE_OFFSET, machine.code.into(), 2);
-    set(&mut bytes, layout.table_offset, start as u64, word);
-    set(&mut bytes, layout.entry_bytes_offset, entry as u64, 2);
-    set(&mut bytes, layout.entry_count_offset, 2, 2);
-    bytes.resize(start + 2 * entry, 0);
-    set(&mut bytes, start, 1, 4);
-    if let Some(name) = interpreter {
-        let at = start + entry;
-        let offset = bytes.len() as u64;
-        set(&mut bytes, at, INTERPRETER, 4);
-        set(&mut bytes, at + layout.segment_offset, offset, word);
-        set(
-            &mut bytes,
-            at + layout.segment_bytes,
-            name.len() as u64,
-            word,
-        );
-        bytes.extend_from_slice(name.as_bytes());
+    writer.write_file_header(&header).unwrap();
+    writer.write_align_program_headers();
+    for p_type in [elf::PT_LOAD, last] {
+        writer.write_program_header(&ProgramHeader {
+            p_type,
+            p_flags: elf::ProgramFlags(0),
+            p_offset: offset,
+            p_vaddr: 0,
+            p_paddr: 0,
+            p_filesz: name.len() as u64,
+            p_memsz: 0,
+            p_align: 1,
+        });
     }
+    writer.write(name.as_bytes());
     bytes
 }
 
@@ -57,12 +55,12 @@ fn parse(bytes: &[u8]) -> Result<ElfHeader, &'static str> {
 }
 
 const S390X: ElfMachine = ElfMachine {
-    code: 22,
+    code: elf::EM_S390,
     is_64: true,
     is_little: false,
 };
 const ARM: ElfMachine = ElfMachine {
-    code: 40,
+    code: elf::EM_ARM,
     is_64: false,
     is_little: true,
 };
@@ -87,7 +85,7 @@ fn other_machines_are_refused() {
         .unwrap_err();
     assert_eq!((name.as_str(), here), ("s390x", std::env::consts::ARCH));
     let unknown = ElfMachine {
-        code: 9999,
+        code: elf::Machine(9999),
         ..S390X
     };
     let (name, _) = parse(&made(unknown, None))
@@ -117,6 +115,7 @@ fn current_executable_is_read() {
 
 #[test]
 fn malformed_headers_are_refused() {
+    type Header = elf::FileHeader64<Endianness>;
     let whole = header(Some("/lib64/ld.so"));
     for length in 0..whole.len() {
         assert_eq!(parse(&whole[..length]), Err("it is truncated"), "{length}");
@@ -127,8 +126,8 @@ fn malformed_headers_are_refused() {
     for (offset, value, expected) in [
         (4, 9, "word size"),
         (5, 0, "byte order"),
-        (LAYOUT_64.entry_count_offset, 0, "no segments"),
-        (LAYOUT_64.entry_bytes_offset, 55, "unknown size"),
+        (offset_of!(Header, e_phnum), 0, "no segments"),
+        (offset_of!(Header, e_phentsize), 55, "unknown size"),
     ] {
         changed.clone_from(&whole);
         changed[offset] = value;
@@ -136,10 +135,10 @@ fn malformed_headers_are_refused() {
         assert!(why.contains(expected), "{why}");
     }
     changed.clone_from(&whole);
-    changed[LAYOUT_64.entry_count_offset..][..2].copy_from_slice(&[0xff, 0xff]);
+    changed[offset_of!(Header, e_phnum)..][..2].copy_from_slice(&[0xff, 0xff]);
     assert!(parse(&changed).unwrap_err().contains("too many"));
     changed.clone_from(&whole);
-    changed[LAYOUT_64.table_offset..][..8].copy_from_slice(&[0xff; 8]);
+    changed[offset_of!(Header, e_phoff)..][..8].copy_from_slice(&[0xff; 8]);
     assert!(parse(&changed).unwrap_err().contains("truncated"));
 }
 
