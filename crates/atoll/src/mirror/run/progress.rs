@@ -54,7 +54,7 @@ where
         }
     };
     let done = runtime.block_on(whole);
-    terminal::progress("");
+    terminal::clear_progress();
     done.map_err(|e| Error::new(doing, e.into()))
 }
 
@@ -79,7 +79,7 @@ async fn show_progress(progress: &RunProgress, form: ProgressFormat) -> Infallib
         let line = line(phase, whole, done, speed);
         terminal::progress(&line);
         ticks += 1;
-        if !terminal::is_terminal() && (is_new || ticks >= TICKS_A_LINE) {
+        if !terminal::shows_progress() && (is_new || ticks >= TICKS_A_LINE) {
             terminal::notice(&line);
             ticks = 0;
         }

@@ -34,7 +34,6 @@ impl RunArgs {
         }
         // The progress line must not overwrite the prompt.
         progress.rest();
-        terminal::progress("");
         for line in lines(pruning) {
             terminal::notice(&line);
         }

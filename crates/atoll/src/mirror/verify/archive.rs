@@ -52,7 +52,7 @@ fn with_progress<T: Send>(work: impl FnOnce(&RunProgress) -> T + Send) -> T {
                     terminal::progress(&format!("{}: {done} of {whole}", phase.as_str()));
                 }
             }
-            terminal::progress("");
+            terminal::clear_progress();
         });
         let made = work(&progress);
         drop(ended);
