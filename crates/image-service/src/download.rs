@@ -186,6 +186,5 @@ fn validator(headers: &HeaderMap) -> Option<String> {
 
 fn content_start(headers: &HeaderMap) -> Option<u64> {
     let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
-    let (start, _) = range.strip_prefix("bytes ")?.split_once('-')?;
-    start.parse().ok()
+    service::range::piece(range).map(|(first, _)| first)
 }

@@ -5,7 +5,6 @@ mod credentials;
 mod customising;
 mod error;
 mod images;
-mod range;
 mod response;
 mod stream_limit;
 

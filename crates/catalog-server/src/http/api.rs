@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use catalog::cache::{ByteRange, CatalogCache, Damaged};
 use futures_util::stream;
 use service::conditional::Validator;
-use service::range::RangeRequest;
+use service::range::{RangeRequest, content_range};
 use tower_http::compression::CompressionLayer;
 
 use super::{HttpApp, HttpError};
@@ -136,25 +136,24 @@ fn whole(cache: &Arc<CatalogCache>, request: &Request) -> Response {
     let range = request.headers().get(header::RANGE);
     let range = range.filter(|_| is_wanted);
     let range = range.and_then(|value| value.to_str().ok());
-    let (status, first, length) = match RangeRequest::parse(range, size) {
-        RangeRequest::Full => (StatusCode::OK, 0, size),
-        RangeRequest::Partial(first, last) => {
-            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
-        }
+    let (status, part) = match RangeRequest::parse(range, size) {
+        RangeRequest::Full => (StatusCode::OK, 0..size),
+        RangeRequest::Partial(part) => (StatusCode::PARTIAL_CONTENT, part),
         RangeRequest::NotSatisfiable => {
-            let unsatisfied = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
+            let unsatisfied = [(header::CONTENT_RANGE, content_range(None, size))];
             let version = Extension(version(cache));
             return (StatusCode::RANGE_NOT_SATISFIABLE, unsatisfied, version).into_response();
         }
     };
-    let mut response = answer(cache, pieces(cache.slices(json.part(first, length))));
+    let length = part.end - part.start;
+    let mut response = answer(cache, pieces(cache.slices(json.part(part.start, length))));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, length.into());
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if status == StatusCode::PARTIAL_CONTENT {
-        let range = format!("bytes {first}-{}/{size}", first + length - 1);
-        headers.extend(HeaderValue::try_from(range).map(|range| (header::CONTENT_RANGE, range)));
+        let range = HeaderValue::try_from(content_range(Some(&part), size));
+        headers.extend(range.map(|range| (header::CONTENT_RANGE, range)));
     }
     response
 }

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::Response;
 use bytes::Bytes;
 use service::conditional::Validator;
+use service::range::{RangeSet, content_range};
 use sha2::{Digest as _, Sha256};
 
-use super::range::{self, RangeSet};
 use super::stream_limit::StreamPermit;
 use crate::content::{ImageContent, Piece, Transport};
 
@@ -46,16 +46,16 @@ pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) 
         .map_or(RangeSet::Full, |value| {
             value
                 .to_str()
-                .map_or(RangeSet::NotSatisfiable, |text| range::parse(text, length))
+                .map_or(RangeSet::Malformed, |text| RangeSet::parse(text, length))
         });
     let (status, content) = match asked {
         RangeSet::Full => (StatusCode::OK, what.content),
-        RangeSet::NotSatisfiable => {
+        RangeSet::NotSatisfiable | RangeSet::Malformed => {
             return not_satisfiable(length);
         }
         RangeSet::Partial(parts) => match <[Range<u64>; 1]>::try_from(parts) {
             Ok([part]) => {
-                let text = content_range(&part, length);
+                let text = content_range(Some(&part), length);
                 insert(&mut headers, header::CONTENT_RANGE, &text);
                 (StatusCode::PARTIAL_CONTENT, what.content.slice(part))
             }
@@ -126,10 +126,6 @@ fn identity(what: &Representation) -> String {
     format!("{:032x}", u128::from_be_bytes(half))
 }
 
-fn content_range(part: &Range<u64>, length: u64) -> String {
-    format!("bytes {}-{}/{length}", part.start, part.end - 1)
-}
-
 fn not_satisfiable(length: u64) -> Response {
     let mut response = super::error::plain(
         StatusCode::RANGE_NOT_SATISFIABLE,
@@ -138,7 +134,7 @@ fn not_satisfiable(length: u64) -> Response {
     insert(
         response.headers_mut(),
         header::CONTENT_RANGE,
-        &format!("bytes */{length}"),
+        &content_range(None, length),
     );
     response
 }
@@ -150,7 +146,7 @@ fn multipart(what: &Representation, parts: &[Range<u64>], boundary: &str) -> Ima
         let newline = if index == 0 { "" } else { "\r\n" };
         let head = format!(
             "{newline}--{boundary}\r\nContent-Range: {}\r\nContent-Type: {}\r\n\r\n",
-            content_range(part, length),
+            content_range(Some(part), length),
             what.content_type
         );
         content.push(Piece::Memory(head.into()));

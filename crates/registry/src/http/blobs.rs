@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blob_store::{ContentStore as _, StoreError};
 use oci::{Digest, Repository};
-use service::range::RangeRequest;
+use service::range::{RangeRequest, content_range};
 use service::sendfile;
 
 use super::{Answer, CONTENT_DIGEST};
@@ -44,20 +44,18 @@ pub(super) async fn get(
         Some(tag) if tag.as_bytes() != etag(digest).as_bytes() => RangeRequest::Full,
         _ => RangeRequest::parse(text(headers, header::RANGE), size),
     };
-    let (status, first, length) = match wanted {
-        RangeRequest::Full => (StatusCode::OK, 0, size),
-        RangeRequest::Partial(first, last) => {
-            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
-        }
+    let (status, part) = match wanted {
+        RangeRequest::Full => (StatusCode::OK, 0..size),
+        RangeRequest::Partial(part) => (StatusCode::PARTIAL_CONTENT, part),
         RangeRequest::NotSatisfiable => {
-            let unsatisfied = format!("bytes */{size}");
             return Ok((
                 StatusCode::RANGE_NOT_SATISFIABLE,
-                [(header::CONTENT_RANGE, unsatisfied)],
+                [(header::CONTENT_RANGE, content_range(None, size))],
             )
                 .into_response());
         }
     };
+    let (first, length) = (part.start, part.end - part.start);
     let body = if head.method == Method::HEAD {
         Body::empty()
     } else {
@@ -85,8 +83,7 @@ pub(super) async fn get(
     );
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if status == StatusCode::PARTIAL_CONTENT
-        && let Ok(range) =
-            HeaderValue::from_str(&format!("bytes {first}-{}/{size}", first + length - 1))
+        && let Ok(range) = HeaderValue::try_from(content_range(Some(&part), size))
     {
         headers.insert(header::CONTENT_RANGE, range);
     }
