@@ -4,7 +4,7 @@
 //! by path or host, and no cache. The invariant: a request is retried only when it is idempotent, or when by all signs
 //! the first replica has not read it.
 
-mod balancer;
+mod balance;
 mod concurrency;
 mod forward_request;
 mod handler;
@@ -18,7 +18,7 @@ mod retry;
 mod socket;
 mod upstream;
 
-pub use balancer::Forward;
+pub use balance::Forward;
 pub use concurrency::limits;
 pub use handler::{forward, report_readiness};
 pub use upstream::{OriginError, Upstream};

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderValue, header};
 
-use super::balancer::Forward;
+use super::balance::Forward;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
 use crate::limits::{Bound, Limit};
 use crate::server::{ClientQuota, Permit};
@@ -57,7 +57,7 @@ impl Forward {
         head: &Parts,
         body: &ReplayBody,
     ) -> Option<ConcurrencyPermit> {
-        let concurrency = &self.inner.concurrency;
+        let concurrency = &self.balance.concurrency;
         let upload = if body.has_ended() {
             None
         } else if is_short(head) {

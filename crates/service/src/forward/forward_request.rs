@@ -13,7 +13,7 @@ use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
-use super::balancer::{Balancer, Forward};
+use super::balance::{Balance, Forward};
 use super::concurrency::ConcurrencyPermit;
 use super::headers::{self, ForwardedFor};
 use super::pool::Connection;
@@ -31,8 +31,8 @@ impl Forward {
         from: ForwardedFor,
         mut request: Request,
     ) -> Response {
-        let inner = &self.inner;
-        inner.metrics.requests.increment(1);
+        let balance = &self.balance;
+        balance.metrics.requests.increment(1);
         if request.method() == Method::CONNECT {
             let text = "CONNECT is not supported: requests are forwarded to one service";
             return json_error(StatusCode::METHOD_NOT_ALLOWED, text);
@@ -42,30 +42,30 @@ impl Forward {
         let (mut parts, body) = request.into_parts();
         let source = ReplayBody::new(body);
         let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
-            inner.metrics.failures.increment(1);
+            balance.metrics.failures.increment(1);
             let text = format!(
                 "{} has reached its limit of concurrent requests",
-                inner.upstream.name()
+                balance.upstream.name()
             );
             return json_error(StatusCode::SERVICE_UNAVAILABLE, &text);
         };
         if source.has_failed() {
-            return error_response(inner, &ForwardError::Client);
+            return error_response(balance, &ForwardError::Client);
         }
-        prepare(inner, from, upgrade, &mut parts);
+        prepare(balance, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
-        match Dispatch::new(inner, parts, source).run().await {
+        match Dispatch::new(balance, parts, source).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 lease.become_tunnel();
-                upgrade_response(inner, response.map(Body::new), from_client, permit)
+                upgrade_response(balance, response.map(Body::new), from_client, permit)
             }
             Ok((response, lease)) => leased_response(response, is_head, lease, permit),
-            Err(why) => error_response(inner, &why),
+            Err(why) => error_response(balance, &why),
         }
     }
 }
 
-fn prepare(inner: &Balancer, from: ForwardedFor, upgrade: Option<HeaderValue>, parts: &mut Parts) {
+fn prepare(balance: &Balance, from: ForwardedFor, upgrade: Option<HeaderValue>, parts: &mut Parts) {
     let authority = parts.uri.authority().map(|authority| {
         let text = authority.as_str();
         text.rsplit_once('@')
@@ -86,7 +86,7 @@ fn prepare(inner: &Balancer, from: ForwardedFor, upgrade: Option<HeaderValue>, p
     // HTTP/2 and absolute-form requests name their host in the target, HTTP/1.0 may name none.
     let host = authority.or_else(|| {
         let is_missing = !parts.headers.contains_key(header::HOST);
-        is_missing.then(|| inner.upstream.authority().to_owned())
+        is_missing.then(|| balance.upstream.authority().to_owned())
     });
     if let Some(host) = host.and_then(|host| HeaderValue::from_str(&host).ok()) {
         parts.headers.insert(header::HOST, host);
@@ -116,7 +116,7 @@ fn leased_response(
 }
 
 fn upgrade_response(
-    inner: &Balancer,
+    balance: &Balance,
     mut response: Response,
     from_client: Option<OnUpgrade>,
     permit: ConcurrencyPermit,
@@ -124,14 +124,14 @@ fn upgrade_response(
     let protocol = response.headers().get(header::UPGRADE).cloned();
     let (Some(from_client), Some(protocol)) = (from_client, protocol) else {
         tracing::warn!(
-            upstream = inner.upstream.authority(),
+            upstream = balance.upstream.authority(),
             "replica switched protocols without an upgrade request"
         );
-        return error_response(inner, &ForwardError::Broken);
+        return error_response(balance, &ForwardError::Broken);
     };
     let from_replica = hyper::upgrade::on(&mut response);
     let tunnel = tunnel(from_client, from_replica, permit);
-    tokio::spawn(inner.shutdown.clone().run_until_cancelled_owned(tunnel));
+    tokio::spawn(balance.shutdown.clone().run_until_cancelled_owned(tunnel));
     headers::strip_hop_by_hop(response.headers_mut());
     set_upgrade(response.headers_mut(), protocol);
     response
@@ -156,8 +156,8 @@ async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: Concur
     }
 }
 
-fn error_response(inner: &Balancer, why: &ForwardError) -> Response {
-    let name = inner.upstream.name();
+fn error_response(balance: &Balance, why: &ForwardError) -> Response {
+    let name = balance.upstream.name();
     let (status, text) = match why {
         ForwardError::NoReplica => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -184,10 +184,10 @@ fn error_response(inner: &Balancer, why: &ForwardError) -> Response {
             return json_error(StatusCode::BAD_REQUEST, text);
         }
     };
-    inner.metrics.failures.increment(1);
+    balance.metrics.failures.increment(1);
     // Health checks log once that a replica is down.
     tracing::debug!(
-        upstream = inner.upstream.authority(),
+        upstream = balance.upstream.authority(),
         ?why,
         "request not forwarded"
     );

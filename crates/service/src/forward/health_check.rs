@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Incoming};
 use net::resolve::Resolver;
 use tokio_util::sync::CancellationToken;
 
-use super::balancer::Balancer;
+use super::balance::Balance;
 use super::pool::Connection;
 use super::replay_body::AttemptBody;
 use super::replica::{Replica, ReplicaHealth};
@@ -31,24 +31,24 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REPLICAS: usize = 64;
 
 /// Keeps the replicas equal to the addresses of the upstream's name, until `shutdown`.
-pub(super) async fn discover(inner: Arc<Balancer>, names: Resolver, shutdown: CancellationToken) {
+pub(super) async fn discover(balance: Arc<Balance>, names: Resolver, shutdown: CancellationToken) {
     let mut last_error = None;
     loop {
-        let interval = match resolve(&inner, &names).await {
+        let interval = match resolve(&balance, &names).await {
             Ok(addresses) => {
                 last_error = None;
-                update(&inner, one_family(addresses), &shutdown);
+                update(&balance, one_family(addresses), &shutdown);
                 RESOLVE_INTERVAL
             }
             Err(error) => {
                 if last_error.as_ref() != Some(&error) {
                     tracing::warn!(
-                        upstream = inner.upstream.authority(),
+                        upstream = balance.upstream.authority(),
                         error,
                         "name resolution failed: the last known replicas stay in use"
                     );
                 }
-                inner.name_not_resolved();
+                balance.name_not_resolved();
                 last_error = Some(error);
                 DOWN_INTERVAL
             }
@@ -57,8 +57,8 @@ pub(super) async fn discover(inner: Arc<Balancer>, names: Resolver, shutdown: Ca
     }
 }
 
-async fn resolve(inner: &Balancer, names: &Resolver) -> Result<Vec<IpAddr>, String> {
-    tokio::time::timeout(RESOLVE_TIMEOUT, names.lookup(inner.upstream.host()))
+async fn resolve(balance: &Balance, names: &Resolver) -> Result<Vec<IpAddr>, String> {
+    tokio::time::timeout(RESOLVE_TIMEOUT, names.lookup(balance.upstream.host()))
         .await
         .map_err(|_| "timed out".to_owned())?
         .map_err(|error| error.to_string())
@@ -71,10 +71,10 @@ fn one_family(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     addresses
 }
 
-fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &CancellationToken) {
+fn update(balance: &Arc<Balance>, mut addresses: Vec<IpAddr>, shutdown: &CancellationToken) {
     let found = addresses.len();
     addresses.truncate(MAX_REPLICAS);
-    let known = inner.replicas();
+    let known = balance.replicas();
     let is_same = known.len() == addresses.len()
         && known
             .iter()
@@ -82,7 +82,7 @@ fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &Cancella
     if is_same {
         return;
     }
-    let upstream = inner.upstream.authority();
+    let upstream = balance.upstream.authority();
     if found > MAX_REPLICAS {
         tracing::warn!(
             upstream,
@@ -96,10 +96,10 @@ fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &Cancella
         .map(|ip| {
             let kept = known.iter().find(|replica| replica.address.ip() == *ip);
             kept.cloned().unwrap_or_else(|| {
-                let address = SocketAddr::new(*ip, inner.upstream.port());
+                let address = SocketAddr::new(*ip, balance.upstream.port());
                 tracing::info!(upstream, %address, "replica added");
                 let replica = Arc::new(Replica::new(address, shutdown.child_token()));
-                let checks = run_checks(inner.clone(), replica.clone());
+                let checks = run_checks(balance.clone(), replica.clone());
                 tokio::spawn(replica.retired.clone().run_until_cancelled_owned(checks));
                 replica
             })
@@ -111,16 +111,16 @@ fn update(inner: &Arc<Balancer>, mut addresses: Vec<IpAddr>, shutdown: &Cancella
             replica.retire();
         }
     }
-    inner.set_replicas(replicas);
+    balance.set_replicas(replicas);
 }
 
 /// Checks the health of one replica periodically.
-async fn run_checks(inner: Arc<Balancer>, replica: Arc<Replica>) {
+async fn run_checks(balance: Arc<Balance>, replica: Arc<Replica>) {
     loop {
-        let health = tokio::time::timeout(TIMEOUT, probe(&inner, &replica))
+        let health = tokio::time::timeout(TIMEOUT, probe(&balance, &replica))
             .await
             .unwrap_or(ReplicaHealth::Unresponsive);
-        let before = inner.record_check(&replica, health);
+        let before = balance.record_check(&replica, health);
         if before == ReplicaHealth::Unresponsive && health == ReplicaHealth::Unresponsive {
             // One check may time out on a machine that is slow for a moment.
             replica.unresponsive.notify_waiters();
@@ -139,14 +139,14 @@ async fn run_checks(inner: Arc<Balancer>, replica: Arc<Replica>) {
 }
 
 /// One health check, over a new connection: a replica that accepts no new ones is of no use.
-async fn probe(inner: &Balancer, replica: &Replica) -> ReplicaHealth {
+async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
     let Ok(mut connection) = Connection::open(replica.address).await else {
         return ReplicaHealth::Unreachable;
     };
     let mut request = Request::new(AttemptBody::empty());
-    *request.uri_mut() = Uri::from(inner.upstream.ready_path().clone());
+    *request.uri_mut() = Uri::from(balance.upstream.ready_path().clone());
     let headers = request.headers_mut();
-    if let Ok(host) = HeaderValue::from_str(inner.upstream.authority()) {
+    if let Ok(host) = HeaderValue::from_str(balance.upstream.authority()) {
         headers.insert(header::HOST, host);
     }
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::balancer::Balancer;
+use super::balance::Balance;
 use super::forward_request::ConnectionLease;
 use super::pool::Connection;
 use super::replay_body::ReplayBody;
@@ -55,7 +55,7 @@ enum AttemptError {
 
 /// A request with its retries.
 pub(super) struct Dispatch<'a> {
-    inner: &'a Balancer,
+    balance: &'a Balance,
     parts: Parts,
     body: ReplayBody,
     is_idempotent: bool,
@@ -69,12 +69,12 @@ pub(super) struct Dispatch<'a> {
 }
 
 impl<'a> Dispatch<'a> {
-    pub(super) fn new(inner: &'a Balancer, parts: Parts, body: ReplayBody) -> Self {
+    pub(super) fn new(balance: &'a Balance, parts: Parts, body: ReplayBody) -> Self {
         // RFC 9110 §9.2.2 lists more idempotent methods; our servers answer a second DELETE with 404.
         let is_idempotent = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
         Self {
             may_reuse: is_idempotent || is_small(&parts, &body),
-            inner,
+            balance,
             parts,
             body,
             is_idempotent,
@@ -87,11 +87,11 @@ impl<'a> Dispatch<'a> {
     pub(super) async fn run(
         mut self,
     ) -> Result<(Response<Incoming>, ConnectionLease), ForwardError> {
-        let mut replicas = self.inner.resolved_replicas().await;
+        let mut replicas = self.balance.resolved_replicas().await;
         if replicas.is_empty() {
             return Err(ForwardError::NoReplica);
         }
-        let round_robin = self.inner.round_robin.fetch_add(1, Ordering::Relaxed);
+        let round_robin = self.balance.round_robin.fetch_add(1, Ordering::Relaxed);
         let mut deadline = Instant::now() + RETRY_DEADLINE;
         let mut last = None;
         loop {
@@ -104,7 +104,7 @@ impl<'a> Dispatch<'a> {
                 continue;
             };
             if last.is_some() {
-                self.inner.metrics.retries.increment(1);
+                self.balance.metrics.retries.increment(1);
             }
             self.tried.push(replica.address);
             match self.attempt(replica).await {
@@ -118,7 +118,7 @@ impl<'a> Dispatch<'a> {
             if !matches!(last, Some(AttemptError::Unreachable)) {
                 // The attempt may have taken long: start over with the current replicas.
                 deadline = Instant::now() + RETRY_DEADLINE;
-                replicas = self.inner.replicas();
+                replicas = self.balance.replicas();
             }
             if Instant::now() > deadline {
                 break;
@@ -165,7 +165,8 @@ impl<'a> Dispatch<'a> {
                 Ok(connection) => connection,
                 Err(error) => {
                     tracing::debug!(address = %replica.address, %error, "replica unreachable");
-                    self.inner.record_check(replica, ReplicaHealth::Unreachable);
+                    self.balance
+                        .record_check(replica, ReplicaHealth::Unreachable);
                     replica.recheck.notify_one();
                     return Err(AttemptError::Unreachable);
                 }
@@ -176,7 +177,7 @@ impl<'a> Dispatch<'a> {
         let sent = connection.sender.try_send_request(self.request());
         let answered = tokio::select! {
             answered = tokio::time::timeout(RESPONSE_TIMEOUT, sent) => answered,
-            () = self.inner.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
+            () = self.balance.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
         };
         match answered {
             Ok(Ok(response)) => {

@@ -1,4 +1,4 @@
-//! The balancer of one upstream: its replicas, their health, and the readiness of the whole.
+//! Load balancing of one upstream: its replicas, their health, and the readiness of the whole.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,10 +20,11 @@ const FIRST_RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Forwards requests to the replicas of one upstream.
 #[derive(Clone)]
 pub struct Forward {
-    pub(super) inner: Arc<Balancer>,
+    pub(super) balance: Arc<Balance>,
 }
 
-pub(super) struct Balancer {
+/// The replicas of one upstream, their health and their limits.
+pub(super) struct Balance {
     pub(super) upstream: Upstream,
     pub(super) shutdown: CancellationToken,
     pub(super) round_robin: AtomicUsize,
@@ -47,7 +48,7 @@ impl Forward {
         max_requests: usize,
         shutdown: &CancellationToken,
     ) -> Self {
-        let inner = Arc::new(Balancer {
+        let balance = Arc::new(Balance {
             metrics: Metrics::of(&upstream),
             upstream,
             shutdown: shutdown.clone(),
@@ -57,23 +58,23 @@ impl Forward {
             replicas: RwLock::new(Arc::new([])),
             unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
         });
-        let discovery = health_check::discover(inner.clone(), names, shutdown.clone());
+        let discovery = health_check::discover(balance.clone(), names, shutdown.clone());
         tokio::spawn(shutdown.clone().run_until_cancelled_owned(discovery));
-        Self { inner }
+        Self { balance }
     }
 
     /// Upstream that receives the requests.
     pub fn upstream(&self) -> &Upstream {
-        &self.inner.upstream
+        &self.balance.upstream
     }
 
     /// Watches the reason why no replica is ready.
     pub(super) fn unready(&self) -> watch::Receiver<Option<String>> {
-        self.inner.unready.subscribe()
+        self.balance.unready.subscribe()
     }
 }
 
-impl Balancer {
+impl Balance {
     pub(super) fn replicas(&self) -> Arc<[Arc<Replica>]> {
         self.replicas
             .read()
@@ -185,8 +186,8 @@ fn reason(states: &[ReplicaHealth]) -> String {
 impl std::fmt::Debug for Forward {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Forward")
-            .field("upstream", &self.inner.upstream)
-            .field("unready", &*self.inner.unready.borrow())
+            .field("upstream", &self.balance.upstream)
+            .field("unready", &*self.balance.unready.borrow())
             .finish_non_exhaustive()
     }
 }
