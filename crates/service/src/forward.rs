@@ -6,6 +6,7 @@
 
 mod balance;
 mod concurrency;
+mod discover;
 mod forward_request;
 mod handler;
 mod headers;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::concurrency::ConcurrencyLimits;
-use super::health_check;
+use super::discover::Discover;
 use super::metrics::Metrics;
 use super::replica::{Priority, Replica, ReplicaHealth};
 use super::upstream::Upstream;
@@ -58,8 +58,8 @@ impl Forward {
             replicas: RwLock::new(Arc::new([])),
             unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
         });
-        let discovery = health_check::discover(balance.clone(), names, shutdown.clone());
-        tokio::spawn(shutdown.clone().run_until_cancelled_owned(discovery));
+        let discover = Discover::new(balance.clone(), names).run();
+        tokio::spawn(shutdown.clone().run_until_cancelled_owned(discover));
         Self { balance }
     }
 
