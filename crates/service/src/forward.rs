@@ -3,6 +3,9 @@
 //! Requests and responses are streamed; only hop-by-hop headers change, and protocol upgrades pass. There is no routing
 //! by path or host, and no cache. The invariant: a request is retried only when it is idempotent, or when by all signs
 //! the first replica has not read it.
+//!
+//! Types are named as in tower: `Balance`, `Discover`, `Retry`, its budget. Tower's own do not fit: its balance picks the
+//! less loaded of two random services, this one goes round those of the best health that the request has not tried.
 
 mod balance;
 mod concurrency;

@@ -1,4 +1,4 @@
-//! Forwarding of one request: its headers, the dispatch to a replica, the response.
+//! Forwarding of one request: its headers, its retries, the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::headers::{self, ForwardedFor};
 use super::pool::Connection;
 use super::replay_body::ReplayBody;
 use super::replica::Replica;
-use super::retry::{Dispatch, ForwardError};
+use super::retry::{ForwardError, Retry};
 
 /// `Retry-After` while replicas start. Units: seconds.
 const RETRY_AFTER: &str = "2";
@@ -54,7 +54,7 @@ impl Forward {
         }
         prepare(balance, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
-        match Dispatch::new(balance, parts, source).run().await {
+        match Retry::new(balance, parts, source).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 lease.become_tunnel();
                 upgrade_response(balance, response.map(Body::new), from_client, permit)

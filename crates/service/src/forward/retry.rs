@@ -1,4 +1,4 @@
-//! Dispatch of a request to a replica, and its retry on another one.
+//! The attempts of a request: at one replica, and after its failure at another one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,22 +53,36 @@ enum AttemptError {
     Client,
 }
 
+/// Retries of one request that a replica may have processed: one.
+///
+/// Requests do not share it, as they do in tower: a replica that stops drops many at once, and all of them move.
+#[derive(Default)]
+struct RetryBudget {
+    is_spent: bool,
+}
+
+impl RetryBudget {
+    /// Whether a retry was left.
+    fn withdraw(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_spent, true)
+    }
+}
+
 /// A request with its retries.
-pub(super) struct Dispatch<'a> {
+pub(super) struct Retry<'a> {
     balance: &'a Balance,
     parts: Parts,
     body: ReplayBody,
     is_idempotent: bool,
     /// Whether it may use a pooled connection, which the replica may be closing.
     may_reuse: bool,
-    /// Whether the retry budget is spent: one retry of a request that may have been processed.
-    retry_spent: bool,
+    budget: RetryBudget,
     /// Whether tried replicas may be picked again when no others are left, over new connections.
     may_retry_tried: bool,
     tried: Vec<SocketAddr>,
 }
 
-impl<'a> Dispatch<'a> {
+impl<'a> Retry<'a> {
     pub(super) fn new(balance: &'a Balance, parts: Parts, body: ReplayBody) -> Self {
         // RFC 9110 §9.2.2 lists more idempotent methods; our servers answer a second DELETE with 404.
         let is_idempotent = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -78,7 +92,7 @@ impl<'a> Dispatch<'a> {
             parts,
             body,
             is_idempotent,
-            retry_spent: false,
+            budget: RetryBudget::default(),
             may_retry_tried: false,
             tried: Vec::new(),
         }
@@ -109,11 +123,11 @@ impl<'a> Dispatch<'a> {
             self.tried.push(replica.address);
             match self.attempt(replica).await {
                 Ok(answered) => return Ok(answered),
-                Err(failed) if self.is_final(&failed) => {
+                Err(failed) if self.retry(&failed) => last = Some(failed),
+                Err(failed) => {
                     last = Some(failed);
                     break;
                 }
-                Err(failed) => last = Some(failed),
             }
             if !matches!(last, Some(AttemptError::Unreachable)) {
                 // The attempt may have taken long: start over with the current replicas.
@@ -134,24 +148,19 @@ impl<'a> Dispatch<'a> {
         })
     }
 
-    fn is_final(&mut self, failed: &AttemptError) -> bool {
+    /// Whether the request may be sent again.
+    fn retry(&mut self, failed: &AttemptError) -> bool {
         match failed {
-            AttemptError::Unreachable => false,
-            AttemptError::Unprocessed => !self.body.can_replay(),
-            AttemptError::MaybeProcessed => self.spend_retry() || !self.body.can_replay(),
+            AttemptError::Unreachable => true,
+            AttemptError::Unprocessed => self.body.can_replay(),
+            AttemptError::MaybeProcessed => self.budget.withdraw() && self.body.can_replay(),
             AttemptError::Broken => {
-                let may_retry = self.is_idempotent && self.body.can_replay();
-                let is_final = self.spend_retry() || !may_retry;
-                self.may_retry_tried |= !is_final;
-                is_final
+                let retry = self.budget.withdraw() && self.is_idempotent && self.body.can_replay();
+                self.may_retry_tried |= retry;
+                retry
             }
-            AttemptError::Timeout | AttemptError::Client => true,
+            AttemptError::Timeout | AttemptError::Client => false,
         }
-    }
-
-    /// Spends the retry budget; whether it was spent before.
-    fn spend_retry(&mut self) -> bool {
-        std::mem::replace(&mut self.retry_spent, true)
     }
 
     async fn attempt(
@@ -173,8 +182,8 @@ impl<'a> Dispatch<'a> {
             },
         };
         connection.exchange.begin();
-        let may_move = self.is_idempotent && !self.retry_spent && self.body.can_replay();
-        let sent = connection.sender.try_send_request(self.request());
+        let may_move = self.is_idempotent && !self.budget.is_spent && self.body.can_replay();
+        let sent = connection.sender.try_send_request(self.clone_request());
         let answered = tokio::select! {
             answered = tokio::time::timeout(RESPONSE_TIMEOUT, sent) => answered,
             () = self.balance.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
@@ -206,7 +215,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    fn request(&self) -> Request<super::replay_body::AttemptBody> {
+    fn clone_request(&self) -> Request<super::replay_body::AttemptBody> {
         let expects = self
             .parts
             .headers
