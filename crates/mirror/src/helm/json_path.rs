@@ -59,7 +59,7 @@ fn standard(mut rest: &str) -> Result<String, &'static str> {
             "" if is_deep => {}
             "" => return Err("has a dot without a name"),
             "*" => path.push_str("[*]"),
-            _ => path.push_str(&format!("[{}]", Value::from(name))),
+            _ => path.extend(["[", &Value::from(name).to_string(), "]"]),
         }
         rest = after;
     }

@@ -119,7 +119,7 @@ impl Client {
             }
         };
         let mut access = HeaderValue::from_str(&text).map_err(|_| {
-            error::protocol_error(&scope.place(), "its token is no valid header value")
+            error::protocol_error(scope.place(), "its token is no valid header value")
         })?;
         access.set_sensitive(true);
         let mut known = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);

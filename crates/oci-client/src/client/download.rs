@@ -165,7 +165,7 @@ impl BlobDownload {
         let mut failure = failure.unwrap_or_else(|| {
             let (digest, received) = (&self.blob.digest, self.received);
             error::protocol_error(
-                &self.reference.scope("pull").place(),
+                self.reference.scope("pull").place(),
                 format!("blob {digest} ended after {received} bytes"),
             )
         });

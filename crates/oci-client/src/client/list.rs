@@ -178,7 +178,7 @@ impl Client {
             let passed = match listed.await {
                 Ok(Some(listed)) => return Ok(Some(listed)),
                 Ok(None) => places.pass(error::protocol_error(
-                    &scope.place(),
+                    scope.place(),
                     "its list does not end",
                 )),
                 Err(error) => places.pass(error),

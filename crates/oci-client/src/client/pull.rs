@@ -156,7 +156,7 @@ impl Client {
             .and_then(|value| value.to_str().ok()?.parse().ok())
             .ok_or_else(|| {
                 let text = format!("its response has no size of blob {digest}");
-                error::protocol_error(&reference.scope("pull").place(), text)
+                error::protocol_error(reference.scope("pull").place(), text)
             })?;
         Ok(Some(size))
     }

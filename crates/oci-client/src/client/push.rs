@@ -374,13 +374,13 @@ impl<'a> BlobUpload<'a> {
                     .filter(|received| (sent..=self.size).contains(received))
                     .ok_or_else(|| {
                         error::protocol_error(
-                            &self.scope.place(),
+                            self.scope.place(),
                             "its response about an upload has no Range header",
                         )
                     })?;
                 if received == sent {
                     return Err(error::protocol_error(
-                        &self.scope.place(),
+                        self.scope.place(),
                         "it accepts no further bytes of an upload",
                     ));
                 }
@@ -463,7 +463,7 @@ fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
         .and_then(|value| value.to_str().ok());
     let named = header.ok_or_else(|| {
         error::protocol_error(
-            &scope.place(),
+            scope.place(),
             "its response about an upload has no Location header",
         )
     })?;
