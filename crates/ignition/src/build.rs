@@ -49,6 +49,12 @@ impl IgnitionConfig {
         self
     }
 
+    /// Adds a file, replacing one of the same path.
+    pub fn put_file(&mut self, file: IgnitionFile) {
+        self.storage.files.retain(|other| other.path != file.path);
+        self.storage.files.push(file);
+    }
+
     /// The file at `path`.
     pub fn find_file(&self, path: &str) -> Option<&IgnitionFile> {
         self.storage.files.iter().find(|file| file.path == path)
