@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::fixtures::{self, later, now};
-use crate::snapshot::{HostState, Snapshot};
+use crate::host_state::HostState;
+use crate::snapshot::Snapshot;
 use crate::{InstallationPolicy, refresh};
 
 fn word() -> impl Strategy<Value = String> {

@@ -6,13 +6,14 @@ mod facts;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transition;
 mod trigger;
 
 pub use effects::Effect;
 pub use facts::Facts;
 pub use table::{ClusterRule, TABLE};
-pub use trigger::{On, Trigger, apply};
+pub use transition::apply;
+pub use trigger::{On, Trigger};
 
-pub(crate) use effects::about;
 pub(crate) use facts::Judged;
-pub(crate) use trigger::refresh;
+pub(crate) use transition::refresh;

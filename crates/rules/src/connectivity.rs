@@ -9,11 +9,11 @@ use ipnet::IpNet;
 use model::ids::HostId;
 use serde::{Deserialize, Serialize};
 
+use crate::host_texts::HostTexts;
 use crate::networks::{self, is_v4};
 use crate::reach::Mac;
 use crate::roles;
 use crate::snapshot::Snapshot;
-use crate::validations::HostTexts;
 
 /// Least size of a majority group. Units: hosts.
 const GROUP: usize = 3;

@@ -7,8 +7,8 @@ use model::cluster::Cluster;
 use model::inventory::{Disk, DiskInfo, DriveType, Inventory};
 use model::versions::CpuArchitecture;
 
-use crate::host::{CheckOutcome, installation_disk};
-use crate::snapshot::HostState;
+use crate::check_outcome::CheckOutcome;
+use crate::host_state::HostState;
 
 /// Criteria of a disk's eligibility.
 #[derive(Debug, Clone, Copy)]
@@ -309,4 +309,13 @@ pub fn speed(host: &HostState) -> Speed {
 /// Parses `disks_info`: results by tested path.
 pub(crate) fn results(text: &str) -> BTreeMap<String, DiskInfo> {
     serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The disk that the platform goes to.
+pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
+    let wanted = &host.record.installation_disk_id;
+    let disks = &host.inventory.as_ref()?.disks;
+    disks
+        .iter()
+        .find(|disk| !wanted.is_empty() && disk.id == *wanted)
 }

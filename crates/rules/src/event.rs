@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
+use crate::host_state::HostState;
+use crate::snapshot::Snapshot;
+
 /// An event to be stored; the caller adds time, category and request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
@@ -71,4 +74,32 @@ impl NewEvent {
         self.props.insert(name, value.to_string());
         self
     }
+}
+
+/// An event about the host whose message starts with its name.
+pub(crate) fn about_host(
+    host: &HostState,
+    name: &'static str,
+    severity: EventSeverity,
+    message: &str,
+) -> NewEvent {
+    let host_name = host.name();
+    NewEvent::new(name, severity, format!("Host {host_name}: {message}"))
+        .host(&host.record)
+        .prop("host_name", host_name)
+}
+
+/// An event about the cluster.
+pub(crate) fn about_cluster(
+    snapshot: &Snapshot,
+    name: &'static str,
+    severity: EventSeverity,
+    message: &str,
+) -> NewEvent {
+    NewEvent::new(
+        name,
+        severity,
+        format!("Cluster {}: {message}", snapshot.cluster.name),
+    )
+    .cluster(snapshot.cluster.id)
 }

@@ -10,7 +10,8 @@ use model::time::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::snapshot::{HostState, Snapshot};
+use crate::host_state::HostState;
+use crate::snapshot::Snapshot;
 
 /// Time of the tests.
 pub(crate) fn now() -> Timestamp {

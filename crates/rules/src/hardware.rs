@@ -9,7 +9,7 @@ use model::hardware::{
     VersionedHostRequirements,
 };
 use model::host::HostRole;
-use model::inventory::Inventory;
+use model::inventory::{Inventory, MemoryMethod};
 
 use crate::policy::InstallationPolicy;
 
@@ -222,6 +222,39 @@ fn built_in(kind: RequirementKind) -> ClusterHostRequirementsDetails {
         packet_loss_percentage: network.map(|(_, loss)| loss),
         tpm_enabled_in_bios: false,
     }
+}
+
+/// Whole MiB of a size in bytes.
+pub(crate) fn mebibytes(bytes: i64) -> i64 {
+    bytes / (1 << 20)
+}
+
+/// Usable memory of the machine. Firmware and kernel keep some for themselves: 100 MiB are tolerated, and 2 %
+/// more where only the kernel's own count is known.
+/// Source: assisted-service, internal/host/validator.go, hasMinMemory.
+pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
+    const TOLERANCE_MIB: i64 = 100;
+    let Some(memory) = &inventory.memory else {
+        return 0;
+    };
+    let usable = mebibytes(memory.usable_bytes);
+    if usable <= 0 {
+        return 0;
+    }
+    let more = match memory.physical_bytes_method {
+        Some(MemoryMethod::Meminfo) => usable / 50,
+        _ => 0,
+    };
+    usable.saturating_add(TOLERANCE_MIB).saturating_add(more)
+}
+
+pub(crate) const VMWARE: &str = "VMware, Inc.";
+
+pub(crate) fn maker(inventory: &Inventory) -> &str {
+    inventory
+        .system_vendor
+        .as_ref()
+        .map_or("", |vendor| vendor.manufacturer.as_str())
 }
 
 #[cfg(test)]

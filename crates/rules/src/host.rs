@@ -5,18 +5,21 @@ mod event_rules;
 mod facts;
 mod refresh_rules;
 mod registration;
+mod rule;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transition;
 mod trigger;
 
 pub use effects::Effect;
-pub use facts::{CheckOutcome, Facts, ProgressReport, StageMove};
+pub use facts::{Facts, ProgressReport, StageMove};
 pub use registration::{new_host, registered};
-pub use table::{HostRule, TABLE};
-pub use trigger::{On, Trigger, apply};
+pub use rule::HostRule;
+pub use table::TABLE;
+pub use transition::apply;
+pub use trigger::{On, Trigger};
 
-pub(crate) use effects::about;
-pub(crate) use facts::{ClusterInputs, installation_disk, is_fully_truncated, limit_of, older};
+pub(crate) use facts::{ClusterInputs, is_fully_truncated, limit_of, older};
 pub(crate) use registration::is_day2;
-pub(crate) use trigger::refresh;
+pub(crate) use transition::refresh;

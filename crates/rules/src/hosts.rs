@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::ids::{HostId, InfraEnvId};
 
-use crate::snapshot::HostState;
+use crate::host_state::HostState;
 
 /// Hosts in the order of their registration, copied on write.
 #[derive(Debug, Clone, Default)]

@@ -10,6 +10,7 @@ mod ntp;
 mod operators;
 mod platform;
 mod proxy;
+mod refusal;
 mod secrets;
 mod ssh;
 mod static_network;
@@ -30,13 +31,4 @@ pub use topology::{Topology, topology};
 
 pub(crate) use networks::{NetworkInput, NetworkRules};
 pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
-
-use model::Error;
-
-/// The error that names the value.
-pub(crate) fn refuse(field: &str, value: &str, remedy: &str) -> Error {
-    // A pasted file must not fill the error.
-    let shown: String = value.chars().take(128).collect();
-    let dots = if shown.len() < value.len() { "…" } else { "" };
-    Error::invalid(field, format!("\"{shown}{dots}\" {remedy}"))
-}
+pub(crate) use refusal::refuse;

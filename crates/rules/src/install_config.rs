@@ -6,12 +6,13 @@
 mod build;
 mod overrides;
 mod platform;
+mod roles;
 mod schema;
 
 pub use build::{ImageMirror, InstallConfigContext, build};
 pub use overrides::{check, update};
 
-pub(crate) use build::effective_role;
+pub(crate) use roles::effective_role;
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,9 @@ use crate::bounds;
 use crate::disks;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
+use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
-use crate::progress;
-use crate::replies;
 use crate::roles;
-use crate::snapshot::HostState;
 
 /// Stores an inventory: drops members unknown to the API, judges disks, chooses the installation disk.
 ///
@@ -31,7 +29,7 @@ pub fn accept(
         Error::invalid("output", format!("the inventory cannot be read: {error}"))
     })?;
     bounds::check_inventory(&inventory)?;
-    if !replies::takes_inventory(host.record.status) {
+    if !takes_inventory(host.record.status) {
         return Err(Error::conflict(format!(
             "host {} is {} and accepts no inventory now",
             host.record.id, host.record.status
@@ -42,7 +40,8 @@ pub fn accept(
             .requested_hostname
             .clone_from(&inventory.hostname);
     }
-    host.record.inventory = replies::print(&inventory)?;
+    host.record.inventory = serde_json::to_string(&inventory)
+        .map_err(|error| Error::internal("printing a reply", error))?;
     host.inventory = Some(inventory);
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
     derive(host, cluster, &Requirements::of(policy, version));
@@ -54,7 +53,7 @@ pub fn accept(
 /// Source: assisted-service, internal/host/host.go, populateDisksEligibility.
 pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requirements: &Requirements) {
     let single = cluster.is_some_and(roles::is_single_node);
-    let role = progress::effective_role(&host.record);
+    let role = roles::effective_role(&host.record);
     let Some(inventory) = &mut host.inventory else {
         return;
     };
@@ -78,6 +77,24 @@ fn is_open(status: HostStatus) -> bool {
             | HostStatus::Disconnected
             | HostStatus::Insufficient
             | HostStatus::PendingForInput
+            | HostStatus::DiscoveringUnbound
+            | HostStatus::KnownUnbound
+            | HostStatus::DisconnectedUnbound
+            | HostStatus::InsufficientUnbound
+    )
+}
+
+/// Statuses that accept an inventory.
+/// Source: assisted-service, internal/host/host.go, UpdateInventory.
+fn takes_inventory(status: HostStatus) -> bool {
+    matches!(
+        status,
+        HostStatus::Discovering
+            | HostStatus::Known
+            | HostStatus::Disconnected
+            | HostStatus::Insufficient
+            | HostStatus::PendingForInput
+            | HostStatus::InstallingInProgress
             | HostStatus::DiscoveringUnbound
             | HostStatus::KnownUnbound
             | HostStatus::DisconnectedUnbound

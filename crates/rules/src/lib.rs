@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod arbitrary;
 pub mod bounds;
+mod check_outcome;
 pub mod cluster;
 pub mod connectivity;
 pub mod create;
@@ -17,7 +18,10 @@ mod fixtures;
 pub mod hardware;
 pub mod heartbeat;
 pub mod host;
+mod host_state;
+mod host_texts;
 pub mod hosts;
+pub mod images;
 pub mod input;
 pub mod install_config;
 pub mod inventory;
@@ -33,6 +37,7 @@ pub mod progress;
 mod reach;
 pub mod refresh;
 pub mod replies;
+mod role_assignment;
 pub mod roles;
 #[cfg(test)]
 mod samples;
@@ -44,8 +49,11 @@ pub mod urls;
 pub mod validations;
 pub mod versions;
 
+pub use check_outcome::CheckOutcome;
 pub use event::NewEvent;
+pub use host_state::HostState;
+pub use host_texts::HostTexts;
 pub use hosts::HostList;
 pub use offer::Offer;
 pub use policy::InstallationPolicy;
-pub use snapshot::{HostState, Snapshot, StoredFiles};
+pub use snapshot::{Snapshot, StoredFiles};

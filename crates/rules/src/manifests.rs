@@ -7,27 +7,15 @@ mod chrony;
 mod dnsmasq;
 mod encryption;
 mod iscsi;
+mod machine_config;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use model::host::HostRole;
 use model::infra_env::InfraEnv;
-use serde_json::{Value, json};
+
+pub use machine_config::SystemManifest;
 
 use crate::{InstallationPolicy, Snapshot, networking};
-
-/// Version of the ignition inside of machine configurations.
-const IGNITION_VERSION: &str = "3.2.0";
-
-/// A manifest by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SystemManifest {
-    /// File name in the folder `openshift`.
-    pub file_name: String,
-    /// YAML.
-    pub content: String,
-}
 
 /// Every manifest that the cluster needs.
 ///
@@ -62,43 +50,6 @@ fn schedules_masters(snapshot: &Snapshot) -> bool {
         .filter(|host| crate::install_config::effective_role(host) == HostRole::Worker)
         .count();
     snapshot.cluster.schedulable_masters == Some(true) || workers < 2
-}
-
-/// A machine configuration of a role.
-fn machine_config(name: &str, role: HostRole, config: &Value, kernel_arguments: &[&str]) -> Value {
-    let mut spec = json!({ "config": config });
-    if !kernel_arguments.is_empty() {
-        spec["kernelArguments"] = json!(kernel_arguments);
-    }
-    json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {
-            "labels": { "machineconfiguration.openshift.io/role": role.as_str() },
-            "name": name,
-        },
-        "spec": spec,
-    })
-}
-
-/// A file of root's in an ignition.
-fn file(path: &str, mode: u32, content: &str) -> Value {
-    let source = format!(
-        "data:text/plain;charset=utf-8;base64,{}",
-        STANDARD.encode(content)
-    );
-    json!({
-        "path": path,
-        "mode": mode,
-        "overwrite": true,
-        "contents": { "source": source },
-    })
-}
-
-fn yaml(file_name: String, value: &Value) -> Result<SystemManifest, Error> {
-    let content = serde_yaml::to_string(value)
-        .map_err(|error| Error::internal(format!("writing manifest {file_name}"), error))?;
-    Ok(SystemManifest { file_name, content })
 }
 
 #[cfg(test)]

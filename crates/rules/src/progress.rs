@@ -78,7 +78,7 @@ static JOINING_MASTER: &[HostStage] = &[
 /// The stages that the host goes through, in their order.
 /// Source: assisted-service, internal/host/host.go, GetStagesByRole.
 pub fn stages(host: &Host, cluster: &Cluster) -> &'static [HostStage] {
-    let role = effective_role(host);
+    let role = crate::roles::effective_role(host);
     let joining = host.kind == model::host::HostKind::AddToExistingClusterHost;
     match role {
         HostRole::Master | HostRole::Arbiter | HostRole::Bootstrap if joining => JOINING_MASTER,
@@ -87,14 +87,6 @@ pub fn stages(host: &Host, cluster: &Cluster) -> &'static [HostStage] {
         _ if host.bootstrap => BOOTSTRAP,
         HostRole::Master | HostRole::Arbiter | HostRole::Bootstrap => MASTER,
         HostRole::Worker | HostRole::AutoAssign => WORKER,
-    }
-}
-
-/// Role of the host, or the suggested one.
-pub fn effective_role(host: &Host) -> HostRole {
-    match host.role {
-        Some(HostRole::AutoAssign) | None => host.suggested_role.unwrap_or_default(),
-        Some(role) => role,
     }
 }
 

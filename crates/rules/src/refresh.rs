@@ -10,17 +10,20 @@ use model::time::Timestamp;
 
 use crate::cluster::{self, counting};
 use crate::connectivity;
-use crate::event::NewEvent;
+use crate::event::{NewEvent, about_cluster, about_host};
 use crate::hardware::Requirements;
-use crate::host::{self, ClusterInputs, Facts, about};
+use crate::host::{self, ClusterInputs, Facts};
+use crate::host_state::HostState;
+use crate::host_texts::HostTexts;
 use crate::inventory;
 use crate::policy::InstallationPolicy;
 use crate::progress;
+use crate::role_assignment;
 use crate::roles;
-use crate::snapshot::{HostState, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::update;
 use crate::validations::{
-    self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, HostTexts, Ignored,
+    self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, Ignored,
 };
 
 /// Bound on the rounds: each advances a host or the cluster by a status, and no chain of rules is longer.
@@ -115,7 +118,7 @@ fn derive(
         inventory::derive(host, Some(&snapshot.cluster), requirements);
     }
     if choosing {
-        roles::suggest(snapshot, policy, events);
+        role_assignment::suggest(snapshot, policy, events);
     }
     for host in &mut snapshot.hosts {
         let stages = progress::stages(&host.record, &snapshot.cluster);
@@ -338,11 +341,11 @@ fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
         .map(|flip| {
             if flip.fixed {
                 let message = format!("validation {} is now fixed", flip.id);
-                return about(host, "host_validation_fixed", EventSeverity::Info, &message)
+                return about_host(host, "host_validation_fixed", EventSeverity::Info, &message)
                     .prop("validation_id", flip.id);
             }
             let message = format!("validation {} now fails: {}", flip.id, flip.message);
-            about(
+            about_host(
                 host,
                 "host_validation_failed",
                 EventSeverity::Warning,
@@ -357,7 +360,7 @@ fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
 fn cluster_flip(snapshot: &Snapshot, flip: &validations::Flip) -> NewEvent {
     if flip.fixed {
         let message = format!("validation {} is now fixed", flip.id);
-        return cluster::about(
+        return about_cluster(
             snapshot,
             "cluster_validation_fixed",
             EventSeverity::Info,
@@ -367,7 +370,7 @@ fn cluster_flip(snapshot: &Snapshot, flip: &validations::Flip) -> NewEvent {
         .prop("validation_msg", &flip.message);
     }
     let message = format!("validation {} now fails: {}", flip.id, flip.message);
-    cluster::about(
+    about_cluster(
         snapshot,
         "cluster_validation_failed",
         EventSeverity::Warning,

@@ -1,36 +1,31 @@
 //! Step replies of agents.
 
-use std::collections::BTreeMap;
-
 use model::Error;
 use model::cluster::Cluster;
 use model::events::EventSeverity;
-use model::host::{Host, HostStatus, MediaStatus};
+use model::host::MediaStatus;
 use model::inventory::{DiskInfo, DiskSpeed};
 use model::steps::{
-    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailability,
-    ContainerImageAvailabilityResponse, ContainerImageAvailabilityResult, DiskSpeedCheckResponse,
-    DomainResolutionResponse, FreeNetworkAddresses, NtpSynchronizationResponse, StepReply,
-    StepType, TangConnectivityResponse, VerifiedVip,
+    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailabilityResponse,
+    DiskSpeedCheckResponse, DomainResolutionResponse, FreeNetworkAddresses,
+    NtpSynchronizationResponse, StepReply, StepType, TangConnectivityResponse, VerifiedVip,
 };
 use model::time::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounds;
-use crate::event::NewEvent;
+use crate::event::{NewEvent, about_host};
 use crate::hardware::Requirements;
-use crate::host::{self, CheckOutcome, about};
+use crate::host;
+use crate::host_state::HostState;
+use crate::images::image_statuses;
 use crate::policy::InstallationPolicy;
-use crate::snapshot::HostState;
 
 /// The agent could not read its boot medium.
 const MEDIA_LOST: i64 = 256;
 /// Exit code of the container engine when the installer's container already runs.
 const NAME_IN_USE: i64 = 125;
-/// Below this rate an image counts as not available. Units: 10^6 bytes per second.
-const LEAST_RATE: f64 = 0.001;
-
 /// Result of a reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AcceptedReply {
@@ -297,7 +292,7 @@ fn disk_speed(
     let mut accepted = AcceptedReply::changed(changed);
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
     let single = cluster.is_some_and(crate::roles::is_single_node);
-    let role = crate::progress::effective_role(&host.record);
+    let role = crate::roles::effective_role(&host.record);
     let limit = Requirements::of(policy, version)
         .role(role, single)
         .installation_disk_speed_threshold_ms;
@@ -307,7 +302,7 @@ fn disk_speed(
             answer.path, answer.io_sync_duration
         );
         accepted.events.push(
-            about(
+            about_host(
                 host,
                 "disk_speed_slower_than_supported",
                 EventSeverity::Warning,
@@ -341,7 +336,7 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
             );
             let message = format!("image {}: {result} ({info})", image.name);
             accepted.events.push(
-                about(host, "image_status_updated", EventSeverity::Info, &message)
+                about_host(host, "image_status_updated", EventSeverity::Info, &message)
                     .prop("image_status", &image.name)
                     .prop("result", result)
                     .prop("info", info),
@@ -352,69 +347,6 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
     bounds::check_results("images", known.len())?;
     accepted.refresh = set(&mut host.record.images_status, print(&known)?);
     Ok(accepted)
-}
-
-/// Parses `images_status`: results by image.
-pub fn image_statuses(host: &Host) -> BTreeMap<String, ContainerImageAvailability> {
-    serde_json::from_str(&host.images_status).unwrap_or_default()
-}
-
-/// Whether an image can be used.
-/// Source: assisted-service, internal/host/validator.go, isInvalidImageStatus.
-pub fn is_available(image: &ContainerImageAvailability) -> bool {
-    let failed = image.result == Some(ContainerImageAvailabilityResult::Failure);
-    let crawling = image.size_bytes > 0.0 && image.download_rate < LEAST_RATE;
-    !failed && !crawling
-}
-
-/// Result of the image check so far.
-pub(crate) fn images_outcome(host: &Host) -> CheckOutcome {
-    let images = image_statuses(host);
-    if images.is_empty() {
-        CheckOutcome::Unknown
-    } else if images.values().all(is_available) {
-        CheckOutcome::Good
-    } else {
-        CheckOutcome::Failed
-    }
-}
-
-/// Images that cannot be used.
-pub(crate) fn failed_images(host: &Host) -> Vec<String> {
-    let images = image_statuses(host).into_iter();
-    images
-        .filter(|(_, image)| !is_available(image))
-        .map(|(name, _)| name)
-        .collect()
-}
-
-/// Keeps only the available images, so that the others are pulled again.
-pub(crate) fn clear_failed_images(host: &mut Host) {
-    let mut images = image_statuses(host);
-    images.retain(|_, image| is_available(image));
-    host.images_status = if images.is_empty() {
-        String::new()
-    } else {
-        serde_json::to_string(&images).unwrap_or_default()
-    };
-}
-
-/// Statuses that accept an inventory.
-/// Source: assisted-service, internal/host/host.go, UpdateInventory.
-pub(crate) fn takes_inventory(status: HostStatus) -> bool {
-    matches!(
-        status,
-        HostStatus::Discovering
-            | HostStatus::Known
-            | HostStatus::Disconnected
-            | HostStatus::Insufficient
-            | HostStatus::PendingForInput
-            | HostStatus::InstallingInProgress
-            | HostStatus::DiscoveringUnbound
-            | HostStatus::KnownUnbound
-            | HostStatus::DisconnectedUnbound
-            | HostStatus::InsufficientUnbound
-    )
 }
 
 fn store<T: DeserializeOwned + Serialize>(
@@ -440,7 +372,7 @@ fn parse<T: DeserializeOwned>(reply: &StepReply) -> Result<T, Error> {
     })
 }
 
-pub(crate) fn print<T: Serialize>(value: &T) -> Result<String, Error> {
+fn print<T: Serialize>(value: &T) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::internal("printing a reply", error))
 }
 

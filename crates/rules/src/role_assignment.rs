@@ -3,55 +3,18 @@
 
 use std::cmp::Ordering;
 
-use model::cluster::{Cluster, HighAvailabilityMode};
 use model::host::{Host, HostKind, HostRole, HostStatus};
 use model::inventory::Inventory;
 
-use crate::event::NewEvent;
-use crate::hardware::Requirements;
-use crate::host::{about, is_day2};
+use crate::event::{NewEvent, about_host};
+use crate::hardware::{Requirements, mebibytes, usable_mib};
+use crate::host::is_day2;
+use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
-use crate::snapshot::{HostState, Snapshot};
-use crate::validations::{mebibytes, usable_mib};
+use crate::roles::{control_plane_count, is_fenced, is_single_node};
+use crate::snapshot::Snapshot;
 
 use model::events::EventSeverity;
-
-/// Whether one host is the whole cluster.
-pub fn is_single_node(cluster: &Cluster) -> bool {
-    match cluster.control_plane_count {
-        0 => cluster.high_availability_mode == Some(HighAvailabilityMode::None),
-        count => count == 1,
-    }
-}
-
-/// Number of masters that the cluster requests.
-pub fn control_plane_count(cluster: &Cluster) -> usize {
-    match usize::try_from(cluster.control_plane_count) {
-        Ok(0) | Err(_) if is_single_node(cluster) => 1,
-        Ok(0) | Err(_) => 3,
-        Ok(count) => count,
-    }
-}
-
-/// Two nodes with fencing: every master has fencing credentials.
-pub(crate) fn is_fenced(snapshot: &Snapshot) -> bool {
-    let mut masters = snapshot
-        .hosts
-        .iter()
-        .filter(|host| crate::progress::effective_role(&host.record) == HostRole::Master)
-        .peekable();
-    control_plane_count(&snapshot.cluster) == 2
-        && masters.peek().is_some()
-        && masters.all(|host| !host.record.fencing_credentials.is_empty())
-}
-
-/// Number of workers, assigned or suggested.
-pub fn workers(snapshot: &Snapshot) -> usize {
-    let hosts = snapshot.hosts.iter();
-    hosts
-        .filter(|host| crate::progress::effective_role(&host.record) == HostRole::Worker)
-        .count()
-}
 
 /// Replaces every automatic role by the suggested one.
 pub(crate) fn assign(snapshot: &mut Snapshot, policy: &InstallationPolicy) {
@@ -84,7 +47,7 @@ pub(crate) fn suggest(
         host.record.suggested_role = Some(role);
         if reported {
             events.push(
-                about(
+                about_host(
                     host,
                     "host_role_updated",
                     EventSeverity::Info,

@@ -28,7 +28,7 @@ pub(super) fn base_name(host: &Host) -> String {
 
 /// Role of the host's ignition config: master, arbiter or worker.
 pub(super) fn role(host: &Host) -> HostRole {
-    match rules::progress::effective_role(host) {
+    match rules::roles::effective_role(host) {
         HostRole::Master | HostRole::Bootstrap => HostRole::Master,
         HostRole::Arbiter => HostRole::Arbiter,
         HostRole::Worker | HostRole::AutoAssign => HostRole::Worker,

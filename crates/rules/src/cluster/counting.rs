@@ -4,8 +4,7 @@
 use model::host::{HostRole, HostStatus};
 use model::ids::HostId;
 
-use crate::progress::effective_role;
-use crate::roles;
+use crate::roles::{self, effective_role};
 use crate::snapshot::Snapshot;
 
 /// Statuses in which a host still counts for an installation.

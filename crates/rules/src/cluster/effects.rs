@@ -7,7 +7,7 @@ use model::network::{ApiVip, IngressVip};
 use model::time::DateTime;
 
 use super::facts::Facts;
-use crate::event::NewEvent;
+use crate::event::{NewEvent, about_cluster};
 use crate::host;
 use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
@@ -71,7 +71,7 @@ pub(super) fn run(
             let reason = preparation_problem(facts);
             let message = format!("preparation for the installation timed out: {reason}");
             events.push(
-                about(
+                about_cluster(
                     snapshot,
                     "installation_preparing_timed_out",
                     EventSeverity::Warning,
@@ -94,7 +94,7 @@ pub(super) fn run(
             let reason = cluster.status_info.clone();
             let message = format!("installation failed: {reason}");
             events.push(
-                about(
+                about_cluster(
                     snapshot,
                     "cluster_installation_failed",
                     EventSeverity::Critical,
@@ -107,13 +107,13 @@ pub(super) fn run(
         Effect::ClearInstallation => clear_installation(snapshot, facts),
         Effect::CancelHosts => every_host(snapshot, &host::Trigger::Cancel, facts, policy, events),
         Effect::ResetHosts => every_host(snapshot, &host::Trigger::Reset, facts, policy, events),
-        Effect::ReportCancelled => events.push(about(
+        Effect::ReportCancelled => events.push(about_cluster(
             snapshot,
             "cluster_installation_canceled",
             EventSeverity::Info,
             "installation was cancelled",
         )),
-        Effect::ReportReset => events.push(about(
+        Effect::ReportReset => events.push(about_cluster(
             snapshot,
             "cluster_installation_reset",
             EventSeverity::Info,
@@ -198,7 +198,7 @@ fn stage_timed_out(snapshot: &mut Snapshot, facts: &Facts, events: &mut Vec<NewE
     let minutes = facts.finalizing_limit_min;
     let message = format!("finalizing stage {stage} takes longer than {minutes} minutes");
     events.push(
-        about(
+        about_cluster(
             snapshot,
             "finalizing_stage_timed_out",
             EventSeverity::Warning,
@@ -210,7 +210,7 @@ fn stage_timed_out(snapshot: &mut Snapshot, facts: &Facts, events: &mut Vec<NewE
 }
 
 fn report_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEvent>) {
-    events.push(about(
+    events.push(about_cluster(
         snapshot,
         "cluster_installation_completed",
         EventSeverity::Info,
@@ -224,7 +224,7 @@ fn report_completed(snapshot: &Snapshot, facts: &Facts, events: &mut Vec<NewEven
         facts.olm_failed
     );
     events.push(
-        about(
+        about_cluster(
             snapshot,
             "cluster_degraded_OLM_operators_failed",
             EventSeverity::Warning,
@@ -274,19 +274,4 @@ fn every_host(
             events.extend(more);
         }
     }
-}
-
-/// An event about the cluster.
-pub(crate) fn about(
-    snapshot: &Snapshot,
-    name: &'static str,
-    severity: EventSeverity,
-    message: &str,
-) -> NewEvent {
-    NewEvent::new(
-        name,
-        severity,
-        format!("Cluster {}: {message}", snapshot.cluster.name),
-    )
-    .cluster(snapshot.cluster.id)
 }

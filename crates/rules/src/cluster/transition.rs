@@ -1,4 +1,4 @@
-//! Triggers of a cluster, and their application.
+//! Transitions of a cluster: a trigger is applied by the rule that fits.
 
 use model::Error;
 use model::cluster::ClusterStatus;
@@ -6,38 +6,15 @@ use model::events::EventSeverity;
 use model::host::{HostRole, HostStatus};
 use model::time::Timestamp;
 
-use super::effects::{self, about};
+use super::effects;
 use super::facts::{Facts, Judged};
 use super::table::{ClusterRule, TABLE};
-use crate::event::NewEvent;
+use super::trigger::{On, Trigger};
+use crate::event::{NewEvent, about_cluster, about_host};
 use crate::policy::InstallationPolicy;
-use crate::roles;
+use crate::role_assignment;
 use crate::snapshot::Snapshot;
 use crate::table::{self, To};
-
-/// Triggers without parameters: the keys of the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
-    /// An input of a decision may have changed, or time has passed.
-    Refresh,
-    /// The user requests the installation.
-    Prepare,
-    /// The user cancels the installation.
-    Cancel,
-    /// The user resets the cluster.
-    Reset,
-}
-
-/// A request of the user to a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
-    /// Requests the installation.
-    Prepare,
-    /// Cancels the installation.
-    Cancel,
-    /// Resets the cluster.
-    Reset,
-}
 
 /// Applies a request of the user to a cluster; its hosts follow.
 ///
@@ -124,7 +101,7 @@ fn status_event(snapshot: &Snapshot) -> NewEvent {
         "updated status to {} ({})",
         cluster.status, cluster.status_info
     );
-    about(
+    about_cluster(
         snapshot,
         "cluster_status_updated",
         EventSeverity::Info,
@@ -142,7 +119,7 @@ fn prepare(
     events: &mut Vec<NewEvent>,
 ) -> Result<(), Error> {
     if snapshot.cluster.status == ClusterStatus::Ready {
-        roles::assign(snapshot, policy);
+        role_assignment::assign(snapshot, policy);
     }
     events.extend(crate::refresh::cluster(snapshot, policy, now));
     let cluster = &snapshot.cluster;
@@ -184,7 +161,7 @@ fn choose_bootstrap(snapshot: &mut Snapshot, events: &mut Vec<NewEvent>) {
     });
     if let Some(host) = chosen {
         host.record.bootstrap = true;
-        events.push(crate::host::about(
+        events.push(about_host(
             host,
             "host_bootstrap_set",
             EventSeverity::Info,

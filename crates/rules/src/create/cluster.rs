@@ -11,7 +11,7 @@ use model::operators::{MonitoredOperator, OperatorType};
 use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
-use super::CreateContext;
+use super::context::CreateContext;
 use crate::networking;
 use crate::versions::{ResolvedRelease, release};
 use crate::{Offer, input, urls};

@@ -7,7 +7,7 @@ use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvKind};
 use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
-use super::CreateContext;
+use super::context::CreateContext;
 use crate::versions::{architecture, find_os_image};
 use crate::{input, urls};
 

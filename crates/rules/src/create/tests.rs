@@ -5,7 +5,7 @@ use model::versions::CpuArchitecture;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::samples;
+use crate::{InstallationPolicy, samples};
 
 fn with(change: impl FnOnce(&mut ClusterCreateParams)) -> Result<Cluster, model::Error> {
     let mut params = samples::params();

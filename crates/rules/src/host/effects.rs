@@ -5,8 +5,8 @@ use model::logs::LogsState;
 use model::time::DateTime;
 
 use super::facts::{Facts, StageMove};
-use crate::event::NewEvent;
-use crate::snapshot::HostState;
+use crate::event::{NewEvent, about_host};
+use crate::host_state::HostState;
 use crate::{heartbeat, progress};
 
 use model::cluster::Cluster;
@@ -70,7 +70,7 @@ pub(super) fn run(
         Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
         Effect::ClearProgress => clear_progress(host),
         Effect::ClearImages => record.images_status.clear(),
-        Effect::ClearFailedImages => crate::replies::clear_failed_images(record),
+        Effect::ClearFailedImages => crate::images::clear_failed_images(record),
         Effect::ClearLogs => {
             record.logs_info = None;
             record.logs_collected_at = DateTime(None);
@@ -86,20 +86,20 @@ pub(super) fn run(
         Effect::DisconnectMedia => disconnect_media(host, events),
         Effect::LogsTimeOut => record.logs_info = Some(LogsState::Timeout),
         Effect::Bind => record.cluster_id = cluster.map(|cluster| cluster.id),
-        Effect::ReportCancelled => events.push(about(
+        Effect::ReportCancelled => events.push(about_host(
             host,
             "host_installation_cancelled",
             Info,
             "installation was cancelled",
         )),
         Effect::ReportReset => {
-            events.push(about(
+            events.push(about_host(
                 host,
                 "host_installation_reset",
                 Info,
                 "installation was reset",
             ));
-            events.push(about(
+            events.push(about_host(
                 host,
                 "user_required_complete_installation_reset",
                 Info,
@@ -186,7 +186,8 @@ fn store_stage(
     };
     let shown = format!("{stage} {}", report.info);
     events.push(
-        about(host, "host_install_progress_updated", Info, &message).prop("event", shown.trim()),
+        about_host(host, "host_install_progress_updated", Info, &message)
+            .prop("event", shown.trim()),
     );
 }
 
@@ -204,7 +205,7 @@ fn stage_timed_out(host: &mut HostState, facts: &Facts, events: &mut Vec<NewEven
     let minutes = facts.stage_limit_min;
     let message = format!("stage {stage} takes longer than {minutes} minutes");
     events.push(
-        about(host, "host_stage_timed_out", Warning, &message)
+        about_host(host, "host_stage_timed_out", Warning, &message)
             .prop("stage", stage)
             .prop("minutes", minutes),
     );
@@ -226,23 +227,10 @@ fn disconnect_media(host: &mut HostState, events: &mut Vec<NewEvent>) {
         return;
     }
     host.record.media_status = Some(MediaStatus::Disconnected);
-    events.push(about(
+    events.push(about_host(
         host,
         "host_media_disconnected",
         Error,
         "cannot read its boot medium any more",
     ));
-}
-
-/// An event about the host whose message starts with its name.
-pub(crate) fn about(
-    host: &HostState,
-    name: &'static str,
-    severity: model::events::EventSeverity,
-    message: &str,
-) -> NewEvent {
-    let host_name = host.name();
-    NewEvent::new(name, severity, format!("Host {host_name}: {message}"))
-        .host(&host.record)
-        .prop("host_name", host_name)
 }

@@ -16,7 +16,7 @@ use HostStatus::{
 
 use super::effects::Effect;
 use super::facts::{Facts, StageMove};
-use super::table::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
+use super::rule::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::table::To;
 

@@ -7,22 +7,12 @@ use model::inventory::{Disk, Inventory};
 use model::logs::LogsState;
 use model::time::{DateTime, Timestamp};
 
+use crate::check_outcome::CheckOutcome;
+use crate::disks::installation_disk;
+use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
 use crate::progress;
 use crate::roles;
-use crate::snapshot::HostState;
-
-/// Result of a check.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// No result yet.
-    #[default]
-    Unknown,
-    /// The check passed.
-    Good,
-    /// The check failed.
-    Failed,
-}
 
 /// Position of a reported stage relative to the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +158,8 @@ impl Facts {
             sufficient: cluster_inputs.sufficient,
             blocking: cluster_inputs.blocking,
             disk_speed: crate::disks::speed(host).outcome(),
-            images: crate::replies::images_outcome(record),
-            bad_images: crate::replies::failed_images(record).join(", "),
+            images: crate::images::images_outcome(record),
+            bad_images: crate::images::failed_images(record).join(", "),
             stage,
             stage_expired: older(updated, now) > limit,
             stage_limit_min: if stage.is_some() {
@@ -207,15 +197,6 @@ impl Facts {
     pub fn cluster_is(&self, status: ClusterStatus) -> bool {
         self.cluster == Some(status)
     }
-}
-
-/// The disk that the platform goes to.
-pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
-    let wanted = &host.record.installation_disk_id;
-    let disks = &host.inventory.as_ref()?.disks;
-    disks
-        .iter()
-        .find(|disk| !wanted.is_empty() && disk.id == *wanted)
 }
 
 /// Age of a moment; zero for an unset one.

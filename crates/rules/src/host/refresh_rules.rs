@@ -17,9 +17,10 @@ use HostStatus::{
 };
 
 use super::effects::Effect;
-use super::facts::{CheckOutcome, Facts};
-use super::table::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
+use super::facts::Facts;
+use super::rule::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
+use crate::check_outcome::CheckOutcome;
 use crate::table::To;
 
 /// Hosts without cluster.

@@ -9,10 +9,9 @@ use model::host::{
 use model::infra_env::{ImageType, InfraEnv};
 use model::time::Timestamp;
 
-use super::effects::about;
-use crate::event::NewEvent;
+use crate::event::{NewEvent, about_host};
+use crate::host_state::HostState;
 use crate::roles;
-use crate::snapshot::HostState;
 
 /// Statuses of a cluster that accepts hosts and changes.
 /// Source: assisted-service, internal/cluster/cluster.go, AcceptRegistration.
@@ -93,7 +92,7 @@ pub fn new_host(
 
 /// The event of a registration.
 pub fn registered(host: &HostState) -> NewEvent {
-    about(
+    about_host(
         host,
         "host_registration_succeeded",
         EventSeverity::Info,

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use model::cluster::ClusterStatus;
 use model::host::{HostStage, HostStatus};
 
-use super::facts::{CheckOutcome, ClusterInputs, Facts, ProgressReport, StageMove};
+use super::facts::{ClusterInputs, Facts, ProgressReport, StageMove};
 use super::table::TABLE;
 use super::trigger::On;
 use crate::InstallationPolicy;
+use crate::check_outcome::CheckOutcome;
 use crate::fixtures::{discovering, now};
 use crate::table::{self, To};
 

@@ -1,4 +1,4 @@
-//! Triggers of a host, and their application.
+//! Transitions of a host: a trigger is applied by the rule that fits.
 
 use model::Error;
 use model::cluster::Cluster;
@@ -6,88 +6,19 @@ use model::events::EventSeverity;
 use model::host::{HostKind, HostStage, HostStatus};
 use model::time::Timestamp;
 
-use super::effects::{self, about};
+use super::effects;
 use super::facts::{ClusterInputs, Facts, ProgressReport, StageMove};
-use super::table::{HostRule, TABLE};
-use crate::event::NewEvent;
+use super::rule::HostRule;
+use super::table::TABLE;
+use super::trigger::{On, Trigger};
+use crate::event::{NewEvent, about_host};
+use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
 use crate::progress;
-use crate::snapshot::HostState;
 use crate::table::{self, To};
 
 /// Longest status text that the database takes. Units: characters.
 const STATUS_INFO_LIMIT: usize = 2040;
-
-/// Triggers without parameters: the keys of the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
-    /// An input of a decision may have changed, or time has passed.
-    Refresh,
-    /// The agent registers (again).
-    Register,
-    /// The installer reports a stage.
-    Progress,
-    /// The installer could not be started.
-    InstallationFailed,
-    /// The agent cannot read its boot medium.
-    MediaDisconnected,
-    /// The cluster's installation was cancelled.
-    Cancel,
-    /// The cluster, or a host that joins one, is reset.
-    Reset,
-    /// The user binds the host to a cluster.
-    Bind,
-    /// The user unbinds the host.
-    Unbind,
-}
-
-/// A trigger with its parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trigger {
-    /// The agent registers again.
-    Register {
-        /// Image of the agent.
-        agent_version: String,
-    },
-    /// The installer reports a stage.
-    Progress {
-        /// The stage.
-        stage: HostStage,
-        /// Additional text of the report.
-        info: String,
-    },
-    /// The installer could not be started.
-    InstallationFailed {
-        /// Its error text.
-        reason: String,
-    },
-    /// The agent cannot read its boot medium.
-    MediaDisconnected,
-    /// The cluster's installation was cancelled.
-    Cancel,
-    /// The cluster, or the host itself, is reset.
-    Reset,
-    /// The user binds the host to the cluster passed along.
-    Bind,
-    /// The user unbinds the host.
-    Unbind,
-}
-
-impl Trigger {
-    /// Key of the trigger in the rules.
-    pub fn on(&self) -> On {
-        match self {
-            Self::Register { .. } => On::Register,
-            Self::Progress { .. } => On::Progress,
-            Self::InstallationFailed { .. } => On::InstallationFailed,
-            Self::MediaDisconnected => On::MediaDisconnected,
-            Self::Cancel => On::Cancel,
-            Self::Reset => On::Reset,
-            Self::Bind => On::Bind,
-            Self::Unbind => On::Unbind,
-        }
-    }
-}
 
 /// Applies a trigger to a host.
 ///
@@ -179,7 +110,7 @@ fn status_event(host: &HostState, from: HostStatus) -> NewEvent {
         _ => EventSeverity::Info,
     };
     let info = &host.record.status_info;
-    about(
+    about_host(
         host,
         "host_status_updated",
         severity,

@@ -3,7 +3,7 @@
 use model::Error;
 use model::infra_env::{KernelArgument, KernelArgumentOperation};
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Checks an infra-env's kernel arguments: only appending works on an image.
 /// Source: assisted-service, internal/bminventory/inventory.go, validateKernelArguments.

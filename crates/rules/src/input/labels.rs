@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Error;
 use model::host::NodeLabelParams;
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Checks labels by the rules of Kubernetes, and returns them as a map.
 /// Source: assisted-service, internal/bminventory/inventory.go, updateNodeLabels.

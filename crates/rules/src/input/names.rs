@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use model::Error;
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Longest name of a cluster.
 const CLUSTER_NAME_CHARS: usize = 54;

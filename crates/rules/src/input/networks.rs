@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use model::Error;
 use model::network::{ApiVip, ClusterNetwork, IngressVip, MachineNetwork, ServiceNetwork};
 
-use super::refuse;
+use super::refusal::refuse;
 use crate::versions::at_least;
 
 /// Host subnets that a cluster network must hold at the least.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use model::Error;
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Checks `additional_ntp_source(s)`, a comma list; empty is allowed.
 /// Source: assisted-service, pkg/validations/validations.go, ValidateAdditionalNTPSource.

@@ -3,7 +3,7 @@
 use model::Error;
 use model::operators::{BundleCreateParams, OperatorCreateParams};
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Checks operators and bundles: this service installs the platform alone.
 pub fn olm_operators(

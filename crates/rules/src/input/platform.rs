@@ -12,7 +12,7 @@ use model::versions::CpuArchitecture;
 use serde_json::Value;
 use url::Url;
 
-use super::refuse;
+use super::refusal::refuse;
 use super::secrets::ca_certificates;
 use crate::versions::at_least;
 

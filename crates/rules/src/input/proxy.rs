@@ -8,7 +8,7 @@ use model::Error;
 use model::network::Proxy;
 use url::Url;
 
-use super::refuse;
+use super::refusal::refuse;
 use crate::versions::at_least;
 
 /// Checks the three members of an infra-env's proxy.

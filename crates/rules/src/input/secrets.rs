@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use serde_json::{Map, Value};
 
-use super::refuse;
+use super::refusal::refuse;
 
 const PULL_SECRET: &str = "pull_secret";
 /// Key of the registry `docker.io` in pull secrets.

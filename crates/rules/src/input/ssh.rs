@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
 
-use super::refuse;
+use super::refusal::refuse;
 
 /// Key types that the platform's machines accept. Keys on security tokens are not among them.
 const KINDS: &[&str] = &[

@@ -6,7 +6,7 @@ use model::Error;
 use model::infra_env::HostStaticNetworkConfig;
 use serde_json::Value;
 
-use super::refuse;
+use super::refusal::refuse;
 
 const FIELD: &str = "static_network_config";
 /// Interface types that the network configuration creates, without a MAC address of their own.

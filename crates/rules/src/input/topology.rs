@@ -3,7 +3,7 @@
 use model::Error;
 use model::cluster::HighAvailabilityMode;
 
-use super::refuse;
+use super::refusal::refuse;
 use crate::versions::at_least;
 
 /// Most control plane machines.

@@ -5,7 +5,7 @@ use model::host::HostRole;
 use model::network::MachineNetwork;
 use serde_json::{Value, json};
 
-use super::build::{Roles, effective_role};
+use super::roles::{Roles, effective_role};
 use crate::steps::{nics_inside, union};
 use crate::versions::at_least;
 use crate::{HostState, Snapshot, networking};

@@ -8,7 +8,7 @@ use model::infra_env::InfraEnv;
 use model::steps::{NtpSource, SourceState};
 use serde_json::json;
 
-use super::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
+use super::machine_config::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
 use crate::Snapshot;
 use crate::steps::union;
 

@@ -5,7 +5,7 @@ use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::HostRole;
 use serde_json::{Value, json};
 
-use super::{IGNITION_VERSION, SystemManifest, machine_config, yaml};
+use super::machine_config::{IGNITION_VERSION, SystemManifest, machine_config, yaml};
 
 pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<SystemManifest>, Error> {
     let Some(encryption) = &cluster.disk_encryption else {

@@ -4,7 +4,7 @@ use model::Error;
 use model::host::HostRole;
 use serde_json::json;
 
-use super::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
+use super::machine_config::{IGNITION_VERSION, SystemManifest, file, machine_config, yaml};
 
 const SCRIPT_PATH: &str = "/usr/local/bin/iscsi-nic-reapply.sh";
 const SCRIPT_MODE: u32 = 0o755;

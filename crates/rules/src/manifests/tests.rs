@@ -1,4 +1,7 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use model::cluster::{DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget};
+use serde_json::Value;
 
 use super::*;
 use crate::samples;

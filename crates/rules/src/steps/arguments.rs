@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::view::{StepView, installation_path};
 use super::{install, network};
-use crate::replies::image_statuses;
+use crate::images::image_statuses;
 use crate::{disks, networking};
 
 /// Timeout of the disk speed check. Units: seconds, as text.

@@ -8,7 +8,7 @@ use model::steps::InstallCmdRequest;
 
 use super::network::{nics_inside, union};
 use super::view::{StepView, installation_path};
-use crate::host::installation_disk;
+use crate::disks::installation_disk;
 use crate::networking;
 use crate::versions::at_least;
 
@@ -165,7 +165,7 @@ fn installer_args(view: &StepView<'_>, cluster: &Cluster) -> Option<String> {
     if args.is_empty() {
         return Some(String::new());
     }
-    super::arguments::json(&args)
+    serde_json::to_string(&args).ok()
 }
 
 fn karg(value: impl Into<String>) -> [String; 2] {

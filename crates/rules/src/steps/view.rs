@@ -8,7 +8,7 @@ use model::infra_env::InfraEnv;
 use model::steps::StepType;
 use model::time::Timestamp;
 
-use crate::host::installation_disk;
+use crate::disks::installation_disk;
 use crate::urls::BootArtifacts;
 use crate::{HostState, InstallationPolicy, Snapshot};
 

@@ -5,7 +5,7 @@ use model::cluster::{Cluster, ClusterKind, ClusterStatus, ClusterUpdateParams, P
 use model::events::EventSeverity;
 use model::network::{ApiVip, IngressVip};
 
-use super::UpdateContext;
+use super::context::UpdateContext;
 use super::machine_networks::{holding_network, networks_text};
 use super::members::{set_plain_members, set_proxy};
 use crate::networking;

@@ -4,7 +4,7 @@ use model::Error;
 use model::events::EventSeverity;
 use model::infra_env::{InfraEnv, InfraEnvUpdateParams};
 
-use super::UpdateContext;
+use super::context::UpdateContext;
 use crate::create::{ImageParts, set_image_parts};
 use crate::versions::{Number, find_os_image};
 use crate::{NewEvent, input, urls};

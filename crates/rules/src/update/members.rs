@@ -3,7 +3,7 @@
 use model::Error;
 use model::cluster::{Cluster, ClusterUpdateParams, PlatformType};
 
-use super::UpdateContext;
+use super::context::UpdateContext;
 use crate::{input, networking};
 
 /// Sets the proxy members; returns whether one changed.

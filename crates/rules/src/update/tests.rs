@@ -5,7 +5,7 @@ use model::infra_env::{ImageType, InfraEnvUpdateParams};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{HostState, NewEvent, Snapshot, samples};
+use crate::{HostState, InstallationPolicy, NewEvent, Snapshot, samples};
 
 fn patch(snapshot: &mut Snapshot, body: Value) -> Result<Vec<NewEvent>, Error> {
     let (offer, policy) = (samples::offer(), InstallationPolicy::default());

@@ -13,35 +13,12 @@ use super::cluster_networks::{
 use super::cluster_vips::{
     api_vips_defined, api_vips_valid, ingress_vips_defined, ingress_vips_valid,
 };
-use super::{Category, ClusterSubject, Verdict, host_operators};
+use super::host_operators;
+use super::subject::ClusterSubject;
+use super::validation::{Category, ClusterBlock, ClusterValidation};
+use super::verdict::Verdict;
 use crate::heartbeat::clock_offset_s;
-use crate::progress::effective_role;
-use crate::roles;
-
-/// Effect of a cluster's failed validation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClusterBlock {
-    /// Status pending-for-input.
-    Input,
-    /// Status insufficient.
-    Install,
-    /// None: it is shown only.
-    Nothing,
-}
-
-/// One validation of clusters.
-pub struct ClusterValidation {
-    /// Id on the wire.
-    pub id: Id,
-    /// Category.
-    pub category: Category,
-    /// Effect of a failure.
-    pub blocks: ClusterBlock,
-    /// The check.
-    pub check: fn(&ClusterSubject<'_>) -> Verdict,
-    /// The reason, for readers.
-    pub doc: &'static str,
-}
+use crate::roles::{self, effective_role};
 
 /// The validations of clusters that are not about operators.
 pub static VALIDATIONS: &[ClusterValidation] = &[
@@ -375,7 +352,7 @@ fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
             let vendor = inventory.and_then(|inventory| inventory.system_vendor.as_ref());
             vendor.is_some_and(|vendor| vendor.manufacturer != needed)
         })
-        .map(crate::snapshot::HostState::name)
+        .map(crate::host_state::HostState::name)
         .collect();
     Verdict::of(
         strangers.is_empty(),

@@ -7,7 +7,8 @@ use ipnet::IpNet;
 use model::network::NetworkType;
 
 use super::cluster_vips::{api_vips, needs_no_vips};
-use super::{ClusterSubject, Verdict};
+use super::subject::ClusterSubject;
+use super::verdict::Verdict;
 use crate::networks::{self, is_v4};
 
 /// Default prefixes of plugins without a host prefix, by family.

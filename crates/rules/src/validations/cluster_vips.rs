@@ -6,8 +6,9 @@ use ipnet::IpNet;
 use model::network::VipVerification;
 use model::steps::FreeNetworkAddresses;
 
-use super::subject::parse;
-use super::{ClusterSubject, Verdict};
+use super::subject::ClusterSubject;
+use super::verdict::Verdict;
+use crate::host_texts::parse;
 use crate::networks::is_v4;
 
 /// A virtual address, for the API or for ingress.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use model::validations::{ClusterValidationId, HostValidationId};
 use serde::{Deserialize, Serialize};
 
-use super::cluster::{self, ClusterBlock};
-use super::{Category, ClusterSubject, HostBlock, HostSubject, Status, Verdict};
+use super::cluster;
+use super::subject::{ClusterSubject, HostSubject};
+use super::validation::{Category, ClusterBlock, HostBlock, Status};
+use super::verdict::Verdict;
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
 const NEVER_IGNORED_HOST: &[HostValidationId] = &[

@@ -5,11 +5,11 @@ use model::host::HostRole;
 use model::inventory::TpmVersion;
 use model::steps::TangConnectivityResponse;
 
-use super::host_hardware::{VMWARE, maker};
+use super::subject::HostSubject;
 use super::subject::is_cut;
-use super::{HostSubject, Verdict};
-use crate::disks::{self, Speed};
-use crate::host::installation_disk;
+use super::verdict::Verdict;
+use crate::disks::{self, Speed, installation_disk};
+use crate::hardware::{VMWARE, maker};
 
 /// Source: assisted-service, internal/host/validator.go, sufficientOrUnknownInstallationDiskSpeed.
 pub(super) fn disk_speed(subject: &HostSubject<'_>) -> Verdict {

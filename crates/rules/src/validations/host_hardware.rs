@@ -10,8 +10,11 @@ use super::host_disks::{
     disk_encryption, disk_speed, has_min_valid_disks, no_skip_installation_disk,
     no_skip_missing_disk, vsphere_disk_ids,
 };
-use super::subject::{mebibytes, usable_mib};
-use super::{Category, HostBlock, HostSubject, HostValidation, Verdict, host_operators};
+use super::host_operators;
+use super::subject::{HostSubject, INVENTORY};
+use super::validation::{Category, HostBlock, HostValidation};
+use super::verdict::Verdict;
+use crate::hardware::{VMWARE, maker, mebibytes, usable_mib};
 
 /// Validations of the hardware group.
 pub static VALIDATIONS: &[HostValidation] = &[
@@ -313,7 +316,7 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
         Err(verdict) => return verdict,
     };
     let Some(name) = subject.name() else {
-        return Verdict::wait(super::subject::INVENTORY);
+        return Verdict::wait(INVENTORY);
     };
     let holders = cluster
         .names
@@ -343,7 +346,7 @@ const HOSTNAME_LIMIT: usize = 63;
 /// Source: assisted-service, internal/host/validator.go, isHostnameValid.
 fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     let Some(name) = subject.name() else {
-        return Verdict::wait(super::subject::INVENTORY);
+        return Verdict::wait(INVENTORY);
     };
     if FORBIDDEN.contains(&name) {
         return Verdict::fail(format!(
@@ -402,15 +405,6 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
             "Platform {kind} needs machines of {needed}, this one is of {maker:?}; choose another platform or another machine"
         ),
     )
-}
-
-pub(super) const VMWARE: &str = "VMware, Inc.";
-
-pub(super) fn maker(inventory: &Inventory) -> &str {
-    inventory
-        .system_vendor
-        .as_ref()
-        .map_or("", |vendor| vendor.manufacturer.as_str())
 }
 
 /// Source: assisted-service, internal/host/validator.go, compatibleAgent.

@@ -12,11 +12,13 @@ use super::host_reach::{
     api_int_resolved, api_resolved, apps_resolved, belongs_to_majority_group, latency, mtu_valid,
     no_wildcard, packet_loss,
 };
-use super::{Category, ClusterSubject, HostBlock, HostSubject, HostValidation, Verdict};
+use super::subject::{ClusterSubject, HostSubject};
+use super::validation::{Category, HostBlock, HostValidation};
+use super::verdict::Verdict;
 use crate::heartbeat::clock_offset_s;
 use crate::host::limit_of;
+use crate::images;
 use crate::networks;
-use crate::replies;
 
 /// Validations of the network group.
 pub static VALIDATIONS: &[HostValidation] = &[
@@ -387,8 +389,8 @@ fn time_synced(subject: &HostSubject<'_>) -> Verdict {
 
 /// Source: assisted-service, internal/host/validator.go, sucessfullOrUnknownContainerImagesAvailability.
 fn container_images_available(subject: &HostSubject<'_>) -> Verdict {
-    let images = replies::image_statuses(&subject.host.record);
-    let failed = replies::failed_images(&subject.host.record);
+    let images = images::image_statuses(&subject.host.record);
+    let failed = images::failed_images(&subject.host.record);
     if !failed.is_empty() {
         return Verdict::fail(format!(
             "Images cannot be pulled: {}; check the registry, the pull secret and the network",

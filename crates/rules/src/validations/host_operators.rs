@@ -9,7 +9,9 @@ use model::host::HostRole;
 use model::inventory::{DriveType, Inventory};
 use model::validations::{ClusterValidationId as ClusterId, HostValidationId as Id};
 
-use super::{Category, ClusterSubject, HostBlock, HostSubject, HostValidation, Verdict};
+use super::subject::{ClusterSubject, HostSubject};
+use super::validation::{Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation};
+use super::verdict::Verdict;
 use crate::disks::minor;
 
 /// Requirements that an operator adds to a host of a role. Units: cores, MiB.
@@ -240,10 +242,10 @@ macro_rules! rows {
         },)*];
 
         /// The same operators' validations of clusters.
-        pub(super) static CLUSTER_ROWS: &[super::ClusterValidation] = &[$(super::ClusterValidation {
+        pub(super) static CLUSTER_ROWS: &[ClusterValidation] = &[$(ClusterValidation {
             id: ClusterId::$variant,
             category: Category::Operators,
-            blocks: super::cluster::ClusterBlock::Install,
+            blocks: ClusterBlock::Install,
             check: |cluster| judge_cluster(cluster, $name),
             doc: concat!("Cluster requirements of operator ", $name, "."),
         },)*];

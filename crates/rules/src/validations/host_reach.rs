@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use model::host::HostRole;
 use model::steps::DomainResolutionResponseResolutionsItem;
 
-use super::{HostSubject, Verdict};
+use super::subject::HostSubject;
+use super::verdict::Verdict;
 use crate::networks::is_v4;
 use crate::reach::Reach;
 

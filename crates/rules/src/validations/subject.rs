@@ -1,62 +1,25 @@
 //! Inputs of checks: records with their parsed texts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use model::cluster::Cluster;
 use model::host::{HostKind, HostRole, HostStage, HostStatus};
 use model::ids::HostId;
-use model::inventory::{Disk, Inventory, MemoryMethod};
-use model::steps::{ApiVipConnectivityResponse, DomainResolutionResponse, NtpSource};
+use model::inventory::{Disk, Inventory};
 use model::time::Timestamp;
-use serde::de::DeserializeOwned;
 
-use super::Verdict;
+use super::verdict::Verdict;
 use crate::connectivity::Groups;
 use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
+use crate::host_state::HostState;
+use crate::host_texts::HostTexts;
 use crate::networking;
-use crate::networks::{self, Address, NetworkSet};
+use crate::networks::NetworkSet;
 use crate::policy::InstallationPolicy;
 use crate::progress;
-use crate::reach::Reach;
 use crate::roles;
-use crate::snapshot::{HostState, Snapshot};
-
-/// A host's texts, each parsed once.
-#[derive(Debug, Clone, Default)]
-pub struct HostTexts {
-    pub(crate) addresses: Vec<Address>,
-    pub(crate) reaches: Option<Arc<[Reach]>>,
-    pub(crate) domains: Option<DomainResolutionResponse>,
-    pub(crate) ntp: Option<Vec<NtpSource>>,
-    pub(crate) api_vip: Option<ApiVipConnectivityResponse>,
-}
-
-impl HostTexts {
-    /// Parses the texts of a host's record; a malformed text counts as absent.
-    pub fn of(host: &HostState) -> Self {
-        let record = &host.record;
-        Self {
-            addresses: host
-                .inventory
-                .iter()
-                .flat_map(networks::addresses)
-                .collect(),
-            reaches: host.reaches(),
-            domains: parse(&record.domain_name_resolutions),
-            ntp: parse(&record.ntp_sources),
-            api_vip: parse(&record.api_vip_connectivity),
-        }
-    }
-}
-
-pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
-    if text.is_empty() {
-        return None;
-    }
-    serde_json::from_str(text).ok()
-}
+use crate::snapshot::Snapshot;
 
 /// A cluster, with values computed once for all its hosts.
 pub struct ClusterSubject<'a> {
@@ -191,7 +154,7 @@ impl<'a> HostSubject<'a> {
 
     /// Role, or the suggested one; none while neither is known.
     pub(crate) fn role(&self) -> Option<HostRole> {
-        match progress::effective_role(&self.host.record) {
+        match roles::effective_role(&self.host.record) {
             HostRole::AutoAssign => None,
             role => Some(role),
         }
@@ -230,30 +193,6 @@ pub(crate) fn hostname(host: &HostState) -> Option<&str> {
         .as_ref()
         .map_or("", |inventory| inventory.hostname.as_str());
     [requested, own].into_iter().find(|name| !name.is_empty())
-}
-
-/// Whole MiB of a size in bytes.
-pub(crate) fn mebibytes(bytes: i64) -> i64 {
-    bytes / (1 << 20)
-}
-
-/// Usable memory of the machine. Firmware and kernel keep some for themselves: 100 MiB are tolerated, and 2 %
-/// more where only the kernel's own count is known.
-/// Source: assisted-service, internal/host/validator.go, hasMinMemory.
-pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
-    const TOLERANCE_MIB: i64 = 100;
-    let Some(memory) = &inventory.memory else {
-        return 0;
-    };
-    let usable = mebibytes(memory.usable_bytes);
-    if usable <= 0 {
-        return 0;
-    }
-    let more = match memory.physical_bytes_method {
-        Some(MemoryMethod::Meminfo) => usable / 50,
-        _ => 0,
-    };
-    usable.saturating_add(TOLERANCE_MIB).saturating_add(more)
 }
 
 /// Whether the inventory is truncated so far that no check can use it.

@@ -17,7 +17,8 @@ use serde_json::json;
 
 use super::{Category, cluster_validations, host_validations};
 use crate::fixtures::{self, later, now};
-use crate::snapshot::{HostState, Snapshot};
+use crate::host_state::HostState;
+use crate::snapshot::Snapshot;
 use crate::{InstallationPolicy, refresh};
 
 /// A change to a cluster in which everything passes.

@@ -1,0 +1,16 @@
+//! Inputs of changes.
+
+use model::cluster::Cluster;
+
+use crate::{InstallationPolicy, Offer};
+
+/// Inputs of a change besides the request's parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateContext<'a> {
+    /// Offered versions and default values.
+    pub offer: &'a Offer,
+    /// Switches of the operator.
+    pub policy: &'a InstallationPolicy,
+    /// The cluster that a changed infra-env is bound to.
+    pub cluster: Option<&'a Cluster>,
+}
