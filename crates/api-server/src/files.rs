@@ -4,18 +4,20 @@
 //! decisions, HTTP. Invariant: an object is either absent or complete; a crash at any instant leaves at most a
 //! temporary file, which the next start removes.
 
+mod atomic;
 mod name;
 mod quota;
 mod stale;
 mod store;
+mod sweep;
 
+pub(crate) use atomic::{make_folder, put_file};
 pub use name::ObjectName;
 pub use quota::FileQuotas;
 #[cfg(test)]
 pub(crate) use stale::STALE_AFTER;
 pub(crate) use stale::{is_same, is_stale};
 pub use store::{FileStore, Object};
-pub(crate) use store::{make_folder, put_file};
 
 /// Prefix of custom manifests: `manifests/<folder>/<file>`.
 pub const USER_MANIFESTS: &str = "manifests";

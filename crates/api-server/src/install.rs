@@ -10,6 +10,7 @@ mod context;
 mod dummy;
 mod elf;
 mod extract;
+mod failure;
 mod install_config;
 mod installer;
 mod installer_cache;
@@ -19,6 +20,7 @@ mod libraries;
 mod manifests;
 mod mirrors;
 mod nodes;
+mod output_tail;
 mod outputs;
 mod patch;
 mod prepare;
@@ -26,6 +28,7 @@ mod redaction;
 mod registry;
 mod registry_limit;
 mod release;
+mod release_image;
 mod signers;
 mod work_folder;
 
@@ -33,28 +36,14 @@ pub(crate) use manifests::check_patch;
 pub(crate) use signers::keyring;
 
 pub use confinement::Confinement;
-pub use context::{
-    InstallContext, InstallOptions, PreparationFailure, PreparationInput, PreparationOutcome,
-    RegistryAccess,
-};
+pub use context::{InstallContext, InstallOptions, PreparationInput, PreparationOutcome};
+pub use failure::PreparationFailure;
 pub use mirrors::{CA_BUNDLES, REGISTRIES_CONF, RegistryMirrors};
 pub use nodes::file_name;
 pub use prepare::prepare;
+pub use registry::RegistryAccess;
 pub use release::ReleaseInfo;
 pub use signers::Signers;
-
-/// Runs file work on the blocking pool.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PreparationFailure> + Send + 'static,
-) -> Result<T, PreparationFailure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| {
-            Err(PreparationFailure::new(format!(
-                "file operation interrupted: {error}"
-            )))
-        })
-}
 
 #[cfg(test)]
 mod tests;

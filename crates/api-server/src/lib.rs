@@ -13,6 +13,7 @@ pub mod install;
 mod limits;
 pub mod operations;
 mod routes;
+mod server_settings;
 pub mod settings;
 mod tasks;
 
@@ -25,6 +26,7 @@ use service::{CancellationToken, Error};
 
 use app::ApiServer;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
+pub use routes::coverage;
 pub use settings::Settings;
 
 /// Starts the server; the database may become available later.

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     }
     // For the coverage report; needs neither settings nor a database.
     if std::env::args().nth(1).as_deref() == Some("--operations") {
-        let text = api_server::operations::coverage();
+        let text = api_server::coverage();
         return match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,

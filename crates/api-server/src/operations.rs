@@ -2,8 +2,6 @@
 //!
 //! Source: the installer API description. `/v2/platform-versions` is an addition, the specification's spelling.
 
-use std::fmt::Write as _;
-
 /// Base path of the operations.
 pub const BASE: &str = rules::urls::API_BASE;
 
@@ -18,13 +16,6 @@ pub struct Operation {
     pub path: &'static str,
     /// Responds with bytes instead of JSON.
     pub is_file: bool,
-}
-
-impl Operation {
-    /// Whether this server implements it; else 501.
-    pub fn is_implemented(&self) -> bool {
-        crate::routes::handler(self.id).is_some()
-    }
 }
 
 const fn json(id: &'static str, method: &'static str, path: &'static str) -> Operation {
@@ -132,25 +123,6 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings"),
 ];
 
-/// Coverage report: each operation, done or 501.
-pub fn coverage() -> String {
-    let mut text = String::new();
-    let mut done = 0;
-    for operation in OPERATIONS {
-        let implemented = operation.is_implemented();
-        done += usize::from(implemented);
-        let mark = if implemented { "done" } else { "501 " };
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{mark}  {:<6} {:<80} {}",
-            operation.method, operation.path, operation.id
-        );
-    }
-    let _ = writeln!(text, "{done} of {} operations", OPERATIONS.len());
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,25 +135,5 @@ mod tests {
             .map(|one| (one.method, one.path))
             .collect();
         assert_eq!(unique.len(), OPERATIONS.len());
-    }
-
-    #[test]
-    fn operations_of_agents_and_installers_are_implemented() {
-        for id in [
-            "v2RegisterHost",
-            "v2GetNextSteps",
-            "v2PostStepReply",
-            "v2UpdateHostInstallProgress",
-            "v2DownloadHostIgnition",
-            "V2DownloadClusterFiles",
-            "ListClusterHosts",
-            "v2GetCluster",
-            "v2UploadClusterIngressCert",
-            "v2ReportMonitoredOperatorStatus",
-            "v2CompleteInstallation",
-        ] {
-            let operation = OPERATIONS.iter().find(|one| one.id == id).unwrap();
-            assert!(operation.is_implemented(), "{id}");
-        }
     }
 }

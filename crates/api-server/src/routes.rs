@@ -1,6 +1,7 @@
 //! Route table: the handler of each operation.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -117,6 +118,25 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "V2ListManagedDomains" => get(versions::managed_domains),
         _ => return None,
     })
+}
+
+/// Coverage report: each operation, done or 501.
+pub fn coverage() -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    for operation in OPERATIONS {
+        let implemented = handler(operation.id).is_some();
+        done += usize::from(implemented);
+        let mark = if implemented { "done" } else { "501 " };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{mark}  {:<6} {:<80} {}",
+            operation.method, operation.path, operation.id
+        );
+    }
+    let _ = writeln!(text, "{done} of {} operations", OPERATIONS.len());
+    text
 }
 
 /// The server's router.
@@ -250,6 +270,26 @@ fn normalize_slashes<B>(mut request: axum::http::Request<B>) -> axum::http::Requ
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_of_agents_and_installers_are_implemented() {
+        for id in [
+            "v2RegisterHost",
+            "v2GetNextSteps",
+            "v2PostStepReply",
+            "v2UpdateHostInstallProgress",
+            "v2DownloadHostIgnition",
+            "V2DownloadClusterFiles",
+            "ListClusterHosts",
+            "v2GetCluster",
+            "v2UploadClusterIngressCert",
+            "v2ReportMonitoredOperatorStatus",
+            "v2CompleteInstallation",
+        ] {
+            assert!(OPERATIONS.iter().any(|one| one.id == id), "{id}");
+            assert!(handler(id).is_some(), "{id}");
+        }
+    }
 
     #[test]
     fn slashes_are_normalized() {

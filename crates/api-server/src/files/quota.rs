@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use model::Error;
 use model::ids::ClusterId;
 
-use super::store::{blocking, unless_absent};
+use super::atomic::{blocking, is_temporary, unless_absent};
 
 /// Longest age of the cached sum of all clusters; this process's commits since are added.
 const SUM_AGE: Duration = Duration::from_secs(5);
@@ -211,7 +211,7 @@ fn sum(folder: &Path, depth: usize) -> io::Result<u64> {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder && depth < MAX_DEPTH {
             bytes += sum(&entry.path(), depth + 1)?;
-        } else if !super::store::is_temporary(&entry.file_name()) {
+        } else if !is_temporary(&entry.file_name()) {
             // Files may be deleted during the sum.
             unless_absent(entry.metadata().map(|found| bytes += found.len()))?;
         }

@@ -1,8 +1,7 @@
 //! The file store: objects as files, replaced atomically.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,18 +12,14 @@ use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use uuid::Uuid;
 
+use super::atomic::{
+    Temporary, blocking, create, failure, is_absent, make_durable_folder, parent, put_file,
+    retry_if_folder_deleted, temporary_in, unless_absent, write_whole,
+};
 use super::name::ObjectName;
 use super::quota::{FileQuotas, Quota, Reservation};
-use super::stale::is_stale;
+use super::sweep::{DELETED, MAX_DEPTH, sweep};
 
-/// Prefix of temporary files; object names never start with a dot.
-const TEMPORARY: &str = ".new-";
-/// Prefix of the folder of a deleted cluster until it is removed.
-const DELETED: &str = ".old-";
-/// Attempts of a write whose folder is deleted concurrently.
-const ATTEMPTS: u32 = 5;
-/// Bound of the recursion below a cluster's folder: `manifests/<folder>/<file>`, with a margin.
-const MAX_DEPTH: usize = 6;
 /// Buffer of a streamed upload. Units: bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -282,99 +277,6 @@ impl FileStore {
     }
 }
 
-/// Creates `folder` and its parents, private to the service.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// As [`make_folder`], with each folder durable in its parent.
-fn make_durable_folder(folder: &Path) -> io::Result<()> {
-    durable::create_folder_with(DirBuilder::new().mode(0o700), folder)
-}
-
-/// Atomic replace: after a crash, `target` has the old content or the new one.
-pub(crate) fn put_file(target: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = parent(target);
-    retry_if_folder_deleted(|| {
-        make_durable_folder(folder)?;
-        let temporary = Temporary(temporary_in(folder));
-        write_whole(&temporary.0, content)?;
-        // Content is synced before it gets its name, and the name by the folder's sync.
-        fs::rename(&temporary.0, target)?;
-        sync_folder(folder)
-    })
-}
-
-/// Retries `work` when its folder is deleted concurrently, by another replica that deletes the cluster.
-fn retry_if_folder_deleted<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    let mut attempts = 1;
-    loop {
-        match work() {
-            Err(error) if has_vanished(&error) && attempts < ATTEMPTS => attempts += 1,
-            outcome => return outcome,
-        }
-    }
-}
-
-/// Also AlreadyExists: `mkdir` reports it for a folder that is deleted right after.
-fn has_vanished(error: &io::Error) -> bool {
-    is_absent(error) || error.kind() == io::ErrorKind::AlreadyExists
-}
-
-/// Runs file work on the blocking pool.
-pub(crate) async fn blocking<T: Send + 'static>(
-    doing: String,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(failure(doing, error)),
-        Err(error) => Err(Error::internal(doing, error)),
-    }
-}
-
-/// Maps a full disk to Unavailable: clients retry, and the text names the cause for the operator.
-fn failure(doing: String, error: io::Error) -> Error {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    if matches!(error.kind(), StorageFull | QuotaExceeded) {
-        return Error::unavailable("space on the disk of WORK_DIR", error);
-    }
-    Error::internal(doing, error)
-}
-
-/// A file that is removed unless it was renamed away.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // Fails after the rename, when there is nothing to remove; the next start sweeps leftovers.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Whether that is the name of a temporary file.
-pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
-}
-
-fn temporary_in(folder: &Path) -> PathBuf {
-    folder.join(format!("{TEMPORARY}{}", Uuid::new_v4().simple()))
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-}
-
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = create(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
 async fn copy_limited(
     source: impl AsyncRead,
     file: File,
@@ -409,28 +311,6 @@ async fn copy_limited(
     Ok(length)
 }
 
-fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// Ignores missing files: other replicas work on the same folder.
-pub(super) fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
-    outcome.or_else(|error| {
-        if is_absent(&error) {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    })
-}
-
 /// Names of the objects in a cluster's folder; empty if it does not exist.
 fn names_in(folder: &Path) -> io::Result<Vec<ObjectName>> {
     let mut names = Vec::new();
@@ -463,61 +343,6 @@ fn collect(
         {
             names.push(name);
         }
-    }
-    Ok(())
-}
-
-/// Removes stale files of crashed processes. Younger temporary files may be in use by another replica; the folder of a
-/// deleted cluster keeps its age, so that several replicas may remove it concurrently.
-fn sweep(root: &Path, now: SystemTime) -> io::Result<()> {
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else {
-            continue;
-        };
-        let path = entry.path();
-        let swept = if name.starts_with(DELETED) {
-            sweep_deleted(&entry, now)
-        } else if name.starts_with(TEMPORARY) {
-            sweep_temporary(&entry, now)
-        } else if name.parse::<ClusterId>().is_ok() {
-            sweep_folder(&path, now, 0)
-        } else {
-            Ok(())
-        };
-        // Another replica may sweep at the same time, or delete the cluster.
-        unless_absent(swept)?;
-    }
-    Ok(())
-}
-
-fn sweep_folder(folder: &Path, now: SystemTime, depth: usize) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let swept = if entry.file_type()?.is_dir() && depth < MAX_DEPTH {
-            sweep_folder(&entry.path(), now, depth + 1)
-        } else if is_temporary(&entry.file_name()) {
-            sweep_temporary(&entry, now)
-        } else {
-            Ok(())
-        };
-        unless_absent(swept)?;
-    }
-    Ok(())
-}
-
-fn sweep_temporary(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
-    let metadata = entry.metadata()?;
-    if metadata.is_file() && is_stale(&metadata, now) {
-        fs::remove_file(entry.path())?;
-    }
-    Ok(())
-}
-
-fn sweep_deleted(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
-    if is_stale(&entry.metadata()?, now) {
-        fs::remove_dir_all(entry.path())?;
     }
     Ok(())
 }

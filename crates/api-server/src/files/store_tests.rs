@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::files::make_folder;
 
 async fn store() -> (tempfile::TempDir, FileStore) {
     let folder = tempfile::tempdir().unwrap();

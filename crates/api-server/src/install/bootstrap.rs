@@ -13,7 +13,7 @@ use rules::{HostState, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 use super::manifests::yaml;
 use super::nodes;
 
@@ -57,17 +57,11 @@ pub(super) fn complete(
         }
     }
     if !is_single_node(&snapshot.cluster) {
-        put(config, IgnitionFile::text(MARKER, READABLE, ""));
+        config.put_file(IgnitionFile::text(MARKER, READABLE, ""));
         let unmanaged = "[main]\nrc-manager=unmanaged\n";
-        put(config, IgnitionFile::text(RESOLVER, READABLE, unmanaged));
+        config.put_file(IgnitionFile::text(RESOLVER, READABLE, unmanaged));
     }
     Ok(())
-}
-
-/// Adds `file`, replacing one of the same path.
-pub(super) fn put(config: &mut IgnitionConfig, file: IgnitionFile) {
-    config.storage.files.retain(|other| other.path != file.path);
-    config.storage.files.push(file);
 }
 
 /// Whether `path` is a BareMetalHost manifest; a number follows the prefix.

@@ -9,9 +9,9 @@ use sandbox::{ConfinementReport, Launcher, ProgramOutcome, SandboxLimits, Sandbo
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::context::PreparationFailure;
-use super::installer::{TAIL_LINES, tail};
+use super::failure::{PreparationFailure, blocking};
 use super::launch::Launch;
+use super::output_tail::{TAIL_LINES, tail};
 
 /// Time for the guard to kill a program.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ impl Confinement {
     /// Errors: the program cannot be started, or the folder cannot be written.
     pub async fn probe(&self, folder: PathBuf) -> Result<ConfinementReport, PreparationFailure> {
         let launcher = self.launcher.clone();
-        super::blocking(move || {
+        blocking(move || {
             launcher.probe(&folder).map_err(|error| {
                 PreparationFailure::new(format!("the sandbox cannot be probed: {error}"))
             })

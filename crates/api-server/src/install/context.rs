@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concurrency::KeyedMutex;
+use model::Error;
 use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use rules::InstallationPolicy;
@@ -13,10 +14,11 @@ use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use super::confinement::Confinement;
-use super::mirrors::RegistryMirrors;
+use super::failure::{PreparationFailure, blocking};
+use super::registry::RegistryAccess;
 use super::registry_limit::{PreparationPermit, RegistryLimit};
-use super::release::ReleaseInfo;
-use super::signers::Signers;
+use super::release::{ReleaseCache, ReleaseInfo};
+use super::signers::{Signers, unsigned};
 use super::work_folder::PreparationLock;
 use crate::files::FileStore;
 
@@ -50,17 +52,6 @@ pub struct InstallOptions {
     pub signers: Option<Signers>,
 }
 
-/// Access to registries.
-#[derive(Debug, Clone, Default)]
-pub struct RegistryAccess {
-    /// Certificate authorities of registries beside the system's, PEM.
-    pub ca_pem: Option<Vec<u8>>,
-    /// `SKIP_CERT_VERIFICATION`.
-    pub insecure: bool,
-    /// Registry mirrors, if configured.
-    pub mirrors: Option<RegistryMirrors>,
-}
-
 /// [`InstallOptions`] and the shared state of preparations. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct InstallContext(pub(super) Arc<InstallState>);
@@ -71,7 +62,7 @@ pub(super) struct InstallState {
     /// Concurrency limit of installers.
     pub(super) permits: Semaphore,
     /// Cache of release metadata.
-    pub(super) releases: super::release::ReleaseCache,
+    pub(super) releases: ReleaseCache,
     /// Locks of the installer cache's folders: extractions of one image are coalesced.
     pub(super) extracting: KeyedMutex<PathBuf>,
     /// Concurrency limit of preparations per registry.
@@ -85,7 +76,7 @@ impl InstallContext {
         Self(Arc::new(InstallState {
             options,
             permits,
-            releases: super::release::ReleaseCache::default(),
+            releases: ReleaseCache::default(),
             extracting: KeyedMutex::default(),
             registry_limit: RegistryLimit::default(),
         }))
@@ -103,7 +94,7 @@ impl InstallContext {
     }
 
     /// Cache of release metadata.
-    pub(super) fn releases(&self) -> &super::release::ReleaseCache {
+    pub(super) fn releases(&self) -> &ReleaseCache {
         &self.0.releases
     }
 
@@ -118,6 +109,19 @@ impl InstallContext {
         self.0.registry_limit.try_acquire(registry)
     }
 
+    /// Verifies that a trusted signer signed a release image.
+    ///
+    /// Errors: those of [`Signers::check`]; Invalid – no signers are trusted.
+    pub(crate) async fn check_signed(&self, image: &str) -> Result<(), Error> {
+        let options = self.options();
+        let Some(signers) = &options.signers else {
+            return Err(unsigned(
+                "RELEASE_KEYRING is empty: no key is trusted to sign release images",
+            ));
+        };
+        signers.check(image, options.release_timeout).await
+    }
+
     /// Takes the file lock of `cluster`'s preparation, among all processes on the same files; none if it is held.
     ///
     /// Errors: the folder cannot be written.
@@ -126,7 +130,7 @@ impl InstallContext {
         cluster: ClusterId,
     ) -> Result<Option<PreparationLock>, PreparationFailure> {
         let folder = self.work_folders();
-        super::blocking(move || {
+        blocking(move || {
             PreparationLock::try_take(&folder, cluster).map_err(|error| {
                 PreparationFailure::new(format!("{} cannot be written: {error}", folder.display()))
             })
@@ -165,27 +169,4 @@ pub struct PreparationOutcome {
     pub openshift_cluster_id: Uuid,
     /// Metadata of the release.
     pub release: ReleaseInfo,
-}
-
-/// Failure of a preparation, for the user; nothing was stored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct PreparationFailure {
-    /// Failed step and cause; without credentials.
-    pub reason: String,
-}
-
-impl PreparationFailure {
-    /// A failure for `reason`.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-        }
-    }
-}
-
-impl From<model::Error> for PreparationFailure {
-    fn from(error: model::Error) -> Self {
-        Self::new(error.chain())
-    }
 }

@@ -7,7 +7,7 @@ use rules::Snapshot;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 use super::manifests::yaml;
 use super::nodes;
 use super::outputs::Outputs;

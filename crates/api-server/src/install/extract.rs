@@ -12,8 +12,9 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::confinement::Confinement;
-use super::context::{InstallContext, PreparationFailure};
+use super::context::InstallContext;
 use super::elf::ElfHeader;
+use super::failure::{PreparationFailure, blocking};
 use super::installer_cache::{self, CachedInstaller};
 use super::libraries;
 use super::registry::{ExtractedFile, Images, ScratchFolder};
@@ -42,7 +43,7 @@ pub(super) async fn installer(
     let installer = if let Some(installer) = cached(&folder).await? {
         installer
     } else {
-        let images = Images::new(ctx, pull_secret)?;
+        let images = Images::new(&ctx.options().registry, pull_secret)?;
         let confinement = &ctx.options().confinement;
         let extraction = async {
             let candidates = images.component_candidates(image, &release.release_image)?;
@@ -95,7 +96,7 @@ async fn extract(
     tracing::info!(image = %extracted.image, path, interpreter, "installer extracted");
     let folder = folder.to_owned();
     let now = service::clock::now().into();
-    super::blocking(move || {
+    blocking(move || {
         installer_cache::insert(&scratch, &folder, now).map_err(|error| unusable(&error))
     })
     .await
@@ -108,7 +109,7 @@ async fn check_header(
     extracted: &ExtractedFile,
 ) -> Result<ElfHeader, PreparationFailure> {
     let image = extracted.image.clone();
-    super::blocking(move || {
+    blocking(move || {
         let unfit = |why: &str| PreparationFailure::new(format!("{path} of image {image} cannot be run: {why}"));
         let header = File::open(&program)
             .and_then(|mut file| ElfHeader::read(&mut file))
@@ -129,7 +130,7 @@ async fn shrink(ctx: &InstallContext) -> Result<(), PreparationFailure> {
     let cache = ctx.installer_cache();
     let capacity_bytes = ctx.options().cache_capacity_bytes;
     let now = service::clock::now().into();
-    super::blocking(move || {
+    blocking(move || {
         // An oversized cache does not fail the preparation.
         if let Err(error) = installer_cache::shrink(&cache, capacity_bytes, now) {
             tracing::warn!(%error, folder = %cache.display(), "installer cache cannot be shrunk");
@@ -142,8 +143,7 @@ async fn shrink(ctx: &InstallContext) -> Result<(), PreparationFailure> {
 async fn cached(folder: &Path) -> Result<Option<CachedInstaller>, PreparationFailure> {
     let folder = folder.to_owned();
     let now = service::clock::now().into();
-    super::blocking(move || installer_cache::get(&folder, now).map_err(|error| unusable(&error)))
-        .await
+    blocking(move || installer_cache::get(&folder, now).map_err(|error| unusable(&error))).await
 }
 
 /// Tag and image of the installer: the plain one if it supports the cluster, else the one for bare metal.

@@ -3,7 +3,8 @@
 use rules::install_config::{self, ImageMirror};
 use secrecy::ExposeSecret;
 
-use super::context::{InstallContext, PreparationFailure, PreparationInput};
+use super::context::{InstallContext, PreparationInput};
+use super::failure::PreparationFailure;
 
 /// The install-config as JSON, a subset of YAML.
 pub(super) fn build(

@@ -1,21 +1,17 @@
 //! Runs of the installer.
 
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandbox::ProgramOutcome;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::time::Instant;
 
 use super::confinement::{ConfinedProgram, Confinement};
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 use super::launch::Launch;
+use super::output_tail::TAIL_LINES;
 use super::redaction::Masks;
+use super::work_folder::temporary;
 
-/// Last lines of output kept for errors and the log.
-pub(super) const TAIL_LINES: usize = 200;
-/// Lines are truncated to this length. Units: bytes.
-const LINE_BYTES: usize = 4096;
 /// `PATH` of the installer.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -111,46 +107,6 @@ fn check_outcome(
     }))
 }
 
-/// Temporary folder of the installer: beside its working folder, whose files it lists.
-pub(super) fn temporary(folder: &Path) -> PathBuf {
-    folder.with_extension("tmp")
-}
-
-/// The last `limit` lines of `output`.
-pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>, limit: usize) -> Vec<String> {
-    let Some(output) = output else {
-        return Vec::new();
-    };
-    let mut reader = BufReader::new(output);
-    let mut lines = VecDeque::new();
-    let mut line = Vec::new();
-    while let Ok(chunk) = reader.fill_buf().await {
-        if chunk.is_empty() {
-            break;
-        }
-        let end = chunk.iter().position(|byte| *byte == b'\n');
-        let part = &chunk[..end.unwrap_or(chunk.len())];
-        let remaining = LINE_BYTES - line.len();
-        line.extend_from_slice(&part[..part.len().min(remaining)]);
-        let used = part.len() + usize::from(end.is_some());
-        reader.consume(used);
-        if end.is_some() {
-            push_line(&mut lines, &mut line, limit);
-        }
-    }
-    push_line(&mut lines, &mut line, limit);
-    lines.into()
-}
-
-/// Moves `line` into the ring buffer `lines`.
-fn push_line(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
-    if lines.len() == limit {
-        lines.pop_front();
-    }
-    lines.push_back(String::from_utf8_lossy(line).trim_end().to_owned());
-    line.clear();
-}
-
 /// The last error message of the program, or its last line.
 fn last_error(lines: &[String], outcome: &ProgramOutcome) -> String {
     let is_error = |line: &&String| {
@@ -181,6 +137,7 @@ fn message(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
     use sandbox::{Launcher, SandboxLimits};
@@ -249,16 +206,5 @@ mod tests {
         let missing = reason(&ProgramOutcome::NotStarted("no such file".to_owned()), &[]);
         assert!(missing.contains("cannot be started"), "{missing}");
         assert!(check_outcome("create manifests", &ProgramOutcome::Exited(0), &[]).is_ok());
-    }
-
-    #[tokio::test]
-    async fn output_is_bounded() {
-        let numbers: Vec<String> = (1..=5000).map(|number| format!("{number}\n")).collect();
-        let text = format!("{}\n{}", "x".repeat(1_000_000), numbers.concat());
-        let lines = tail(Some(text.as_bytes()), TAIL_LINES).await;
-        assert_eq!(lines.len(), TAIL_LINES);
-        assert!(lines.iter().any(|line| line == "5000"));
-        let lines = tail(Some(text.as_bytes()), usize::MAX).await;
-        assert_eq!(lines[0].len(), LINE_BYTES);
     }
 }

@@ -12,7 +12,7 @@ use oci_client::image::{FileSelection, FileTree};
 use sandbox::ProgramOutcome;
 
 use super::confinement::{self, Confinement};
-use super::context::PreparationFailure;
+use super::failure::{PreparationFailure, blocking};
 use super::installer_cache;
 use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
 use super::registry::{Images, ScratchFolder};
@@ -55,7 +55,7 @@ pub(super) async fn extract(
         })?;
     let libraries = folder.join(LIBRARIES);
     let loader = interpreter.to_owned();
-    let is_complete = super::blocking(move || {
+    let is_complete = blocking(move || {
         install_libraries(&tree, &loader, &folders, &libraries).map_err(|error| {
             PreparationFailure::new(format!(
                 "{} cannot be written: {error}",
@@ -70,7 +70,7 @@ pub(super) async fn extract(
         )));
     }
     let readable = folder.clone();
-    super::blocking(move || {
+    blocking(move || {
         installer_cache::make_readable(&readable).map_err(|error| {
             PreparationFailure::new(format!("{} cannot be written: {error}", readable.display()))
         })
@@ -260,7 +260,7 @@ fn not_opened(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::installer::tail;
+    use crate::install::output_tail::tail;
 
     #[test]
     fn libraries_are_selected_by_folder_and_name() {

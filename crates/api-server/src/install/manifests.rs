@@ -8,7 +8,7 @@ use model::ids::ClusterId;
 use rules::manifests::SystemManifest;
 use serde_json::{Value, json};
 
-use super::context::PreparationFailure;
+use super::failure::{PreparationFailure, blocking};
 use super::patch::{self, Operation};
 use crate::files::{FileStore, USER_MANIFESTS};
 
@@ -35,10 +35,10 @@ pub(super) async fn write_all(
         let content = store.get(cluster, name.as_str()).await?.bytes().await?;
         let relative = name.as_str()[USER_MANIFESTS.len() + 1..].to_owned();
         let folder = folder.to_owned();
-        super::blocking(move || write_custom(&folder, &relative, &content)).await?;
+        blocking(move || write_custom(&folder, &relative, &content)).await?;
     }
     let folder = folder.to_owned();
-    super::blocking(move || apply_patches(&folder)).await
+    blocking(move || apply_patches(&folder)).await
 }
 
 /// Sets the infrastructure topology to HighlyAvailable: with one worker, routers also run on the control plane.

@@ -8,8 +8,7 @@ use model::host::{Host, HostRole};
 use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 
-use super::bootstrap::put;
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 
 const READABLE: u32 = 0o644;
 const SERVICE_CA: &str = "/etc/assisted-service/service-ca-cert.crt";
@@ -38,11 +37,11 @@ pub(super) fn role(host: &Host) -> HostRole {
 /// Adds the service's certificate authority and IPv6 settings to a role's ignition config.
 pub(super) fn complete(config: &mut IgnitionConfig, snapshot: &Snapshot, service_ca: Option<&str>) {
     if let Some(pem) = service_ca {
-        put(config, IgnitionFile::text(SERVICE_CA, READABLE, pem));
+        config.put_file(IgnitionFile::text(SERVICE_CA, READABLE, pem));
     }
     if has_ipv6(snapshot) {
         let text = include_str!("../discovery/host_files/01-ipv6.conf");
-        put(config, IgnitionFile::text(IPV6, READABLE, text));
+        config.put_file(IgnitionFile::text(IPV6, READABLE, text));
     }
 }
 
@@ -53,18 +52,12 @@ pub(super) fn of_host(
     snapshot: &Snapshot,
 ) -> Result<IgnitionConfig, PreparationFailure> {
     let mut config = base.clone();
-    put(
-        &mut config,
-        IgnitionFile::text("/etc/hostname", READABLE, &host.name()),
-    );
+    config.put_file(IgnitionFile::text("/etc/hostname", READABLE, &host.name()));
     if is_single_node(&snapshot.cluster)
         && let Some(hint) = machine_network_address(snapshot)
     {
         let text = format!("KUBELET_NODEIP_HINT={hint}");
-        put(
-            &mut config,
-            IgnitionFile::text(NODE_IP_HINT, READABLE, &text),
-        );
+        config.put_file(IgnitionFile::text(NODE_IP_HINT, READABLE, &text));
     }
     let pool = &host.record.machine_config_pool_name;
     if !pool.is_empty() && role(&host.record) == HostRole::Worker {

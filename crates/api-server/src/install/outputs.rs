@@ -9,7 +9,7 @@ use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 use super::{bootstrap, nodes};
 
 /// Outputs of a preparation.

@@ -9,14 +9,15 @@ use rules::manifests::SystemManifest;
 use rules::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
-use super::context::{InstallContext, PreparationFailure, PreparationInput, PreparationOutcome};
+use super::context::{InstallContext, PreparationInput, PreparationOutcome};
+use super::failure::{PreparationFailure, blocking};
 use super::installer::InstallerRun;
 use super::installer_cache::CachedInstaller;
 use super::outputs::{self, Outputs};
 use super::redaction::Masks;
 use super::release::ReleaseInfo;
 use super::work_folder::WorkFolder;
-use super::{dummy, extract, install_config, manifests, release};
+use super::{dummy, extract, install_config, manifests, release_image};
 use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 
 /// Prepares the installation of a cluster: on success, all files that its hosts boot into are in the store. Idempotent.
@@ -58,7 +59,7 @@ async fn make(
         return Ok((outputs, ReleaseInfo::dummy(&input.snapshot.cluster)));
     }
     let cluster = &input.snapshot.cluster;
-    let release = release::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
+    let release = release_image::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
     // Checked before the installer is extracted and run.
     if !input.is_listed {
         check_version(&release, &cluster.openshift_version)?;
@@ -93,7 +94,7 @@ async fn run(
     let parent = ctx.work_folders();
     let id = cluster.id;
     let now = service::clock::now().into();
-    let folder = super::blocking(move || {
+    let folder = blocking(move || {
         WorkFolder::make(&parent, id, now).map_err(|error| {
             PreparationFailure::new(format!("the installer's folder cannot be created: {error}"))
         })
@@ -124,7 +125,7 @@ async fn run(
     installer.create(target).await?;
     let snapshot = input.snapshot.clone();
     let service_ca = ctx.options().service_ca.clone();
-    let mut outputs = super::blocking(move || {
+    let mut outputs = blocking(move || {
         outputs::complete(
             folder.path(),
             &snapshot,
@@ -209,7 +210,7 @@ async fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), Prep
     let path = folder.join(name);
     let text = text.to_owned();
     let shown = name.to_owned();
-    super::blocking(move || {
+    blocking(move || {
         crate::files::put_file(&path, text.as_bytes())
             .map_err(|error| PreparationFailure::new(format!("{shown} cannot be written: {error}")))
     })

@@ -11,7 +11,8 @@ use oci_client::{Client, ClientOptions, Credentials, Mirrors};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
-use super::context::{InstallContext, PreparationFailure};
+use super::failure::{PreparationFailure, blocking};
+use super::mirrors::RegistryMirrors;
 use crate::files::make_folder;
 
 /// Image access with a cluster's pull secret.
@@ -30,12 +31,11 @@ pub(super) struct ExtractedFile {
 }
 
 impl Images {
-    /// Access with `pull_secret` and the service's settings.
+    /// Access with `pull_secret`.
     pub(super) fn new(
-        ctx: &InstallContext,
+        access: &RegistryAccess,
         pull_secret: &SecretString,
     ) -> Result<Self, PreparationFailure> {
-        let access = &ctx.options().registry;
         let (mirrors, bundle) = match &access.mirrors {
             Some(it) => (it.mirrors.clone(), it.ca_bundle.as_ref()),
             None => (Mirrors::default(), None),
@@ -183,7 +183,7 @@ impl ScratchFolder {
     pub(super) async fn make(parent: &Path) -> Result<Self, PreparationFailure> {
         let scratch = Self(parent.join(format!(".new-{}", Uuid::new_v4().simple())));
         let path = scratch.0.clone();
-        super::blocking(move || {
+        blocking(move || {
             make_folder(&path).map_err(|error| {
                 PreparationFailure::new(format!("{} cannot be written: {error}", path.display()))
             })
@@ -198,4 +198,15 @@ impl Drop for ScratchFolder {
         // Fails after a rename, when there is nothing to remove.
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Access to registries.
+#[derive(Debug, Clone, Default)]
+pub struct RegistryAccess {
+    /// Certificate authorities of registries beside the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
+    /// `SKIP_CERT_VERIFICATION`.
+    pub insecure: bool,
+    /// Registry mirrors, if configured.
+    pub mirrors: Option<RegistryMirrors>,
 }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::cluster::Cluster;
-use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::context::{InstallContext, PreparationFailure};
-use super::registry::{ExtractedFile, Images, ScratchFolder};
+use super::failure::PreparationFailure;
 
 /// Version and images of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,11 +39,11 @@ impl ReleaseInfo {
 pub(super) struct ReleaseCache(Mutex<BTreeMap<String, ReleaseInfo>>);
 
 impl ReleaseCache {
-    fn get(&self, image: &str) -> Option<ReleaseInfo> {
+    pub(super) fn get(&self, image: &str) -> Option<ReleaseInfo> {
         self.lock().get(image).cloned()
     }
 
-    fn put(&self, image: &str, info: &ReleaseInfo) {
+    pub(super) fn put(&self, image: &str, info: &ReleaseInfo) {
         let mut known = self.lock();
         if known.len() >= CACHE_CAPACITY {
             known.pop_first();
@@ -59,57 +57,8 @@ impl ReleaseCache {
     }
 }
 
-/// Path of the image list in a release image.
-const IMAGE_REFERENCES: &str = "release-manifests/image-references";
 /// Capacity of the cache: more releases than a site installs at a time.
 const CACHE_CAPACITY: usize = 64;
-
-/// Reads the metadata of the release image `image` from its mirrors or registry.
-///
-/// Errors: no candidate is reachable, or the metadata is malformed; with registry and image.
-pub(super) async fn read(
-    ctx: &InstallContext,
-    image: &str,
-    pull_secret: &SecretString,
-) -> Result<ReleaseInfo, PreparationFailure> {
-    if let Some(known) = ctx.releases().get(image) {
-        return Ok(known);
-    }
-    let images = Images::new(ctx, pull_secret)?;
-    let scratch = ScratchFolder::make(&ctx.work_folders()).await?;
-    let path = scratch.0.join("image-references");
-    let unreadable =
-        |why: String| PreparationFailure::new(format!("the release image cannot be read: {why}"));
-    let candidates = images.candidates(image);
-    let candidates = candidates.map_err(|error| unreadable(error.chain()))?;
-    let timeout = Some(ctx.options().release_timeout);
-    let extracted = images
-        .extract(&candidates, &[IMAGE_REFERENCES], &path, timeout)
-        .await
-        .map_err(unreadable)?;
-    let json =
-        super::blocking(move || std::fs::read(path).map_err(|error| unreadable(error.to_string())));
-    let info = parse(&json.await?, pinned(image, &extracted))?;
-    if image.contains('@') {
-        ctx.releases().put(image, &info);
-    }
-    Ok(info)
-}
-
-/// `image`, pinned to its digest.
-fn pinned(image: &str, extracted: &ExtractedFile) -> String {
-    match (image.split_once('@'), &extracted.image.digest) {
-        (None, Some(digest)) => {
-            // A colon after the last slash starts a tag, one before it a port.
-            let name = image.rfind('/').map_or(0, |slash| slash + 1);
-            let end = image[name..]
-                .find(':')
-                .map_or(image.len(), |colon| name + colon);
-            format!("{}@{digest}", &image[..end])
-        }
-        _ => image.to_owned(),
-    }
-}
 
 /// `release-manifests/image-references`: an image stream.
 #[derive(Deserialize)]
@@ -142,7 +91,7 @@ struct TagSource {
 }
 
 /// Reads the image stream of a release.
-fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, PreparationFailure> {
+pub(super) fn parse(json: &[u8], release_image: String) -> Result<ReleaseInfo, PreparationFailure> {
     let broken = |why: &str| {
         PreparationFailure::new(format!(
             "release image {release_image} has an invalid image-references file: {why}"

@@ -1,13 +1,12 @@
 //! Signatures of release images: a signed image is trusted from any registry.
 
 use std::path::Path;
+use std::time::Duration;
 
 use model::Error;
 use net::web::Web;
 use oci::Reference;
 use oci_client::signature::{self, Keyring, SignatureStore};
-
-use super::context::InstallContext;
 
 /// Trusted signers of release images, and their signature stores.
 #[derive(Debug, Clone)]
@@ -32,6 +31,29 @@ impl Signers {
             web: Web::new(ca_pem.map(str::as_bytes))?,
         })
     }
+
+    /// Verifies that a release image is pinned to a digest that one of them signed, within `timeout`.
+    ///
+    /// Errors: Invalid – unsigned, or not pinned; Unavailable – a signature store cannot be reached.
+    pub(super) async fn check(&self, image: &str, timeout: Duration) -> Result<(), Error> {
+        // The signature covers the digest, so the image must be pulled by it.
+        let Some(digest) = image.parse::<Reference>()?.digest else {
+            return Err(unsigned(
+                "it is not pinned by digest, as in registry/repository@sha256:…",
+            ));
+        };
+        let search = signature::find(&digest, &self.keyring, &self.stores, &self.web);
+        let found = tokio::time::timeout(timeout, search).await;
+        let found = found.map_err(|late| Error::unavailable("a signature store", late));
+        found??;
+        tracing::info!(image, "release image signature verified");
+        Ok(())
+    }
+}
+
+/// The error for an image without a trusted signature.
+pub(super) fn unsigned(reason: &str) -> Error {
+    Error::invalid("release signature", reason)
 }
 
 /// The public keys of a file.
@@ -41,31 +63,4 @@ pub(crate) fn keyring(path: &Path) -> Result<Keyring, Error> {
     let bytes = std::fs::read(path)
         .map_err(|error| Error::invalid("keyring", format!("{}: {error}", path.display())))?;
     Keyring::parse(&bytes)
-}
-
-impl InstallContext {
-    /// Verifies that a release image is pinned to a digest that a trusted signer signed.
-    ///
-    /// Errors: Invalid – unsigned, or not pinned; Unavailable – a signature store cannot be reached.
-    pub(crate) async fn check_signed(&self, image: &str) -> Result<(), Error> {
-        let unsigned = |why: &str| Err(Error::invalid("release signature", why));
-        let Some(signers) = &self.options().signers else {
-            return unsigned("RELEASE_KEYRING is empty: no key is trusted to sign release images");
-        };
-        // The signature covers the digest, so the image must be pulled by it.
-        let Some(digest) = image.parse::<Reference>()?.digest else {
-            return unsigned("it is not pinned by digest, as in registry/repository@sha256:…");
-        };
-        let Signers {
-            keyring,
-            stores,
-            web,
-        } = signers;
-        let search = signature::find(&digest, keyring, stores, web);
-        let found = tokio::time::timeout(self.options().release_timeout, search).await;
-        let found = found.map_err(|late| Error::unavailable("a signature store", late));
-        found??;
-        tracing::info!(image, "release image signature verified");
-        Ok(())
-    }
 }

@@ -14,7 +14,7 @@ use rules::{HostState, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::context::PreparationFailure;
+use super::failure::PreparationFailure;
 use super::{dummy, outputs};
 
 const CLUSTER_VERSION: &str =

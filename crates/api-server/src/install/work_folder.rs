@@ -8,7 +8,6 @@ use std::time::SystemTime;
 use model::ids::ClusterId;
 use uuid::Uuid;
 
-use super::installer::temporary;
 use crate::files::{is_same, is_stale, make_folder};
 
 /// Extension of lock files.
@@ -116,6 +115,11 @@ fn remove_lock_file(path: &Path) -> io::Result<()> {
         fs::remove_file(path)?;
     }
     Ok(())
+}
+
+/// Temporary folder of the installer: beside its working folder, whose files it lists.
+pub(super) fn temporary(folder: &Path) -> PathBuf {
+    folder.with_extension("tmp")
 }
 
 #[cfg(test)]

@@ -1,0 +1,199 @@
+//! Settings as the command line needs them: listeners, limits, and consistency checks.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use service::limits::Limit;
+use service::program::ServerSettings;
+use service::server::Listen;
+use service::settings::{CommaList, Problem, Setting as _};
+
+use crate::settings::{BaseUrl, Settings, SslMode};
+
+/// Optional mount of a live boot image.
+const LIVE_ISO: &str = "/data/livecd.iso";
+/// Optional mount of coreos-installer.
+const COREOS_INSTALLER: &str = "/data/coreos-installer";
+/// Offset and magic of the volume descriptor of an ISO image.
+const ISO_MAGIC: (u64, &[u8]) = (0x8001, b"CD001");
+
+impl ServerSettings for Settings {
+    fn listen(&self) -> Vec<Listen> {
+        let tls = match (
+            self.serve_https,
+            &self.https_cert_file,
+            &self.https_key_file,
+        ) {
+            (true, Some(cert), Some(key)) => {
+                let (cert, key) = (cert.clone(), key.clone());
+                Some(service::tls::CertificateFiles { cert, key }.into())
+            }
+            _ => None,
+        };
+        vec![
+            Listen::new(
+                SocketAddr::new(self.api_listen_address, self.api_listen_port),
+                tls,
+            )
+            .with(&self.http),
+        ]
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        crate::limits::limits(self)
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut report = |variable: &str, text: String| problems.push(Problem::new(variable, text));
+        if self.serve_https {
+            for (variable, file) in [
+                ("HTTPS_CERT_FILE", &self.https_cert_file),
+                ("HTTPS_KEY_FILE", &self.https_key_file),
+            ] {
+                match file {
+                    None => report(
+                        variable,
+                        "requires a PEM file while SERVE_HTTPS is true".to_owned(),
+                    ),
+                    Some(path) => readable(path).unwrap_or_else(|text| report(variable, text)),
+                }
+            }
+        }
+        if let Some(path) = &self.service_ca_cert_path {
+            readable(path).unwrap_or_else(|text| report("SERVICE_CA_CERT_PATH", text));
+        }
+        if self.service_base_url.is_none()
+            && let Err(text) = BaseUrl::parse(&self.base_url())
+        {
+            report(
+                "ASSISTED_SERVICE_HOST",
+                format!("{} is not a URL: {text}", self.base_url()),
+            );
+        }
+        if self.service_fqdn.contains([':', '/']) {
+            report(
+                "SERVICE_FQDN",
+                format!(
+                    "{:?} is not a plain name, as in installer.example.com",
+                    self.service_fqdn
+                ),
+            );
+        }
+        for text in unknown::<model::validations::HostValidationId>(&self.disabled_host_validations)
+        {
+            report("DISABLED_HOST_VALIDATIONS", text);
+        }
+        for text in
+            unknown::<model::validations::ClusterValidationId>(&self.disabled_cluster_validations)
+        {
+            report("DISABLED_CLUSTER_VALIDATIONS", text);
+        }
+        for text in unknown::<model::steps::StepType>(&self.disabled_steps) {
+            report("DISABLED_STEPS", text);
+        }
+        if !self.release_images.0.is_empty() && self.os_images.0.is_empty() {
+            report(
+                "OS_IMAGES",
+                "is empty: RELEASE_IMAGES need base images for discovery".to_owned(),
+            );
+        }
+        if let Some(path) = &self.release_keyring
+            && let Err(error) = crate::install::keyring(path)
+        {
+            report("RELEASE_KEYRING", error.chain());
+        }
+        if let Some(path) = &self.db_ca_file {
+            readable(path).unwrap_or_else(|text| report("DB_CA_FILE", text));
+        } else if matches!(self.db_sslmode, SslMode::VerifyCa | SslMode::VerifyFull) {
+            report(
+                "DB_CA_FILE",
+                "requires a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
+            );
+        }
+        if self.db_max_open_connections < 4 {
+            report(
+                "DB_MAX_OPEN_CONNECTIONS",
+                "requires at least 4 connections".to_owned(),
+            );
+        }
+        if let Err(text) = mounted_iso(Path::new(LIVE_ISO)) {
+            report("/data/livecd.iso", text);
+        }
+        if let Err(text) = mounted_program(Path::new(COREOS_INSTALLER)) {
+            report("/data/coreos-installer", text);
+        }
+        problems
+    }
+}
+
+fn unknown<T>(list: &CommaList) -> Vec<String>
+where
+    T: std::str::FromStr<Err = model::UnknownValue>,
+{
+    list.iter()
+        .filter_map(|text| text.parse::<T>().err().map(|error| error.to_string()))
+        .collect()
+}
+
+fn readable(path: &Path) -> Result<(), String> {
+    std::fs::File::open(path)
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Checks that a mounted boot image is an ISO image.
+fn mounted_iso(path: &Path) -> Result<(), String> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    if !path.exists() {
+        return Ok(());
+    }
+    let report = |error: std::io::Error| format!("is mounted but cannot be read: {error}");
+    let mut file = std::fs::File::open(path).map_err(report)?;
+    let mut magic = [0; ISO_MAGIC.1.len()];
+    file.seek(SeekFrom::Start(ISO_MAGIC.0)).map_err(report)?;
+    match file.read_exact(&mut magic) {
+        Ok(()) if magic == ISO_MAGIC.1 => Ok(()),
+        _ => Err("is mounted but is not an ISO image: mount the live boot image there".to_owned()),
+    }
+}
+
+/// Checks that a mounted coreos-installer is executable.
+fn mounted_program(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match path.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(format!("is mounted but cannot be read: {error}")),
+        Ok(metadata) if metadata.is_file() && metadata.permissions().mode() & 0o111 != 0 => Ok(()),
+        Ok(_) => Err("is mounted but is not an executable file".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid() {
+        assert!(Settings::default().problems().is_empty());
+    }
+
+    #[test]
+    fn problems_are_reported_together() {
+        let settings = Settings {
+            serve_https: true,
+            service_fqdn: "http://x".to_owned(),
+            disabled_steps: CommaList(vec!["dance".to_owned()]),
+            release_keyring: Some("/nowhere/keys".into()),
+            ..Settings::default()
+        };
+        assert_eq!(settings.problems().len(), 5, "{:?}", settings.problems());
+    }
+
+    #[test]
+    fn mounted_boot_images_must_be_iso() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(mounted_iso(file.path()).is_err());
+        assert!(mounted_iso(Path::new("/nowhere/livecd.iso")).is_ok());
+    }
+}
