@@ -6,6 +6,7 @@
 
 mod adopt;
 mod adoption;
+mod adoption_progress;
 mod audit;
 mod change;
 mod collect;
@@ -23,11 +24,14 @@ mod journal;
 mod layout;
 mod orphans;
 mod quarantine;
+mod queries;
 mod reserve;
 mod rows;
+mod scan;
 mod staged;
 mod tables;
 mod upload;
+mod upload_session;
 mod verified_read;
 mod verify_queue;
 mod writable;
@@ -43,25 +47,17 @@ use uuid::Uuid;
 
 use super::caches::{BlobCache, ManifestCache};
 use super::{ContentStore, Result, StoreError};
-pub use adoption::AdoptionProgress;
+pub use adoption_progress::AdoptionProgress;
 pub use audit::{Audited, Fault, FaultKind};
 use change::{BlobSource, ContentName, JournalEntry, StoreChange};
 use committer::nanos;
 pub use download::Pieces;
+pub use inner::DiskOptions;
 use inner::{DiskInner, Opening};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 pub use reserve::Room;
 
 use super::{CollectedGarbage, Referrer, StoredContent, Usage};
-
-/// Options of a store in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DiskOptions {
-    /// Units: bytes. Reserved for deletions on a full disk, at most a sixteenth of it; zero for none.
-    pub reserve_bytes: u64,
-    /// Read-only: a folder that no registry of ours has written is not changed even at the start.
-    pub is_read_only: bool,
-}
 
 /// A store in a folder. Clones share it.
 #[derive(Debug, Clone)]
@@ -146,7 +142,12 @@ impl DiskStore {
         if self.inner.shared.adoption.begin_again() {
             let (store, shared) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.shared));
             // In the background and with a weak reference, so that closing the store does not wait for it.
-            tokio::task::spawn_blocking(move || adoption::run_again(&store, &shared));
+            tokio::task::spawn_blocking(move || {
+                adoption::run_again(&shared, |name| match store.upgrade() {
+                    Some(inner) => inner.committer.refresh(name),
+                    None => Err(scan::closing()),
+                });
+            });
         }
     }
 

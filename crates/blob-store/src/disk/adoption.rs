@@ -3,17 +3,15 @@
 //! The folder is the truth, and other programs may have changed it since the last run. Until all repositories are
 //! compared, a request waits for its own repository; afterwards the check costs one atomic load.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
+use super::adoption_progress::AdoptionProgress;
 use super::committer::{self, Job, SharedState};
-use super::inner::DiskInner;
-use super::{adopt, compare};
+use super::{compare, scan};
 use crate::{Result, StoreError};
 use oci::Repository;
 
@@ -23,133 +21,6 @@ const WORKERS: usize = 4;
 const SYNC_EVERY: usize = 2000;
 /// Repositories per log message.
 const LOG_EVERY: usize = 1000;
-/// Timeout of a repository list during the walk through the folder.
-const WALK_LIMIT: Duration = Duration::from_secs(10);
-
-/// Progress of adoption.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct AdoptionProgress {
-    /// All repositories are compared.
-    pub is_finished: bool,
-    /// Repositories in the folder; 0 until the walk has ended.
-    pub repositories: u64,
-    /// Repositories compared with the index.
-    pub compared: u64,
-    /// Repositories that differed and were read into the index, including deleted ones.
-    pub adopted: u64,
-    /// Repositories that could not be read; if any, no garbage is collected.
-    pub failed: u64,
-}
-
-/// State of the comparison that follows a start.
-#[derive(Debug)]
-pub(super) struct Adoption {
-    /// All repositories are compared; the state below is empty then.
-    is_done: AtomicBool,
-    is_stopped: AtomicBool,
-    state: Mutex<AdoptionState>,
-    progress: watch::Sender<AdoptionProgress>,
-}
-
-#[derive(Debug, Default)]
-struct AdoptionState {
-    /// All repositories in the folder, sorted, once the walk has ended.
-    names: Option<Arc<[Repository]>>,
-    /// Repositories of the folder or the index only, which bounds the set.
-    adopted_names: HashSet<Repository>,
-}
-
-impl Adoption {
-    /// A pending comparison, or a finished one with `is_done`.
-    pub(super) fn new(is_done: bool) -> Self {
-        let progress = AdoptionProgress {
-            is_finished: is_done,
-            ..AdoptionProgress::default()
-        };
-        Self {
-            is_done: AtomicBool::new(is_done),
-            is_stopped: AtomicBool::new(false),
-            state: Mutex::default(),
-            progress: watch::Sender::new(progress),
-        }
-    }
-
-    /// Whether the index agrees with the folder about a repository.
-    pub(super) fn is_adopted(&self, repository: &Repository) -> bool {
-        self.is_done() || self.lock().adopted_names.contains(repository)
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.is_done.load(Ordering::Acquire)
-    }
-
-    /// Stops the comparison; the next start resumes it.
-    pub(super) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn progress(&self) -> AdoptionProgress {
-        *self.progress.borrow()
-    }
-
-    /// Waits until every repository is compared.
-    pub(super) async fn finished(&self) {
-        let mut progress = self.progress.subscribe();
-        // The sender lives as long as `self`.
-        progress.wait_for(|now| now.is_finished).await.ok();
-    }
-
-    /// All repositories in the folder; `None` after the comparison.
-    ///
-    /// Errors: Unavailable – the walk through the folder takes too long.
-    pub(super) async fn names(&self) -> Result<Option<Arc<[Repository]>>> {
-        let mut progress = self.progress.subscribe();
-        let walked = progress
-            .wait_for(|now| now.is_finished || self.is_done() || self.lock().names.is_some());
-        if tokio::time::timeout(WALK_LIMIT, walked).await.is_err() {
-            let reason = "the repositories are still being counted after the start; retry";
-            return Err(StoreError::Unavailable {
-                doing: "listing repositories",
-                source: reason.into(),
-            });
-        }
-        Ok(self.lock().names.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AdoptionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts another comparison, unless one is in progress. Returns whether it started.
-    pub(super) fn begin_again(&self) -> bool {
-        self.progress.send_if_modified(|now| {
-            let is_idle = now.is_finished;
-            if is_idle {
-                *now = AdoptionProgress::default();
-            }
-            is_idle
-        })
-    }
-
-    fn walked(&self, names: Arc<[Repository]>) {
-        let count = names.len() as u64;
-        if !self.is_done() {
-            self.lock().names = Some(names);
-        }
-        self.progress.send_modify(|now| now.repositories = count);
-    }
-
-    fn finish(&self) {
-        self.is_done.store(true, Ordering::Release);
-        *self.lock() = AdoptionState::default();
-        self.progress.send_modify(|now| now.is_finished = true);
-    }
-}
-
 /// Adopts a repository unless it is adopted already. Returns whether it differed.
 ///
 /// Errors: the folder cannot be read, or the store is closing. Blocks.
@@ -163,11 +34,9 @@ pub(super) fn ensure_adopted(
         return Ok(false);
     }
     let adopted = refresh(shared, jobs, repository)?;
-    let is_known = adopted || shared.index.snapshot()?.has(repository)?;
-    let mut state = adoption.lock();
     // Names without content are not remembered: clients may ask for any number of them.
-    if is_known && !adoption.is_done() {
-        state.adopted_names.insert(repository.clone());
+    if adopted || shared.index.snapshot()?.has(repository)? {
+        adoption.remember(repository);
     }
     Ok(adopted)
 }
@@ -233,12 +102,12 @@ pub(super) fn run(shared: &SharedState, jobs: &Sender<Job>) {
     all(shared, |name| ensure_adopted(shared, jobs, name));
 }
 
-/// Compares all repositories again, after [`Adoption::begin_again`]. Requests are served from the index meanwhile.
-pub(super) fn run_again(store: &Weak<DiskInner>, shared: &SharedState) {
-    all(shared, |name| match store.upgrade() {
-        Some(inner) => inner.committer.refresh(name),
-        None => Err(compare::closing()),
-    });
+/// Compares all repositories again, after [`super::adoption_progress::Adoption::begin_again`]. Requests are served from the index meanwhile.
+pub(super) fn run_again(
+    shared: &SharedState,
+    refresh: impl Fn(&Repository) -> Result<bool> + Sync,
+) {
+    all(shared, refresh);
 }
 
 /// Runs `one`, which returns whether a repository differed, for all repositories.
@@ -261,7 +130,7 @@ fn all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Sync) {
 fn try_all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Sync) -> Result<()> {
     let adoption = &shared.adoption;
     let is_open = || !adoption.is_stopped();
-    let names: Arc<[Repository]> = adopt::repositories(&shared.layout, is_open)?.into();
+    let names: Arc<[Repository]> = scan::repositories(&shared.layout, is_open)?.into();
     adoption.walked(Arc::clone(&names));
     let next = AtomicUsize::new(0);
     let work = || {
@@ -305,20 +174,12 @@ fn note(shared: &SharedState, repository: &Repository, adopted: Result<bool>) {
         }
         false
     });
-    let mut state = AdoptionProgress::default();
-    adoption.progress.send_modify(|now| {
-        // Deleted repositories are not counted.
-        now.compared = now.repositories.min(now.compared + 1);
-        now.adopted += u64::from(adopted);
-        now.failed += u64::from(is_failed);
-        state = *now;
-    });
     let AdoptionProgress {
         repositories,
         compared,
         adopted: sum,
         ..
-    } = state;
+    } = adoption.count(adopted, is_failed);
     if compared % LOG_EVERY as u64 == 0 {
         tracing::info!(
             compared,

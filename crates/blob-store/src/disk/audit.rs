@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::inner::DiskInner;
 use super::layout::FolderLayout;
-use super::{adopt, compare, contents, quarantine};
+use super::{compare, contents, quarantine, scan};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
@@ -67,7 +67,7 @@ pub(super) fn audit(inner: &DiskInner, found: impl FnMut(Fault)) -> Result<Audit
         linked: HashSet::new(),
     };
     // Links first: the holders of content are determined by the folder, not by the index.
-    for repository in adopt::repositories(inner.layout(), || true)? {
+    for repository in scan::repositories(inner.layout(), || true)? {
         audit.audited.repositories += 1;
         audit.repository(&repository)?;
     }
@@ -144,12 +144,12 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         self.links(repository, &layers)?;
         for canonical in self.links(repository, &revisions)? {
             // A manifest that cannot be read is reported with its content.
-            if let Ok(Some(manifest)) = adopt::manifest(self.layout(), &canonical) {
+            if let Ok(Some(manifest)) = scan::manifest(self.layout(), &canonical) {
                 self.manifest(repository, &manifest);
             }
         }
         let tags = self.layout().tags(repository);
-        for name in adopt::folders(&tags).map_err(StoreError::io(DOING))? {
+        for name in scan::folders(&tags).map_err(StoreError::io(DOING))? {
             if let Ok(tag) = name.parse::<Tag>() {
                 self.tag(repository, &tag)?;
             }
@@ -160,9 +160,9 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
     /// Targets of the links below a folder.
     fn links(&mut self, repository: &Repository, folder: &Path) -> Result<Vec<Digest>> {
         let mut found = Vec::new();
-        for algorithm in adopt::folders(folder).map_err(StoreError::io(DOING))? {
+        for algorithm in scan::folders(folder).map_err(StoreError::io(DOING))? {
             let below = folder.join(&algorithm);
-            for hex in adopt::folders(&below).map_err(StoreError::io(DOING))? {
+            for hex in scan::folders(&below).map_err(StoreError::io(DOING))? {
                 let path = below.join(&hex).join("link");
                 if let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>() {
                     found.extend(self.link(repository, &path, &name)?);
@@ -183,7 +183,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             return Ok(None);
         }
         self.audited.links += 1;
-        let Some(to) = adopt::link(path)? else {
+        let Some(to) = scan::link(path)? else {
             let why = "it holds no digest; push the content again";
             self.report(FaultKind::Link, Some(repository), self.shown(path), why);
             return Ok(None);
@@ -232,7 +232,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             return Ok(());
         }
         self.audited.links += 1;
-        let why = match adopt::link(&path)? {
+        let why = match scan::link(&path)? {
             None => (
                 FaultKind::Link,
                 "it holds no digest; push the tag again".to_owned(),

@@ -21,7 +21,7 @@ use super::change::{ContentName, JournalEntry, StoreChange};
 use super::committer::{nanos, now};
 use super::inner::DiskInner;
 use super::orphans::OrphanedManifest;
-use super::{adopt, staged};
+use super::{scan, staged};
 use crate::{CollectedGarbage, Result, StoreError};
 use oci::{Digest, Repository};
 
@@ -73,7 +73,7 @@ impl Collection<'_> {
     /// Whether a manifest of the repository cannot be read, so that its needs are unknown.
     fn has_unread_manifests(&self, repository: &Repository) -> Result<bool> {
         let snapshot = self.inner.shared.index.snapshot()?;
-        for name in adopt::links(&self.inner.layout().revisions(repository))? {
+        for name in scan::links(&self.inner.layout().revisions(repository))? {
             if snapshot.manifest(repository, name.requested())?.is_none() {
                 return Ok(true);
             }
@@ -224,9 +224,9 @@ impl Collection<'_> {
         let failed = || StoreError::io(DOING);
         let folder = self.inner.layout().blobs().join("sha256");
         let mut unused = Vec::new();
-        for prefix in adopt::folders(&folder).map_err(failed())? {
+        for prefix in scan::folders(&folder).map_err(failed())? {
             let snapshot = self.inner.shared.index.snapshot()?;
-            for hex in adopt::folders(&folder.join(prefix)).map_err(failed())? {
+            for hex in scan::folders(&folder.join(prefix)).map_err(failed())? {
                 let Ok(digest) = format!("sha256:{hex}").parse::<Digest>() else {
                     continue;
                 };
@@ -272,7 +272,7 @@ impl Collection<'_> {
             shared, committer, ..
         } = self.inner;
         let is_open = || !shared.adoption.is_stopped();
-        let names = adopt::repositories(&shared.layout, is_open)?;
+        let names = scan::repositories(&shared.layout, is_open)?;
         let mut refresh = |name: &Repository| committer.refresh(name).map(drop);
         names.iter().try_for_each(&mut refresh)?;
         adoption::deleted_repositories(shared, &names, refresh)
@@ -301,7 +301,7 @@ impl Collection<'_> {
     }
 
     fn empty_repositories(&mut self) -> Result<()> {
-        for repository in adopt::repositories(self.inner.layout(), || true)? {
+        for repository in scan::repositories(self.inner.layout(), || true)? {
             let manifests = self.inner.layout().manifests(&repository);
             let layers = self.inner.layout().layers(&repository);
             let adopted_at = self

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::committer::SharedState;
 use super::index::IndexSnapshot;
 use super::layout::FolderLayout;
-use super::{adopt, staged};
+use super::{scan, staged};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository, Tag};
 
@@ -60,7 +60,7 @@ impl Comparison<'_> {
             let below = format!("{}/{}/link", name.algorithm().as_str(), name.hex());
             // A link whose content differs from its name is ignored by adoption, too.
             if name.algorithm() != Algorithm::Sha256
-                || adopt::link(&folder.join(below))?.as_ref() == Some(name)
+                || scan::link(&folder.join(below))?.as_ref() == Some(name)
             {
                 return Ok(true);
             }
@@ -75,16 +75,16 @@ impl Comparison<'_> {
         }
         // A damaged manifest exists, but stays dangling.
         folder != self.layout().revisions(self.repository)
-            || matches!(adopt::manifest(self.layout(), name), Ok(Some(_)))
+            || matches!(scan::manifest(self.layout(), name), Ok(Some(_)))
     }
 
     /// The digests of links below a folder. Links of a SHA-256 are not read: they can hold only their own name.
     fn names(&self, folder: &Path) -> Result<HashSet<Digest>> {
         let failed = || StoreError::io(DOING);
         let mut found = HashSet::new();
-        for algorithm in adopt::folders(folder).map_err(failed())? {
+        for algorithm in scan::folders(folder).map_err(failed())? {
             let below = folder.join(&algorithm);
-            for hex in adopt::folders(&below).map_err(failed())? {
+            for hex in scan::folders(&below).map_err(failed())? {
                 self.check_open()?;
                 let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>() else {
                     continue;
@@ -94,7 +94,7 @@ impl Comparison<'_> {
                     if is_there(&path).map_err(failed())? {
                         found.insert(name);
                     }
-                } else if let Some(canonical) = adopt::link(&path)? {
+                } else if let Some(canonical) = scan::link(&path)? {
                     found.extend([canonical, name]);
                 }
             }
@@ -106,12 +106,12 @@ impl Comparison<'_> {
         let tags = self.layout().tags(self.repository);
         let known = self.snapshot.tags(self.repository, "", usize::MAX)?;
         let mut known: HashMap<Tag, Digest> = known.unwrap_or_default().into_iter().collect();
-        for name in adopt::folders(&tags).map_err(StoreError::io(DOING))? {
+        for name in scan::folders(&tags).map_err(StoreError::io(DOING))? {
             self.check_open()?;
             let Ok(tag) = name.parse::<Tag>() else {
                 continue;
             };
-            let current = adopt::link(&self.layout().tag_current(self.repository, &tag))?;
+            let current = scan::link(&self.layout().tag_current(self.repository, &tag))?;
             let is_same = match (current, known.remove(&tag)) {
                 (Some(current), Some(at)) => current == at || self.is_other_name(&at, &current)?,
                 (current, at) => current.is_none() && at.is_none(),
@@ -130,15 +130,10 @@ impl Comparison<'_> {
 
     fn check_open(&self) -> Result<()> {
         if self.shared.adoption.is_stopped() {
-            return Err(closing());
+            return Err(scan::closing());
         }
         Ok(())
     }
-}
-
-/// The error of work that the closing store interrupts.
-pub(super) fn closing() -> StoreError {
-    StoreError::io(DOING)(io::ErrorKind::Interrupted.into())
 }
 
 fn is_there(path: &Path) -> io::Result<bool> {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use super::adopt;
 use super::download::Pieces;
 use super::inner::DiskInner;
+use super::scan;
 use super::staged;
 use crate::{Result, StoreError, StoredContent};
 use oci::{Algorithm, Digest};
@@ -24,7 +24,7 @@ pub(super) fn list(
     let first = after.map_or(0, first_byte);
     let mut found = Vec::new();
     for prefix in first..=u8::MAX {
-        let names = adopt::folders(&folder.join(format!("{prefix:02x}"))).map_err(failed())?;
+        let names = scan::folders(&folder.join(format!("{prefix:02x}"))).map_err(failed())?;
         let in_folder = names
             .iter()
             .filter_map(|hex| format!("sha256:{hex}").parse::<Digest>().ok());

@@ -2,8 +2,8 @@
 
 use redb::ReadableTable as _;
 
-use super::index::{damaged, failed};
-use super::rows::{DANGLING, ManifestRow, key};
+use super::queries::failed;
+use super::rows::{DANGLING, ManifestRow, damaged, key};
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::Result;
 use oci::Referrer;

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::compare::IndexedLinks;
-use super::index::{
-    BLOBS, IndexSnapshot, MANIFESTS, NEEDS, RowBytes, UNUSED, USES, damaged, failed, linked_blob,
-    linked_manifest,
-};
-use super::rows::{DANGLING, ManifestRow, digest, key};
+use super::index::{BLOBS, IndexSnapshot, MANIFESTS, NEEDS, UNUSED, USES};
+use super::queries::{RowBytes, failed, linked_blob, linked_manifest};
+use super::rows::{DANGLING, ManifestRow, damaged, digest, key};
 use super::tables::bounds;
 use crate::{Result, StoredContent};
 use oci::{Algorithm, Digest, Repository};

@@ -4,19 +4,20 @@
 //! The folder is the truth, from which the index can be rebuilt. A change is visible once its transaction is committed,
 //! and durable once it is journalled: the file is synced by checkpoints only.
 
-use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable, TableDefinition,
-    WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase as _, TableDefinition, WriteTransaction,
 };
 
 use super::change::ContentName;
 use super::index_file::IndexFile;
-use super::rows::{DANGLING, ManifestRow, digest, key};
+use super::queries::{
+    DOING, IndexedBlob, RowBytes, blob_in, failed, is_needed, manifest_in, tags_in,
+};
+use super::rows::{DANGLING, ManifestRow, damaged, digest, key};
 use super::tables::{Tables, bounds};
 use crate::{Result, StoreError, Usage};
 use oci::Referrer;
@@ -26,9 +27,7 @@ use oci::{Digest, Repository, Tag};
 const VERSION: u64 = 2;
 /// Units: bytes. redb's cache; the rest is in the page cache.
 const CACHE_BYTES: usize = 4 << 20;
-const DOING: &str = "using the index of the storage folder";
 
-pub(super) type RowBytes = [u8];
 /// `version`: that of the tables.
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 /// Repositories that have or had a manifest.
@@ -79,15 +78,6 @@ pub(super) struct IndexSnapshot(pub(super) ReadTransaction);
 
 /// A write transaction.
 pub(super) struct Update(WriteTransaction);
-
-/// A blob that a repository has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct IndexedBlob {
-    /// Its SHA-256.
-    pub(super) canonical: Digest,
-    /// Units: bytes.
-    pub(super) size: u64,
-}
 
 impl ContentIndex {
     /// Opens the index in `file`; adoption adds missing rows. Without a writable medium, the index is kept in memory.
@@ -462,122 +452,5 @@ impl Update {
     /// Commits all changes; without it, none is made.
     pub(super) fn commit(self) -> Result<()> {
         self.0.commit().map_err(failed)
-    }
-}
-
-pub(super) fn is_needed(
-    needs: &impl ReadableTable<(&'static str, &'static RowBytes, &'static RowBytes), ()>,
-    repository: &Repository,
-    digest: &Digest,
-) -> Result<bool> {
-    let (name, digest) = (repository.as_str(), key(digest));
-    let range = (name, &*digest, [].as_slice())..;
-    let first = needs.range(range).map_err(failed)?.next();
-    let first = first.transpose().map_err(failed)?;
-    Ok(first.is_some_and(|(place, _)| {
-        let (its_name, its_digest, _) = place.value();
-        its_name == name && its_digest == &*digest
-    }))
-}
-
-pub(super) fn manifest_in(
-    manifests: &impl ReadableTable<(&'static str, &'static RowBytes), &'static RowBytes>,
-    repository: &Repository,
-    digest: &Digest,
-) -> Result<Option<ManifestRow>> {
-    let linked = linked_manifest(manifests, repository, digest)?;
-    Ok(linked.filter(|row| row.size != DANGLING))
-}
-
-/// A manifest, also with a dangling link.
-pub(super) fn linked_manifest(
-    manifests: &impl ReadableTable<(&'static str, &'static RowBytes), &'static RowBytes>,
-    repository: &Repository,
-    digest: &Digest,
-) -> Result<Option<ManifestRow>> {
-    let name = repository.as_str();
-    let asked = key(digest);
-    let row = |key: &RowBytes| -> Result<Option<ManifestRow>> {
-        let row = manifests.get((name, key)).map_err(failed)?;
-        row.map(|row| ManifestRow::decode(row.value())).transpose()
-    };
-    let Some(found) = row(&asked)? else {
-        return Ok(None);
-    };
-    // An alias counts only while its canonical row exists.
-    let canonical = key(&found.canonical);
-    if canonical == asked {
-        return Ok(Some(found));
-    }
-    row(&canonical)
-}
-
-pub(super) fn blob_in(
-    blobs: &impl ReadableTable<(&'static str, &'static RowBytes), (u64, &'static RowBytes)>,
-    repository: &Repository,
-    asked: &Digest,
-) -> Result<Option<IndexedBlob>> {
-    let linked = linked_blob(blobs, repository, asked)?;
-    Ok(linked.filter(|blob| blob.size != DANGLING))
-}
-
-/// A blob, also with a dangling link.
-pub(super) fn linked_blob(
-    blobs: &impl ReadableTable<(&'static str, &'static RowBytes), (u64, &'static RowBytes)>,
-    repository: &Repository,
-    asked: &Digest,
-) -> Result<Option<IndexedBlob>> {
-    let name = repository.as_str();
-    let Some(row) = blobs.get((name, &*key(asked))).map_err(failed)? else {
-        return Ok(None);
-    };
-    let (size, of_other_name) = row.value();
-    if of_other_name.is_empty() {
-        let canonical = asked.clone();
-        return Ok(Some(IndexedBlob { canonical, size }));
-    }
-    let Some(row) = blobs.get((name, of_other_name)).map_err(failed)? else {
-        return Ok(None);
-    };
-    let (canonical, size) = (digest(of_other_name)?, row.value().0);
-    Ok(Some(IndexedBlob { canonical, size }))
-}
-
-pub(super) fn tags_in(
-    tags: &impl ReadableTable<(&'static str, &'static str), &'static RowBytes>,
-    repository: &Repository,
-    after: &str,
-    limit: usize,
-) -> Result<Vec<(Tag, Digest)>> {
-    let name = repository.as_str();
-    let range = (Bound::Excluded((name, after)), Bound::Unbounded);
-    let mut found = Vec::new();
-    for row in tags
-        .range::<(&str, &str)>(range)
-        .map_err(failed)?
-        .take(limit)
-    {
-        let (place, at) = row.map_err(failed)?;
-        let (its_name, tag) = place.value();
-        if its_name != name {
-            break;
-        }
-        found.push((tag.parse().map_err(damaged)?, digest(at.value())?));
-    }
-    Ok(found)
-}
-
-pub(super) fn failed(error: impl Into<redb::Error>) -> StoreError {
-    let error = match error.into() {
-        redb::Error::Io(error) => error,
-        error => io::Error::other(error),
-    };
-    StoreError::io(DOING)(error)
-}
-
-pub(super) fn damaged(why: impl std::fmt::Display) -> StoreError {
-    StoreError::Damaged {
-        what: "the index of the storage folder".to_owned(),
-        why: why.to_string(),
     }
 }

@@ -5,8 +5,9 @@ use std::ops::Bound;
 
 use redb::ReadableTable as _;
 
-use super::index::{IndexSnapshot, ORPHANS, RowBytes, damaged, failed};
-use super::rows::{ManifestRow, digest, key};
+use super::index::{IndexSnapshot, ORPHANS};
+use super::queries::{RowBytes, failed};
+use super::rows::{ManifestRow, damaged, digest, key};
 use super::tables::{Tables, bounds};
 use crate::Result;
 use oci::{Digest, Repository};

@@ -12,8 +12,8 @@ use model::time::Timestamp;
 use serde::Serialize;
 
 use super::committer::SharedState;
-use super::inner;
 use super::layout::FolderLayout;
+use super::scan;
 use super::staged::{self, Staged};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
@@ -91,7 +91,7 @@ pub(super) fn examine(
         }
         Err(error) => return Err(StoreError::io(DOING)(error)),
     };
-    match inner::hash(&file, Algorithm::Sha256, &is_wanted) {
+    match scan::hash(&file, Algorithm::Sha256, &is_wanted) {
         Ok(actual) if actual == *canonical => Ok(None),
         Ok(actual) => condemned(Some(stamp), format!("the bytes have the digest {actual}")),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {

@@ -1,9 +1,7 @@
 //! Encoding of index rows, kept short: a large registry has a hundred thousand of them.
 
-use crate::Result;
+use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Manifest, media_type};
-
-use super::index::damaged;
 
 /// An encoded digest: one byte for the algorithm, and the hash.
 pub(super) type DigestKey = Vec<u8>;
@@ -115,6 +113,13 @@ const fn hash_length(algorithm: Algorithm) -> usize {
     match algorithm {
         Algorithm::Sha256 => 32,
         Algorithm::Sha512 => 64,
+    }
+}
+
+pub(super) fn damaged(why: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged {
+        what: "the index of the storage folder".to_owned(),
+        why: why.to_string(),
     }
 }
 

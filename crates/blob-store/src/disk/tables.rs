@@ -5,11 +5,10 @@ use redb::{ReadableTable as _, Table};
 
 use super::change::{ContentName, JournalEntry, StoreChange};
 use super::committer::now;
-use super::index::{
-    RowBytes, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in,
-    tags_in,
+use super::queries::{
+    RowBytes, blob_in, failed, is_needed, linked_blob, linked_manifest, manifest_in, tags_in,
 };
-use super::rows::{ManifestRow, digest, key};
+use super::rows::{ManifestRow, damaged, digest, key};
 use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository, Tag};
 

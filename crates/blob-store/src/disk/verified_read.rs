@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::download::{DigestCheck, Pieces};
-use super::index::IndexedBlob;
 use super::inner::DiskInner;
 use super::quarantine::{self, DamagedContent};
-use super::{adopt, staged};
+use super::queries::IndexedBlob;
+use super::{scan, staged};
 use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository};
 
@@ -111,7 +111,7 @@ impl DiskInner {
         repository: &Repository,
         canonical: &Digest,
     ) -> Result<Option<Manifest>> {
-        match adopt::manifest_of(self.layout(), repository, canonical) {
+        match scan::manifest_of(self.layout(), repository, canonical) {
             Ok(Some(manifest)) => {
                 self.shared.verified.mark(canonical);
                 Ok(Some(manifest))

@@ -8,8 +8,7 @@ use model::time::Timestamp;
 
 use super::BucketInner;
 use super::bucket::{ObjectInfo, Position, each};
-use super::layout::{first_byte, linked};
-use super::sweep::stored;
+use super::layout::{first_byte, linked, stored};
 use crate::{Result, StoreError, StoredContent, Usage};
 use oci::{Algorithm, Digest, Repository, Target};
 

@@ -232,6 +232,13 @@ pub(super) fn linked(below: &str) -> Option<Digest> {
     format!("{algorithm}:{hex}").parse().ok()
 }
 
+/// The digest in a key of content, relative to its shard.
+pub(super) fn stored(below: &str) -> Option<Digest> {
+    format!("sha256:{}", below.strip_suffix("/data")?)
+        .parse()
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

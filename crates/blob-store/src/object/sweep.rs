@@ -10,7 +10,7 @@ use object_store::path::Path;
 use super::bucket::ObjectEntry;
 use super::collect::{BATCH, Collection};
 use super::collection_marks::CollectionMark;
-use super::layout::linked;
+use super::layout::{linked, stored};
 use crate::{CollectedGarbage, Result};
 use oci::{Algorithm, Digest};
 
@@ -56,13 +56,6 @@ impl LinkedDigests {
         // An undecodable digest is never garbage.
         hex::decode_to_slice(digest.hex(), &mut bytes).is_err() || self.digests.contains(&bytes)
     }
-}
-
-/// The digest in a key of content, relative to its shard.
-pub(super) fn stored(below: &str) -> Option<Digest> {
-    format!("sha256:{}", below.strip_suffix("/data")?)
-        .parse()
-        .ok()
 }
 
 /// Content without a link. Units: bytes.

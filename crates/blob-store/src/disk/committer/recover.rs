@@ -11,7 +11,7 @@ use crate::disk::journal::{self, ChangeJournal};
 use crate::disk::layout::FolderLayout;
 use crate::disk::tables::Tables;
 use crate::disk::writable::Writable;
-use crate::disk::{adopt, files, quarantine};
+use crate::disk::{adopt, files, quarantine, scan};
 use crate::verified::Verified;
 use crate::{Result, StoreError};
 
@@ -121,7 +121,7 @@ impl CommitLoop {
 
 /// Reads the whole folder into an empty index.
 fn fill(layout: &FolderLayout, index: &ContentIndex) -> Result<()> {
-    for repository in adopt::repositories(layout, || true)? {
+    for repository in scan::repositories(layout, || true)? {
         let update = index.update()?;
         adopt::repository(layout, &mut update.tables()?, &repository, || true)?;
         update.commit()?;

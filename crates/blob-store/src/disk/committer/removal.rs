@@ -3,7 +3,7 @@
 use super::commit_loop::CommitLoop;
 use super::shared::SharedState;
 use crate::disk::quarantine::{self, DamagedContent};
-use crate::disk::{adopt, compare, files};
+use crate::disk::{adopt, compare, files, scan};
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};
 
@@ -59,7 +59,7 @@ impl CommitLoop {
         {
             let mut tables = update.tables()?;
             // Links of unreadable content, and links that other programs added, are in the folder only.
-            let has_links = adopt::has_links(layout, repository)?;
+            let has_links = scan::has_links(layout, repository)?;
             if self.needs_replay || has_links || !tables.is_empty(repository)? {
                 return Ok(false);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::oneshot;
 
 use crate::Result;
-use crate::disk::adoption::Adoption;
+use crate::disk::adoption_progress::Adoption;
 use crate::disk::change::JournalEntry;
 use crate::disk::index::ContentIndex;
 use crate::disk::layout::FolderLayout;
