@@ -13,6 +13,7 @@
 
 mod batch;
 mod build;
+mod build_error;
 mod build_report;
 mod custom_schema;
 mod encode;
@@ -32,9 +33,7 @@ mod string_table;
 mod tables;
 mod writer;
 
-use crate::CatalogProblems;
-use build_report::Strictness;
-
+pub use build_error::BuildError;
 pub use build_report::BuildReport;
 pub use key::{CacheKey, FolderStat};
 pub use lookup::{CachedChannel, CachedDocument, CachedEntry, CachedPackage};
@@ -44,34 +43,6 @@ pub use packages::PackageReadError;
 pub use prepare::{PreparedCache, build_leniently, prepare, rebuild};
 pub use record::ByteRange;
 pub use slices::Slices;
-
-/// Failure of a cache build.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// The catalog is invalid.
-    #[error("{0}")]
-    Invalid(#[from] CatalogProblems),
-    #[error("{doing}: {source}")]
-    Io {
-        doing: &'static str,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("names and lists of the catalog take more than 4 GiB")]
-    TooLarge,
-    #[error("the catalog's files change while they are read")]
-    Unstable,
-}
-
-/// Error for numbers beyond the width of table rows.
-fn too_large(_: std::num::TryFromIntError) -> BuildError {
-    BuildError::TooLarge
-}
-
-/// Error for an I/O failure while `doing`.
-fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> BuildError {
-    move |source| BuildError::Io { doing, source }
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,26 +3,14 @@
 //! U+2028 and U+2029. Source: operator-registry, `alpha/declcfg/declcfg.go`, `Meta.UnmarshalJSON`.
 
 mod json;
+mod malformed;
 mod number;
 mod text;
 mod writer;
 
-use std::fmt;
-
+pub use self::malformed::{MAX_DEPTH, Malformed};
 pub(crate) use self::text::{html_escaped, unescaped};
 pub(crate) use self::writer::{JsonWriter, Style};
-
-/// Deepest nesting of objects and lists. Source: Go's `encoding/json`, which the peer reads with.
-pub const MAX_DEPTH: usize = 10_000;
-
-/// Syntax error in JSON or YAML.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
-    /// Offset. Units: bytes.
-    pub at: usize,
-    /// Message.
-    pub why: String,
-}
 
 /// Normalises one JSON value.
 ///
@@ -38,23 +26,6 @@ pub fn normalised(json: &str) -> Result<String, Malformed> {
     writer.json(json)?;
     Ok(writer.into_text())
 }
-
-impl Malformed {
-    pub(crate) fn new(at: usize, why: impl Into<String>) -> Self {
-        Self {
-            at,
-            why: why.into(),
-        }
-    }
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.at, self.why)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 #[cfg(test)]
 mod tests;

@@ -1,37 +1,34 @@
 //! Reads the documents of a catalog.
 //!
 //! Files are read by several threads and delivered in order. Memory is bounded: per thread one document as in the file,
-//! two copies in the normal form, and [`AHEAD`] batches of [`BATCH_BYTES`] (or of one larger document each).
+//! two copies in the normal form, and [`AHEAD`] batches of [`batch::BATCH_BYTES`] (or of one larger document each).
 
+mod batch;
 mod cut;
 mod file;
 mod head;
+mod text;
 mod yaml;
 
-use std::fs::File;
-use std::io::{self, Cursor, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use self::batch::{Batch, BatchSink};
 pub use self::cut::MAX_DOCUMENT_BYTES;
+use self::file::{FileContent, FileSource};
 pub use self::yaml::{located, to_json as yaml_to_json};
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, CatalogProblems, Document, DocumentOrigin, Rule, walk};
 
-/// Size of a batch: enough to keep threads from waiting for each other.
-const BATCH_BYTES: usize = 256 << 10;
 /// Read-ahead: files per thread beyond the one being delivered; many are small.
 const AHEAD: usize = 4;
 /// Most problems kept: bounds the memory that a malformed catalog takes.
 const MAX_PROBLEMS: usize = 10_000;
 /// Most bytes of their messages.
 const MAX_PROBLEM_BYTES: usize = 16 << 20;
-/// Longest quotation of names and values in a problem. Units: characters.
-const SHOWN: usize = 60;
-
 /// Reads the catalog in `folder` with `workers` threads; one per core, see [`cores`], is a good choice.
 ///
 /// Calls `each` with every readable document: in walk order, see [`walk`], and in file order. Returns the problems in
@@ -73,68 +70,6 @@ pub fn read_files<E>(
 /// Number of threads that run in parallel.
 pub fn cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-}
-
-/// A file to read.
-struct FileSource {
-    name: PathBuf,
-    content: FileContent,
-}
-
-enum FileContent {
-    File(PathBuf),
-    Memory(Vec<u8>),
-}
-
-impl FileSource {
-    fn open(self) -> io::Result<Box<dyn Read>> {
-        Ok(match self.content {
-            FileContent::File(path) => Box::new(File::open(path)?),
-            FileContent::Memory(content) => Box::new(Cursor::new(content)),
-        })
-    }
-}
-
-/// Consecutive documents of one file, and the problems between them.
-#[derive(Debug, Default)]
-struct Batch {
-    documents: Vec<Document>,
-    problems: Vec<CatalogProblem>,
-    bytes: usize,
-}
-
-/// Output of a reading thread: a bounded channel of batches.
-struct BatchSink {
-    batch: Batch,
-    sender: SyncSender<Batch>,
-}
-
-/// The receiver has been dropped.
-struct ReceiverDropped;
-
-impl BatchSink {
-    fn document(&mut self, document: Document) -> Result<(), ReceiverDropped> {
-        self.batch.bytes += size_of::<Document>() + document.json.len();
-        self.batch.documents.push(document);
-        if self.batch.bytes < BATCH_BYTES {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    fn problem(&mut self, problem: CatalogProblem) -> Result<(), ReceiverDropped> {
-        self.batch.bytes += size_of::<CatalogProblem>() + problem.text.len();
-        self.batch.problems.push(problem);
-        if self.batch.bytes < BATCH_BYTES {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    fn flush(&mut self) -> Result<(), ReceiverDropped> {
-        let batch = std::mem::take(&mut self.batch);
-        self.sender.send(batch).map_err(|_| ReceiverDropped)
-    }
 }
 
 fn read_sources<E>(
@@ -222,14 +157,6 @@ impl ProblemCollector {
             });
         }
         CatalogProblems(self.problems)
-    }
-}
-
-/// Truncates and quotes a name or a value.
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod error;
 mod package;
+mod schema_version;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -14,15 +15,12 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{Document, DocumentOrigin};
 
 pub use error::ImportError;
+use schema_version::{NEWEST, OLDEST, SchemaVersion};
 
 /// Deprecation notice for users of such a database.
 pub const NOTICE: &str =
     "SQLite catalogs are deprecated, and current tools do not serve them; keep the converted files";
 
-/// Oldest supported migration: the first with bundle versions.
-const OLDEST: i64 = 5;
-/// Last migration of operator-registry.
-const NEWEST: i64 = 13;
 /// Longest value: bounds the memory that a damaged database takes. Units: bytes.
 const MAX_VALUE: i32 = 256 << 20;
 
@@ -69,25 +67,6 @@ pub fn import<E>(
         left_out,
         notice: NOTICE,
     })
-}
-
-/// Migration version of the database, which decides its tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SchemaVersion(i64);
-
-impl SchemaVersion {
-    /// From 6 on, APIs refer to bundles; before, to channel entries.
-    fn has_apis_of_bundles(self) -> bool {
-        self.0 >= 6
-    }
-
-    fn has_dependencies(self) -> bool {
-        self.0 >= 8
-    }
-
-    fn has_properties(self) -> bool {
-        self.0 >= 9
-    }
 }
 
 /// Opens read-only and without the code that schemas may carry.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use super::BuildError;
+use super::build_error::BuildError;
 use super::custom_schema;
 use super::encode::{CommonRanges, EncodeBuffer};
 use super::record::{ByteRange, Line};

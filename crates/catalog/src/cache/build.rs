@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use prost::Message as _;
 
 use super::batch::DocumentBatch;
+use super::build_error::{BuildError, io};
+use super::build_report::{BuildReport, Strictness};
 use super::encode::frame;
 use super::group::Group;
 use super::header::{CacheHeader, TABLES};
@@ -19,7 +21,6 @@ use super::record::{ByteRange, Line};
 use super::spool::{READING, Spool, WRITING};
 use super::tables::Tables;
 use super::writer::{CacheWriter, read};
-use super::{BuildError, BuildReport, Strictness, io};
 use crate::{CatalogProblem, CatalogProblems, DocumentOrigin, api};
 
 /// Reads the catalog in `folder` with `workers` threads and writes its cache into `file` under `key`.

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use super::batch::EncodedBatch;
+use super::build_error::{BuildError, io};
+use super::build_report::Strictness;
 use super::encode::{CommonRanges, EncodeBuffer};
 use super::record::ByteRange;
 use super::spool::WRITING;
 use super::string_table::StringTable;
 use super::tables::Tables;
 use super::writer::CacheWriter;
-use super::{BuildError, Strictness, io};
 use crate::content::PackageModel;
 use crate::{CatalogProblems, Document};
 

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -12,7 +11,6 @@ use super::header::{self, CacheHeader, HeaderError, TableId};
 use super::key::CacheKey;
 use super::mmap::{Damaged, Map, map};
 use super::record::{ByteRange, Rows, TableRow, TextRef};
-use super::slices::{Slices, Spans};
 use super::string_table::text_at;
 
 /// An open catalog cache. Lookups use tables; replies are ranges of the file.
@@ -120,11 +118,6 @@ impl CatalogCache {
     /// Errors: checksum mismatch.
     pub fn slice(&self, span: ByteRange) -> Result<Bytes, Damaged> {
         self.map.slice(span)
-    }
-
-    /// The bytes of `span` in pieces.
-    pub fn slices(self: &Arc<Self>, span: ByteRange) -> Slices {
-        Slices::new(self, Spans::One(Some(span)))
     }
 
     /// All documents as JSON lines, in walk order.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::build::build;
+use super::build_error::{BuildError, io};
+use super::build_report::{BuildReport, Strictness};
 use super::key::{CacheKey, FolderStat, KeyMemo};
 use super::open::{CatalogCache, Refused};
 use super::spool::WRITING;
-use super::{BuildError, BuildReport, Strictness, io};
 
 /// Attempts to read a catalog that changes while it is read.
 const ATTEMPTS: usize = 3;

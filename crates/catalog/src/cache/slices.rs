@@ -40,6 +40,13 @@ pub(super) enum EntryPart {
     Latest,
 }
 
+impl CatalogCache {
+    /// The bytes of `span` in pieces.
+    pub fn slices(self: &Arc<Self>, span: ByteRange) -> Slices {
+        Slices::new(self, Spans::One(Some(span)))
+    }
+}
+
 impl Slices {
     pub(super) fn new(cache: &Arc<CatalogCache>, spans: Spans) -> Self {
         Self {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 
+use super::build_error::{BuildError, io};
 use super::record::{Line, TextRef};
 use super::string_table::StringTable;
 use super::writer::{CacheWriter, read};
-use super::{BuildError, io};
 use crate::schema::is_core;
 use crate::{CatalogProblem, Document, DocumentOrigin, PACKAGE, Rule};
 

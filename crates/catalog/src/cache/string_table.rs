@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::build_error::{BuildError, too_large};
 use super::record::TextRef;
-use super::{BuildError, too_large};
 
 /// Builder of the string table.
 #[derive(Debug, Clone, Default)]

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::build_error::{BuildError, too_large};
 use super::encode::{EncodedChannel, EncodedEntry, EncodedPackage};
 use super::header::{TABLES, TableId};
 use super::record::{
     ByteRange, Channel, Custom, Entry, Line, Package, Provided, Replaced, Rows, TableRow, TextRef,
 };
 use super::string_table::StringTable;
-use super::{BuildError, too_large};
 
 /// A bundle of `ListBundles`.
 #[derive(Debug, Clone, Copy)]

@@ -4,16 +4,15 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::contents::{InstallProperties, object};
 use crate::check::{ProblemReport, pull_spec_flaw};
-use crate::csv::to_json;
+use crate::csv::{CsvMetadata, to_json};
 use crate::schema::decode::decode;
 use crate::schema::{
     BundleDocument, BundleObject, ChannelProperty, Gvk, PackageProperty, Property, RelatedImage,
     RequiredPackage, kind,
 };
 use crate::version::{BundleRelease, BundleVersion};
-use crate::{DocumentOrigin, Rule};
+use crate::{DocumentOrigin, Rule, yaml_to_json};
 
 /// A valid bundle. It borrows from its document.
 #[derive(Debug)]
@@ -305,4 +304,22 @@ impl<'a> BundleReader<'_, 'a> {
             self.add(Rule::ReleaseBuild, text);
         }
     }
+}
+
+/// Properties that hold manifests.
+#[derive(Default)]
+pub(super) struct InstallProperties<'a> {
+    /// Decoded `olm.bundle.object` data: JSON verbatim, YAML converted to JSON.
+    pub(super) objects: Vec<String>,
+    /// At most one in valid bundles.
+    pub(super) metadata: Vec<CsvMetadata<'a>>,
+}
+
+/// Decodes a manifest: JSON verbatim, anything else as YAML. Source: `opm serve`.
+fn object(data: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
+    if text.trim_start().starts_with('{') {
+        return Ok(text);
+    }
+    yaml_to_json(&text).map_err(|e| e.to_string())
 }

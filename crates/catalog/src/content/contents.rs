@@ -4,21 +4,12 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::Bundle;
+use super::bundle::{Bundle, InstallProperties};
 use crate::check::ProblemReport;
-use crate::csv::{self, CsvMetadata, PackageMetadata, to_json};
+use crate::csv::{self, PackageMetadata, to_json};
 use crate::schema::decode::decode;
 use crate::schema::{BundleDocument, kind};
 use crate::{Document, yaml_to_json};
-
-/// Properties that hold manifests.
-#[derive(Default)]
-pub(super) struct InstallProperties<'a> {
-    /// Decoded `olm.bundle.object` data: JSON verbatim, YAML converted to JSON.
-    pub(super) objects: Vec<String>,
-    /// At most one in valid bundles.
-    pub(super) metadata: Vec<CsvMetadata<'a>>,
-}
 
 /// Manifests of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,15 +101,6 @@ impl InstallProperties<'_> {
         };
         Contents { objects, csv }
     }
-}
-
-/// Decodes a manifest: JSON verbatim, anything else as YAML. Source: `opm serve`.
-pub(super) fn object(data: Vec<u8>) -> Result<String, String> {
-    let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
-    if text.trim_start().starts_with('{') {
-        return Ok(text);
-    }
-    yaml_to_json(&text).map_err(|e| e.to_string())
 }
 
 fn is_csv(object: &str) -> bool {

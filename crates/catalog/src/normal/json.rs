@@ -1,9 +1,19 @@
 //! Streams JSON into the normal form.
 
-use super::{JsonWriter, MAX_DEPTH, Malformed, number};
+use super::malformed::{MAX_DEPTH, Malformed};
+use super::number;
+use super::writer::JsonWriter;
+
+impl JsonWriter {
+    /// Restarts with the JSON text `source`.
+    pub(crate) fn json(&mut self, source: &str) -> Result<(), Malformed> {
+        self.clear();
+        copy(source, self)
+    }
+}
 
 /// Appends the single value of `source`.
-pub(super) fn copy(source: &str, writer: &mut JsonWriter) -> Result<(), Malformed> {
+fn copy(source: &str, writer: &mut JsonWriter) -> Result<(), Malformed> {
     let mut reader = JsonReader { source, at: 0 };
     loop {
         reader.begin_value(writer)?;

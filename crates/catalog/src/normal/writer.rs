@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::str;
 
-use super::{Malformed, json, number, text, unescaped};
+use super::malformed::Malformed;
+use super::text::unescaped;
+use super::{number, text};
 
 /// Output style of numbers and strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,12 +54,6 @@ impl JsonWriter {
             style,
             ..Self::default()
         }
-    }
-
-    /// Restarts with the JSON text `source`.
-    pub(crate) fn json(&mut self, source: &str) -> Result<(), Malformed> {
-        self.clear();
-        json::copy(source, self)
     }
 
     /// Clears the output.

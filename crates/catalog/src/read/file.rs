@@ -1,20 +1,42 @@
 //! Reads one file: detects JSON or YAML and splits it into documents. Source: operator-registry,
 //! `alpha/declcfg/load.go`.
 
-use std::borrow::Cow;
-use std::io::Read;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
 
+use super::batch::{BatchSink, ReceiverDropped};
 use super::cut::{CutError, Input, MAX_DOCUMENT_BYTES, SEPARATOR};
 use super::head::head;
-use super::{BatchSink, FileSource, ReceiverDropped, yaml};
+use super::text::repaired;
+use super::yaml;
 use crate::normal::JsonWriter;
 use crate::{CatalogProblem, Document, DocumentOrigin, Rule};
 
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
+
+/// A file to read.
+pub(super) struct FileSource {
+    pub(super) name: PathBuf,
+    pub(super) content: FileContent,
+}
+
+pub(super) enum FileContent {
+    File(PathBuf),
+    Memory(Vec<u8>),
+}
+
+impl FileSource {
+    fn open(self) -> io::Result<Box<dyn Read>> {
+        Ok(match self.content {
+            FileContent::File(path) => Box::new(File::open(path)?),
+            FileContent::Memory(content) => Box::new(Cursor::new(content)),
+        })
+    }
+}
 
 /// Reads `source` under the path `file`; `writer` is a reused buffer.
 pub(super) fn read(
@@ -249,18 +271,4 @@ impl FileOutput<'_> {
             line,
         }
     }
-}
-
-/// Replaces each invalid UTF-8 byte by U+FFFD, as Go does.
-pub(super) fn repaired(text: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = str::from_utf8(text) {
-        return Cow::Borrowed(text);
-    }
-    let mut repaired = String::with_capacity(text.len() + text.len() / 8);
-    for chunk in text.utf8_chunks() {
-        repaired.push_str(chunk.valid());
-        let replaced = chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER);
-        repaired.extend(replaced);
-    }
-    Cow::Owned(repaired)
 }

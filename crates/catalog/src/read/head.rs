@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::shown;
+use super::text::shown;
 use crate::normal::{JsonWriter, unescaped};
 
 /// Most problems reported per document.

@@ -2,12 +2,14 @@
 //!
 //! A document is parsed to a flat list of nodes first: anchored nodes are written again for each alias.
 
+mod error;
 mod expand;
 pub mod located;
 mod nodes;
 mod quoted;
 mod scalar;
 
+pub use self::error::{Position, YamlError};
 use self::nodes::Nodes;
 use self::quoted::Reindented;
 use super::cut::MAX_DOCUMENT_BYTES;
@@ -16,30 +18,6 @@ use crate::normal::{JsonWriter, Malformed, Style};
 /// opm silently reads the first document only.
 const UNSEPARATED: &str =
     "another document begins here; put a line `---` before it, or only the first is read";
-
-/// Syntax error with its position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct YamlError {
-    pub place: Position,
-    pub why: String,
-}
-
-/// Position in a text, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    pub line: usize,
-    /// Units: characters.
-    pub column: usize,
-}
-
-impl YamlError {
-    fn new(place: Position, why: impl Into<String>) -> Self {
-        Self {
-            place,
-            why: why.into(),
-        }
-    }
-}
 
 /// Writes the single document of `text`; returns its first line, `None` for an empty or null document.
 pub(super) fn read(text: &str, writer: &mut JsonWriter) -> Result<Option<usize>, YamlError> {

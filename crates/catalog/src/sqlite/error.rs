@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{NEWEST, OLDEST};
+use super::schema_version::{NEWEST, OLDEST};
 
 /// Failure of an import.
 #[derive(Debug)]

@@ -7,8 +7,10 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 
+use super::error::ImportError;
+use super::schema_version::SchemaVersion;
 use super::values::{CsvFields, SqlText, gvk, pair};
-use super::{ImportError, SchemaVersion};
+
 use crate::normal::normalised;
 use crate::schema::{BUNDLE, CHANNEL, PACKAGE, kind};
 use crate::{Document, DocumentOrigin};

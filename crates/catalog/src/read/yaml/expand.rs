@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::YamlError;
+use super::error::YamlError;
 use super::nodes::{NodeKind, Nodes};
 use super::scalar::Scalar;
 use crate::normal::{JsonWriter, MAX_DEPTH};

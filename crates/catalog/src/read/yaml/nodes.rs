@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
+use super::error::{Position, YamlError};
 use super::scalar::{self, Scalar};
-use super::{Position, YamlError};
 use crate::normal::MAX_DEPTH;
 
 /// The namespace of YAML's own tags.

@@ -6,8 +6,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::read::file::repaired;
-use crate::read::shown;
+use crate::read::text::{repaired, shown};
 
 /// Go's base64: surplus bits may be set.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
