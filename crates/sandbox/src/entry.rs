@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
+use crate::init_request::INIT;
 use crate::{guard, init};
 
 /// Runs the guard.
 pub(crate) const GUARD: &str = "sandbox-guard";
-/// Runs init, the first process inside.
-pub(crate) const INIT: &str = "sandbox-init";
 
 /// Runs guard or init if the first argument asks for it, and returns their exit code.
 ///

@@ -1,7 +1,6 @@
 //! The guard: creates namespaces and root folder, starts init in them, and waits until all descendants have exited.
 
 mod folder;
-mod namespaces;
 mod processes;
 mod root;
 mod watch;
@@ -12,32 +11,14 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use rustix::process::{getuid, set_child_subreaper};
-use serde::{Deserialize, Serialize};
 
 use crate::channel::{receive, send};
-use crate::entry::INIT;
+use crate::init_request::{INIT, InitRequest};
 use crate::mechanisms::{ConfinementReport, Mechanism};
+use crate::namespaces::Namespaces;
 use crate::spec::{ProgramExit, ProgramOutcome, SandboxSpec};
-use namespaces::Namespaces;
-pub(crate) use namespaces::unshare;
 use root::Root;
 use watch::Watch;
-
-/// Request to init.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct InitRequest {
-    pub(crate) spec: SandboxSpec,
-    /// The folder that becomes the root.
-    pub(crate) root: Option<std::path::PathBuf>,
-    /// Whether init is the first process of a PID namespace.
-    pub(crate) own_processes: bool,
-    /// Whether the service is root.
-    pub(crate) is_root: bool,
-    /// The user that the program gets.
-    pub(crate) user: Option<u32>,
-    /// Mechanisms so far.
-    pub(crate) report: ConfinementReport,
-}
 
 /// Runs the guard; the outcome of the program is sent through the socket.
 pub(crate) fn main() -> ExitCode {
@@ -48,19 +29,12 @@ pub(crate) fn main() -> ExitCode {
     let control = UnixStream::from(control);
     let ended = match receive::<SandboxSpec>(&control) {
         Ok(spec) => run(&spec, &control),
-        Err(error) => not_started(&error),
+        Err(error) => ProgramExit::not_started(&error),
     };
     // Fails if the service has died.
     match send(&control, &ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn not_started(error: &io::Error) -> ProgramExit {
-    ProgramExit {
-        outcome: ProgramOutcome::NotStarted(error.to_string()),
-        report: ConfinementReport::default(),
     }
 }
 
@@ -72,7 +46,7 @@ fn run(spec: &SandboxSpec, control: &UnixStream) -> ProgramExit {
             processes::kill_all();
             keep(spec, root, ended)
         }
-        Err(error) => not_started(&error),
+        Err(error) => ProgramExit::not_started(&error),
     };
     processes::kill_all();
     ended.report.active.sort_unstable();

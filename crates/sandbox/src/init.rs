@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{WaitOptions, wait};
 
 use crate::channel::{receive, send};
-use crate::guard::InitRequest;
+use crate::init_request::InitRequest;
 use crate::mechanisms::ConfinementReport;
 use crate::spec::{ProgramOutcome, SandboxSpec};
 

@@ -17,8 +17,10 @@ mod channel;
 mod entry;
 mod guard;
 mod init;
+mod init_request;
 mod launcher;
 mod mechanisms;
+mod namespaces;
 mod spec;
 
 pub use entry::entry;

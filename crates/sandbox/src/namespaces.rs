@@ -9,14 +9,14 @@ use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 use crate::mechanisms::{ConfinementReport, Mechanism};
 
 /// Available namespaces that later steps depend on.
-pub(super) struct Namespaces {
-    pub(super) mounts: bool,
-    pub(super) processes: bool,
+pub(crate) struct Namespaces {
+    pub(crate) mounts: bool,
+    pub(crate) processes: bool,
 }
 
 impl Namespaces {
     /// Enters new namespaces; children are in the PID namespace.
-    pub(super) fn enter(report: &mut ConfinementReport) -> Self {
+    pub(crate) fn enter(report: &mut ConfinementReport) -> Self {
         // With CAP_SYS_ADMIN no user namespace is needed, and a user can be chosen later. Root without capabilities must
         // not map itself into a user namespace: it could not create files in new mounts.
         let user = if has_sys_admin() { Ok(()) } else { user() };

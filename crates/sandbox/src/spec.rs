@@ -50,6 +50,16 @@ pub struct ProgramExit {
     pub report: ConfinementReport,
 }
 
+impl ProgramExit {
+    /// The exit of a program that could not be started.
+    pub(crate) fn not_started(error: &std::io::Error) -> Self {
+        Self {
+            outcome: ProgramOutcome::NotStarted(error.to_string()),
+            report: ConfinementReport::default(),
+        }
+    }
+}
+
 /// Outcome of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramOutcome {

@@ -81,10 +81,12 @@ impl<'a> Watch<'a> {
             match self.wait() {
                 WatchEvent::Tick if Instant::now() < self.deadline => {}
                 WatchEvent::Message => {
-                    return receive(self.channel).map_err(|error| super::not_started(&error));
+                    return receive(self.channel).map_err(|error| ProgramExit::not_started(&error));
                 }
                 WatchEvent::Tick | WatchEvent::Gone => {
-                    return Err(super::not_started(&std::io::ErrorKind::TimedOut.into()));
+                    return Err(ProgramExit::not_started(
+                        &std::io::ErrorKind::TimedOut.into(),
+                    ));
                 }
             }
         }

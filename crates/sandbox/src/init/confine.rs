@@ -15,8 +15,9 @@ use rustix::thread::{
 };
 
 use super::{files, limits, syscalls};
-use crate::guard::{InitRequest, unshare};
+use crate::init_request::InitRequest;
 use crate::mechanisms::{ConfinementReport, Mechanism};
+use crate::namespaces::unshare;
 
 /// Upper bound of capability numbers.
 const CAPABILITIES: u32 = 64;
