@@ -6,7 +6,6 @@ mod customising;
 mod error;
 mod images;
 mod response;
-mod stream_limit;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -15,7 +14,6 @@ use axum::routing::get;
 use service::health::{self, Health};
 
 pub(crate) use customising::CustomisingPool;
-pub(crate) use stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
 
 use crate::ImageApp;
 

@@ -12,6 +12,7 @@ pub mod image;
 mod installer_api;
 mod populate;
 mod settings;
+mod stream_limit;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +25,9 @@ use service::{CancellationToken, Error};
 pub use settings::{OsImage, Settings};
 
 use catalog::ImageCatalog;
-use http::{CustomisingPool, StreamLimit};
+use http::CustomisingPool;
 use installer_api::InstallerApi;
+use stream_limit::StreamLimit;
 
 /// State shared by handlers.
 #[derive(Debug, Clone)]

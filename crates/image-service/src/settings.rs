@@ -12,7 +12,7 @@ use service::settings::{JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
-use crate::http::MAX_QUEUE_WAIT;
+use crate::stream_limit::MAX_QUEUE_WAIT;
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
 /// some megabytes for each. At 10 Gbit/s it lasts for a fifth of a millisecond, enough to be filled again.

@@ -20,7 +20,7 @@ pub(crate) struct StreamLimit {
 
 /// Permit of a stream; released when dropped.
 #[derive(Debug)]
-pub(super) struct StreamPermit {
+pub(crate) struct StreamPermit {
     _present: OwnedSemaphorePermit,
     _streaming: OwnedSemaphorePermit,
 }
@@ -39,7 +39,7 @@ impl StreamLimit {
     /// Acquires a permit, waiting in the queue if need be.
     ///
     /// Errors: `Unavailable` when the queue is full or the wait was too long.
-    pub(super) async fn acquire(&self) -> Result<StreamPermit, Error> {
+    pub(crate) async fn acquire(&self) -> Result<StreamPermit, Error> {
         let busy = || Error::Unavailable {
             what: "a free place for another image stream (MAX_CONCURRENT_REQUESTS)",
             source: None,

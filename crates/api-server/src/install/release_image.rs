@@ -24,21 +24,17 @@ pub(super) async fn read(
     let images = Images::new(&ctx.options().registry, pull_secret)?;
     let scratch = ScratchFolder::make(&ctx.work_folders()).await?;
     let path = scratch.0.join("image-references");
+    let unreadable =
+        |why: String| PreparationFailure::new(format!("the release image cannot be read: {why}"));
     let candidates = images.candidates(image);
+    let candidates = candidates.map_err(|error| unreadable(error.chain()))?;
     let timeout = Some(ctx.options().release_timeout);
     let extracted = images
         .extract(&candidates, &[IMAGE_REFERENCES], &path, timeout)
         .await
-        .map_err(|why| {
-            PreparationFailure::new(format!("the release image cannot be read: {why}"))
-        })?;
-    let json = blocking(move || {
-        std::fs::read(path).map_err(|error| {
-            PreparationFailure::new(format!("the release image cannot be read: {error}"))
-        })
-    })
-    .await?;
-    let info = release::parse(&json, pinned(image, &extracted))?;
+        .map_err(unreadable)?;
+    let json = blocking(move || std::fs::read(path).map_err(|error| unreadable(error.to_string())));
+    let info = release::parse(&json.await?, pinned(image, &extracted))?;
     if image.contains('@') {
         ctx.releases().put(image, &info);
     }

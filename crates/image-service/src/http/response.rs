@@ -12,8 +12,8 @@ use service::conditional::Validator;
 use service::range::{RangeSet, content_range};
 use sha2::{Digest as _, Sha256};
 
-use super::stream_limit::StreamPermit;
 use crate::content::{ImageContent, Piece, Transport};
+use crate::stream_limit::StreamPermit;
 
 /// Content and its headers.
 pub(super) struct Representation {
