@@ -13,6 +13,7 @@ use crate::Error;
 use crate::api::{ApiCall, RetryPolicy};
 use crate::machine::Machine;
 use crate::state_file::Runner;
+use crate::steps::arguments::is_image;
 use crate::steps::{self, AgentStep, StepReply};
 
 /// Retry interval of a registration.
@@ -154,7 +155,7 @@ fn runner(body: &Value, machine: &Machine) -> Result<Runner, Error> {
             format!("the runner's argument {arg:?} names another host"),
         ));
     }
-    if !steps::is_image(&runner.agent_version) {
+    if !is_image(&runner.agent_version) {
         return Err(Error::invalid(
             what,
             format!("agent_version {:?} is no image", runner.agent_version),

@@ -11,11 +11,11 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::api::{ApiCall, ApiResponse, RetryPolicy};
-use crate::install::order;
-use crate::machine::report;
+use crate::log_archive::log_archive;
+use crate::stage::{order, report};
 use crate::state_file::StateFile;
 use crate::world::NodePhase;
-use crate::{ApiClient, Error, World, steps};
+use crate::{ApiClient, Error, World};
 
 /// Polling interval of the cluster.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -351,7 +351,7 @@ impl Controller {
                 &json!({ "logs_state": "requested" }),
             )
             .await?;
-            let archive = steps::log_archive(&[(
+            let archive = log_archive(&[(
                 "controller/controller.log",
                 "the controller has done its work\n",
             )])?;

@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 use crate::controller::{Controller, ControllerEnd};
 use crate::hardware::NetworkPlacement;
 use crate::image::BootConfig;
-use crate::machine::{Machine, MachineExit};
+use crate::lifecycle::MachineExit;
+use crate::machine::Machine;
 use crate::state_file::StateFile;
 use crate::{ApiClient, Error, Hardware, Pace, Role, Stats, Weakness, World};
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Error;
-use crate::install::InstallRequest;
+use crate::install_request::InstallRequest;
 use crate::world::NodePhase;
 
 /// Identity of the step runner, from the registration.

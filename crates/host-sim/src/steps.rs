@@ -3,18 +3,19 @@
 //! Arguments are checked as strictly as the real agent checks them; a step that it would refuse gets exit code −1 and
 //! counts as a fault of the server.
 
+pub(crate) mod arguments;
 mod checks;
 mod lifecycle;
 mod logs;
 mod network;
+mod reply;
 
-pub(crate) use logs::{archive as log_archive, upload_host_logs};
+pub(crate) use logs::upload_host_logs;
+pub(crate) use reply::StepReply;
 
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::machine::Machine;
 
@@ -26,33 +27,6 @@ pub(crate) struct AgentStep {
     #[serde(rename = "step_id")]
     pub(crate) id: String,
     args: Option<Vec<String>>,
-}
-
-/// A step reply.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StepReply {
-    pub(crate) exit_code: i64,
-    pub(crate) output: String,
-    pub(crate) error: String,
-    /// Whether the runner ends after it.
-    pub(crate) restarts: bool,
-}
-
-impl StepReply {
-    fn json(value: &Value) -> Self {
-        Self {
-            output: value.to_string(),
-            ..Self::default()
-        }
-    }
-
-    fn failed(exit_code: i64, error: impl Into<String>) -> Self {
-        Self {
-            exit_code,
-            error: error.into(),
-            ..Self::default()
-        }
-    }
 }
 
 /// Runs one step. Errors of a handler: the reason why the arguments are invalid.
@@ -83,27 +57,6 @@ pub(crate) async fn answer(machine: &Arc<Machine>, step: &AgentStep) -> StepRepl
         machine.world.fault(machine.name(), &text);
         StepReply::failed(-1, text)
     })
-}
-
-/// The only argument.
-fn only(args: &[String]) -> Result<&str, String> {
-    match args {
-        [arg] => Ok(arg),
-        _ => Err(format!("{} arguments instead of one: {args:?}", args.len())),
-    }
-}
-
-/// The only argument, read as JSON.
-fn only_json<T: DeserializeOwned>(args: &[String]) -> Result<T, String> {
-    let arg = only(args)?;
-    serde_json::from_str(arg).map_err(|e| format!("argument {arg:?} does not fit: {e}"))
-}
-
-/// Whether a text can be an image reference.
-pub(crate) fn is_image(text: &str) -> bool {
-    let allowed =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@' | ':');
-    text.len() >= 2 && text.chars().all(allowed)
 }
 
 #[cfg(test)]
@@ -217,13 +170,5 @@ pub(crate) mod tests {
             0
         );
         assert!(machine.disk.get().install.is_none());
-    }
-
-    #[test]
-    fn images_are_recognised() {
-        assert!(is_image("registry.local:5000/ocp/release@sha256:0123"));
-        for bad in ["", "a b", "x\ny"] {
-            assert!(!is_image(bad), "{bad:?}");
-        }
     }
 }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{StepReply, is_image, only, only_json};
+use super::arguments::{is_image, only_json};
+use super::reply::StepReply;
 use crate::Weakness;
 use crate::machine::Machine;
 
@@ -106,35 +107,6 @@ pub(super) async fn images(machine: &Arc<Machine>, args: &[String]) -> Result<St
     Ok(StepReply {
         exit_code,
         ..StepReply::json(&json!({ "images": images }))
-    })
-}
-
-/// Steps without arguments.
-pub(super) fn none(args: &[String]) -> Result<(), String> {
-    if args.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("no arguments are expected: {args:?}"))
-    }
-}
-
-/// Steps whose only argument is the name of a directory on the host.
-pub(super) fn absolute(path: &str) -> Result<(), String> {
-    if path.starts_with('/') {
-        Ok(())
-    } else {
-        Err(format!("{path:?} is not an absolute path"))
-    }
-}
-
-/// Steps whose only argument may be anything but empty.
-pub(super) fn some_text(args: &[String]) -> Result<&str, String> {
-    only(args).and_then(|arg| {
-        if arg.trim().is_empty() {
-            Err("the argument is empty".into())
-        } else {
-            Ok(arg)
-        }
     })
 }
 

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::checks::{absolute, none, some_text};
-use super::{StepReply, is_image, only_json};
-use crate::install::InstallRequest;
+use super::arguments::{absolute, is_image, none, only_json, some_text};
+use super::reply::StepReply;
+use crate::install_request::InstallRequest;
 use crate::machine::Machine;
 use crate::state_file::MachineState;
 

@@ -7,9 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{StepReply, only_json};
+use super::arguments::only_json;
+use super::reply::StepReply;
 use crate::Error;
 use crate::api::{ApiCall, RetryPolicy};
+use crate::log_archive::log_archive;
 use crate::machine::Machine;
 
 #[derive(Deserialize)]
@@ -81,44 +83,11 @@ pub(crate) async fn upload_host_logs(
     .query("logs_type", &"host")
     .query("infra_env_id", &infra_env_id)
     .query("host_id", &host_id)
-    .upload("upfile", "logs.tar.gz", &archive(&files)?);
+    .upload("upfile", "logs.tar.gz", &log_archive(&files)?);
     machine.api.send(RetryPolicy::Installer, upload).await?;
     machine
         .api
         .send(RetryPolicy::Installer, state("completed"))
         .await
         .map(drop)
-}
-
-/// A gzipped tar archive of these files.
-pub(crate) fn archive(files: &[(&str, &str)]) -> Result<Vec<u8>, Error> {
-    let write = || -> std::io::Result<Vec<u8>> {
-        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        let mut tar = tar::Builder::new(gzip);
-        for (name, content) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(content.len() as u64);
-            header.set_mode(0o644);
-            tar.append_data(&mut header, name, content.as_bytes())?;
-        }
-        tar.into_inner()?.finish()
-    };
-    write().map_err(|e| Error::invalid("log archive", e.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_archive_can_be_read_back() {
-        let bytes = archive(&[("logs/a", "one"), ("logs/b", "two")]).unwrap();
-        let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
-        let names: Vec<_> = tar
-            .entries()
-            .unwrap()
-            .map(|e| e.unwrap().path().unwrap().display().to_string())
-            .collect();
-        assert_eq!(names, ["logs/a", "logs/b"]);
-    }
 }

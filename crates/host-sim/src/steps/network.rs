@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use url::Url;
 use uuid::Uuid;
 
-use super::{StepReply, only_json};
+use super::arguments::only_json;
+use super::reply::StepReply;
 use crate::machine::{Machine, QUORUM};
 use crate::world::NodePhase;
 use crate::{Weakness, World};
