@@ -4,6 +4,7 @@
 
 mod access;
 mod addresses;
+mod body;
 mod challenge;
 mod download;
 mod error;
@@ -22,10 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error;
+use reqwest::header::HeaderValue;
 
 use crate::layout::Lists;
 use crate::{Credentials, Mirrors};
-use access::AuthorizationHeader;
+use addresses::Scope;
 use net::resolve::Resolver;
 use net::trust::{self, Unchecked};
 use oci::Registry;
@@ -34,6 +36,8 @@ pub use list::referrers_tag;
 pub use push::Provided;
 pub use source::{BlobSource, RemoteBlob};
 
+/// Maximum attempts of a request.
+const ATTEMPTS: u32 = 5;
 /// Timeout of a connection: long enough for a busy registry.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Idle timeout of a response.
@@ -86,7 +90,7 @@ struct ClientInner {
     /// Unreachable mirrors.
     away: Mutex<BTreeSet<Registry>>,
     /// Cached `Authorization` headers by scope.
-    access: Mutex<HashMap<access::Scope, AuthorizationHeader>>,
+    access: Mutex<HashMap<Scope, HeaderValue>>,
     /// Indexes of the folders in the place of registries.
     layouts: Lists,
 }
@@ -127,7 +131,7 @@ impl Client {
             plain_http: options.plain_http,
             mirrors: options.mirrors,
             plain_http_remedy: options.plain_http_remedy,
-            attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
+            attempts: options.attempts.unwrap_or(ATTEMPTS).max(1),
             rests: Mutex::default(),
             schemes: Mutex::default(),
             mounting: Mutex::default(),

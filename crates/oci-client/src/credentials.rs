@@ -1,6 +1,7 @@
 //! Logins for registries, from a pull secret or from credential helpers.
 
 mod helper;
+mod login;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,26 +9,18 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
-use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use oci::Repository;
+
+pub use login::Login;
 
 /// Limit of cached logins of helpers; beyond it, helpers are run again.
 const ASKED_LIMIT: usize = 1024;
 /// The only registry whose name is not its host.
 const DOCKER: &str = "docker.io";
 const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
-
-/// A user of a registry.
-#[derive(Debug, Clone)]
-pub struct Login {
-    /// Name.
-    pub user: String,
-    /// Password or token.
-    pub password: SecretString,
-}
 
 /// Logins by registry host, or by host and a path below it.
 #[derive(Debug, Clone, Default)]

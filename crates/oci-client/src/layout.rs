@@ -4,6 +4,7 @@
 //!
 //! Source: OCI image-spec, image-layout.md.
 
+mod files;
 mod index;
 mod list;
 mod sweep;
@@ -12,7 +13,7 @@ mod write;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use model::Error;
 
 use oci::{Algorithm, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
+use files::{read, unreadable};
 pub(crate) use index::Index;
 pub(crate) use list::{List, Lists};
 pub(crate) use write::Part;
@@ -144,39 +146,6 @@ impl FromStr for Layout {
         let folder = PathBuf::from(folder);
         Ok(Self { folder, name })
     }
-}
-
-fn read(path: &Path, limit: u64) -> Result<Bytes, Error> {
-    let file = File::open(path).map_err(|e| unreadable(path, e))?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| unreadable(path, e))?;
-    if bytes.len() as u64 > limit {
-        return Err(Error::TooLarge {
-            what: "file of an image layout",
-            limit,
-        });
-    }
-    Ok(bytes.into())
-}
-
-/// The error of a file that cannot be written.
-fn failed(path: &Path, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::conflict(format!(
-            "the medium is full: {} could not be written; make room and run it again, what is there is kept",
-            path.display()
-        )),
-        _ => Error::internal(format!("writing {}", path.display()), error),
-    }
-}
-
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::not_found("file of an image layout", path.display());
-    }
-    Error::internal(format!("reading {}", path.display()), error)
 }
 
 /// A file, hashed as it is read.

@@ -10,28 +10,16 @@ use reqwest::{Response, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
+use super::addresses::Scope;
+use super::body::collect;
 use super::challenge::{self, Challenge};
-use super::{Client, error, origin, pull, redirect};
+use super::{Client, error, origin, redirect};
 use crate::Login;
-use oci::Repository;
 
 /// Limit of cached tokens.
 const ACCESS_LIMIT: usize = 4096;
 /// Units: bytes. Largest token response; with scopes for many repositories, a token takes some thousands.
 const TOKEN_LIMIT_BYTES: usize = 64 << 10;
-
-/// The scope of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Scope {
-    pub(super) registry: String,
-    /// `None` for the registry as a whole.
-    pub(super) repository: Option<Repository>,
-    /// `pull`, `pull,push`, `delete`, or `*` for the catalog.
-    pub(super) actions: &'static str,
-}
-
-/// The `Authorization` header that the registry accepted.
-pub(super) type AuthorizationHeader = HeaderValue;
 
 /// A token response: either name, or both with one value. Source: distribution, token specification.
 #[derive(Deserialize)]
@@ -47,25 +35,8 @@ impl TokenResponse {
     }
 }
 
-impl Scope {
-    /// The repository with its registry, for messages.
-    pub(super) fn place(&self) -> String {
-        match &self.repository {
-            Some(repository) => format!("{}/{repository}", self.registry),
-            None => self.registry.clone(),
-        }
-    }
-
-    fn text(&self) -> String {
-        match &self.repository {
-            Some(repository) => format!("repository:{repository}:{}", self.actions),
-            None => format!("registry:catalog:{}", self.actions),
-        }
-    }
-}
-
 impl Client {
-    pub(super) fn access(&self, scope: &Scope) -> Option<AuthorizationHeader> {
+    pub(super) fn access(&self, scope: &Scope) -> Option<HeaderValue> {
         let access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
         access.get(scope).cloned()
     }
@@ -81,7 +52,7 @@ impl Client {
         &self,
         scope: &Scope,
         demand: &Response,
-    ) -> Result<AuthorizationHeader, Error> {
+    ) -> Result<HeaderValue, Error> {
         let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
         let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| {
@@ -170,7 +141,7 @@ impl Client {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
             _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
         }
-        let bytes = pull::collect(&place, response, TOKEN_LIMIT_BYTES).await?;
+        let bytes = collect(&place, response, TOKEN_LIMIT_BYTES).await?;
         // Without the parser's message, which could quote parts of a secret.
         let granted = serde_json::from_slice::<TokenResponse>(&bytes).ok();
         let token = granted.and_then(TokenResponse::token);

@@ -1,8 +1,33 @@
 //! Requests about a reference: paths, scopes, names in messages.
 
-use oci::{Digest, Reference};
+use oci::{Digest, Reference, Repository};
 
-use super::access::Scope;
+/// The scope of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    pub(super) registry: String,
+    /// `None` for the registry as a whole.
+    pub(super) repository: Option<Repository>,
+    /// `pull`, `pull,push`, `delete`, or `*` for the catalog.
+    pub(super) actions: &'static str,
+}
+
+impl Scope {
+    /// The repository with its registry, for messages.
+    pub(super) fn place(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("{}/{repository}", self.registry),
+            None => self.registry.clone(),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("repository:{repository}:{}", self.actions),
+            None => format!("registry:catalog:{}", self.actions),
+        }
+    }
+}
 
 /// Paths and scopes of the repository of a reference.
 pub(super) trait Addresses {

@@ -6,9 +6,9 @@ use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::access::Scope;
-use super::addresses::Addresses as _;
-use super::{Client, error, origin, pull};
+use super::addresses::{Addresses as _, Scope};
+use super::body::collect;
+use super::{Client, error, origin};
 use crate::mirrors::RequestKind;
 use oci::{Digest, Reference, Referrer, Tag};
 
@@ -209,7 +209,7 @@ impl Client {
                 return Err(error::refused(&scope.registry, response, kind, id).await);
             }
             let next = next_page(&response);
-            let bytes = pull::collect(&scope.place(), response, LIST_LIMIT_BYTES).await?;
+            let bytes = collect(&scope.place(), response, LIST_LIMIT_BYTES).await?;
             size += bytes.len();
             if size > LIST_LIMIT_BYTES {
                 return Err(Error::TooLarge {

@@ -8,6 +8,7 @@ use reqwest::{Method, Response, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::addresses::Addresses as _;
+use super::body::collect;
 use super::download::BlobDownload;
 use super::{Client, error};
 use crate::mirrors::RequestKind;
@@ -267,26 +268,4 @@ impl Client {
 fn sent_digest(response: &Response) -> Option<Digest> {
     let named = response.headers().get("docker-content-digest")?;
     named.to_str().ok()?.parse().ok()
-}
-
-pub(super) async fn collect(
-    place: &str,
-    mut response: Response,
-    limit: usize,
-) -> Result<Bytes, Error> {
-    let mut bytes = BytesMut::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|e| error::unavailable(place, &e.without_url()))?
-    {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > limit {
-            return Err(Error::TooLarge {
-                what: "the registry's answer",
-                limit: limit as u64,
-            });
-        }
-    }
-    Ok(bytes.freeze())
 }

@@ -11,8 +11,7 @@ use reqwest::header::{
 };
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
-use super::access::Scope;
-use super::addresses::Addresses as _;
+use super::addresses::{Addresses as _, Scope};
 use super::send;
 use super::source::{BlobSource, SourceProgress};
 use super::{Client, error, origin};

@@ -7,11 +7,10 @@ use model::Error;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
-use super::access::{self, Scope};
+use super::access;
+use super::addresses::Scope;
 use super::{Client, error, redirect};
 
-/// Maximum attempts of a request.
-pub(super) const ATTEMPTS: u32 = 5;
 /// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Longest wait of a retry; a longer `Retry-After` is returned to the caller.

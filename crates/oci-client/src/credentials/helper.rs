@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use super::Login;
+use super::login::Login;
 
 /// Prefix of the programs.
 const PREFIX: &str = "docker-credential-";

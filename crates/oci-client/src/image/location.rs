@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
 use serde::Deserialize;
 
-use super::tree::{self, FileSelection, FileTree};
 use super::{CONFIG_LIMIT_BYTES, parts, with_layer};
 use crate::Client;
 use crate::layout::Layout;
@@ -38,7 +36,7 @@ pub enum ImageLocation {
 #[derive(Debug, Clone)]
 pub struct ResolvedImage {
     pub(super) location: ImageLocation,
-    manifest: Manifest,
+    pub(super) manifest: Manifest,
 }
 
 #[derive(Deserialize)]
@@ -156,18 +154,6 @@ impl ResolvedImage {
     #[cfg(test)]
     pub(super) fn layers(&self) -> usize {
         parts(&self.manifest).map_or(0, |(_, layers)| layers.len())
-    }
-
-    /// Extracts the files of `selection` to `dest`, an empty folder; reads every layer once.
-    ///
-    /// Errors: as [`super::fetch_tree`].
-    pub async fn fetch_tree(
-        &self,
-        selection: &FileSelection,
-        dest: &Path,
-    ) -> Result<FileTree, Error> {
-        let (_, layers) = parts(&self.manifest)?;
-        tree::overlay(&self.location, layers, selection, dest).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::image::{FileSelection, FileTree};
 use crate::layer_tests::TestLayer as Tar;
 use oci::Digest;
 

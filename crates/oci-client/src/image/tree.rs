@@ -13,7 +13,8 @@ use std::sync::Arc;
 use model::Error;
 use tar::EntryType;
 
-use super::{ImageLocation, parts, resolve};
+use super::location::{ImageLocation, ResolvedImage};
+use super::{parts, resolve};
 use crate::Client;
 use crate::layer::{self, EntryEffect, LayerEntry, too_large, unreadable};
 use oci::{Descriptor, Platform, Reference};
@@ -86,8 +87,22 @@ pub async fn fetch_tree(
     overlay(&location, layers, selection, dest).await
 }
 
+impl ResolvedImage {
+    /// Extracts the files of `selection` to `dest`, an empty folder; reads every layer once.
+    ///
+    /// Errors: as [`super::fetch_tree`].
+    pub async fn fetch_tree(
+        &self,
+        selection: &FileSelection,
+        dest: &Path,
+    ) -> Result<FileTree, Error> {
+        let (_, layers) = parts(&self.manifest)?;
+        overlay(&self.location, layers, selection, dest).await
+    }
+}
+
 /// Merges the layers, topmost first.
-pub(super) async fn overlay(
+async fn overlay(
     location: &ImageLocation,
     layers: &[Descriptor],
     selection: &FileSelection,

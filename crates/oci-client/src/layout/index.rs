@@ -8,7 +8,7 @@ use std::path::Path;
 use model::Error;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{failed, read};
+use super::files::{failed, read};
 use oci::{Descriptor, Digest, Manifest};
 
 pub(super) const FILE: &str = "index.json";

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::Error;
 
-use super::{Index, Layout, failed, index};
+use super::files::failed;
+use super::{Index, Layout, index};
 use oci::{Digest, Manifest};
 
 /// Indexes of all layouts that a process uses.

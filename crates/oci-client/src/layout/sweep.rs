@@ -7,8 +7,9 @@ use std::path::Path;
 
 use model::Error;
 
+use super::files::failed;
 use super::write::MARK;
-use super::{Index, Layout, failed};
+use super::{Index, Layout};
 use oci::{Digest, Kind};
 
 impl Layout {

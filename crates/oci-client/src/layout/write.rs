@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use model::Error;
 
-use super::{ALGORITHMS, Layout, failed};
+use super::files::failed;
+use super::{ALGORITHMS, Layout};
 use oci::{Digest, Hasher, Manifest};
 
 /// The file that marks a folder as a layout.

@@ -9,7 +9,7 @@ use reqwest::Url;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
-use super::{Signatures, file_name};
+use super::config_map::{Signatures, file_name};
 use model::Error;
 use net::web::{Web, shown};
 use oci::Digest;
