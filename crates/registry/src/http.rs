@@ -4,6 +4,7 @@ mod blobs;
 mod enforcement;
 mod garbage;
 mod guard;
+mod headers;
 mod lists;
 mod manifests;
 mod page;
@@ -31,26 +32,15 @@ use crate::error::RegistryError;
 use crate::origin::Origins;
 use crate::upstream::Upstreams;
 use guard::Guard;
+use headers::Answer;
 use route::Route;
 use state::ExtraHeaders;
 pub(crate) use state::{App, Parts as AppParts};
 
-type Answer = Result<Response, RegistryError>;
-
 /// Header: the protocol version. Source: distribution, on every answer.
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
-const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Which registry a client means. Source: distribution-spec, registry proxying.
 const NAMESPACE: HeaderName = HeaderName::from_static("oci-namespace");
-/// Says that an upstream could not be asked. Source: RFC 7234, and distribution-spec, warnings.
-const UNCONFIRMED: [(HeaderName, HeaderValue); 1] = [(
-    header::WARNING,
-    HeaderValue::from_static(
-        "299 - \"the upstream registry cannot be reached: this is the local copy\"",
-    ),
-)];
-const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
-
 /// Every route; those below `/v2/` and the pages behind `gate`, if there is one.
 pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
     let pages = page::routes(app, gate.as_ref());
@@ -126,7 +116,7 @@ async fn answer(app: &App, request: Request) -> Answer {
     let (head, body) = request.into_parts();
     let mut route = route(&app.upstreams, &head)?;
     let method = head.method.clone();
-    let access = access(&head)?;
+    let access = guard::access(&head)?;
     let is_copy = route
         .repository_mut()
         .is_some_and(|name| app.upstreams.find(name).is_some());
@@ -208,13 +198,6 @@ fn route(upstreams: &Upstreams, head: &Parts) -> Result<Route, RegistryError> {
         *name = local;
     }
     Ok(route)
-}
-
-/// Errors: the request did not pass authentication, which must not happen.
-fn access(head: &Parts) -> Result<&Access, RegistryError> {
-    head.extensions
-        .get()
-        .ok_or_else(RegistryError::unauthorized)
 }
 
 fn not_allowed(allowed: &[Method]) -> Response {

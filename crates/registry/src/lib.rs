@@ -16,6 +16,7 @@ mod policy;
 mod purge;
 mod readiness;
 mod scrub;
+mod server_settings;
 mod settings;
 mod size;
 mod storage;

@@ -6,6 +6,7 @@
 mod deliver;
 mod event;
 mod journal;
+mod metrics;
 
 use std::io;
 use std::path::Path;
@@ -13,17 +14,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::metrics::{Counter, counter};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use metrics::{Counter, counter, describe_counter, describe_gauge};
 use oci::{Digest, Manifest, Repository, Tag};
 use service::{CancellationToken, Error};
 use tokio::sync::mpsc::{Sender, channel};
-use uuid::Uuid;
 
+use self::metrics::EVENTS;
 use crate::origin::Origins;
 use crate::settings::{Endpoint, Settings};
 use deliver::Delivery;
+pub(crate) use event::Action;
 use event::{Event, EventSource, Target};
 use journal::Journal;
 
@@ -31,10 +33,6 @@ use journal::Journal;
 const INBOX: usize = 1024;
 /// Media type of blobs: the protocol does not transmit a better one. Source: distribution.
 const BLOB: &str = "application/octet-stream";
-const EVENTS: &str = "registry_notifications_events_total";
-const PENDING: &str = "registry_notifications_pending_total";
-const STATUSES: &str = "registry_notifications_status_total";
-
 /// The deliveries to an endpoint, until the shutdown.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -59,26 +57,6 @@ struct Line {
     dropped: Counter,
 }
 
-/// Action of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    Pull,
-    Push,
-    Mount,
-    Delete,
-}
-
-impl Action {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pull => "pull",
-            Self::Push => "push",
-            Self::Mount => "mount",
-            Self::Delete => "delete",
-        }
-    }
-}
-
 /// The notifications of the settings, and the deliveries to run. Journals are kept in `folder`, or else in memory.
 ///
 /// Errors: a journal that cannot be opened; a client that cannot be built.
@@ -100,12 +78,7 @@ pub(crate) fn open(
         return Ok((Notifications(None), Vec::new()));
     }
     service::metrics::recorder();
-    describe_counter!(EVENTS, "Events by outcome");
-    describe_gauge!(
-        PENDING,
-        "Bytes of events that an endpoint has not taken yet"
-    );
-    describe_counter!(STATUSES, "Answers of endpoints");
+    self::metrics::describe();
     let client = service::http_client(None, false)?;
     // Requests that take longer to end lose their events.
     let patience = settings.registry_http_draintimeout + Duration::from_secs(5);
@@ -241,9 +214,4 @@ impl Notifications {
         };
         notifier.queue(head, Action::Delete, target);
     }
-}
-
-/// A new event id.
-fn new_id() -> String {
-    Uuid::new_v4().to_string()
 }

@@ -1,6 +1,6 @@
 //! Settings, under distribution's names.
 
-mod distribution;
+pub(crate) mod distribution;
 mod endpoints;
 mod kinds;
 mod manifests;
@@ -11,11 +11,9 @@ mod upstreams;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use service::limits::Limit;
-use service::program::ServerSettings;
-use service::server::{HttpSettings, Listen};
-use service::settings::{CommaList, Problem, Problems, Secret, Values};
-use service::{logs, tls};
+use service::server::HttpSettings;
+use service::settings::{CommaList, Secret};
+use service::tls;
 
 use crate::size::Size;
 pub(crate) use endpoints::Endpoint;
@@ -27,7 +25,7 @@ pub use storage::Driver;
 pub use upstreams::{UpstreamConfig, UpstreamList};
 
 /// The setting that names distribution's file.
-const OWN_FILE: &str = "registry_configuration_path";
+pub(crate) const OWN_FILE: &str = "registry_configuration_path";
 
 service::settings! {
     /// Settings of the registry.
@@ -263,38 +261,5 @@ impl Settings {
         });
         let several = self.registry_proxy_upstreams.0.iter().cloned();
         one.into_iter().chain(several).collect()
-    }
-}
-
-impl ServerSettings for Settings {
-    const OWN_FILE: Option<&'static str> = Some(OWN_FILE);
-
-    fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
-        distribution::prepare(values, problems, remarks);
-    }
-
-    fn log(&self) -> (Option<&str>, logs::LogFormat) {
-        let format = self.registry_log_formatter.map(|formatter| formatter.0);
-        let level = self.registry_log_level.map(|level| level.0);
-        (level, format.unwrap_or_default())
-    }
-
-    fn listen(&self) -> Vec<Listen> {
-        let tls = self.tls();
-        let speaks_http2 =
-            !self.registry_http_http2_disabled && (tls.is_some() || self.registry_http_h2c_enabled);
-        vec![Listen {
-            speaks_http2,
-            drain: self.registry_http_draintimeout,
-            ..Listen::new(self.registry_http_addr.0, tls).with(&self.http)
-        }]
-    }
-
-    fn problems(&self) -> Vec<Problem> {
-        self.all_problems()
-    }
-
-    fn limits(&self) -> Vec<Limit> {
-        crate::auth::limits()
     }
 }

@@ -9,7 +9,7 @@ use oci::{Digest, Repository};
 use service::range::{RangeRequest, content_range};
 use service::sendfile;
 
-use super::{Answer, CONTENT_DIGEST};
+use super::headers::{Answer, CONTENT_DIGEST};
 use crate::error::RegistryError;
 use crate::notifications::{Action, Notifications};
 use crate::storage::Store;

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-use super::Answer;
+use super::headers::Answer;
 use crate::error::RegistryError;
 use crate::policy::{Policies, Quotas, Reservation};
 use crate::storage::Store;

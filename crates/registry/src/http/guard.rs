@@ -13,7 +13,6 @@ use oci::Repository;
 use serde_json::json;
 use service::server::ClientAddress;
 
-use super::page;
 use super::route::Route;
 use super::state::App;
 use crate::auth::{Access, Action, Credentials, Gate, Lack, TOKEN_LIFETIME_S, Users};
@@ -29,7 +28,7 @@ pub(super) const TOKEN_PATH: &str = "/auth/token";
 pub(super) struct Guard {
     origins: Arc<Origins>,
     upstreams: Upstreams,
-    gate: Gate,
+    pub(super) gate: Gate,
 }
 
 impl Guard {
@@ -82,25 +81,6 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
             challenged(refusal.answer(), challenge(&guard, &head, lack).await)
         }
     }
-}
-
-/// [`check`] for people: all that browsers know are passwords.
-pub(super) async fn check_visitor(
-    State(guard): State<Guard>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (mut head, body) = request.into_parts();
-    let credentials = Credentials::of(&head.headers);
-    let response = match guard.gate.admit(credentials, address(&head)).await {
-        Ok(access) => {
-            let name = access.name();
-            head.extensions.insert(access);
-            signed(next.run(Request::from_parts(head, body)).await, name)
-        }
-        Err(refusal) => page::refused(refusal),
-    };
-    challenged(response, guard.gate.basic())
 }
 
 /// `GET /auth/token`: a token in place of a password. Source: distribution's token protocol.
@@ -206,7 +186,7 @@ fn scope(upstreams: &Upstreams, head: &Parts) -> String {
     }
 }
 
-fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
+pub(super) fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED
         && let Some(challenge) = challenge
     {
@@ -217,7 +197,7 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
 }
 
 /// Adds the user's name for the access log.
-fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
+pub(super) fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
     if let Some(name) = name {
         response.extensions_mut().insert(UserName(name));
     }
@@ -226,9 +206,16 @@ fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
 
 /// The address that failed logins count for: the peer, or the one that a trusted proxy (`TRUSTED_PROXIES`) reports. Of
 /// others, `X-Forwarded-For` would be a way around the throttle.
-fn address(head: &Parts) -> IpAddr {
+pub(super) fn address(head: &Parts) -> IpAddr {
     let client = head.extensions.get::<ClientAddress>();
     client.map_or(Ipv6Addr::UNSPECIFIED.into(), |client| client.ip)
+}
+
+/// Errors: the request did not pass authentication, which must not happen.
+pub(super) fn access(head: &Parts) -> Result<&Access, RegistryError> {
+    head.extensions
+        .get()
+        .ok_or_else(RegistryError::unauthorized)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use oci::{Repository, Tag};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
-use super::{Answer, UNCONFIRMED, query};
+use super::headers::{Answer, UNCONFIRMED};
+use super::query;
 use crate::auth::{Access, Action};
 use crate::error::RegistryError;
 use crate::origin::Origins;

@@ -15,7 +15,8 @@ use oci::{
 };
 
 use super::enforcement::Enforcement;
-use super::{Answer, CONTENT_DIGEST, UNCONFIRMED, blobs, query};
+use super::headers::{Answer, CONTENT_DIGEST, UNCONFIRMED};
+use super::{blobs, query};
 use crate::error::RegistryError;
 use crate::notifications::{Action, Notifications};
 use crate::origin::Origins;

@@ -14,35 +14,27 @@ mod repositories;
 mod repository;
 mod route;
 mod tags;
+mod visit;
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use maud::Markup;
 use service::page;
 
-use super::access;
 use super::guard::{self, Guard};
+use super::headers::Answer;
 use super::state::App;
-use crate::auth::{Access, Action, Gate};
+use crate::auth::{Access, Action, Credentials, Gate};
 use crate::error::RegistryError;
 use crate::origin::Origins;
 use crate::storage::Store;
 use route::View;
-
-pub(super) use answer::refused;
-
-/// Where the pages are; the list of repositories also is at the root.
-const ROOT: &str = "/ui/";
-
-/// A page, or why there is none.
-type Page = Result<Markup, RegistryError>;
+use visit::{ROOT, Visit};
 
 #[derive(Debug, Clone)]
 struct Pages {
@@ -50,16 +42,6 @@ struct Pages {
     origins: Arc<Origins>,
     /// Whether there is anybody to log in as.
     has_users: bool,
-}
-
-/// The visitor and the request.
-#[derive(Clone, Copy)]
-struct Visit<'a> {
-    store: &'a Store,
-    origins: &'a Origins,
-    access: &'a Access,
-    head: &'a Parts,
-    may_log_in: bool,
 }
 
 /// Every page behind `gate`, if there is one.
@@ -78,7 +60,7 @@ pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
         None => routes.layer(Extension(Access::open())),
         Some(gate) => {
             let guard = Guard::new(app, gate.clone());
-            routes.layer(middleware::from_fn_with_state(guard, guard::check_visitor))
+            routes.layer(middleware::from_fn_with_state(guard, check_visitor))
         }
     };
     routes
@@ -112,9 +94,24 @@ fn wants_page(headers: &HeaderMap) -> bool {
         .any(|kind| kind.split(';').next().unwrap_or_default().trim() == "text/html")
 }
 
+/// [`guard::check`] for people: all that browsers know are passwords.
+async fn check_visitor(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let credentials = Credentials::of(&head.headers);
+    let response = match guard.gate.admit(credentials, guard::address(&head)).await {
+        Ok(access) => {
+            let name = access.name();
+            head.extensions.insert(access);
+            guard::signed(next.run(Request::from_parts(head, body)).await, name)
+        }
+        Err(refusal) => answer::refused(refusal),
+    };
+    guard::challenged(response, guard.gate.basic())
+}
+
 async fn visited(State(pages): State<Pages>, request: Request) -> Response {
     let head = request.into_parts().0;
-    let shown = match access(&head) {
+    let shown = match guard::access(&head) {
         Ok(access) => {
             let visit = Visit {
                 store: &pages.store,
@@ -130,7 +127,7 @@ async fn visited(State(pages): State<Pages>, request: Request) -> Response {
     shown.unwrap_or_else(answer::refused)
 }
 
-async fn show(visit: Visit<'_>) -> super::Answer {
+async fn show(visit: Visit<'_>) -> Answer {
     let view = View::parse(visit.head.uri.path())?;
     if let Some(repository) = view.repository() {
         visit.access.demand(repository, Action::Pull)?;
@@ -153,15 +150,6 @@ async fn show(visit: Visit<'_>) -> super::Answer {
         View::Blob(name, digest) => blob::page(visit, name, digest).await,
     };
     Ok(page::page(&visit.head.headers, shown?))
-}
-
-impl Visit<'_> {
-    /// The registry as the browser names it; for people to fill in when it does not.
-    fn origin(&self) -> String {
-        self.origins
-            .absolute(self.head)
-            .unwrap_or_else(|| "https://REGISTRY".to_owned())
-    }
 }
 
 #[cfg(test)]

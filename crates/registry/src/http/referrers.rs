@@ -8,8 +8,9 @@ use oci::{Digest, Referrer, Repository, media_type};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
+use super::headers::{Answer, UNCONFIRMED};
 use super::lists::{ListState, PAGE_LIMIT, Page, Part};
-use super::{Answer, UNCONFIRMED, query};
+use super::query;
 
 /// Header: the filters that were applied. Source: distribution-spec, listing referrers.
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse as _;
 
-use super::Answer;
+use super::headers::Answer;
 use crate::error::RegistryError;
 use crate::storage::Store;
 

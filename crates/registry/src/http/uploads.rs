@@ -12,7 +12,8 @@ use service::range;
 use uuid::Uuid;
 
 use super::enforcement::Enforcement;
-use super::{Answer, CONTENT_DIGEST, UPLOAD_UUID, blobs, query};
+use super::headers::{Answer, CONTENT_DIGEST, UPLOAD_UUID};
+use super::{blobs, query};
 use crate::auth::{self, Access};
 use crate::error::RegistryError;
 use crate::notifications::{Action, Notifications};

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::event::MEDIA_TYPE;
 use super::journal::Journal;
-use super::{EVENTS, PENDING, STATUSES};
+use super::metrics::{EVENTS, PENDING, STATUSES};
 use crate::settings::Endpoint;
 
 /// Events that are written together.

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use oci::{Descriptor, Digest, Kind, Manifest, Repository, Tag};
 use serde::Serialize;
 use service::layers::RequestId;
+use uuid::Uuid;
 
-use super::{Action, new_id};
 use crate::auth::Access;
 
 /// The media type of a delivery.
@@ -173,4 +173,29 @@ fn references(manifest: &Manifest) -> Vec<&Descriptor> {
         _ => &[],
     };
     manifest.blobs().chain(manifests).collect()
+}
+
+/// Action of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Pull,
+    Push,
+    Mount,
+    Delete,
+}
+
+impl Action {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "push",
+            Self::Mount => "mount",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// A new event id.
+fn new_id() -> String {
+    Uuid::new_v4().to_string()
 }

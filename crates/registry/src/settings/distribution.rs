@@ -3,6 +3,7 @@
 
 mod closed;
 mod document;
+mod key;
 mod names;
 mod sections;
 
@@ -11,9 +12,8 @@ use std::path::Path;
 use service::settings::{FromValues as _, Problem, Problems, Shape, Values};
 
 use super::{OWN_FILE, Settings};
+use key::PREFIX;
 
-/// Prefix of every name.
-const PREFIX: &str = "registry";
 /// The one version of the file. Source: distribution.
 const VERSION: &str = "0.1";
 const VERSION_NAME: &str = "registry_version";
@@ -25,7 +25,7 @@ const MEANT: &[(&str, &str)] = &[("registry_storage_delete_enabled", "false")];
 const RENAMED: &[(&str, &str)] = &[("registry_loglevel", "registry_log_level")];
 
 /// Merges the file below the variables, and reports how each name is handled.
-pub(super) fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
+pub(crate) fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
     take_apart(values);
     let path = values.text(OWN_FILE).unwrap_or_default().to_owned();
     if !path.is_empty()

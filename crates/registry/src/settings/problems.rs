@@ -10,7 +10,7 @@ use super::Settings;
 
 impl Settings {
     /// All of it.
-    pub(super) fn all_problems(&self) -> Vec<Problem> {
+    pub(crate) fn all_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let (cert, key) = ("REGISTRY_HTTP_TLS_CERTIFICATE", "REGISTRY_HTTP_TLS_KEY");
         let files = [

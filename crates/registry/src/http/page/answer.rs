@@ -6,10 +6,11 @@ use maud::html;
 use service::page::{Shown, describe};
 
 use super::html;
+use super::visit::ROOT;
 use crate::error::RegistryError;
 
 /// Why there is no page, with the status that clients would get.
-pub(in crate::http) fn refused(error: RegistryError) -> Response {
+pub(super) fn refused(error: RegistryError) -> Response {
     let reasons = error.messages();
     let mut response = error.answer();
     let status = response.status();
@@ -19,7 +20,7 @@ pub(in crate::http) fn refused(error: RegistryError) -> Response {
         &html! {
             h1 { (title) }
             @for reason in &reasons { p { (Shown(reason)) } }
-            p { a href=(super::ROOT) { "All repositories" } }
+            p { a href=(ROOT) { "All repositories" } }
         },
     );
     let headers = response.headers_mut();

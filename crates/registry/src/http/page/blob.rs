@@ -5,8 +5,9 @@ use maud::{Markup, html};
 use oci::{Digest, Repository};
 use service::page::{self, ROWS_LIMIT, section};
 
+use super::html;
 use super::route::{self, View};
-use super::{Page, Visit, html};
+use super::visit::{Page, Visit};
 use crate::auth::Action;
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -> Page {

@@ -66,7 +66,7 @@ impl Config {
 
     /// `os/architecture[/variant]`.
     pub(super) fn platform(&self) -> Option<String> {
-        super::describe::platform([&self.os, &self.architecture, &self.variant])
+        platform([&self.os, &self.architecture, &self.variant])
     }
 
     pub(super) fn run(&self) -> Option<&Run> {
@@ -147,6 +147,13 @@ pub(super) async fn read(
     // Megabytes take longer than other requests should wait.
     let parsed = tokio::task::spawn_blocking(move || Config::parse(&pieces.concat())).await?;
     Ok(Some(parsed))
+}
+
+/// The parts with slashes between them. Attestations say `unknown`.
+pub(super) fn platform(parts: [&str; 3]) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let is_known = !parts.is_empty() && parts.iter().any(|part| *part != "unknown");
+    is_known.then(|| parts.join("/"))
 }
 
 #[cfg(test)]

@@ -73,15 +73,8 @@ impl Entry {
             architecture,
             variant,
         } = self.platform.as_ref()?;
-        platform([os, architecture, variant.as_str().unwrap_or_default()])
+        config::platform([os, architecture, variant.as_str().unwrap_or_default()])
     }
-}
-
-/// The parts with slashes between them. Attestations say `unknown`.
-pub(super) fn platform(parts: [&str; 3]) -> Option<String> {
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let is_known = !parts.is_empty() && parts.iter().any(|part| *part != "unknown");
-    is_known.then(|| parts.join("/"))
 }
 
 /// Kind of a manifest.

@@ -5,7 +5,7 @@ use oci::Digest;
 use service::page::{ROWS_LIMIT, Shown, Site, framed, section, table};
 
 use super::route::View;
-use super::{ROOT, Visit};
+use super::visit::{ROOT, Visit};
 
 /// Units: characters. Length of an abbreviated digest.
 const SHORT_DIGEST: usize = 12;

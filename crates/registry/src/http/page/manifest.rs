@@ -7,7 +7,8 @@ use oci::{Digest, Kind, Manifest, Repository, Tag, Target};
 use service::page::{self, ROWS_LIMIT, Shown, section};
 
 use super::route::{self, View};
-use super::{Page, Visit, blob, config, contents, describe, html, tags};
+use super::visit::{Page, Visit};
+use super::{blob, config, contents, describe, html, tags};
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -> Page {
     let store = visit.store;

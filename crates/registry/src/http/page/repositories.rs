@@ -6,8 +6,9 @@ use oci::Repository;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use service::page;
 
+use super::html;
 use super::route::{View, parameter};
-use super::{Page, ROOT, Visit, html};
+use super::visit::{Page, ROOT, Visit};
 use crate::http::lists;
 
 /// Repositories of a page: each one's content is counted.

@@ -6,7 +6,8 @@ use oci::{Digest, Repository, Tag, Target};
 use service::page::{self, Shown};
 
 use super::route::{self, View, parameter};
-use super::{Page, Visit, describe, html, repositories};
+use super::visit::{Page, Visit};
+use super::{describe, html, repositories};
 
 /// Tags of a page: each one's manifest and configuration are read.
 const PAGE_LIMIT: usize = 50;

@@ -4,7 +4,7 @@ use axum::http::Uri;
 use oci::{Digest, Repository, Target};
 use percent_encoding::percent_decode_str;
 
-use super::ROOT;
+use super::visit::ROOT;
 use crate::error::RegistryError;
 
 /// The page of an address.

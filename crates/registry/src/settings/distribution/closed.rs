@@ -3,6 +3,8 @@
 
 use service::settings::Values;
 
+use super::key::{NO_SUCH_USERS, is_below, path};
+
 /// A part of the file in which every key has to be understood.
 struct Section {
     name: &'static str,
@@ -13,7 +15,7 @@ struct Section {
 static SECTIONS: &[Section] = &[
     Section {
         name: "registry_auth",
-        remedy: super::names::NO_SUCH_USERS,
+        remedy: NO_SUCH_USERS,
     },
     Section {
         name: "registry_storage",
@@ -31,22 +33,16 @@ const LOGINS_OF_TOOLS: &str = "registry_auth_file";
 /// Why an unknown `name` ends the start; none where it is no more than a remark. `meant` is the known name that is
 /// nearest.
 pub(super) fn refusal(values: &Values, name: &str, meant: Option<&str>) -> Option<String> {
-    let is_in = |section: &&Section| super::names::is_below(section.name, name);
+    let is_in = |section: &&Section| is_below(section.name, name);
     let section = SECTIONS.iter().find(is_in)?;
     if values.place(name).is_none() && is_of_others(values, name) {
         return None;
     }
-    let key = key(name);
+    let key = path(name);
     Some(match meant {
-        Some(meant) => format!("unknown key {key}; {} may be meant", self::key(meant)),
+        Some(meant) => format!("unknown key {key}; {} may be meant", path(meant)),
         None => format!("unknown key {key}: {}", section.remedy),
     })
-}
-
-/// The path of a key in the file. Source: distribution, whose keys have no underscore.
-pub(super) fn key(name: &str) -> String {
-    let path = name.strip_prefix("registry_").unwrap_or(name);
-    path.replace('_', ".")
 }
 
 /// Variables of the environment that are not meant for the registry: empty ones, podman's, and those that Kubernetes

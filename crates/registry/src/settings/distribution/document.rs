@@ -2,6 +2,8 @@
 
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, Span};
 
+use super::key::PREFIX;
+
 /// Maps and lists in one another.
 const DEPTH_LIMIT: usize = 16;
 /// Scalars of one document.
@@ -39,7 +41,7 @@ pub(super) fn leaves(text: &str, prefix: &str) -> Result<Vec<Leaf>> {
         match event {
             Event::StreamEnd | Event::DocumentEnd => return Ok(walk.leaves),
             Event::MappingStart(..) => walk.map(prefix, line, 0)?,
-            Event::SequenceStart(..) if prefix != super::PREFIX => walk.list(prefix, line, 0)?,
+            Event::SequenceStart(..) if prefix != PREFIX => walk.list(prefix, line, 0)?,
             Event::Scalar(text, ScalarStyle::Plain, ..) if text.is_empty() => {}
             Event::Scalar(..) | Event::SequenceStart(..) => {
                 return Err(unreadable(line, "expected keys with values"));

@@ -2,7 +2,8 @@
 
 use service::settings::{FromValues as _, Problem, Problems, Shape, Values, Variable};
 
-use super::{PREFIX, Settings, closed, sections};
+use super::key::{NO_SUCH_USERS, PREFIX, is_below, placed, problem};
+use super::{Settings, closed, sections};
 
 /// A name that distribution reads and we do not.
 struct Foreign {
@@ -32,8 +33,6 @@ const fn refused(name: &'static str, why: &'static str) -> Foreign {
 
 const NO_SUCH_STORAGE: &str =
     "content is kept in a folder or a bucket here: storage.filesystem, storage.s3";
-pub(super) const NO_SUCH_USERS: &str =
-    "users come from a password file or with tokens here: auth.htpasswd, auth.token";
 const INDEXED: &str = "an index beside the content answers";
 
 /// In the order in which they are looked at. Names of [`Settings`] are not among them.
@@ -221,22 +220,6 @@ fn is_above(name: &str) -> bool {
     let settings = Settings::VARIABLES.iter().map(|known| known.field);
     let mut known = settings.chain(FOREIGN.iter().map(|foreign| foreign.name));
     known.any(|known| known != name && is_below(name, known))
-}
-
-pub(super) fn is_below(above: &str, name: &str) -> bool {
-    name.strip_prefix(above)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-}
-
-pub(super) fn problem(values: &Values, name: &str, reason: &str) -> Problem {
-    Problem::new(name.to_uppercase(), placed(values, name, reason))
-}
-
-fn placed(values: &Values, name: &str, reason: &str) -> String {
-    match values.place(name) {
-        Some(place) => format!("{place}: {reason}"),
-        None => reason.to_owned(),
-    }
 }
 
 /// The known name that is the least letters away, if that is near at all.

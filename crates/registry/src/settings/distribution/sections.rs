@@ -2,7 +2,7 @@
 
 use service::settings::{Problems, Values};
 
-use super::names::{is_below, problem};
+use super::key::{is_below, problem};
 
 /// A section that means nothing without one of its keys.
 struct Needed {

@@ -1,0 +1,42 @@
+//! Settings as the command line needs them: listener, log, limits, and their translation from distribution's file.
+
+use service::limits::Limit;
+use service::logs;
+use service::program::ServerSettings;
+use service::server::Listen;
+use service::settings::{Problem, Problems, Values};
+
+use crate::settings::{OWN_FILE, Settings, distribution};
+
+impl ServerSettings for Settings {
+    const OWN_FILE: Option<&'static str> = Some(OWN_FILE);
+
+    fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
+        distribution::prepare(values, problems, remarks);
+    }
+
+    fn log(&self) -> (Option<&str>, logs::LogFormat) {
+        let format = self.registry_log_formatter.map(|formatter| formatter.0);
+        let level = self.registry_log_level.map(|level| level.0);
+        (level, format.unwrap_or_default())
+    }
+
+    fn listen(&self) -> Vec<Listen> {
+        let tls = self.tls();
+        let speaks_http2 =
+            !self.registry_http_http2_disabled && (tls.is_some() || self.registry_http_h2c_enabled);
+        vec![Listen {
+            speaks_http2,
+            drain: self.registry_http_draintimeout,
+            ..Listen::new(self.registry_http_addr.0, tls).with(&self.http)
+        }]
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        self.all_problems()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        crate::auth::limits()
+    }
+}
