@@ -9,8 +9,8 @@ use model::mirror_metadata::ImageType;
 use oci::{Platform, Reference, Registry, Repository, Tag, Target};
 use oci_client::image::Layout;
 
-use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
+use crate::image_source::ImageSource;
 use crate::names;
 
 /// Hexadecimal digits of a digest that distinguish untagged images of one repository.

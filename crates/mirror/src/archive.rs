@@ -10,6 +10,7 @@
 mod header;
 mod index;
 mod journal;
+mod member;
 mod name;
 mod parts;
 mod plan;
@@ -22,9 +23,10 @@ mod verify;
 mod walk;
 mod writer;
 
+pub use member::{MemberKind, PlannedFile, PlannedMember};
 pub use name::{METADATA, SIGNATURES, file_name};
 pub use parts::forget_finished;
-pub use plan::{Contents, Extra, MemberKind, PlannedFile, PlannedMember, SetPlan, size_limit};
+pub use plan::{Contents, Extra, SetPlan, size_limit};
 pub use read::FilePlace;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};

@@ -20,13 +20,12 @@ use oci_client::client::referrers_tag;
 
 pub(crate) use self::in_target::attached_there;
 use self::lists::Lists;
+use crate::artifact_tag::{SUFFIXES, stands_in_for};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceRepository, Why};
 use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, RunProgress};
 use crate::resolve::{Resolved, resolve_with};
 
-/// Suffixes of cosign's tags: signatures, attestations, SBOMs.
-const SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];
 /// Levels of attachment: artifacts of images, and artifacts of those, such as the signature of an attestation.
 const DEPTH: usize = 2;
 
@@ -76,20 +75,6 @@ pub async fn attach(
         content.extend(news);
     }
     attached
-}
-
-/// Digest of the image that an artifact's tag refers to; none for other tags.
-pub(crate) fn subject(tag: &str) -> Option<Digest> {
-    let (own, suffix) = tag.split_once('.').unwrap_or((tag, ""));
-    let is_attached = suffix.is_empty() || SUFFIXES.contains(&suffix);
-    let digest = own.replacen('-', ":", 1);
-    is_attached.then(|| digest.parse().ok()).flatten()
-}
-
-/// Digest of the image whose referrers the index of this tag lists; none for other tags.
-fn stands_in_for(tag: &Tag) -> Option<Digest> {
-    let has_suffix = tag.as_str().contains('.');
-    subject(tag.as_str()).filter(|_| !has_suffix)
 }
 
 impl Attached {

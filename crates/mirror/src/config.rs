@@ -8,10 +8,10 @@ mod decode;
 mod form;
 mod problem;
 mod schema;
-mod source;
 mod start;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -25,9 +25,9 @@ use serde_json::Value as Json;
 use self::decode::Decoder;
 pub use self::form::{bundle_version, expression};
 pub use self::problem::{ConfigProblem, ConfigProblems};
-use self::schema::ConfigVersion;
-pub use self::source::ImageSource;
 pub use self::start::starting_file;
+use self::version::ConfigVersion;
+pub use crate::image_source::ImageSource;
 
 /// Longer files are no configurations. Units: bytes.
 const MAX_BYTES: u64 = 4 << 20;

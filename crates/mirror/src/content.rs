@@ -7,7 +7,7 @@ use std::fmt;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
 
-use crate::attached;
+use crate::artifact_tag;
 
 /// An image that is selected and not yet resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl SelectedImage {
     /// image.
     pub fn is_known_by_tag(&self) -> bool {
         self.source.target() == Target::Tag(self.tag.clone())
-            && attached::subject(self.tag.as_str()).is_none()
+            && artifact_tag::subject(self.tag.as_str()).is_none()
     }
 
     /// Merges the reasons and platforms of the same image.

@@ -20,7 +20,7 @@ use net::web;
 use oci::{Digest, Reference, Repository};
 
 use self::forget::forget;
-pub use self::list::List;
+pub use self::list::{DeletionItem, List};
 use self::required::{DeletedImages, RequiredImages};
 use crate::attached::attached_there;
 use crate::content::{SelectedImage, Why};
@@ -33,16 +33,6 @@ use crate::target_view;
 /// Warning about sets without metadata.
 const UNKNOWN_SETS: &str =
     "images that sets without storageConfig need are unknown: the target has no metadata of them";
-
-/// An image to be deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeletionItem {
-    /// Its reference at the source.
-    pub source: Reference,
-    /// Its reference in the target.
-    pub image: Reference,
-    pub kind: ImageType,
-}
 
 /// A list, and the images that are not in it.
 #[derive(Debug, Default)]
@@ -266,20 +256,4 @@ impl List {
         }
         Ok(())
     }
-}
-
-/// Another reason for an image than those bundles.
-fn other_reason<'a>(
-    wanted: &'a SelectedImage,
-    is_deleted: &dyn Fn(&str, &str) -> bool,
-) -> Option<&'a Why> {
-    wanted.why.iter().find(|why| match why {
-        Why::Bundle {
-            package, bundle, ..
-        }
-        | Why::Related {
-            package, bundle, ..
-        } => !is_deleted(package, bundle),
-        _ => true,
-    })
 }

@@ -2,7 +2,6 @@
 
 mod chart;
 mod images;
-mod json_path;
 mod render;
 mod repository;
 
@@ -18,8 +17,7 @@ use self::render::render;
 use self::repository::Repository;
 use crate::additional_images::additional_image;
 use crate::content::{SelectedImage, Why};
-
-pub use json_path::JsonPath;
+use crate::json_path::JsonPath;
 
 /// Folder of charts in archives and results. Source: the peer.
 pub const FOLDER: &str = "charts/";

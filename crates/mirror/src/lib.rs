@@ -5,6 +5,7 @@
 
 mod additional_images;
 pub mod archive;
+mod artifact_tag;
 pub mod attached;
 pub mod blobs;
 pub mod build_image;
@@ -15,6 +16,8 @@ pub mod fetch;
 mod folder;
 pub mod helm;
 pub mod history;
+mod image_source;
+mod json_path;
 mod mistakes;
 pub mod names;
 pub mod older;

@@ -1,5 +1,6 @@
 //! Operator catalogs: selected bundles, their images, and the pruned catalog that is served.
 
+mod choice;
 mod choose;
 mod dependencies;
 mod images;
@@ -11,7 +12,8 @@ mod rebuild;
 pub(crate) mod rule_violations;
 pub(crate) mod template;
 
-pub use choose::{Choice, PackageChoice, Reason, choose};
+pub use choice::{Choice, PackageChoice, Reason};
+pub use choose::choose;
 pub(crate) use images::name_by_digest;
 pub use images::{CatalogInfo, wanted};
 pub use index::write_index;

@@ -6,6 +6,7 @@
 //! Source: results of the peer's v1, and of its v2 for optional ones.
 
 mod catalogs;
+mod file;
 mod folder;
 mod mirrors;
 mod outcome;
@@ -13,31 +14,13 @@ mod policy;
 mod tools;
 pub(crate) mod yaml;
 
-use bytes::Bytes;
 use model::Error;
 
-use crate::archive::FilePlace;
-
 pub(crate) use catalogs::checked_template;
+pub use file::{Copied, ResultFile};
 pub use folder::{write, write_manifests};
 pub use outcome::{MirrorResults, MirroredCatalog, MirroredImage};
 pub use tools::{archive_mapping, mapping};
-
-/// A file of the results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultFile {
-    /// Relative, without `..`.
-    pub path: String,
-    pub content: Bytes,
-}
-
-/// A file that is copied when the results are written.
-#[derive(Debug, Clone)]
-pub struct Copied {
-    /// Relative, without `..`.
-    pub path: String,
-    pub from: FilePlace,
-}
 
 /// Optional results.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,15 +66,6 @@ pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, E
         ));
     }
     Ok(files)
-}
-
-impl ResultFile {
-    pub fn new(path: impl Into<String>, content: impl Into<Bytes>) -> Self {
-        Self {
-            path: path.into(),
-            content: content.into(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,11 +14,13 @@
 
 mod attach;
 mod explain;
+mod outcome;
 mod plan;
 mod push;
 mod record;
 mod resolve;
 mod select;
+mod setup;
 mod subtract;
 #[cfg(test)]
 mod tests;
@@ -27,24 +29,21 @@ mod transfer;
 use std::path::{Path, PathBuf};
 
 use model::Error;
-use model::image_set::{ImageSet, MirrorSelection};
-use oci_client::Client;
 
 use crate::archive::{Set, Signer};
-use crate::content::{ImageContent, SelectedImage};
 use crate::history::{MetadataStore, PreviousRuns};
-use crate::platform::ReleaseSources;
-use crate::progress::{Amount, RunProgress};
-use crate::publish::{MirrorTarget, Published, TransferLimits};
+use crate::publish::MirrorTarget;
 use crate::results;
 
 pub use explain::{mapping, publication_mapping, reasons};
+pub use outcome::RunOutcome;
 pub use plan::{
     ArchivesPlan, CopyPlan, PlannedArchives, PlannedCopy, PlannedPublication, PreparedCatalog,
     PreparedRun, Publication, archives as plan_archives, copy as plan_copy,
     publication as plan_publication,
 };
 pub use push::push_catalogs;
+pub use setup::{CatalogForm, Setup};
 
 /// Selects what the set names, and prepares the content that previous runs did not mirror: to `target`, or else to archives.
 ///
@@ -55,7 +54,7 @@ pub async fn prepare(
     previous: &PreviousRuns,
     target: Option<&MirrorTarget>,
 ) -> Result<PreparedRun, Error> {
-    let past = subtract::PastImages { previous, target };
+    let past = resolve::PastImages { previous, target };
     let last = previous.metadata().map(|it| &it.past_mirror);
     let mut selection = select::image_set(setup, last).await?;
     let images = std::mem::take(&mut selection.selected.wanted);
@@ -145,92 +144,4 @@ pub async fn publish(
 pub fn archived_results(set: &Set, target: &MirrorTarget) -> Result<results::MirrorResults, Error> {
     let mirror = &set.metadata().past_mirror.mirror;
     results::MirrorResults::of(&set.all_images()?, target, mirror)
-}
-
-/// The input of a run.
-#[derive(Debug, Clone, Copy)]
-pub struct Setup<'a> {
-    /// Client for the sources.
-    pub client: &'a Client,
-    pub set: &'a ImageSet,
-    /// Update services for releases of the platform.
-    pub platform: &'a ReleaseSources,
-    pub limits: TransferLimits,
-    /// Skip images that a catalog references but the registry does not have.
-    pub skip_missing: bool,
-    /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
-    pub with_attached: bool,
-    pub catalogs: CatalogForm,
-    /// Folder for temporary files; it exists.
-    pub workspace: &'a Path,
-    /// Units: seconds since 1970.
-    pub now: i64,
-    pub progress: &'a RunProgress,
-}
-
-/// The form of operator catalogs in a target.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CatalogForm {
-    /// Pruned to the selection, all images by digest: mirror policies of any kind redirect clusters to them.
-    #[default]
-    Pinned,
-    /// Pruned to the selection, images as the source names them; those by tag keep it in the target.
-    Tagged,
-    /// As the source has them, with their digests, and with packages whose images are not mirrored.
-    Original,
-}
-
-/// The result of a run to a target.
-#[derive(Debug, Default)]
-pub struct RunOutcome {
-    /// Content of the target now.
-    pub results: results::MirrorResults,
-    /// Images that were not mirrored, with the cause.
-    pub failed: Vec<(SelectedImage, Error)>,
-    /// Charts that could not be read.
-    pub unread: Vec<Error>,
-    /// Blobs that were sent.
-    pub sent: Amount,
-    /// Images that were pruned.
-    pub pruned: usize,
-    /// Manifests that could not be deleted.
-    pub stayed: Vec<Error>,
-    /// Temporary files that the results are copied from.
-    pub(crate) scratch: Option<tempfile::TempDir>,
-    metadata: Option<record::MetadataWrites>,
-}
-
-impl RunOutcome {
-    /// The result of publishing `content`.
-    ///
-    /// Errors: the first failure, unless the run continues on errors; Invalid – a name does not fit into the target.
-    pub(crate) fn of(
-        content: &ImageContent,
-        published: Published,
-        target: &MirrorTarget,
-        mirror: &MirrorSelection,
-        limits: TransferLimits,
-    ) -> Result<Self, Error> {
-        let mut outcome = Self {
-            results: results::MirrorResults::new(content, &published, target, mirror)?,
-            sent: published.sent,
-            ..Self::default()
-        };
-        for (index, error) in published.failed {
-            if !limits.continue_on_error {
-                return Err(error);
-            }
-            let wanted = content.images[index].wanted.clone();
-            outcome.failed.push((wanted, error));
-        }
-        Ok(outcome)
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::internal("working with files", error)))
 }

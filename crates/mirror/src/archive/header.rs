@@ -5,8 +5,8 @@ use std::io;
 use model::Error;
 use tar::{Builder, EntryType, Header};
 
+use super::member::{MemberKind, PlannedMember};
 use super::name::METADATA;
-use super::plan::{MemberKind, PlannedMember};
 
 /// Units: bytes.
 pub(super) const BLOCK_BYTES: u64 = 512;

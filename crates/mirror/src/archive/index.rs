@@ -6,8 +6,8 @@ use oci::Digest;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::member::{MemberKind, PlannedFile, PlannedMember};
 use super::name::{INDEX, SIGNATURE};
-use super::plan::{self, MemberKind};
 
 /// The only form there is.
 const FORMAT: u32 = 1;
@@ -59,7 +59,7 @@ struct IndexFormat {
 }
 
 impl SetIndex {
-    pub(super) fn of(uid: Uuid, sequence: u64, files: &[plan::PlannedFile]) -> Self {
+    pub(super) fn of(uid: Uuid, sequence: u64, files: &[PlannedFile]) -> Self {
         let files = files.iter().map(|file| IndexedFile {
             name: file.name.clone(),
             size: file.size,
@@ -104,7 +104,7 @@ impl SetIndex {
 }
 
 impl IndexedMember {
-    fn of(member: &plan::PlannedMember) -> Self {
+    fn of(member: &PlannedMember) -> Self {
         let target = match &member.kind {
             MemberKind::Symlink(target) => Some(target.clone()),
             _ => None,

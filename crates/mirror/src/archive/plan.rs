@@ -1,9 +1,6 @@
 //! The layout of a set: the place of every byte, decided before anything is fetched, from sizes and digests alone.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use model::Error;
@@ -12,14 +9,17 @@ use oci::{Algorithm, Digest, Hasher};
 use uuid::Uuid;
 
 use self::content::Drafts;
+pub use self::extra::Extra;
 use super::header::{self, END_BYTES};
 use super::index::{self, SetIndex};
+use super::member::{MemberKind, PlannedFile, PlannedMember};
 use super::name::{self, INDEX, METADATA, SIGNATURE};
-use super::read::{HashingReader, metadata_of};
+use super::read::metadata_of;
 use super::signature::{SIGNATURE_BYTES, Signer};
 use crate::content::ImageContent;
 
 mod content;
+mod extra;
 
 /// Size of a file where the configuration names none. Units: GiB. Source: the peer.
 const DEFAULT_GIB: u64 = 500;
@@ -41,15 +41,6 @@ pub struct Contents<'a> {
     pub carried: &'a BTreeSet<Digest>,
 }
 
-/// A file or a folder besides images, for catalogs, charts and signatures. Folders above it are created.
-#[derive(Debug, Clone)]
-pub struct Extra {
-    path: String,
-    kind: MemberKind,
-    size: u64,
-    digest: Option<Digest>,
-}
-
 /// The files of a set.
 #[derive(Debug, Clone)]
 pub struct SetPlan {
@@ -63,98 +54,10 @@ pub struct SetPlan {
     pub(super) mtime: u64,
 }
 
-/// A file of a set.
-#[derive(Debug, Clone)]
-pub struct PlannedFile {
-    pub name: String,
-    /// One after the other, without gaps.
-    pub members: Vec<PlannedMember>,
-    /// With headers, padding and end marker. Units: bytes.
-    pub size: u64,
-}
-
-/// A member of a file.
-#[derive(Debug, Clone)]
-pub struct PlannedMember {
-    pub path: String,
-    pub kind: MemberKind,
-    /// Size of the content. Units: bytes.
-    pub size: u64,
-    /// Digest of the content, if it has any.
-    pub digest: Option<Digest>,
-    /// Start of its headers. Units: bytes.
-    pub start: u64,
-    /// Start of its content. Units: bytes.
-    pub offset: u64,
-}
-
-/// Source of a member's content.
-#[derive(Debug, Clone)]
-pub enum MemberKind {
-    /// In memory.
-    Inline(Bytes),
-    /// From a file of this machine.
-    Local(PathBuf),
-    /// Fetched from a registry.
-    Blob(Digest),
-    /// A symbolic link to that.
-    Symlink(String),
-    /// None: it is a folder.
-    Directory,
-}
-
 /// The most that a file may take. `archive_size` is in GiB, as in the configuration. Units: bytes.
 pub fn size_limit(archive_size: Option<u64>) -> u64 {
     let size = archive_size.filter(|size| *size > 0);
     size.unwrap_or(DEFAULT_GIB).saturating_mul(1 << 30)
-}
-
-impl Extra {
-    /// A file with that content.
-    pub fn inline(path: impl Into<String>, content: impl Into<Bytes>) -> Self {
-        let content = content.into();
-        Self {
-            path: path.into(),
-            size: content.len() as u64,
-            digest: Some(Digest::sha256(&content)),
-            kind: MemberKind::Inline(content),
-        }
-    }
-
-    /// A file of this machine, which must not change until the archive is written.
-    ///
-    /// Blocking: it is read. Errors: Internal – it cannot be read.
-    pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
-        let hashed = || {
-            let mut reader =
-                HashingReader::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
-            let size = io::copy(&mut reader, &mut io::sink())?;
-            Ok((size, reader.finish()))
-        };
-        let failed = |e: io::Error| Error::internal(format!("reading {}", file.display()), e);
-        let (size, digest) = hashed().map_err(failed)?;
-        Ok(Self {
-            path: path.into(),
-            kind: MemberKind::Local(file),
-            size,
-            digest: Some(digest),
-        })
-    }
-
-    /// That of its content, where it is known already.
-    pub(crate) fn digest(&self) -> Option<&Digest> {
-        self.digest.as_ref()
-    }
-
-    /// A file that is fetched as blobs are, and shares its bytes with those of the same digest.
-    pub fn blob(path: impl Into<String>, digest: Digest, size: u64) -> Self {
-        Self {
-            path: path.into(),
-            kind: MemberKind::Blob(digest.clone()),
-            size,
-            digest: Some(digest),
-        }
-    }
 }
 
 impl SetPlan {

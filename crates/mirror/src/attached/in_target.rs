@@ -6,7 +6,8 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use oci::{Digest, Reference, Tag};
 
-use super::{DEPTH, subject};
+use super::DEPTH;
+use crate::artifact_tag::subject;
 use crate::publish::MirrorTarget;
 
 /// Artifacts of `images` and their parts in the target: by tag, each with the position of its image. At most `parallel`

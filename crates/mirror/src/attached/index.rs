@@ -7,7 +7,7 @@ use oci::Referrer;
 use oci::{Digest, Kind, Manifest, media_type};
 use serde_json::json;
 
-use super::stands_in_for;
+use crate::artifact_tag::stands_in_for;
 use crate::content::{ImageContent, ResolvedImage};
 
 /// The index of listed referrers; none for an empty list. The same list always makes the same index.

@@ -6,7 +6,7 @@ use futures_util::stream::StreamExt as _;
 use oci::{Digest, Registry, Tag};
 use oci_client::Client;
 
-use super::SUFFIXES;
+use crate::artifact_tag::SUFFIXES;
 use crate::content::SourceRepository;
 use crate::parallel::RegistryLimit;
 

@@ -9,7 +9,7 @@ use model::image_set::{
 use super::ImageSource;
 use super::decode::Decoder;
 use super::form::bundle_version;
-use super::schema::ConfigVersion;
+use super::version::ConfigVersion;
 use crate::names;
 
 /// Checks the configuration below `path`. Empty values are optional, or reported already.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::form::{TextForm, nearest};
 use super::problem::ConfigProblems;
-use super::schema::{ConfigVersion, Field, RecordSchema, ValueKind};
+use super::schema::{Field, RecordSchema, ValueKind};
+use super::version::ConfigVersion;
 
 /// Longest text that a problem quotes. Units: characters.
 const SHOWN: usize = 60;

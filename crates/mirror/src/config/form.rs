@@ -7,9 +7,9 @@ use model::image_set::ReleaseKind;
 use oci::{Reference, Repository, Tag};
 use regex::Regex;
 
-use super::ImageSource;
-use super::schema::ConfigVersion;
-use crate::helm::JsonPath;
+use super::version::ConfigVersion;
+use crate::image_source::ImageSource;
+use crate::json_path::JsonPath;
 
 /// Kind of a configuration that mirrors.
 pub(super) const MIRROR_KIND: &str = "ImageSetConfiguration";

@@ -5,7 +5,6 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::DeletionItem;
 use crate::names;
 use crate::publish::MirrorTarget;
 use crate::results::yaml;
@@ -106,6 +105,16 @@ fn is_below(image: &Reference, target: &MirrorTarget) -> bool {
             .and_then(|rest| rest.strip_prefix('/')),
     };
     image.registry == target.registry && below.is_some()
+}
+
+/// An image to be deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletionItem {
+    /// Its reference at the source.
+    pub source: Reference,
+    /// Its reference in the target.
+    pub image: Reference,
+    pub kind: ImageType,
 }
 
 #[cfg(test)]

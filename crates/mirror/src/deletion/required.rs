@@ -8,7 +8,6 @@ use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Reference, Repository};
 use oci_client::image::ImageLocation;
 
-use super::other_reason;
 use crate::additional_images::additional_image;
 use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
@@ -293,4 +292,20 @@ impl DeletedImages<'_> {
         let place = self.target.place(&image.repository).ok()?;
         Some(place.repository)
     }
+}
+
+/// Another reason for an image than those bundles.
+fn other_reason<'a>(
+    wanted: &'a SelectedImage,
+    is_deleted: &dyn Fn(&str, &str) -> bool,
+) -> Option<&'a Why> {
+    wanted.why.iter().find(|why| match why {
+        Why::Bundle {
+            package, bundle, ..
+        }
+        | Why::Related {
+            package, bundle, ..
+        } => !is_deleted(package, bundle),
+        _ => true,
+    })
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::association::{self, AssociationKey};
 use super::store::MetadataStore;
-use crate::attached;
+use crate::artifact_tag;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::publish::MirrorTarget;
 use crate::section::Section;
@@ -283,7 +283,7 @@ fn with_belongings<'a>(
         }
         end = kept.len();
         let belongs = |it: &&Association| {
-            let subject = attached::subject(&it.tag_symlink).map(|it| it.to_string());
+            let subject = artifact_tag::subject(&it.tag_symlink).map(|it| it.to_string());
             parts.contains(&name_and_path(it))
                 || subject.is_some_and(|id| subjects.contains(&(id, association::place_of(it))))
         };

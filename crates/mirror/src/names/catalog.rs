@@ -5,7 +5,7 @@ use model::image_set::OperatorSelection;
 use oci::{Digest, Repository, Tag, Transport};
 
 use super::tag_of_digest;
-use crate::config::ImageSource;
+use crate::image_source::ImageSource;
 
 /// Length of a digest's prefix in a tag. Units: hexadecimal digits.
 const DIGITS: usize = 6;

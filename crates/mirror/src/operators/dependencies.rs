@@ -13,7 +13,7 @@ use catalog::range::Range;
 use model::Error;
 use serde::Deserialize;
 
-use super::choose::{Choice, PackageChoice, Reason, with_package};
+use super::choice::{Choice, PackageChoice, Reason, with_package};
 
 /// A package dependency. Source: operator-registry, `olm.package.required`.
 #[derive(Deserialize)]

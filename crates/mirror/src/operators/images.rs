@@ -9,7 +9,7 @@ use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Reference, Target};
 
-use super::choose::{Choice, with_package};
+use super::choice::{Choice, with_package};
 use crate::config::ImageSource;
 use crate::content::{SelectedImage, Why};
 use crate::names;

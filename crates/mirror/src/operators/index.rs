@@ -8,7 +8,7 @@ use catalog::filter::{cut, pin};
 use catalog::write::{CatalogFormat, document, in_order};
 use model::Error;
 
-use super::choose::Choice;
+use super::choice::Choice;
 use crate::names;
 
 /// Writes the pruned catalog, one document after the other. Images in `pins` get the pinned reference; keys of `pins` are

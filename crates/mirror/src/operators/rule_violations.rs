@@ -13,7 +13,7 @@ use catalog::cache::{BuildReport, CatalogCache};
 use model::Error;
 use model::image_set::OperatorSelection;
 
-use super::choose::Choice;
+use super::choice::Choice;
 use super::dependencies;
 
 const REMEDY: &str = "take another version of the catalog, or leave the package out of the set; `atoll catalog validate` lists everything that its maker has to correct";

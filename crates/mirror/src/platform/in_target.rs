@@ -15,7 +15,7 @@ use super::payload::{self, Payload, architecture_of};
 use super::select::{Chosen, Named, architectures, select};
 use super::settings::ReleaseSources;
 use super::shortest_path::version;
-use crate::attached;
+use crate::artifact_tag;
 use crate::content::SelectedImage;
 use crate::publish::MirrorTarget;
 
@@ -200,7 +200,7 @@ impl TargetReleases<'_> {
         };
         let mut found = Vec::new();
         for tag in tags {
-            if attached::subject(tag.as_str()).is_some() {
+            if artifact_tag::subject(tag.as_str()).is_some() {
                 continue;
             }
             let Some((version, architecture)) = tag.as_str().rsplit_once('-') else {

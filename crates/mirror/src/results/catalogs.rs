@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use model::Error;
 use serde_json::{Value, json};
 
-use super::{MirrorResults, MirroredCatalog, ResultFile, yaml};
+use super::file::ResultFile;
+use super::outcome::{MirrorResults, MirroredCatalog};
+use super::yaml;
 
 /// Longest name of an object that becomes a host name. Source: RFC 1035, label.
 const NAME_LIMIT: usize = 63;

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use model::Error;
 use tempfile::TempDir;
 
-use super::{Copied, ResultFile};
+use super::file::{Copied, ResultFile};
 use crate::folder::sync_folders;
 
 /// Results are readable for all users.

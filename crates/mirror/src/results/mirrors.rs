@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use oci::Reference;
 use serde::Serialize;
 
-use super::{MirrorResults, MirroredImage};
+use super::outcome::{MirrorResults, MirroredImage};
 use crate::section::Section;
 
 /// A name of a source, and where its content is found instead. Members are in the order in which the peer prints them.

@@ -9,7 +9,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository};
 use serde_json::Value;
 
-use super::Copied;
+use super::file::Copied;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
 use crate::publish::{MirrorTarget, Published};

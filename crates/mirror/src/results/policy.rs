@@ -5,8 +5,10 @@ use model::mirror_metadata::ImageType;
 use oci::Reference;
 use serde_json::{Value, json};
 
+use super::file::ResultFile;
 use super::mirrors::{MirrorEntry, Scopes};
-use super::{MirrorResults, ResultFile, yaml};
+use super::outcome::MirrorResults;
+use super::yaml;
 use crate::section::Section;
 
 /// Units: bytes. Largest policy; a cluster takes some more. Source: the peer.

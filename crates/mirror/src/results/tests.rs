@@ -7,6 +7,7 @@ use oci::{Digest, Reference};
 use serde_json::json;
 
 use super::*;
+use crate::archive::FilePlace;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, Why};
 use crate::publish::{MirrorTarget, Published};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::MirrorResults;
 use super::mirrors::{MirrorEntry, Scopes};
+use super::outcome::MirrorResults;
 use crate::content::{ImageContent, SelectedImage};
 
 /// The names in the target by source, one a line: also for dry runs.

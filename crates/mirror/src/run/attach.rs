@@ -2,7 +2,7 @@
 
 use model::Error;
 
-use super::Setup;
+use super::setup::Setup;
 use super::subtract::RemainingImages;
 use crate::attached::attach;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};

@@ -2,66 +2,31 @@
 
 mod archives;
 mod copy;
+mod prepared;
 mod publication;
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use catalog::cache::CatalogCache;
 use model::Error;
 use model::image_set::MirrorSelection;
 use oci::{Digest, Manifest};
-use tempfile::TempDir;
 
 pub use self::archives::{ArchivesPlan, PlannedArchives, archives};
 pub use self::copy::{CopyPlan, PlannedCopy, copy};
+pub use self::prepared::{PreparedCatalog, PreparedRun};
 pub use self::publication::{PlannedPublication, Publication, publication};
 use super::attach::AttachedImages;
 use super::select::SetSelection;
-use super::{CatalogForm, Setup};
-use crate::content::{ImageContent, ResolvedImage, SelectedImage};
+use super::setup::{CatalogForm, Setup};
+use crate::content::{ResolvedImage, SelectedImage};
 use crate::folder::NamedFile;
-use crate::helm::Fetched;
 use crate::operators::{self, Choice, Original};
 use crate::platform::{GraphData, Releases};
 use crate::select::{Selected, SelectedCatalog};
-
-/// The content of a run, wherever it goes.
-#[derive(Debug)]
-pub struct PreparedRun {
-    /// The configuration, with the selected versions.
-    pub mirror: MirrorSelection,
-    pub catalogs: Vec<PreparedCatalog>,
-    pub releases: Releases,
-    /// Charts to be mirrored.
-    pub charts: Vec<Fetched>,
-    pub content: ImageContent,
-    /// Selected images that previous runs mirrored.
-    pub mirrored: Vec<ResolvedImage>,
-    /// Images that are not mirrored, with the cause.
-    pub failed: Vec<(SelectedImage, Error)>,
-    /// Charts that could not be read: their images are unknown.
-    pub unread: Vec<Error>,
-    /// Images that their sources do not have and the run may skip.
-    pub missing: Vec<SelectedImage>,
-    /// Warnings for the user.
-    pub notes: Vec<String>,
-    /// Packages of the catalogs that break rules, with the consequence.
-    pub rule_violations: Vec<String>,
-    /// Temporary files of the run.
-    pub(super) scratch: TempDir,
-}
-
-/// A catalog to be mirrored.
-#[derive(Debug)]
-pub struct PreparedCatalog {
-    pub catalog: SelectedCatalog,
-    pub original: Original,
-    /// File of the pruned catalog.
-    pub index: PathBuf,
-}
 
 /// Plans the part that all destinations share: names, pinned references, and pruned catalogs in files.
 ///

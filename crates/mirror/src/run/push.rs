@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use model::Error;
 
-use super::{Setup, plan, select, transfer};
+use super::setup::Setup;
+use super::{plan, select, transfer};
 use crate::publish::MirrorTarget;
 use crate::results;
 

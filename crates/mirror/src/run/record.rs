@@ -6,22 +6,15 @@ mod metadata;
 
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::{Association, MirrorMetadata};
 
 pub(super) use self::metadata::next;
+use super::outcome::{MetadataWrites, RunOutcome};
+use super::setup::{Setup, blocking};
 use super::transfer::CompleteArchives;
-use super::{RunOutcome, Setup, blocking};
 use crate::history::{MetadataStore, Pruning, prune, stored};
 use crate::publish::MirrorTarget;
-
-/// Metadata of a run, and the stores that it is written to, in this order.
-#[derive(Debug, Clone, Default)]
-pub(super) struct MetadataWrites {
-    pub(super) metadata: Bytes,
-    pub(super) stores: Vec<MetadataStore>,
-}
 
 /// Records an archive set in `store`; the paths of its files.
 ///

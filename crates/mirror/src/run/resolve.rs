@@ -2,10 +2,11 @@
 
 use model::Error;
 
-use super::subtract::PastImages;
-use super::{CatalogForm, Setup};
+use super::setup::{CatalogForm, Setup};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
+use crate::history::PreviousRuns;
 use crate::operators;
+use crate::publish::MirrorTarget;
 use crate::resolve::{Resolved, resolve};
 
 /// The record of this stage.
@@ -42,4 +43,12 @@ pub(super) async fn images(
         mirrored,
         failed,
     })
+}
+
+/// The history that a run is compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PastImages<'a> {
+    pub(super) previous: &'a PreviousRuns,
+    /// The destination; none for archives.
+    pub(super) target: Option<&'a MirrorTarget>,
 }

@@ -7,7 +7,7 @@ use model::mirror_metadata::PastMirror;
 use oci::{Repository, Tag};
 use tempfile::TempDir;
 
-use super::Setup;
+use super::setup::Setup;
 use crate::select::{SelectOptions, Selected, select};
 
 /// The record of this stage.

@@ -2,18 +2,8 @@
 
 use model::Error;
 
-use super::resolve::ResolvedImages;
+use super::resolve::{PastImages, ResolvedImages};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
-use crate::history::PreviousRuns;
-use crate::publish::MirrorTarget;
-
-/// The history that a run is compared with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PastImages<'a> {
-    pub(super) previous: &'a PreviousRuns,
-    /// The destination; none for archives.
-    pub(super) target: Option<&'a MirrorTarget>,
-}
 
 /// The record of this stage.
 #[derive(Debug, Default)]

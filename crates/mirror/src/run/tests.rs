@@ -6,11 +6,11 @@ use oci::{Manifest, Reference};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::resolve::ResolvedImages;
+use super::resolve::{PastImages, ResolvedImages};
 use super::select::refuse_equal_names;
-use super::subtract::{PastImages, mirrored_images};
+use super::subtract::mirrored_images;
 use super::*;
-use crate::content::{ResolvedImage, Why};
+use crate::content::{ImageContent, ResolvedImage, SelectedImage, Why};
 use crate::history::PlannedRun;
 
 /// Content with one image of each reference.

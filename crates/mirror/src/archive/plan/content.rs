@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Error;
 use oci::{Digest, Manifest};
 
-use super::{Extra, MemberKind, PlannedMember};
+use super::extra::Extra;
+use crate::archive::member::{MemberKind, PlannedMember};
 use crate::archive::name::{self, FOLDERS, RESERVED};
 use crate::content::{ImageContent, ResolvedImage};
 

@@ -8,23 +8,11 @@ use std::sync::Arc;
 use model::Error;
 use oci::{Digest, Hasher};
 
-use super::{JournaledBlobs, WriterState};
-use crate::archive::journal::JournalEntry;
+use super::state::{BlobProgress, JournaledBlobs, WriterState};
 use crate::archive::takeover;
 
 /// Bytes between two lines of the journal: at most these are fetched again after a kill. Units: bytes.
 const NOTE_BYTES: u64 = 4 << 20;
-
-/// Progress of a blob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BlobProgress {
-    /// So many bytes are written.
-    Partial(u64),
-    /// Another writer has it, and began with so many bytes.
-    Busy(u64),
-    /// It is complete in all its places.
-    Whole,
-}
 
 /// Writes one blob from front to back. Bytes written before it is dropped are resumed.
 #[derive(Debug)]
@@ -40,24 +28,6 @@ pub struct BlobWriter {
     /// Bytes recorded in the journal.
     noted: u64,
     is_done: bool,
-}
-
-impl BlobProgress {
-    pub(super) fn of(known: Option<&JournalEntry>) -> Self {
-        match known {
-            Some(entry) if entry.is_whole() => Self::Whole,
-            Some(entry) => Self::Partial(entry.written),
-            None => Self::Partial(0),
-        }
-    }
-
-    /// Bytes of a partial blob. Units: bytes.
-    pub(super) fn written(self) -> Option<u64> {
-        match self {
-            Self::Partial(written) | Self::Busy(written) => Some(written),
-            Self::Whole => None,
-        }
-    }
 }
 
 impl BlobWriter {

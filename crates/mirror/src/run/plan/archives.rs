@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::Error;
 use oci::Digest;
 
-use super::{PreparedCatalog, PreparedRun};
+use super::prepared::{PreparedCatalog, PreparedRun};
 use crate::archive::{Contents, Extra, MemberKind, SIGNATURES, SetPlan, Signer, size_limit};
 use crate::content::SourceBlob;
 use crate::helm;
@@ -14,8 +14,8 @@ use crate::history::{NextMetadata, PreviousRuns, stored};
 use crate::operators::{folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
-use crate::run::Setup;
 use crate::run::record::next;
+use crate::run::setup::Setup;
 
 /// Whether a run to archives has something to write.
 #[derive(Debug)]

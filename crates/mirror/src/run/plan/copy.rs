@@ -2,11 +2,12 @@
 
 use model::Error;
 
-use super::PreparedRun;
+use super::prepared::PreparedRun;
 use crate::history::{MetadataStore, PreviousRuns, Pruning, step, stored};
 use crate::publish::MirrorTarget;
-use crate::run::Setup;
-use crate::run::record::{MetadataWrites, next};
+use crate::run::outcome::MetadataWrites;
+use crate::run::record::next;
+use crate::run::setup::Setup;
 
 /// Whether a run to a target has something to copy.
 #[derive(Debug)]

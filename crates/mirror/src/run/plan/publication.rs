@@ -10,9 +10,9 @@ use crate::history::{MetadataStore, Pruning, SAME_SEQUENCE, SequenceStep, held, 
 use crate::names;
 use crate::operators::{Original, folder_of, template};
 use crate::publish::{HeldBlobs, MirrorTarget};
-use crate::run::blocking;
-use crate::run::record::MetadataWrites;
+use crate::run::outcome::MetadataWrites;
 use crate::run::select::refuse_equal_names;
+use crate::run::setup::blocking;
 
 /// Whether a run from archives has something to publish.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::history::{NextMetadata, PlannedRun, PreviousRuns};
 use crate::publish::MirrorTarget;
-use crate::run::Setup;
 use crate::run::plan::{PreparedCatalog, PreparedRun};
+use crate::run::setup::Setup;
 use crate::select::SelectedCatalog;
 
 /// The metadata that the prepared run records; `target` is none for archives.

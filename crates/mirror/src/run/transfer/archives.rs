@@ -9,7 +9,7 @@ use oci::Digest;
 use crate::archive::ArchiveWriter;
 use crate::fetch::fetch;
 use crate::run::plan::ArchivesPlan;
-use crate::run::{Setup, blocking};
+use crate::run::setup::{Setup, blocking};
 
 /// The record of this stage.
 pub(in crate::run) enum Transferred {

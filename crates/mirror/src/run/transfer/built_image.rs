@@ -10,7 +10,7 @@ use crate::build_image::BuiltImage;
 use crate::content::{ImageContent, ResolvedImage, SelectedImage, SourceBlob};
 use crate::progress::Amount;
 use crate::publish::{HeldBlobs, MirrorTarget, publish};
-use crate::run::Setup;
+use crate::run::setup::Setup;
 
 /// Sends a built image; its digest, and the amount that was sent. `original` provides the blobs of its base, `held` lists
 /// repositories of the target that have some of them.

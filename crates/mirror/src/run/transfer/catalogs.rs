@@ -15,7 +15,7 @@ use crate::progress::Amount;
 use crate::publish::MirrorTarget;
 use crate::results;
 use crate::run::plan::PreparedCatalog;
-use crate::run::{CatalogForm, Setup};
+use crate::run::setup::{CatalogForm, Setup};
 
 /// A catalog to be sent.
 pub(super) struct CatalogItem<'a> {

@@ -10,8 +10,9 @@ use crate::blobs::Registries;
 use crate::helm;
 use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
+use crate::run::outcome::RunOutcome;
 use crate::run::plan::PreparedRun;
-use crate::run::{RunOutcome, Setup};
+use crate::run::setup::Setup;
 
 /// Copies the prepared content: the images, then the catalogs that name them, then the upgrade graph.
 ///

@@ -13,7 +13,8 @@ use crate::content::{SelectedImage, Why};
 use crate::operators::Original;
 use crate::platform::{GraphData, graph_image_name};
 use crate::publish::MirrorTarget;
-use crate::run::{RunOutcome, Setup};
+use crate::run::outcome::RunOutcome;
+use crate::run::setup::Setup;
 
 /// Builds the image on its base in the target, with the release signatures of `outcome`, sends it, and adds it to `outcome`.
 ///

@@ -15,8 +15,9 @@ use crate::operators::{folder_of, index_path};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
 use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
+use crate::run::outcome::RunOutcome;
 use crate::run::plan::Publication;
-use crate::run::{RunOutcome, Setup, blocking};
+use crate::run::setup::{Setup, blocking};
 
 /// Units: bytes. A reference is shorter.
 const BASE_LIMIT_BYTES: u64 = 4096;

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 /// A JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonPath(serde_json_path::JsonPath);
+pub(crate) struct JsonPath(serde_json_path::JsonPath);
 
 impl JsonPath {
     /// Values at the path; none where it ends before.
-    pub fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
+    pub(crate) fn find<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
         self.0.query(document).all()
     }
 }

@@ -1,0 +1,48 @@
+//! The content of a run, prepared for any destination.
+
+use std::path::PathBuf;
+
+use model::Error;
+use model::image_set::MirrorSelection;
+use tempfile::TempDir;
+
+use crate::content::{ImageContent, ResolvedImage, SelectedImage};
+use crate::helm::Fetched;
+use crate::operators::Original;
+use crate::platform::Releases;
+use crate::select::SelectedCatalog;
+
+/// The content of a run, wherever it goes.
+#[derive(Debug)]
+pub struct PreparedRun {
+    /// The configuration, with the selected versions.
+    pub mirror: MirrorSelection,
+    pub catalogs: Vec<PreparedCatalog>,
+    pub releases: Releases,
+    /// Charts to be mirrored.
+    pub charts: Vec<Fetched>,
+    pub content: ImageContent,
+    /// Selected images that previous runs mirrored.
+    pub mirrored: Vec<ResolvedImage>,
+    /// Images that are not mirrored, with the cause.
+    pub failed: Vec<(SelectedImage, Error)>,
+    /// Charts that could not be read: their images are unknown.
+    pub unread: Vec<Error>,
+    /// Images that their sources do not have and the run may skip.
+    pub missing: Vec<SelectedImage>,
+    /// Warnings for the user.
+    pub notes: Vec<String>,
+    /// Packages of the catalogs that break rules, with the consequence.
+    pub rule_violations: Vec<String>,
+    /// Temporary files of the run.
+    pub(in crate::run) scratch: TempDir,
+}
+
+/// A catalog to be mirrored.
+#[derive(Debug)]
+pub struct PreparedCatalog {
+    pub catalog: SelectedCatalog,
+    pub original: Original,
+    /// File of the pruned catalog.
+    pub index: PathBuf,
+}

@@ -1,0 +1,52 @@
+//! The input of a run.
+
+use std::path::Path;
+
+use model::Error;
+use model::image_set::ImageSet;
+use oci_client::Client;
+
+use crate::platform::ReleaseSources;
+use crate::progress::RunProgress;
+use crate::publish::TransferLimits;
+
+/// The input of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a> {
+    /// Client for the sources.
+    pub client: &'a Client,
+    pub set: &'a ImageSet,
+    /// Update services for releases of the platform.
+    pub platform: &'a ReleaseSources,
+    pub limits: TransferLimits,
+    /// Skip images that a catalog references but the registry does not have.
+    pub skip_missing: bool,
+    /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
+    pub with_attached: bool,
+    pub catalogs: CatalogForm,
+    /// Folder for temporary files; it exists.
+    pub workspace: &'a Path,
+    /// Units: seconds since 1970.
+    pub now: i64,
+    pub progress: &'a RunProgress,
+}
+
+/// The form of operator catalogs in a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CatalogForm {
+    /// Pruned to the selection, all images by digest: mirror policies of any kind redirect clusters to them.
+    #[default]
+    Pinned,
+    /// Pruned to the selection, images as the source names them; those by tag keep it in the target.
+    Tagged,
+    /// As the source has them, with their digests, and with packages whose images are not mirrored.
+    Original,
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("working with files", error)))
+}
