@@ -11,6 +11,7 @@ mod credentials;
 mod image;
 mod journey;
 mod machines;
+mod stages;
 mod state;
 mod watch;
 

@@ -7,6 +7,7 @@
 mod check;
 mod config;
 mod create;
+mod files;
 mod ignition_files;
 mod manifests;
 mod pki;
@@ -14,9 +15,5 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use create::{CreateTarget, InstallerFailure, create};
-
-/// Failure of an installer run.
-pub(crate) fn fail<T>(text: impl Into<String>) -> Result<T, InstallerFailure> {
-    Err(InstallerFailure(text.into()))
-}
+pub use create::{CreateTarget, create};
+pub use files::InstallerFailure;

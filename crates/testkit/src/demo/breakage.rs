@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::{Method, StatusCode};
 use tokio::net::TcpStream;
 
-use super::journey::{HOSTS, Journey, PREPARE_DEADLINE, READY_DEADLINE, preparation_reason};
+use super::journey::{HOSTS, Journey, PREPARE_DEADLINE, READY_DEADLINE};
 use super::machines::Machines;
-use super::watch::{self, Deadline, PAUSE, Watch, hosts, text};
+use super::watch::{self, Deadline, PAUSE, Watch, hosts, preparation_reason, text};
 
 /// The machine with too little memory.
 pub(super) const WEAK_HOST: &str = "worker-1";

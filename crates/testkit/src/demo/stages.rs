@@ -1,4 +1,4 @@
-//! The journey from nothing to an installed cluster.
+//! The stages of the journey.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,82 +8,22 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::breakage;
-use super::client::DemoClient;
-use super::console::Console;
 use super::content::DemoContent;
 use super::credentials;
 use super::image;
+use super::journey::{Break, HOSTS, Journey, PREPARE_DEADLINE, READY_DEADLINE};
 use super::machines::Machines;
-use super::state::AtollState;
-use super::watch::{self, Deadline, PAUSE, Watch, hosts, text};
+use super::watch::{self, Deadline, PAUSE, Watch, hosts, preparation_reason, text};
 
-/// Machines of the demo.
-pub(super) const HOSTS: usize = 5;
 /// Free addresses in the network of the simulated machines.
 const API_VIP: &str = "192.168.126.100";
 const INGRESS_VIP: &str = "192.168.126.101";
 
 /// Services restart when they are given the content.
 const VERSIONS_DEADLINE: Duration = Duration::from_mins(5);
-/// Until all hosts are known and the cluster is ready.
-pub(super) const READY_DEADLINE: Duration = Duration::from_mins(10);
 /// Until the cluster is installed.
 const INSTALL_DEADLINE: Duration = Duration::from_mins(40);
-/// Until the installation begins or is given up.
-pub(super) const PREPARE_DEADLINE: Duration = Duration::from_mins(12);
-
-/// Injected fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Break {
-    /// One machine has too little memory.
-    Ram,
-    /// The registry stops before the installation.
-    Registry,
-}
-
-/// How the journey goes.
-#[derive(Debug, Clone)]
-pub struct JourneyOptions {
-    /// `atoll.json`.
-    pub state: PathBuf,
-    /// Where the image, logs and credentials go.
-    pub work: PathBuf,
-    /// The program of the simulated machines.
-    pub host_sim: PathBuf,
-    /// The real coreos-installer.
-    pub coreos_installer: Option<PathBuf>,
-    /// Injected fault.
-    pub broken: Option<Break>,
-    /// How many times faster than real time the machines are.
-    pub speedup: f64,
-}
-
-/// One run.
-#[derive(Debug)]
-pub struct Journey<'a> {
-    pub(super) options: &'a JourneyOptions,
-    pub(super) console: &'a Console,
-    pub(super) state: AtollState,
-    pub(super) client: DemoClient,
-}
-
-impl<'a> Journey<'a> {
-    /// Reads the addresses of the services.
-    ///
-    /// Errors: the state cannot be read, the work directory cannot be made.
-    pub fn new(options: &'a JourneyOptions, console: &'a Console) -> Result<Self> {
-        std::fs::create_dir_all(&options.work)
-            .with_context(|| format!("{}: cannot be made", options.work.display()))?;
-        let state = AtollState::read(&options.state)?;
-        let client = DemoClient::new(&state.api_url)?;
-        Ok(Self {
-            options,
-            console,
-            state,
-            client,
-        })
-    }
-
+impl Journey<'_> {
     /// Runs the whole journey; with an injected fault, as far as possible, and checks how the fault is reported.
     ///
     /// Errors: any failure that a user would see, with the response.
@@ -344,9 +284,4 @@ impl<'a> Journey<'a> {
         }
         Ok(())
     }
-}
-
-/// Reason of the last failed preparation.
-pub(super) fn preparation_reason(cluster: &Value) -> &str {
-    text(&cluster["last-installation-preparation"], "reason")
 }

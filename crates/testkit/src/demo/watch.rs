@@ -230,6 +230,11 @@ pub(super) fn failing(name: &str, object: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Reason of the last failed preparation.
+pub(super) fn preparation_reason(cluster: &Value) -> &str {
+    text(&cluster["last-installation-preparation"], "reason")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -5,13 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::manifests;
-use super::state::{InstallerState, write};
-use super::{fail, ignition_files};
-
-/// Failure of a run: the text of its last line.
-#[derive(Debug)]
-pub struct InstallerFailure(pub String);
+use super::files::{InstallerFailure, fail, write};
+use super::state::InstallerState;
+use super::{ignition_files, manifests};
 
 /// Assets to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

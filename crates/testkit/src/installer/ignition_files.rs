@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::InstallerFailure;
+use super::files::InstallerFailure;
 use super::manifests::InstallManifest;
 use super::state::InstallerState;
 

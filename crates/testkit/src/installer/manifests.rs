@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::check::replicas;
 use super::config::{BaremetalHost, BootMode, InstallConfig};
-use super::state::{InstallerState, file_failure, write};
-use super::{InstallerFailure, fail};
+use super::files::{InstallerFailure, fail, file_failure, write, yaml};
+use super::state::InstallerState;
 
 /// The two folders, which are consumed together.
 pub(super) const FOLDERS: [&str; 2] = ["manifests", "openshift"];
@@ -20,12 +20,6 @@ pub(super) struct InstallManifest {
     /// `manifests/cvo-overrides.yaml`.
     pub(super) path: String,
     pub(super) content: Vec<u8>,
-}
-
-/// Text of `value` as YAML.
-pub(super) fn yaml(value: &Value) -> Result<String, InstallerFailure> {
-    serde_yaml::to_string(value)
-        .map_err(|error| InstallerFailure(format!("failed to print YAML: {error}")))
 }
 
 /// Writes the manifests of `state` into `folder`.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::InstallerFailure;
 use super::config::InstallConfig;
+use super::files::{InstallerFailure, yaml};
 
 /// Longest part of the cluster's name in its infrastructure id.
 const INFRA_NAME_CHARS: usize = 21;
@@ -66,7 +66,7 @@ impl Identity {
                 "client-key-data": encode(&self.admin_key),
             }}],
         });
-        super::manifests::yaml(&kubeconfig)
+        yaml(&kubeconfig)
     }
 }
 

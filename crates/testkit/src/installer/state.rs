@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::config::InstallConfig;
+use super::files::{InstallerFailure, fail, file_failure, write};
 use super::pki::Identity;
-use super::{InstallerFailure, fail};
 
 const STATE_FILE: &str = ".openshift_install_state.json";
 const INSTALL_CONFIG: &str = "install-config.yaml";
@@ -78,17 +78,4 @@ pub(super) fn parse(text: &str) -> Result<InstallConfig, InstallerFailure> {
         problems if problems.len() == 1 => Err(invalid(problems.concat())),
         problems => Err(invalid(format!("[{}]", problems.join(", ")))),
     }
-}
-
-/// Writes `name` below `folder`, making the folders between.
-pub(super) fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), InstallerFailure> {
-    let path: PathBuf = folder.join(name);
-    let parent = path.parent().unwrap_or(folder);
-    fs::create_dir_all(parent)
-        .and_then(|()| fs::write(&path, content))
-        .map_err(|error| file_failure("write", &path, &error))
-}
-
-pub(super) fn file_failure(verb: &str, path: &Path, error: &io::Error) -> InstallerFailure {
-    InstallerFailure(format!("failed to {verb} {}: {error}", path.display()))
 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::boot;
+use super::options::{LiveImageOptions, Written};
 use super::records::{self, NameScheme, Places, SECTOR, Volume};
 use super::tree::{Data, FileTree};
-use super::{LiveImageOptions, Written};
 
 /// First sector after the system area.
 const DESCRIPTORS: u32 = 16;
