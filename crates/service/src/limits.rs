@@ -7,9 +7,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::program::ServerSettings;
-use crate::settings::markdown_row;
-
 /// Value and unit of a [`Limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
@@ -103,32 +100,6 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: Duration) -> fmt::Result {
         Some((unit, name)) => write!(f, "{} {name}", milliseconds / unit),
         None => write!(f, "{milliseconds} ms"),
     }
-}
-
-/// Every limit of a server: those that all servers share, then its own.
-pub fn all<S: ServerSettings>(settings: &S) -> Vec<Limit> {
-    // The listeners of a server have the same bounds.
-    let listen = settings.listen().into_iter().next();
-    let shared = listen.map(|listen| listen.http.limits());
-    let mut limits = shared.unwrap_or_default();
-    limits.extend(settings.limits());
-    limits
-}
-
-/// The limits of a server in Markdown.
-pub fn table<S: ServerSettings>(settings: &S) -> String {
-    let head = "| Limit | Value | Per | Setting | Beyond it |\n|---|---|---|---|---|\n";
-    let rows = all(settings).into_iter().map(|limit| {
-        let setting = limit.setting.map(|name| format!("`{name}`"));
-        markdown_row([
-            limit.name.to_owned(),
-            limit.bound.to_string(),
-            limit.per.to_owned(),
-            setting.unwrap_or_default(),
-            limit.answer.to_owned(),
-        ])
-    });
-    std::iter::once(head.to_owned()).chain(rows).collect()
 }
 
 #[cfg(test)]

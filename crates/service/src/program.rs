@@ -10,10 +10,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::http_client::own_client;
-use crate::limits::{self, Limit};
-use crate::server::Listen;
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, logs, shutdown};
+use crate::{Error, limit_table, logs, shutdown};
+
+pub use crate::server_settings::ServerSettings;
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
@@ -22,34 +22,6 @@ const MAX_FILES: u64 = 65_536;
 /// How long blocking work on files may take to finish at shutdown. Longer work, as building a catalog's cache, may be
 /// interrupted at any time.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Settings of a server, as the command line needs them.
-pub trait ServerSettings: FromValues {
-    /// Where the server listens.
-    fn listen(&self) -> Vec<Listen>;
-
-    /// Problems of variables that parse: combinations, files that must exist.
-    fn problems(&self) -> Vec<Problem> {
-        Vec::new()
-    }
-
-    /// The server's own limits, beside those of every server.
-    fn limits(&self) -> Vec<Limit> {
-        Vec::new()
-    }
-
-    /// The variable, in lower case, of a file in a form of the server's own: `--config` may name that file too.
-    const OWN_FILE: Option<&'static str> = None;
-
-    /// Translates the server's own forms of files and variables before the settings are read; those without effect
-    /// become remarks.
-    fn prepare(_values: &mut Values, _problems: &mut Problems, _remarks: &mut Vec<Problem>) {}
-
-    /// Level and format of the log, where the server has settings of its own for them.
-    fn log(&self) -> (Option<&str>, logs::LogFormat) {
-        (None, logs::LogFormat::default())
-    }
-}
 
 /// Arguments of a server.
 #[derive(Debug, Clone, Parser)]
@@ -138,7 +110,7 @@ where
 {
     if let Some(ServerCommand::Settings { limits: true }) = arguments.command {
         return match read::<S>(arguments) {
-            Ok(read) => say(&limits::table(&read.settings)),
+            Ok(read) => say(&limit_table::table(&read.settings)),
             Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
         };
     }

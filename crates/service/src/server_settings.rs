@@ -1,0 +1,34 @@
+//! Settings of a server, as its command line needs them.
+
+use crate::limits::Limit;
+use crate::logs;
+use crate::server::Listen;
+use crate::settings::{FromValues, Problem, Problems, Values};
+
+/// Settings of a server, as the command line needs them.
+pub trait ServerSettings: FromValues {
+    /// Where the server listens.
+    fn listen(&self) -> Vec<Listen>;
+
+    /// Problems of variables that parse: combinations, files that must exist.
+    fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// The server's own limits, beside those of every server.
+    fn limits(&self) -> Vec<Limit> {
+        Vec::new()
+    }
+
+    /// The variable, in lower case, of a file in a form of the server's own: `--config` may name that file too.
+    const OWN_FILE: Option<&'static str> = None;
+
+    /// Translates the server's own forms of files and variables before the settings are read; those without effect
+    /// become remarks.
+    fn prepare(_values: &mut Values, _problems: &mut Problems, _remarks: &mut Vec<Problem>) {}
+
+    /// Level and format of the log, where the server has settings of its own for them.
+    fn log(&self) -> (Option<&str>, logs::LogFormat) {
+        (None, logs::LogFormat::default())
+    }
+}
