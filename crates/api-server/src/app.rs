@@ -17,6 +17,7 @@ pub(crate) mod logs;
 pub(crate) mod manifests;
 mod monitor;
 pub(crate) mod operators;
+mod pending_refresh;
 pub(crate) mod preparation;
 mod refresh;
 pub(crate) mod render;
@@ -86,7 +87,7 @@ pub(crate) struct ServerState {
     loads: KeyedMutex<uuid::Uuid>,
     /// Concurrency limit of changes: it leaves connections of the pool to polls.
     changes: Semaphore,
-    refreshes: refresh::Refreshes,
+    refreshes: pending_refresh::Refreshes,
 }
 
 impl ApiServer {
@@ -121,7 +122,7 @@ impl ApiServer {
             changing: KeyedMutex::default(),
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
-            refreshes: refresh::Refreshes::default(),
+            refreshes: pending_refresh::Refreshes::default(),
         }))
     }
 

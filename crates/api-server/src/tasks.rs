@@ -2,6 +2,7 @@
 
 mod database;
 mod monitor;
+mod pause;
 mod preparation;
 
 use std::time::Duration;
@@ -42,12 +43,4 @@ pub(crate) async fn run(
     monitor::flush(&app).await;
     app.db.close().await;
     Ok(())
-}
-
-/// Sleeps; false at shutdown.
-async fn pause(duration: Duration, shutdown: &CancellationToken) -> bool {
-    tokio::select! {
-        () = tokio::time::sleep(duration) => true,
-        () = shutdown.cancelled() => false,
-    }
 }

@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::load::LoadedSnapshot;
-use super::refresh::RefreshHandle;
+use super::pending_refresh::RefreshHandle;
 use super::{ApiServer, StoredSnapshot};
 use crate::blocking;
 use crate::db::{self, tx};

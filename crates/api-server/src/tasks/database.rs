@@ -7,7 +7,7 @@ use service::{CancellationToken, StateLog};
 use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
-use super::pause;
+use super::pause::pause;
 use crate::app::ApiServer;
 use crate::db::DatabaseUnavailable;
 

@@ -2,7 +2,7 @@
 
 use service::CancellationToken;
 
-use super::pause;
+use super::pause::pause;
 use crate::app::ApiServer;
 
 /// Refreshes clusters and pool hosts until `shutdown`.

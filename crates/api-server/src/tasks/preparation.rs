@@ -8,7 +8,7 @@ use service::CancellationToken;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::pause;
+use super::pause::pause;
 use crate::app::{ApiServer, PreparationAttempt};
 
 /// Poll interval without notifications: another replica may have crashed during a preparation.
