@@ -15,6 +15,7 @@ mod compare;
 mod contents;
 mod dangling;
 mod download;
+mod examine;
 mod files;
 mod holders;
 mod index;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 
-use super::{index, manifest, push, put, read, repository, tag};
+use super::fixtures::{index, manifest, push, put, read, repository, tag};
 use crate::{ContentStore, StoreError, StoredContent};
 use oci::{Digest, Manifest, Repository, Target};
 

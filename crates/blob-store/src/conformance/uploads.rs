@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 
-use super::{append, read, repository, start};
+use super::fixtures::{append, read, repository, start};
 use crate::{ContentStore, StoreError};
 use oci::{Algorithm, Digest};
 

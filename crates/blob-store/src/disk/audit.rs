@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::examine::examine;
 use super::inner::DiskInner;
 use super::layout::FolderLayout;
-use super::{compare, contents, quarantine, scan};
+use super::{compare, contents, scan};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
@@ -117,7 +118,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
                 self.audited.contents += 1;
                 self.audited.bytes += size;
                 let digest = content.digest;
-                if let Some(condemned) = quarantine::examine(self.layout(), &digest, || true)? {
+                if let Some(condemned) = examine(self.layout(), &digest, || true)? {
                     self.report(FaultKind::Damaged, None, digest.to_string(), condemned.why);
                 }
                 if !self.linked.contains(&digest) {

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::download::{DigestCheck, Pieces};
+use super::examine::{DamagedContent, examine};
 use super::inner::DiskInner;
-use super::quarantine::{self, DamagedContent};
 use super::queries::IndexedBlob;
 use super::{scan, staged};
 use crate::{Result, StoreError};
@@ -70,7 +70,7 @@ impl DiskInner {
 
     /// Quarantines content whose digest differs. Returns whether it was damaged.
     pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
-        let found = quarantine::examine(self.layout(), canonical, || true)?;
+        let found = examine(self.layout(), canonical, || true)?;
         self.quarantine_if_damaged(canonical, found)
     }
 
@@ -97,7 +97,7 @@ impl DiskInner {
             let is_open = || store.strong_count() > 0;
             while let Some(canonical) = store.upgrade().and_then(|inner| inner.verify_queue.next())
             {
-                let found = quarantine::examine(&shared.layout, &canonical, is_open);
+                let found = examine(&shared.layout, &canonical, is_open);
                 let Some(inner) = store.upgrade() else { return };
                 let taken = found.and_then(|found| inner.quarantine_if_damaged(&canonical, found));
                 log_failure(&canonical, taken);

@@ -12,7 +12,7 @@ use super::errors::{DOING, ended};
 use super::shared::{Job, SharedState};
 use crate::disk::adoption;
 use crate::disk::change::JournalEntry;
-use crate::disk::quarantine::DamagedContent;
+use crate::disk::examine::DamagedContent;
 use crate::disk::writable::Writable;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};

@@ -2,7 +2,8 @@
 
 use super::commit_loop::CommitLoop;
 use super::shared::SharedState;
-use crate::disk::quarantine::{self, DamagedContent};
+use crate::disk::examine::DamagedContent;
+use crate::disk::quarantine;
 use crate::disk::{adopt, compare, files, scan};
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};
