@@ -18,7 +18,7 @@ use service::conditional::Validator;
 use service::range::{RangeRequest, content_range};
 use tower_http::compression::CompressionLayer;
 
-use super::{HttpApp, HttpError};
+use super::app::{HttpApp, HttpError};
 use crate::settings::check_name;
 
 const JSON_LINES: &str = "application/jsonl";

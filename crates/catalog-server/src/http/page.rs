@@ -4,6 +4,7 @@
 
 mod bundle;
 mod channel;
+mod document;
 mod drawing;
 mod lists;
 mod package;
@@ -15,21 +16,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use catalog::content::PackageModel;
-use maud::{Markup, html};
+use maud::html;
 use serde::Deserialize;
-use service::page::{self, Shown, Site};
+use service::page;
 
-use super::{HttpApp, HttpError};
+use super::app::{HttpApp, HttpError};
+use document::{PageResult, SITE};
 use route::PageRoute;
-
-/// Site of all pages.
-const SITE: Site = Site {
-    name: "Catalogs",
-    root: "/ui/",
-};
-
-/// A page or an error response.
-type PageResult = Result<Markup, HttpError>;
 
 /// Query of a search.
 #[derive(Debug, Default, Deserialize)]
@@ -152,33 +145,4 @@ fn answer(request: &HeaderMap, shown: PageResult) -> Response {
     let mut response = (refusal.status(), retry_after, text.into_string()).into_response();
     page::describe(&mut response, "text/html; charset=utf-8");
     response
-}
-
-/// A page of `main` below its breadcrumb.
-fn document(title: &str, breadcrumb: &[PageRoute<'_>], main: &Markup) -> Markup {
-    let top = html! {
-        header.top {
-            a.brand href=(PageRoute::Catalogs.path()) {
-                img src={ (SITE.root) "icon.svg" } alt="" width="28" height="28";
-                (SITE.name)
-            }
-        }
-    };
-    let body = html! {
-        @if !breadcrumb.is_empty() {
-            nav aria-label="Breadcrumb" {
-                ol.way {
-                    @for view in breadcrumb { li { a href=(view.path()) { (Shown(&view.label())) } } }
-                }
-            }
-        }
-        h1 { (Shown(title)) }
-        (main)
-    };
-    page::framed(&SITE, title, &top, &body)
-}
-
-/// A deprecation message.
-fn deprecated(why: Option<&str>) -> Markup {
-    html! { @if let Some(why) = why { strong { "Deprecated" } ": " (Shown(why)) } }
 }

@@ -5,8 +5,8 @@ use catalog::schema::Gvk;
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
+use super::document::{deprecated, document};
 use super::route::PageRoute;
-use super::{deprecated, document};
 
 pub(super) fn page(catalog: &str, package: &PackageModel<'_>, bundle: &Bundle<'_>) -> Markup {
     let mut about = vec![

@@ -6,9 +6,10 @@ use catalog::schema::ChannelEntry;
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
+use super::document::{deprecated, document};
+use super::drawing;
 use super::package::bundle;
 use super::route::PageRoute;
-use super::{deprecated, document, drawing};
 
 pub(super) fn page(
     catalog: &str,

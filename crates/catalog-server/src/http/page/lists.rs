@@ -7,9 +7,9 @@ use catalog::schema::{BUNDLE, CHANNEL};
 use maud::{Markup, html};
 use service::page::{Shown, table};
 
+use super::document::{PageResult, document};
 use super::route::PageRoute;
-use super::{PageResult, document};
-use crate::http::{HttpApp, ListedCatalog};
+use crate::http::app::{HttpApp, ListedCatalog};
 
 /// Most packages listed; large catalogs have some hundreds.
 const LIMIT: usize = 2000;

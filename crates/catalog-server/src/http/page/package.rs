@@ -4,8 +4,8 @@ use catalog::content::{Bundle, PackageModel};
 use maud::{Markup, html};
 use service::page::{ROWS_LIMIT, Shown, facts, section, table};
 
+use super::document::{deprecated, document};
 use super::route::PageRoute;
-use super::{deprecated, document};
 
 pub(super) fn page(catalog: &str, package: &PackageModel<'_>) -> Markup {
     let main = html! {
