@@ -5,6 +5,7 @@
 
 mod cache;
 mod diff;
+mod format;
 mod graph;
 mod list;
 mod prune;
@@ -15,8 +16,7 @@ mod summary;
 pub(crate) mod table;
 mod validate;
 
-use ::catalog::write::CatalogFormat;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use service::Error;
 
 pub(crate) use self::source::{Opener, RegistryAccessArgs};
@@ -40,33 +40,6 @@ pub(crate) enum CatalogCommand {
     Graph(graph::GraphArgs),
     /// Build the cache file of the catalog server
     Cache(cache::CacheArgs),
-}
-
-/// Output format of lists.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    /// Plain text.
-    #[default]
-    Text,
-    /// JSON.
-    Json,
-}
-
-/// Format of catalog documents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum DocumentFormat {
-    #[default]
-    Json,
-    Yaml,
-}
-
-impl From<DocumentFormat> for CatalogFormat {
-    fn from(form: DocumentFormat) -> Self {
-        match form {
-            DocumentFormat::Json => Self::Json,
-            DocumentFormat::Yaml => Self::Yaml,
-        }
-    }
 }
 
 /// Runs the subcommand.

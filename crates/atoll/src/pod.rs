@@ -11,9 +11,7 @@ use clap::Subcommand;
 use service::Error;
 
 use crate::terminal;
-
-/// Settings file in the pod's folder. Compose reads this name by default.
-const SETTINGS: &str = ".env";
+use configmap::SETTINGS;
 
 /// Subcommands for the pod.
 #[derive(Debug, Clone, Subcommand)]

@@ -6,7 +6,7 @@ use ::catalog::diff::diff;
 use clap::Args;
 use service::Error;
 
-use super::OutputFormat;
+use super::format::OutputFormat;
 use super::source::RegistryAccessArgs;
 use crate::terminal;
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use service::Error;
 
-use super::OutputFormat;
+use super::format::OutputFormat;
 use super::source::RegistryAccessArgs;
 use super::summary::{ChannelSummary, PackageSummary, each_package, with_package};
 use super::table::table;

@@ -8,7 +8,7 @@ use ::catalog::write::CatalogWriter;
 use clap::Args;
 use service::Error;
 
-use super::DocumentFormat;
+use super::format::DocumentFormat;
 use super::selection::{self, DefaultChannelArg, KeepArg};
 use super::source::RegistryAccessArgs;
 use super::summary::each_package;

@@ -7,7 +7,7 @@ use ::catalog::{Document, cores, read};
 use clap::Args;
 use service::Error;
 
-use super::DocumentFormat;
+use super::format::DocumentFormat;
 use super::source::RegistryAccessArgs;
 
 /// Arguments of `atoll catalog render`.

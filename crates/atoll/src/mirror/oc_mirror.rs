@@ -4,6 +4,7 @@
 //!
 //! Source: oc-mirror v1, and flags of v2 with the same meaning.
 
+mod command_line;
 mod exit_code;
 mod flags;
 mod translate;
@@ -12,21 +13,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::Parser as _;
 
 use crate::terminal;
+use command_line::{CommandLine, UsageError};
 
 /// Program names that select this tool.
 const NAMES: [&str; 2] = ["mirror", "oc-mirror"];
-
-/// Mirrors releases, operators and images to disconnected registries.
-#[derive(Debug, Parser)]
-#[command(name = "mirror")]
-struct CommandLine {
-    #[command(flatten)]
-    arguments: super::MirrorArgs,
-}
 
 /// Whether the program name is one of the tool's.
 pub(crate) fn is_program_name(program: Option<&OsString>) -> bool {
@@ -64,31 +57,6 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 exit_code::of(&error)
             } else {
                 ExitCode::FAILURE
-            }
-        }
-    }
-}
-
-/// Error of a command line.
-enum UsageError {
-    Clap(clap::Error),
-    Flag(String),
-}
-
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Flag(reason) => f.write_str(reason),
-            Self::Clap(error) => {
-                let unknown = match error.get(ContextKind::InvalidArg) {
-                    Some(ContextValue::String(name)) => name.as_str(),
-                    _ => "",
-                };
-                if error.kind() == ErrorKind::UnknownArgument && unknown.starts_with('-') {
-                    return write!(f, "unknown flag: {unknown}: see `mirror --help`");
-                }
-                let text = error.render().to_string();
-                f.write_str(text.trim_start_matches("error: ").trim_end())
             }
         }
     }

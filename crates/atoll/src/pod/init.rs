@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, json};
 use service::Error;
 
-use super::SETTINGS;
+use super::configmap::SETTINGS;
 use crate::file::{folder, set_mode, write_atomic};
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;

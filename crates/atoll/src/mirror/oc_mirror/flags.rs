@@ -2,7 +2,7 @@
 
 use service::settings::Setting as _;
 
-use super::UsageError;
+use super::command_line::UsageError;
 
 /// A flag of oc-mirror that differs here.
 pub(super) struct Flag {

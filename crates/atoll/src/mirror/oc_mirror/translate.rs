@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Command, CommandFactory as _};
 
+use super::command_line::{CommandLine, UsageError};
 use super::flags::{FLAGS, SHORT, is_on};
-use super::{CommandLine, UsageError};
 
 /// Translates the flags of a command line.
 ///

@@ -11,7 +11,7 @@ use ::mirror::progress::RunProgress;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::MirrorVerifyArgs;
+use super::arguments::MirrorVerifyArgs;
 use crate::terminal;
 
 /// Interval of progress updates.

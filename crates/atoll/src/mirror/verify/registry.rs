@@ -9,7 +9,7 @@ use ::mirror::workspace::Workspace;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::MirrorVerifyArgs;
+use super::arguments::MirrorVerifyArgs;
 use crate::mirror::run::{ProgressFormat, TargetName, configuration, with_progress};
 use crate::terminal;
 
