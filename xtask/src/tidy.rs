@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the house rules that a compiler does not check, one row each.
 
 mod crates;
+mod finding;
 mod glossary;
 mod history;
 mod limits;
@@ -18,6 +19,7 @@ use clap::Args;
 
 use crate::codegen;
 use crate::libtest::Tally;
+use finding::TidyFinding;
 use source::WorkspaceSources;
 
 /// Arguments of `tidy`.
@@ -26,15 +28,6 @@ pub(crate) struct TidyArgs {
     /// Lower the recorded counts of words and type names to those of today; never raises one
     #[arg(long)]
     record: bool,
-}
-
-/// A violation of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TidyFinding {
-    /// File, with the line where there is one.
-    place: String,
-    /// The remedy.
-    remedy: String,
 }
 
 /// A house rule.

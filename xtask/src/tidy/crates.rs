@@ -1,6 +1,6 @@
 //! Rules about crates: allowed directions of dependencies.
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::source::WorkspaceSources;
 
 /// Crates of servers.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::source::WorkspaceSources;
 use crate::cargo::root;
 use crate::command::output;

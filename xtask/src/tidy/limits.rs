@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::source::WorkspaceSources;
 use crate::cargo::root;
 use crate::codegen::LIMITS;

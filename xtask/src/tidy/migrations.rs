@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::source::WorkspaceSources;
 use crate::cargo::root;
 

@@ -8,7 +8,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use crate::cargo::root;
 
 const RECORD: &str = "xtask/tidy-record.txt";

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::source::{SourceFile, WorkspaceSources};
 
 /// Units: lines.

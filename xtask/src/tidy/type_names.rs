@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::record::{self, ClassCounts, CountClass, CrateCounts};
 use super::source::WorkspaceSources;
 

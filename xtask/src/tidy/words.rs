@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::TidyFinding;
+use super::finding::TidyFinding;
 use super::record::{self, ClassCounts, CountClass, CrateCounts};
 use super::source::WorkspaceSources;
 
