@@ -3,6 +3,7 @@
 //!
 //! No async and no I/O. The one invariant: a parsed value keeps its original bytes, over which its digest is computed.
 
+mod descriptor;
 mod digest;
 pub mod jws;
 mod manifest;
@@ -13,8 +14,9 @@ mod referrer;
 mod registry;
 mod schema1;
 
+pub use descriptor::{Descriptor, Platform};
 pub use digest::{Algorithm, Digest, Hasher};
-pub use manifest::{Descriptor, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
+pub use manifest::{Kind, MANIFEST_LIMIT_BYTES, Manifest};
 pub use model::Error;
 pub use name::{Repository, Tag};
 pub use reference::{Reference, Target, Transport};
