@@ -128,14 +128,14 @@ impl OpenConnections {
             let clients = self.by_client.iter();
             clients.flat_map(|(client, its)| its.iter().map(move |one| (its.len(), *client, one)))
         };
-        // Of the heaviest client, the quietest one.
+        // The quietest one of the heaviest client.
         let rank = |(count, _, one): &(usize, ClientKey, &Arc<Activity>)| {
-            (*count, Reverse(one.last_ms.load(Ordering::Relaxed)))
+            (Reverse(*count), one.last_ms.load(Ordering::Relaxed))
         };
         let idle = all().filter(|(_, _, one)| one.is_idle(now_ms));
         let heavier = || all().filter(|(count, _, _)| *count > own);
         let Some((_, client, activity)) =
-            idle.max_by_key(rank).or_else(|| heavier().max_by_key(rank))
+            idle.min_by_key(rank).or_else(|| heavier().min_by_key(rank))
         else {
             return false;
         };
