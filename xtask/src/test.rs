@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::PodmanService;
-use self::report::TestReport;
+use self::report::{BackgroundCheck, TestReport};
 use crate::cargo::{Profile, build, cargo, root, target_directory};
 use crate::command::run as run_command;
 use crate::demo::{self, Break};
@@ -70,7 +70,6 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
     report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
     report.add("tidy", tidy::check);
     report.add("advisories", advisories::check);
-    report.check("clippy", offline(&mut clippy()));
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
     });
@@ -170,14 +169,17 @@ fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcom
 }
 
 fn clippy() -> Command {
-    cargo(&[
+    let arguments = [
         "clippy",
         "--workspace",
         "--all-targets",
         "--",
         "-D",
         "warnings",
-    ])
+    ];
+    let mut command = cargo(&arguments);
+    offline(&mut command);
+    command
 }
 
 /// Queries are checked against the committed descriptions, tests bring their own server.
@@ -214,12 +216,15 @@ fn tests(report: &mut TestReport, full: bool) {
         }
         command.env(POD_APART, "1");
     };
-    for (name, is_integration) in [("unit tests", false), ("integration tests", true)] {
-        let stage = programs
-            .iter()
-            .filter(|program| program.is_integration == is_integration);
-        report.add_tests(name, || programs::run(stage, &arguments, prepare));
-    }
+    let (integration, unit): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.is_integration);
+    report.add_tests("unit tests", || programs::run(unit, &arguments, prepare));
+    // Compiles little more than the workspace again, while the tests wait.
+    let lints = BackgroundCheck::start("clippy", clippy());
+    report.add_tests("integration tests", || {
+        programs::run(integration, &arguments, prepare)
+    });
+    report.join(lints);
     report.add_tests("examples in docs", || {
         counted(&mut cargo(&["test", "--workspace", "--doc"]))
     });

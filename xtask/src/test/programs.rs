@@ -17,7 +17,7 @@ use crate::cargo::cargo;
 use crate::libtest::{LibtestReader, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
 
-/// Programs at a time: most tests wait for a server, a disk or the clock, and two cores have room for a third.
+/// Programs at a time: most tests wait for a server, a disk or the clock.
 const CONCURRENT: usize = 3;
 
 /// A compiled test program.
@@ -114,7 +114,11 @@ pub(super) fn run<'a>(
     thread::scope(|scope| {
         for _ in 0..CONCURRENT {
             scope.spawn(|| {
-                while let Some(program) = lock(&waiting).pop_front() {
+                loop {
+                    // A lock in the condition of the loop would be held while the program runs.
+                    let Some(program) = lock(&waiting).pop_front() else {
+                        break;
+                    };
                     let started = Instant::now();
                     let mut command = program.command(&skips);
                     prepare(command.args(arguments));
