@@ -38,7 +38,7 @@ pub(crate) use signers::keyring;
 pub use confinement::Confinement;
 pub use context::{InstallContext, InstallOptions, PreparationInput, PreparationOutcome};
 pub use failure::PreparationFailure;
-pub use mirrors::{CA_BUNDLES, REGISTRIES_CONF, RegistryMirrors};
+pub use mirrors::{RegistryMirrors, SYSTEM_CA_BUNDLE};
 pub use nodes::file_name;
 pub use prepare::prepare;
 pub use registry::RegistryAccess;

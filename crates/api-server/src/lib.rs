@@ -69,7 +69,7 @@ async fn build(settings: Settings) -> Result<ApiServer, Error> {
     };
     let bundles = [
         settings.mirror_ca_path.as_path(),
-        Path::new(install::CA_BUNDLES[1]),
+        Path::new(install::SYSTEM_CA_BUNDLE),
     ];
     let mirrors = RegistryMirrors::load(&settings.registries_conf_path, &bundles)
         .map_err(|error| Error::new("reading REGISTRIES_CONF_PATH", error))?;

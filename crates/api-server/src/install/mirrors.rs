@@ -6,13 +6,8 @@ use std::path::Path;
 use model::Error;
 use oci_client::Mirrors;
 
-/// Path of the mirror configuration.
-pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
-/// Paths of the mirrors' certificates; the first existing one is used.
-pub const CA_BUNDLES: &[&str] = &[
-    "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-];
+/// The machine's certificate authorities, where no file names those of the mirrors.
+pub const SYSTEM_CA_BUNDLE: &str = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem";
 
 /// A mirror configuration, with its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
