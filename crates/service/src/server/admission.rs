@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
@@ -48,12 +49,17 @@ pub(super) async fn admit(
     let Ok(permit) = rules.requests.acquire(Some(client.ip.into())) else {
         return refusals::too_many_requests();
     };
-    let counter = request.extensions().get::<RequestCounter>();
-    let counted = counter.map(RequestCounter::count);
+    let counter = request.extensions().get::<RequestCounter>().cloned();
+    let counted = counter.as_ref().map(RequestCounter::count);
     let (request, is_late) = rules.body.bound(request);
     let response = next.run(request).await;
     if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
         return refusals::slow_body();
+    }
+    if let Some(counter) = counter
+        && response.status() == StatusCode::SWITCHING_PROTOCOLS
+    {
+        counter.upgrade();
     }
     let in_flight = InFlight {
         _permit: permit,

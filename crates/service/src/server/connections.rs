@@ -50,6 +50,8 @@ struct Activity {
     requests_in_flight: AtomicUsize,
     /// Whether bytes wait for the client to read.
     is_stalled: AtomicBool,
+    /// Whether it was upgraded, and has no requests any more.
+    is_tunnel: AtomicBool,
     is_evicted: AtomicBool,
     waker: AtomicWaker,
 }
@@ -168,6 +170,7 @@ impl Activity {
         quiet_ms >= MIN_IDLE_MS
             && self.requests_in_flight.load(Ordering::Relaxed) == 0
             && !self.is_stalled.load(Ordering::Relaxed)
+            && !self.is_tunnel.load(Ordering::Relaxed)
     }
 }
 
@@ -176,6 +179,11 @@ impl RequestCounter {
     pub(super) fn count(&self) -> CountedRequest {
         self.0.requests_in_flight.fetch_add(1, Ordering::Relaxed);
         CountedRequest(Arc::clone(&self.0))
+    }
+
+    /// Records that the connection was upgraded: silence is no sign that its client needs it no more.
+    pub(super) fn upgrade(&self) {
+        self.0.is_tunnel.store(true, Ordering::Relaxed);
     }
 }
 
@@ -246,12 +254,14 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_evicted_before_busy_ones() {
-        let connections = Connections::new(4, 3);
+        let connections = Connections::new(5, 3);
         let busy = [(); 2].map(|()| connections.open(Some(client(1))).unwrap());
         let _requests = busy.each_ref().map(|it| it.requests().count());
         let stalled = connections.open(Some(client(2))).unwrap();
         stalled.set_stalled(true);
         let idle = connections.open(Some(client(3))).unwrap();
+        let tunnel = connections.open(Some(client(4))).unwrap();
+        tunnel.requests().upgrade();
         let evicts = |now_ms| connections.lock().evict(2, now_ms);
         let last_ms = idle.activity.last_ms.load(Ordering::Relaxed);
         assert!(!evicts(last_ms + MIN_IDLE_MS - 1), "one below the bound");
@@ -261,7 +271,7 @@ mod tests {
         stalled.set_stalled(false);
         assert!(evicts(u64::MAX));
         assert!(is_evicted(&stalled));
-        assert!(!busy.iter().any(is_evicted));
+        assert!(!busy.iter().chain([&tunnel]).any(is_evicted));
     }
 
     #[test]
