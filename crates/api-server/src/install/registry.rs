@@ -83,8 +83,11 @@ impl Images {
         let Some(digest) = image.digest.filter(|_| image.registry != release.registry) else {
             return candidates;
         };
-        // A block of the original registry is none of the release's.
-        let mut candidates = candidates.unwrap_or_default();
+        let mut candidates = match candidates {
+            // A block of the original registry is none of the release's.
+            Err(Error::Forbidden { .. }) => Vec::new(),
+            candidates => candidates?,
+        };
         let last = candidates.len().saturating_sub(1);
         candidates.insert(last, release.with_digest(digest));
         Ok(candidates)
