@@ -7,8 +7,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// The progress line of standard error, cut to the width of the terminal; hidden without one.
 static PROGRESS: LazyLock<ProgressBar> = LazyLock::new(|| {
-    let style = ProgressStyle::with_template("{wide_msg}").expect("the template names a field");
-    let line = ProgressBar::no_length().with_style(style);
+    let line = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+        line.set_style(style);
+    }
     line.finish_and_clear();
     line
 });
