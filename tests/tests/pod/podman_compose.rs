@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -131,6 +132,8 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
 /// A folder of a pod with its ports, and a unique name.
 pub(crate) struct ComposeFolder {
     pub(crate) name: String,
+    /// Unique in this process.
+    number: u32,
     pub(crate) folder: Folder,
     first_port: u16,
     /// Working directory of commands: the folder, or the restored backup of it.
@@ -139,9 +142,12 @@ pub(crate) struct ComposeFolder {
 
 impl ComposeFolder {
     fn new(kind: &str) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = Folder::new("127.0.0.1")?;
         let place = Self {
-            name: format!("atoll-test-{kind}-{}", std::process::id()),
+            name: format!("atoll-test-{kind}-{}-{number}", std::process::id()),
+            number,
             current: folder.path(),
             folder,
             first_port: free_ports(PORTS)?,
@@ -211,8 +217,8 @@ impl Project {
                 .with_context(|| format!("{PROGRAM} names no program"))?,
             place: ComposeFolder::new("compose")?,
         };
-        // One of 250 networks, probably unused.
-        let third = std::process::id() % 250;
+        // One of 250 networks, probably unused; projects of concurrent tests have different ones.
+        let third = std::process::id().wrapping_add(project.place.number) % 250;
         project.place.folder.set([
             ("SUBNET", format!("10.124.{third}.0/24")),
             ("GATEWAY", format!("10.124.{third}.1")),
