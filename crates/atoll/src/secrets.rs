@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use rand::distr::Alphanumeric;
 use service::{Error, tls};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rand::Rng;
+use rand::RngExt as _;
 use reqwest::{Method, StatusCode, header};
 use serde_json::Value;
 

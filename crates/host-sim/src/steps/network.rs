@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ipnet::Ipv4Net;
-use rand::Rng;
+use rand::RngExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;

@@ -13,7 +13,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use rand::RngCore as _;
 use ring::hmac;
 use sha2::{Digest as _, Sha256};
 
@@ -87,9 +86,7 @@ impl Passwords {
     ///
     /// Errors: the file cannot be read; a line is no `user:hash`.
     pub(super) async fn open(path: &Path) -> Result<Self, BoxError> {
-        let (mut key, mut token_key) = ([0; 32], [0; 32]);
-        rand::rng().fill_bytes(&mut key);
-        rand::rng().fill_bytes(&mut token_key);
+        let (key, token_key): ([u8; 32], [u8; 32]) = rand::random();
         let parse = |bytes: &[u8]| Users::parse(std::str::from_utf8(bytes)?);
         let users = if path.exists() {
             WatchedFile::open(path, parse).await?

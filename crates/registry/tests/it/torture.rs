@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oci::Digest;
-use rand::Rng as _;
 use rand::rngs::StdRng;
-use rand::{RngCore as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use reqwest::header::LOCATION;
 use reqwest::{Client, StatusCode};
 
@@ -36,9 +35,9 @@ async fn push(
     ledger: &Ledger,
 ) -> reqwest::Result<()> {
     let name = format!("r{}", random.random_range(0..3));
-    let tag = format!("t{:016x}", random.next_u64());
+    let tag = format!("t{:016x}", random.random::<u64>());
     let mut layer = vec![0; SIZES[random.random_range(0..SIZES.len())]];
-    random.fill_bytes(&mut layer);
+    random.fill(&mut layer[..]);
     let config = push_blob(http, base, &name, b"{}").await?;
     let digest = push_blob(http, base, &name, &layer).await?;
     let body = manifest(&config, &[(&digest, layer.len())]);
@@ -108,7 +107,7 @@ async fn torture(rounds: u64) {
     let root = tempfile::tempdir().unwrap();
     let http = http();
     let ledger = Arc::new(Ledger::default());
-    let seed = rand::rng().next_u64();
+    let seed = rand::random();
     let mut random = StdRng::seed_from_u64(seed);
     for round in 0..rounds {
         let process = Process::start(root.path(), SETTINGS).await;
