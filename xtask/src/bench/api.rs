@@ -1,6 +1,7 @@
 //! Cost of the API server while hosts of clusters register, reply to their steps and poll.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -105,7 +106,13 @@ fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     let settings = folder.join("demo").join("settings.env");
     // The hosts share one address: bounds per client would hit them together.
     let mut text = fs::read_to_string(&settings)?;
-    text.push_str("MAX_CONNECTIONS=0\nMAX_CONNECTIONS_PER_CLIENT=0\n");
+    for limit in [
+        "MAX_CONNECTIONS",
+        "MAX_CONNECTIONS_PER_CLIENT",
+        "MAX_REQUESTS_PER_CLIENT",
+    ] {
+        writeln!(text, "{limit}=0")?;
+    }
     fs::write(&settings, text)?;
     Ok(settings)
 }
