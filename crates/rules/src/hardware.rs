@@ -88,6 +88,32 @@ impl Requirements {
             ..worker.clone()
         }
     }
+
+    /// The lowest limits of any role: measurements within them violate none.
+    pub(crate) fn strictest_network(&self) -> NetworkLimits {
+        let roles = [
+            &self.master,
+            &self.arbiter,
+            &self.worker,
+            &self.single_node,
+            &self.edge_worker,
+        ];
+        let lowest = |get: fn(&ClusterHostRequirementsDetails) -> Option<f64>| {
+            let limits = roles.iter().filter_map(|role| get(role));
+            limits.fold(f64::INFINITY, f64::min)
+        };
+        NetworkLimits {
+            latency_ms: lowest(|role| role.network_latency_threshold_ms),
+            packet_loss_percent: lowest(|role| role.packet_loss_percentage),
+        }
+    }
+}
+
+/// Limits of measurements between two hosts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NetworkLimits {
+    pub(crate) latency_ms: f64,
+    pub(crate) packet_loss_percent: f64,
 }
 
 /// The requirements of a role in a platform version.

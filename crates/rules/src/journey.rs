@@ -9,8 +9,9 @@ use model::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fixtures::{self, later, now};
+use crate::replies::{self, AcceptedReply};
 use crate::snapshot::Snapshot;
-use crate::{InstallationPolicy, NewEvent, cluster, host, refresh, replies};
+use crate::{InstallationPolicy, NewEvent, cluster, host, refresh};
 
 fn refreshed(snapshot: &mut Snapshot, at: Timestamp) -> Vec<NewEvent> {
     for host in &mut snapshot.hosts {
@@ -28,7 +29,13 @@ fn statuses(snapshot: &Snapshot) -> Vec<H> {
         .collect()
 }
 
-fn answer(snapshot: &mut Snapshot, at: usize, step: StepType, exit_code: i64, output: &Value) {
+fn answer(
+    snapshot: &mut Snapshot,
+    at: usize,
+    step: StepType,
+    exit_code: i64,
+    output: &Value,
+) -> AcceptedReply {
     let reply = StepReply {
         step_type: Some(step),
         exit_code,
@@ -43,7 +50,7 @@ fn answer(snapshot: &mut Snapshot, at: usize, step: StepType, exit_code: i64, ou
         &InstallationPolicy::default(),
         now(),
     )
-    .unwrap();
+    .unwrap()
 }
 
 fn ready(masters: usize, workers: usize) -> Snapshot {
@@ -673,6 +680,26 @@ fn a_null_list_is_stored_as_empty() {
         answer(&mut snapshot, 0, step, 0, &json!(null));
     }
     assert_eq!(snapshot.hosts[0].record.free_addresses, "[]");
+}
+
+#[test]
+fn only_round_trips_beyond_the_limits_need_a_refresh() {
+    let mut snapshot = ready(3, 2);
+    let report = |rtt_ms: f64| {
+        let text = fixtures::connectivity(0, 5).replace("0.3", &rtt_ms.to_string());
+        serde_json::from_str(&text).unwrap()
+    };
+    let step = StepType::ConnectivityCheck;
+    answer(&mut snapshot, 0, step, 0, &report(0.2));
+    let before = snapshot.hosts[0].record.clone();
+    assert!(!answer(&mut snapshot, 0, step, 0, &report(100.0)).refresh);
+    assert_eq!(snapshot.hosts[0].record, before);
+    assert!(answer(&mut snapshot, 0, step, 0, &report(100.1)).refresh);
+    refreshed(&mut snapshot, now());
+    assert_ne!(
+        snapshot.hosts[0].record.validations_info,
+        before.validations_info
+    );
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use model::ids::HostId;
 use model::steps::{ConnectivityRemoteHost, ConnectivityReport};
 
+use crate::hardware::NetworkLimits;
+
 /// A hardware address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Mac([u8; 6]);
@@ -49,13 +51,44 @@ pub(crate) struct Reach {
     pub(crate) narrow: Vec<(String, String)>,
 }
 
+impl Reach {
+    /// Whether both lead to the same decisions: measurements within the limits differ in every report.
+    fn is_equivalent(&self, other: &Self, limits: NetworkLimits) -> bool {
+        let slow = |it: &Self| it.rtt_ms.filter(|rtt| *rtt > limits.latency_ms);
+        let lossy = |it: &Self| Some(it.loss).filter(|loss| *loss > limits.packet_loss_percent);
+        self.host == other.host
+            && self.layer2 == other.layer2
+            && self.layer3 == other.layer3
+            && self.narrow == other.narrow
+            && slow(self) == slow(other)
+            && lossy(self) == lossy(other)
+    }
+}
+
+/// Whether two reports lead to the same decisions, under the lowest limits of any role.
+pub(crate) fn are_equivalent(before: &[Reach], after: &[Reach], limits: NetworkLimits) -> bool {
+    let mut pairs = before.iter().zip(after);
+    before.len() == after.len() && pairs.all(|(one, other)| one.is_equivalent(other, limits))
+}
+
 /// Parses a report; none when it is empty or malformed.
 pub(crate) fn read(text: &str) -> Option<Vec<Reach>> {
     if text.is_empty() {
         return None;
     }
-    let report: ConnectivityReport = serde_json::from_str(text).ok()?;
-    Some(report.remote_hosts.iter().filter_map(summarise).collect())
+    serde_json::from_str(text).ok().map(|report| of(&report))
+}
+
+/// Reduces a report. Agents probe concurrently and report in any order: the result is sorted.
+pub(crate) fn of(report: &ConnectivityReport) -> Vec<Reach> {
+    let mut reaches: Vec<Reach> = report.remote_hosts.iter().filter_map(summarise).collect();
+    for reach in &mut reaches {
+        reach.layer2.sort_unstable();
+        reach.layer3.sort_unstable();
+        reach.narrow.sort_unstable();
+    }
+    reaches.sort_by_key(|reach| reach.host);
+    reaches
 }
 
 fn summarise(remote: &ConnectivityRemoteHost) -> Option<Reach> {
@@ -126,5 +159,35 @@ mod tests {
         assert_eq!(reach[0].layer3.len(), 3);
         assert_eq!(read(""), None);
         assert_eq!(read("{"), None);
+    }
+
+    #[test]
+    fn only_measurements_beyond_a_limit_make_a_difference() {
+        let limits = NetworkLimits {
+            latency_ms: 100.0,
+            packet_loss_percent: 0.0,
+        };
+        let report = |rtt: f64, loss: f64, order: [u8; 2], is_reached: bool| {
+            let links = order.map(|last| {
+                format!(
+                    r#"{{"remote_ip_address":"10.0.0.{last}","successful":{is_reached},"average_rtt_ms":{rtt},
+                        "packet_loss_percentage":{loss}}}"#
+                )
+            });
+            read(&format!(
+                r#"{{"remote_hosts":[{{"host_id":"00000000-0000-0000-0000-000000000001","l3_connectivity":[{}]}}]}}"#,
+                links.join(",")
+            ))
+            .unwrap()
+        };
+        let before = report(0.2, 0.0, [1, 2], true);
+        let is_equivalent = |after: Vec<Reach>| are_equivalent(&before, &after, limits);
+        assert!(is_equivalent(report(100.0, 0.0, [1, 2], true)));
+        assert!(is_equivalent(report(0.2, 0.0, [2, 1], true)), "order");
+        assert!(!is_equivalent(report(100.1, 0.0, [1, 2], true)));
+        assert!(!is_equivalent(report(0.2, 0.1, [1, 2], true)));
+        assert!(!is_equivalent(report(0.2, 0.0, [1, 3], true)), "addresses");
+        assert!(!is_equivalent(report(0.2, 0.0, [1, 2], false)));
+        assert!(!is_equivalent(Vec::new()));
     }
 }

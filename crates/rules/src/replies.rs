@@ -21,6 +21,7 @@ use crate::host;
 use crate::host_state::HostState;
 use crate::images::image_statuses;
 use crate::policy::InstallationPolicy;
+use crate::reach;
 
 /// The agent could not read its boot medium.
 const MEDIA_LOST: i64 = 256;
@@ -179,11 +180,7 @@ fn succeeded(
                 vips: Vec::new(),
             })
         }
-        StepType::ConnectivityCheck => {
-            let accepted = store::<ConnectivityReport>(&mut record.connectivity, reply)?;
-            host.clear_reaches();
-            Ok(accepted)
-        }
+        StepType::ConnectivityCheck => connectivity(host, cluster, reply, policy),
         StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => {
             Ok(AcceptedReply::default())
         }
@@ -260,6 +257,27 @@ pub fn store_vips(cluster: &mut Cluster, verified: &[VerifiedVip]) -> bool {
         }
     }
     changed
+}
+
+/// Round trips differ in every report. Within the limits they change no decision, so the stored report is kept: most
+/// replies of a cluster cost neither a write nor a refresh.
+fn connectivity(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    reply: &StepReply,
+    policy: &InstallationPolicy,
+) -> Result<AcceptedReply, Error> {
+    let report: ConnectivityReport = parse(reply)?;
+    if let Some(before) = host.reaches() {
+        let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
+        let limits = Requirements::of(policy, version).strictest_network();
+        if reach::are_equivalent(&before, &reach::of(&report), limits) {
+            return Ok(AcceptedReply::default());
+        }
+    }
+    let changed = set(&mut host.record.connectivity, print(&report)?);
+    host.clear_reaches();
+    Ok(AcceptedReply::changed(changed))
 }
 
 /// Source: assisted-service, internal/host/host.go, SetDiskSpeed.
