@@ -90,6 +90,18 @@ impl Scrub {
         self.asked.notify_one();
     }
 
+    /// Waits until a scrub is asked for or due; one that runs already continues.
+    async fn begun(&self, interval: Option<Duration>) {
+        while !self.report().is_running {
+            let ended_at = self.report().ended_at;
+            tokio::select! {
+                // It has begun then, unless this is the wake-up of one that has ended since.
+                () = self.asked.notified() => {}
+                () = due(interval, ended_at) => self.report().begin(),
+            }
+        }
+    }
+
     /// The report now.
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
@@ -166,13 +178,7 @@ pub(crate) async fn run(scrub: &Scrub, store: &Store, settings: &Settings) {
         scrub.keep(store).await;
     }
     loop {
-        if !scrub.report().is_running {
-            tokio::select! {
-                () = scrub.asked.notified() => {}
-                () = due(interval, scrub.report().ended_at) => {}
-            }
-            scrub.report().begin();
-        }
+        scrub.begun(interval).await;
         let rate = settings.registry_storage_maintenance_scrub_rate;
         if let Err(error) = pass(scrub, store, rate).await {
             let error = model::error::chain(&error);
@@ -368,6 +374,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[test]
@@ -388,6 +396,16 @@ mod tests {
         );
         let mut unbounded = Pace { rate: 0, due: now };
         assert_eq!(unbounded.after(u64::MAX, late), now);
+    }
+
+    #[tokio::test]
+    async fn a_request_at_the_end_of_a_scrub_begins_one_more_only() {
+        let scrub = Scrub::default();
+        scrub.ask();
+        scrub.begun(None).await;
+        scrub.report().is_running = false;
+        let waiting = pin!(scrub.begun(None));
+        assert!(futures_util::poll!(waiting).is_pending());
     }
 
     #[test]
