@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod cache;
 mod check_ins;
 pub(crate) mod clusters;
+pub(crate) mod event_stream;
 pub(crate) mod events;
 pub(crate) mod files;
 mod grace_period;
@@ -74,6 +75,8 @@ pub(crate) struct ServerState {
     pub(crate) check_ins: check_ins::CheckIns,
     /// Bounds of the stored events.
     pub(crate) event_limits: EventLimits,
+    /// Streams of events.
+    pub(crate) event_streams: event_stream::EventStreams,
     /// Start of the time in which heartbeats were accepted without a break.
     pub(crate) grace_period: grace_period::GracePeriod,
     /// In-flight requests: the pool closes after they are drained.
@@ -110,6 +113,7 @@ impl ApiServer {
                 per_cluster: settings.max_events_per_cluster.into(),
                 total: settings.max_events.into(),
             },
+            event_streams: event_stream::EventStreams::new(settings.max_event_streams),
             settings,
             store,
             discovery,

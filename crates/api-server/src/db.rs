@@ -14,7 +14,7 @@ mod schema;
 mod unavailable;
 
 pub(crate) use check_ins::CheckIn;
-pub(crate) use connection::{Database, tx};
+pub(crate) use connection::{Database, EVENT_CHANNEL, PREPARATION_CHANNEL, tx};
 pub(crate) use error::Error;
 pub(crate) use events::{EventCounts, EventFilter, EventLimits};
 pub(crate) use infra_envs::InfraEnvRow;

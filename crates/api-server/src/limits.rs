@@ -126,6 +126,13 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             oldest,
             "MAX_EVENTS",
         ),
+        Limit::fixed(
+            "event streams",
+            Bound::Count(settings.max_event_streams as u64, "streams"),
+            "server",
+            "503 with Retry-After",
+        )
+        .set_by("MAX_EVENT_STREAMS"),
     ]
 }
 

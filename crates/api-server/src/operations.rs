@@ -1,6 +1,7 @@
 //! Table of the installer API's operations: source of the routes and the coverage report.
 //!
-//! Source: the installer API description. `/v2/platform-versions` is an addition, the specification's spelling.
+//! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling, and
+//! `/v2/events/stream`.
 
 /// Base path of the operations.
 pub const BASE: &str = rules::urls::API_BASE;
@@ -14,8 +15,28 @@ pub struct Operation {
     pub method: &'static str,
     /// Path below [`BASE`], with its parameters in braces.
     pub path: &'static str,
-    /// Responds with bytes instead of JSON.
-    pub is_file: bool,
+    /// Content of its successful response.
+    pub content: ResponseContent,
+}
+
+/// Content of a successful response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseContent {
+    Json,
+    File,
+    /// Server-sent events. Source: the HTML standard, "Server-sent events".
+    EventStream,
+}
+
+impl ResponseContent {
+    /// Its media type.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::File => "application/octet-stream",
+            Self::EventStream => "text/event-stream",
+        }
+    }
 }
 
 const fn json(id: &'static str, method: &'static str, path: &'static str) -> Operation {
@@ -23,16 +44,21 @@ const fn json(id: &'static str, method: &'static str, path: &'static str) -> Ope
         id,
         method,
         path,
-        is_file: false,
+        content: ResponseContent::Json,
     }
 }
 
 const fn file(id: &'static str, method: &'static str, path: &'static str) -> Operation {
     Operation {
-        id,
-        method,
-        path,
-        is_file: true,
+        content: ResponseContent::File,
+        ..json(id, method, path)
+    }
+}
+
+const fn stream(id: &'static str, path: &'static str) -> Operation {
+    Operation {
+        content: ResponseContent::EventStream,
+        ..json(id, "GET", path)
     }
 }
 
@@ -112,6 +138,7 @@ pub static OPERATIONS: &[Operation] = &[
     file("v2DownloadHostIgnition", "GET", "/v2/infra-env/{infra_env_id}/hosts/{host_id}/downloads/ignition"),
     json("v2ListEvents", "GET", "/v2/events"),
     json("v2TriggerEvent", "POST", "/v2/events"),
+    stream("streamEvents", "/v2/events/stream"),
     json("GetSupportedFeatures", "GET", "/v2/support-levels/features"),
     json("GetDetailedSupportedFeatures", "GET", "/v2/support-levels/features/detailed"),
     json("GetSupportedArchitectures", "GET", "/v2/support-levels/architectures"),

@@ -112,6 +112,7 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2ListEvents" => get(events::list),
         "v2TriggerEvent" => post(events::trigger),
+        "streamEvents" => get(events::stream),
         "v2ListSupportedOpenshiftVersions" => get(versions::list),
         "v2ListComponentVersions" => get(versions::components),
         "v2ListReleaseSources" => get(versions::release_sources),
@@ -179,7 +180,7 @@ fn path_router(operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
     let allowed = methods.join(",");
     let mut router = MethodRouter::new();
     for operation in operations {
-        let Operation { id, is_file, .. } = **operation;
+        let Operation { id, content, .. } = **operation;
         let handler = handler(id).unwrap_or_else(|| {
             on(filter(operation.method), move || async move {
                 ApiError::NotImplemented(id)
@@ -187,7 +188,7 @@ fn path_router(operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
         });
         router = router.merge(handler.layer(middleware::from_fn(
             move |request: Request, next: Next| async move {
-                match check_accept(request.headers(), is_file) {
+                match check_accept(request.headers(), content) {
                     Ok(()) => next.run(request).await,
                     Err(refusal) => refusal.into_response(),
                 }

@@ -377,6 +377,8 @@ service::settings! {
         max_events_per_cluster: u32 = "20000",
         /// Limit of all events; the oldest are deleted.
         max_events: u32 = "1000000",
+        /// Limit of concurrent event streams; exceeded: 503.
+        max_event_streams: usize = "256",
         /// Limit of the logs of one host, or of one cluster's controller; exceeded: 413. In bytes.
         max_log_bytes: u64 = "536870912",
         /// Quota of one cluster's files; uploads of logs or manifests beyond: 413. In bytes.

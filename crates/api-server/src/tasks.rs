@@ -1,7 +1,9 @@
 //! Background loops; each ends at shutdown.
 
 mod database;
+mod event_streams;
 mod monitor;
+mod notifications;
 mod pause;
 mod preparation;
 
@@ -31,6 +33,8 @@ pub(crate) async fn run(
         monitor::flush_periodically(&app, &shutdown),
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
+        event_streams::run(&app, &shutdown),
+        notifications::run(&app, &shutdown),
     );
     app.requests.close();
     if tokio::time::timeout(DRAIN, app.requests.wait())

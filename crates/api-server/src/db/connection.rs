@@ -26,7 +26,9 @@ const TX_TIMEOUT: Duration = Duration::from_secs(20);
 /// Attempts of a transaction after serialization failures and deadlocks.
 const ATTEMPTS: u32 = 5;
 /// Channel (LISTEN/NOTIFY) of due preparations.
-const PREPARATION_CHANNEL: &str = "atoll_preparation";
+pub(crate) const PREPARATION_CHANNEL: &str = "atoll_preparation";
+/// Channel (LISTEN/NOTIFY) of new events.
+pub(crate) const EVENT_CHANNEL: &str = "atoll_events";
 /// Histogram: duration of transactions, by name.
 const TX_DURATION: &str = "atoll_api_transaction_duration_seconds";
 
@@ -160,10 +162,10 @@ impl Database {
         self.usable.store(false, Ordering::Release);
     }
 
-    /// Listens for preparations of other replicas.
-    pub(crate) async fn listen_for_preparations(&self) -> Result<PgListener, sqlx::Error> {
+    /// Listens for notifications of all replicas.
+    pub(crate) async fn listen(&self, channels: &[&str]) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
-        listener.listen(PREPARATION_CHANNEL).await?;
+        listener.listen_all(channels.iter().copied()).await?;
         Ok(listener)
     }
 

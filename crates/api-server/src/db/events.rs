@@ -8,6 +8,13 @@ use uuid::Uuid;
 
 use super::Error;
 
+/// Columns of [`event`].
+macro_rules! columns {
+    () => {
+        "cluster_id, infra_env_id, host_id, name, severity, category, message, event_time, request_id, props"
+    };
+}
+
 /// Events are trimmed once per so many insertions: exceeding a limit by a few costs less than counting each time.
 const TRIM_EVERY: i64 = 64;
 
@@ -122,7 +129,7 @@ async fn add(
     let messages: Vec<String> = events.iter().map(|event| event.message.clone()).collect();
     let requests: Vec<Option<Uuid>> = events.iter().map(|event| event.request_id).collect();
     let props: Vec<String> = events.iter().map(|event| event.props.clone()).collect();
-    Ok(sqlx::query_scalar!(
+    let rows = sqlx::query!(
         "insert into events (
             cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, event_time
         )
@@ -134,7 +141,7 @@ async fn add(
             cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, position
         )
         order by fresh.position
-        returning id",
+        returning id, pg_notify('atoll_events', '')::text as notified",
         &clusters as &[Option<Uuid>],
         &infra_envs as &[Option<Uuid>],
         &hosts as &[Option<Uuid>],
@@ -147,10 +154,83 @@ async fn add(
         now
     )
     .fetch_all(connection)
-    .await?)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Filter of a listing.
+/// The highest id; 0 without events.
+pub(crate) async fn newest(connection: &mut PgConnection) -> Result<i64, Error> {
+    let id = sqlx::query_scalar!(r#"select coalesce(max(id), 0) as "id!" from events"#);
+    Ok(id.fetch_one(connection).await?)
+}
+
+/// Running transactions at the time of a query. Units: transaction ids.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunningTransactions {
+    /// All lower ones have ended.
+    pub(crate) oldest: i64,
+    /// Not given to a transaction yet.
+    pub(crate) next: i64,
+}
+
+/// At most `limit` events with ids above `settled` but those of `known`, in the order of ids, and the transactions that
+/// run at that moment.
+pub(crate) async fn after(
+    connection: &mut PgConnection,
+    settled: i64,
+    known: &[i64],
+    limit: i64,
+) -> Result<(Vec<(i64, Event)>, RunningTransactions), Error> {
+    // One statement: events and transactions are of the same moment, also when there is no event.
+    let rows = sqlx::query(concat!(
+        "select pg_snapshot_xmin(moment)::text::bigint as oldest, pg_snapshot_xmax(moment)::text::bigint as next, \
+         id, ",
+        columns!(),
+        " from pg_current_snapshot() as moment left join \
+         (select * from events where id > $1 and id <> all($2) order by id limit $3) as events on true order by id"
+    ))
+    .bind(settled)
+    .bind(known)
+    .bind(limit)
+    .fetch_all(connection)
+    .await?;
+    let mut running = RunningTransactions::default();
+    let mut found = Vec::new();
+    for row in &rows {
+        running = RunningTransactions {
+            oldest: row.try_get("oldest")?,
+            next: row.try_get("next")?,
+        };
+        if let Some(id) = row.try_get::<Option<i64>, _>("id")? {
+            found.push((id, event(row)?));
+        }
+    }
+    Ok((found, running))
+}
+
+/// At most `limit` matching events with ids above `last`: up to `settled`, and those of `above`; in the order of ids.
+pub(crate) async fn replay(
+    connection: &mut PgConnection,
+    filter: &EventFilter,
+    last: i64,
+    settled: i64,
+    above: &[i64],
+    limit: i64,
+) -> Result<Vec<(i64, Event)>, Error> {
+    let mut query =
+        QueryBuilder::<Postgres>::new(concat!("select id, ", columns!(), " from events where "));
+    push_filter(&mut query, filter);
+    push_severities(&mut query, filter);
+    query.push(" and id > ").push_bind(last);
+    query.push(" and (id <= ").push_bind(settled);
+    query.push(" or id = any(").push_bind(above).push("))");
+    query.push(" order by id limit ").push_bind(limit);
+    let rows = query.build().fetch_all(connection).await?;
+    let events = rows.iter().map(|row| Ok((row.try_get("id")?, event(row)?)));
+    Ok(events.collect::<Result<_, sqlx::Error>>()?)
+}
+
+/// Filter of a listing or stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFilter {
     /// Cluster.
@@ -177,6 +257,21 @@ pub(crate) struct EventFilter {
     pub(crate) offset: i64,
 }
 
+impl EventFilter {
+    /// Whether an event of a stream matches; streams have no filter about messages and deleted hosts.
+    pub(crate) fn matches(&self, event: &Event) -> bool {
+        let is_in = |own: Option<Uuid>, id: Option<Uuid>| own.is_none_or(|own| id == Some(own));
+        let host = event.host_id.map(|id| id.0);
+        is_in(self.cluster_id, event.cluster_id.map(|id| id.0))
+            && is_in(self.infra_env_id, event.infra_env_id.map(|id| id.0))
+            && (self.host_ids.is_empty() || host.is_some_and(|id| self.host_ids.contains(&id)))
+            && self
+                .categories
+                .contains(&event.category.unwrap_or_default())
+            && (self.severities.is_empty() || self.severities.contains(&event.severity))
+    }
+}
+
 /// Counts of matching events: by severity without the severity filter, and with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EventCounts {
@@ -192,17 +287,10 @@ pub(crate) async fn list(
     filter: &EventFilter,
 ) -> Result<(Vec<Event>, EventCounts), Error> {
     let counts = count(connection, filter).await?;
-    let mut query = QueryBuilder::<Postgres>::new(
-        "select cluster_id, infra_env_id, host_id, name, severity, category, message, event_time, request_id, props \
-         from events where ",
-    );
+    let mut query =
+        QueryBuilder::<Postgres>::new(concat!("select ", columns!(), " from events where "));
     push_filter(&mut query, filter);
-    if !filter.severities.is_empty() {
-        query
-            .push(" and severity = any(")
-            .push_bind(texts(&filter.severities))
-            .push(")");
-    }
+    push_severities(&mut query, filter);
     query.push(if filter.descending {
         " order by event_time desc, id desc"
     } else {
@@ -240,6 +328,15 @@ async fn count(connection: &mut PgConnection, filter: &EventFilter) -> Result<Ev
         }
     }
     Ok(counts)
+}
+
+fn push_severities(query: &mut QueryBuilder<Postgres>, filter: &EventFilter) {
+    if !filter.severities.is_empty() {
+        query
+            .push(" and severity = any(")
+            .push_bind(texts(&filter.severities))
+            .push(")");
+    }
 }
 
 fn push_filter(query: &mut QueryBuilder<Postgres>, filter: &EventFilter) {

@@ -1,8 +1,13 @@
 //! Handlers of events.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::sse::{self, KeepAlive, Sse};
+use futures_util::{Stream, StreamExt as _};
 use model::events::{Event, EventCategory};
 
 use super::error::ApiError;
@@ -23,6 +28,10 @@ const SEVERITY_COUNTS: [HeaderName; 4] = [
     HeaderName::from_static("severity-count-critical"),
 ];
 const EVENT_COUNT: HeaderName = HeaderName::from_static("event-count");
+/// Sent by clients that reconnect. Source: the HTML standard, "Server-sent events".
+const LAST_EVENT_ID: &str = "last-event-id";
+/// Interval of comments on a quiet stream: shorter than the idle timeouts of proxies.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
@@ -36,6 +45,29 @@ pub(crate) async fn list(
     }
     headers.insert(EVENT_COUNT, HeaderValue::from(counts.chosen));
     Ok((headers, Json(events)))
+}
+
+/// Server-sent events, one for each event of the filter: `id` resumes the stream in `Last-Event-ID`, `data` is the event
+/// as listings have it.
+pub(crate) async fn stream(
+    State(app): State<ApiServer>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
+    let resumed = headers.get(LAST_EVENT_ID).map(|value| {
+        let id = value.to_str().ok().and_then(|text| text.parse().ok());
+        id.ok_or_else(|| {
+            ApiError::parameter("Last-Event-ID", "header", "should be the id of an event")
+        })
+    });
+    let events = app.stream_events(filter(&query)?, resumed.transpose()?);
+    let events = events.await?.map(|streamed| {
+        let event = sse::Event::default().id(streamed.mark.to_string());
+        // Events are texts, ids and times: printing them cannot fail.
+        let text = serde_json::to_string(&*streamed.event).unwrap_or_default();
+        Ok(event.data(text))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
 fn filter(query: &Query) -> Result<EventFilter, ApiError> {

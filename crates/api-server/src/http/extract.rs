@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::blocking::{self, LARGE_TEXT};
+use crate::operations::ResponseContent;
 
 const JSON: &str = "application/json";
-const BYTES: &str = "application/octet-stream";
 /// Body limit: a manifest of 1 MiB in base64 fits. Units: bytes.
 pub(crate) const BODY_LIMIT: usize = 2 << 20;
 /// Body limit of a step reply: the longest accepted output, with escapes. Units: bytes.
@@ -200,7 +200,11 @@ fn unparsable(name: &str, cause: &str) -> ApiError {
 }
 
 /// Content negotiation: refuses a request whose `Accept` excludes the operation's media type.
-pub(crate) fn check_accept(parts: &axum::http::HeaderMap, is_file: bool) -> Result<(), ApiError> {
+pub(crate) fn check_accept(
+    parts: &axum::http::HeaderMap,
+    content: ResponseContent,
+) -> Result<(), ApiError> {
+    let offered = content.media_type();
     let mut values = parts.get_all(ACCEPT).iter().peekable();
     if values.peek().is_none() {
         return Ok(());
@@ -215,13 +219,11 @@ pub(crate) fn check_accept(parts: &axum::http::HeaderMap, is_file: bool) -> Resu
             .unwrap_or_default()
             .trim()
             .to_ascii_lowercase();
-        matches!(essence.as_str(), "" | "*" | "*/*" | "application/*" | JSON)
-            || (is_file && essence == BYTES)
+        matches!(essence.as_str(), "" | "*" | "*/*" | "application/*" | JSON) || essence == offered
     });
     if fits {
         return Ok(());
     }
-    let offered = if is_file { BYTES } else { JSON };
     Err(ApiError::Request(format!(
         "unsupported media type requested, only [{offered}] are available"
     )))

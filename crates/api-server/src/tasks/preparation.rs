@@ -8,7 +8,6 @@ use service::CancellationToken;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::pause::pause;
 use crate::app::{ApiServer, PreparationAttempt};
 
 /// Poll interval without notifications: another replica may have crashed during a preparation.
@@ -20,34 +19,6 @@ const DUE_LIMIT: i64 = 1024;
 
 /// Runs until `shutdown`. A running preparation is left to another replica or the next start.
 pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
-    tokio::join!(prepare(app, shutdown), listen(app, shutdown));
-}
-
-/// Listens for preparations that other replicas notify.
-async fn listen(app: &ApiServer, shutdown: &CancellationToken) {
-    loop {
-        let Ok(mut listener) = app.db.listen_for_preparations().await else {
-            if pause(POLL_INTERVAL, shutdown).await {
-                continue;
-            }
-            return;
-        };
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                notification = listener.recv() => match notification {
-                    Ok(_) => app.preparation.notify_one(),
-                    Err(_) => break,
-                }
-            }
-        }
-        if !pause(POLL_INTERVAL, shutdown).await {
-            return;
-        }
-    }
-}
-
-async fn prepare(app: &ApiServer, shutdown: &CancellationToken) {
     let mut slots = Slots::default();
     loop {
         slots.start_due(app).await;

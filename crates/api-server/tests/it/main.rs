@@ -6,6 +6,7 @@ mod campaign;
 mod clusters;
 mod database;
 mod errors;
+mod event_stream;
 mod events;
 mod full_disk;
 mod harness;

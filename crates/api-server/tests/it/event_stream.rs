@@ -1,0 +1,163 @@
+//! Streams of events over HTTP: live, resumed, of several replicas, and with transactions that commit late.
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
+
+use crate::harness::Server;
+
+/// A client of a stream.
+struct Stream {
+    response: Response,
+    text: String,
+}
+
+impl Stream {
+    async fn open(server: &Server, query: &str, last: Option<&str>) -> Self {
+        let path = format!("/v2/events/stream?{query}");
+        let mut request = server.request(Method::GET, &path);
+        request = request.header("accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self {
+            response,
+            text: String::new(),
+        }
+    }
+
+    /// The next event: its id, and its message.
+    async fn next(&mut self) -> (String, String) {
+        loop {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
+                let field = |name: &str| {
+                    let mut lines = event.lines();
+                    lines
+                        .find_map(|line| line.strip_prefix(name))
+                        .map(str::to_owned)
+                };
+                if let Some((id, data)) = field("id: ").zip(field("data: ")) {
+                    let data: Value = serde_json::from_str(&data).unwrap();
+                    return (id, data["message"].as_str().unwrap().to_owned());
+                }
+                continue;
+            }
+            let chunk = self.response.chunk().await.unwrap();
+            let chunk = chunk.expect("the stream ended");
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    async fn expect(&mut self, message: &str) -> String {
+        let (id, found) = self.next().await;
+        assert_eq!(found, message);
+        id
+    }
+}
+
+async fn trigger(server: &Server, message: &str, severity: &str) {
+    let event = json!({
+        "name": "reboots_for_node", "severity": severity, "category": "user", "message": message,
+        "event_time": "2001-01-01T00:00:00.000Z",
+    });
+    server.post("/v2/events", &event).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_streamed_filtered_and_resumed() {
+    let server = Server::start().await;
+    trigger(&server, "before", "info").await;
+    let mut all = Stream::open(&server, "", None).await;
+    let mut warnings = Stream::open(&server, "severities=warning", None).await;
+    trigger(&server, "first", "info").await;
+    trigger(&server, "second", "warning").await;
+    let first = all.expect("first").await;
+    let second = all.expect("second").await;
+    warnings.expect("second").await;
+    trigger(&server, "third", "info").await;
+    all.expect("third").await;
+    let mut resumed = Stream::open(&server, "", Some(&first)).await;
+    resumed.expect("second").await;
+    resumed.expect("third").await;
+    trigger(&server, "fourth", "warning").await;
+    resumed.expect("fourth").await;
+    warnings.expect("fourth").await;
+    let mut resumed = Stream::open(&server, "severities=warning", Some(&second)).await;
+    resumed.expect("fourth").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_far_beyond_is_now() {
+    let server = Server::start().await;
+    trigger(&server, "before", "info").await;
+    let mut stream = Stream::open(&server, "", Some("9000000000")).await;
+    trigger(&server, "after", "info").await;
+    stream.expect("after").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_commits_late_is_in_every_stream() {
+    let server = Server::start().await;
+    trigger(&server, "before", "info").await;
+    let mut stream = Stream::open(&server, "", None).await;
+    let mut late = server.database.options().connect().await.unwrap();
+    let statements = "begin; insert into events (name, severity, category, message, event_time)
+        values ('reboots_for_node', 'info', 'user', 'late', now())";
+    sqlx::raw_sql(statements).execute(&mut late).await.unwrap();
+    trigger(&server, "early", "info").await;
+    let early = stream.expect("early").await;
+    sqlx::raw_sql("commit").execute(&mut late).await.unwrap();
+    // Its transaction was not the server's, and sent no notification.
+    trigger(&server, "last", "info").await;
+    let found = [stream.next().await.1, stream.next().await.1];
+    assert_eq!(found, ["late", "last"]);
+    let mut resumed = Stream::open(&server, "", Some(&early)).await;
+    let found = [resumed.next().await.1, resumed.next().await.1];
+    assert_eq!(found, ["late", "early"], "the mark is below both");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_streams_the_events_of_another() {
+    let first = Server::start().await;
+    let second = Server::on(first.database.clone(), |_| {}).await;
+    second.wait_ready().await;
+    let mut stream = Stream::open(&second, "", None).await;
+    trigger(&first, "from the first", "info").await;
+    stream.expect("from the first").await;
+}
+
+// limit: event streams
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_limited_and_end_with_the_server() {
+    let mut server = Server::with(|settings| settings.max_event_streams = 2).await;
+    let mut first = Stream::open(&server, "", None).await;
+    let second = Stream::open(&server, "", None).await;
+    let refused = server.get("/v2/events/stream").await;
+    assert_eq!(refused.header("retry-after"), "5");
+    refused.expect(503);
+    drop(second);
+    let third = server
+        .until("a stream is free", async || {
+            let answer = server
+                .request(Method::GET, "/v2/events/stream")
+                .send()
+                .await
+                .unwrap();
+            if answer.status() == 200 {
+                Ok(answer)
+            } else {
+                Err(answer.status())
+            }
+        })
+        .await;
+    drop(third);
+    let malformed = server.request(Method::GET, "/v2/events/stream");
+    let malformed = Server::send(malformed.header("last-event-id", "seven")).await;
+    malformed.expect(400);
+    server.stop().await;
+    assert_eq!(first.response.chunk().await.ok().flatten(), None);
+}
