@@ -14,6 +14,7 @@ mod refusal;
 mod secrets;
 mod ssh;
 mod static_network;
+mod tang;
 mod topology;
 
 pub use kernel::{installer_args, kernel_arguments};
@@ -32,3 +33,4 @@ pub use topology::{Topology, topology};
 pub(crate) use networks::{NetworkInput, NetworkRules};
 pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
 pub(crate) use refusal::refuse;
+pub(crate) use tang::tang_servers;

@@ -6,16 +6,19 @@ use model::host::HostRole;
 use serde_json::{Value, json};
 
 use super::machine_config::{IGNITION_VERSION, SystemManifest, machine_config, yaml};
+use crate::input;
 
 pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<SystemManifest>, Error> {
     let Some(encryption) = &cluster.disk_encryption else {
         return Ok(Vec::new());
     };
     let target = encryption.enable_on.unwrap_or_default();
+    if target == DiskEncryptionTarget::None {
+        return Ok(Vec::new());
+    }
     let is_tang = encryption.mode == Some(DiskEncryptionMode::Tang);
     let (clevis, kind, arguments): (Value, &str, &[&str]) = if is_tang {
-        let servers: Value = serde_json::from_str(&encryption.tang_servers)
-            .map_err(|error| Error::invalid("disk_encryption.tang_servers", error.to_string()))?;
+        let servers = input::tang_servers(&encryption.tang_servers)?;
         (json!({ "tang": servers }), "tang", &["rd.neednet=1"])
     } else {
         (json!({ "tpm2": true }), "tpm", &[])

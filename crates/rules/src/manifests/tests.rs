@@ -117,7 +117,7 @@ fn encryption_is_by_role_and_mode() {
             with(
                 DiskEncryptionTarget::ArbitersWorkers,
                 DiskEncryptionMode::Tang,
-                r#"[{"url":"http://t","thumbprint":"x"}]"#,
+                r#"[{"URL":"http://t","Thumbprint":"x"}]"#,
             ),
             vec![
                 "99-openshift-worker-tang-encryption.yaml",
@@ -128,9 +128,29 @@ fn encryption_is_by_role_and_mode() {
             with(DiskEncryptionTarget::None, DiskEncryptionMode::Tpmv2, ""),
             vec![],
         ),
+        (
+            with(DiskEncryptionTarget::None, DiskEncryptionMode::Tang, ""),
+            vec![],
+        ),
     ] {
         snapshot.cluster.disk_encryption = Some(encryption);
         let manifests = encryption::manifests(&snapshot.cluster).unwrap();
         assert_eq!(names(&manifests), expected);
     }
+}
+
+#[test]
+fn tang_servers_have_the_names_that_clevis_reads() {
+    let mut snapshot = samples::snapshot();
+    snapshot.cluster.disk_encryption = Some(DiskEncryption {
+        enable_on: Some(DiskEncryptionTarget::Workers),
+        mode: Some(DiskEncryptionMode::Tang),
+        tang_servers: r#"[{"URL":"http://t","Thumbprint":"x"}]"#.to_owned(),
+    });
+    let manifests = encryption::manifests(&snapshot.cluster).unwrap();
+    let config: serde_json::Value = serde_yaml::from_str(&manifests[0].content).unwrap();
+    assert_eq!(
+        config["spec"]["config"]["storage"]["luks"][0]["clevis"]["tang"][0],
+        serde_json::json!({ "url": "http://t", "thumbprint": "x" })
+    );
 }
