@@ -15,6 +15,7 @@ pub mod disks;
 pub mod event;
 #[cfg(test)]
 mod fixtures;
+mod free_addresses;
 pub mod hardware;
 pub mod heartbeat;
 pub mod host;

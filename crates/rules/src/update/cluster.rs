@@ -1,5 +1,8 @@
 //! Changes of a cluster.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use model::Error;
 use model::cluster::{Cluster, ClusterKind, ClusterStatus, ClusterUpdateParams, PlatformType};
 use model::events::EventSeverity;
@@ -8,6 +11,7 @@ use model::network::{ApiVip, IngressVip};
 use super::context::UpdateContext;
 use super::machine_networks::{holding_network, networks_text};
 use super::members::{set_plain_members, set_proxy};
+use crate::free_addresses::is_free;
 use crate::networking;
 use crate::{NewEvent, Snapshot, input};
 
@@ -290,6 +294,7 @@ fn set_machine_networks(
                 ),
             )
         })?;
+        check_free(snapshot, *vip, &net)?;
         let net = networking::machine_network(cluster.id, net);
         if !networks.contains(&net) {
             networks.push(net);
@@ -302,16 +307,29 @@ fn set_machine_networks(
     Ok(())
 }
 
+/// Refuses an address that a host found in use; one that no host has looked for yet is accepted.
+/// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipsForClusterManagedLoadBalancer.
+fn check_free(snapshot: &Snapshot, vip: IpAddr, net: &IpNet) -> Result<(), Error> {
+    if is_free(&snapshot.hosts, net, &vip.to_string()) != Some(false) {
+        return Ok(());
+    }
+    Err(input::refuse(
+        "api_vips and ingress_vips",
+        &vip.to_string(),
+        &format!("is in use already in {net}: choose a free address"),
+    ))
+}
+
 /// The network of the first API address comes first: it is the primary one.
 fn order_like_vips(cluster: &Cluster, networks: &mut [model::network::MachineNetwork]) {
     let first = cluster
         .api_vips
         .first()
-        .and_then(|vip| vip.ip.parse::<std::net::IpAddr>().ok());
+        .and_then(|vip| vip.ip.parse::<IpAddr>().ok());
     networks.sort_by_key(|net| {
         let holds_first = net
             .cidr
-            .parse::<ipnet::IpNet>()
+            .parse::<IpNet>()
             .is_ok_and(|net| first.is_some_and(|first| net.contains(&first)));
         !holds_first
     });

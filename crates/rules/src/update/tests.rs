@@ -61,6 +61,22 @@ fn vips_determine_the_machine_network() {
 }
 
 #[test]
+fn vips_in_use_are_refused() {
+    let body =
+        json!({ "api_vips": [{ "ip": "10.20.7.1" }], "ingress_vips": [{ "ip": "10.20.7.2" }] });
+    let mut snapshot = samples::snapshot();
+    let scan = |free: Value| json!([{ "network": "10.20.0.0/16", "free_addresses": free }]);
+    let free = scan(json!(["10.20.7.1", "10.20.7.2", "10.20.7.3"]));
+    snapshot.hosts[0].record.free_addresses = free.to_string();
+    patch(&mut snapshot, body.clone()).unwrap();
+    // Another host sees it in use.
+    snapshot.hosts[1].record.free_addresses = scan(json!(["10.20.7.1"])).to_string();
+    let error = patch(&mut snapshot, body).unwrap_err().to_string();
+    let expected = "api_vips and ingress_vips: \"10.20.7.2\" is in use";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
 fn a_refused_change_changes_nothing() {
     for (field, body) in [
         ("name", json!({ "tags": "a", "name": "A" })),

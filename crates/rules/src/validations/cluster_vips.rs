@@ -2,13 +2,11 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use model::network::VipVerification;
-use model::steps::FreeNetworkAddresses;
 
 use super::subject::ClusterSubject;
 use super::verdict::Verdict;
-use crate::host_texts::parse;
+use crate::free_addresses::is_free;
 use crate::networks::is_v4;
 
 /// A virtual address, for the API or for ingress.
@@ -122,32 +120,14 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
             "{field}: {ip} is in use already; choose a free address of {network}"
         ))
     };
+    let hosts = &cluster.snapshot.hosts;
     match vip.verification {
         Some(VipVerification::Succeeded) => Verdict::ok("The address is free"),
         Some(VipVerification::Failed) => taken(),
-        Some(VipVerification::Unverified) | None => match is_free(cluster, network, ip) {
+        Some(VipVerification::Unverified) | None => match is_free(hosts, network, ip) {
             Some(true) => Verdict::ok("The address is free"),
             Some(false) => taken(),
             None => Verdict::wait(format!("the hosts to check whether {ip} is free")),
         },
     }
-}
-
-/// Whether every host that scanned the network found the address free; none without a scan.
-/// Source: assisted-service, internal/network/machine_network_cidr.go, VerifyVipFree.
-fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
-    let name = network.to_string();
-    let lists: Vec<FreeNetworkAddresses> = cluster
-        .snapshot
-        .hosts
-        .iter()
-        .filter_map(|host| parse::<Vec<FreeNetworkAddresses>>(&host.record.free_addresses))
-        .flatten()
-        .filter(|list| list.network == name)
-        .collect();
-    if lists.is_empty() {
-        return None;
-    }
-    let found = |list: &FreeNetworkAddresses| list.free_addresses.iter().any(|free| free == ip);
-    Some(lists.iter().all(found))
 }

@@ -1,0 +1,24 @@
+//! Addresses that hosts found free in their networks.
+
+use ipnet::IpNet;
+use model::steps::FreeNetworkAddresses;
+
+use crate::HostList;
+use crate::host_texts::parse;
+
+/// Whether every host that scanned the network found the address free; none without a scan.
+/// Source: assisted-service, internal/network/machine_network_cidr.go, IpInFreeList.
+pub(crate) fn is_free(hosts: &HostList, network: &IpNet, ip: &str) -> Option<bool> {
+    let name = network.to_string();
+    let lists: Vec<FreeNetworkAddresses> = hosts
+        .iter()
+        .filter_map(|host| parse::<Vec<FreeNetworkAddresses>>(&host.record.free_addresses))
+        .flatten()
+        .filter(|list| list.network == name)
+        .collect();
+    if lists.is_empty() {
+        return None;
+    }
+    let found = |list: &FreeNetworkAddresses| list.free_addresses.iter().any(|free| free == ip);
+    Some(lists.iter().all(found))
+}
