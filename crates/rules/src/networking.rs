@@ -123,6 +123,7 @@ pub(crate) fn platform(cluster: &Cluster) -> PlatformType {
         .map_or(PlatformType::Baremetal, |platform| platform.r#type)
 }
 
+/// The network plug-in is judged by the validation network-type-valid: it may still change.
 /// Source: assisted-service, internal/bminventory/inventory.go, validateUserManagedNetworkConflicts.
 fn check_dhcp(cluster: &Cluster, networks: &NetworkInput) -> Result<(), Error> {
     if !uses_dhcp(cluster) {
@@ -134,8 +135,6 @@ fn check_dhcp(cluster: &Cluster, networks: &NetworkInput) -> Result<(), Error> {
         "is not possible with user_managed_networking"
     } else if networks.has_ipv6() {
         "works with IPv4 only"
-    } else if cluster.network_type != Some(NetworkType::OpenShiftSDN) {
-        "works with network_type OpenShiftSDN only"
     } else {
         return Ok(());
     };

@@ -152,7 +152,7 @@ fn bad_topologies_name_their_field() {
         ("network_type", json!({ "network_type": "OpenShiftSDN" })),
         (
             "vip_dhcp_allocation",
-            json!({ "vip_dhcp_allocation": true }),
+            json!({ "vip_dhcp_allocation": true, "control_plane_count": 1 }),
         ),
         (
             "load_balancer.type",
@@ -163,6 +163,42 @@ fn bad_topologies_name_their_field() {
             json!({ "disk_encryption": { "enable_on": "all", "mode": "tang" } }),
         ),
     ]);
+}
+
+#[test]
+fn the_network_plug_in_does_not_exclude_dhcp() {
+    let cluster = asking(&json!({ "vip_dhcp_allocation": true, "network_type": "OVNKubernetes" }));
+    assert_eq!(cluster.unwrap().vip_dhcp_allocation, Some(true));
+}
+
+#[test]
+fn dual_stack_vips_need_no_machine_networks_yet() {
+    let offer = samples::offer();
+    let policy = InstallationPolicy {
+        ipv6_support: true,
+        ..InstallationPolicy::default()
+    };
+    let ctx = CreateContext {
+        id: samples::id(1),
+        offer: &offer,
+        policy: &policy,
+        cluster: None,
+    };
+    let params = ClusterCreateParams {
+        api_vips: Some(
+            serde_json::from_value(json!([{ "ip": "192.168.10.100" }, { "ip": "fd10::100" }]))
+                .unwrap(),
+        ),
+        ingress_vips: Some(
+            serde_json::from_value(json!([{ "ip": "192.168.10.101" }, { "ip": "fd10::101" }]))
+                .unwrap(),
+        ),
+        ..samples::params()
+    };
+    let cluster = super::cluster(params, &ctx, samples::now()).unwrap();
+    assert_eq!(cluster.api_vips.len(), 2);
+    assert!(cluster.machine_networks.is_empty());
+    assert_eq!(cluster.cluster_networks.len(), 2);
 }
 
 #[test]

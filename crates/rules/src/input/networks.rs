@@ -227,7 +227,9 @@ impl NetworkInput {
             .unwrap_or(Family::V4);
         for (field, list) in &lists {
             let is_vip = field.ends_with("_vips");
-            if is_vip && list.is_empty() {
+            // Two API addresses determine the machine networks later, by the networks of the hosts.
+            let follows = *field == "machine_networks" && self.api.len() == 2;
+            if (is_vip || follows) && list.is_empty() {
                 continue;
             }
             let one_of_each =

@@ -115,7 +115,7 @@ fn a_refused_change_changes_nothing() {
         ("network_type", json!({ "network_type": "OpenShiftSDN" })),
         (
             "vip_dhcp_allocation",
-            json!({ "vip_dhcp_allocation": true }),
+            json!({ "vip_dhcp_allocation": true, "user_managed_networking": true }),
         ),
         ("pull_secret", json!({ "pull_secret": "" })),
         (

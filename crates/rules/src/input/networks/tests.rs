@@ -146,7 +146,13 @@ fn dual_stack_needs_both_families_everywhere() {
         change(&mut networks);
         networks.check(&RULES).unwrap_err().to_string()
     };
-    assert!(with(|n| n.machine.clear()).starts_with("machine_networks:"));
+    let unknown = |n: &mut NetworkInput| {
+        n.machine.clear();
+        n.api.truncate(1);
+        n.ingress.truncate(1);
+    };
+    assert!(with(unknown).starts_with("machine_networks:"));
+    assert!(with(|n| n.machine.truncate(1)).starts_with("machine_networks:"));
     assert!(with(|n| n.service.truncate(1)).starts_with("service_networks:"));
     assert!(with(|n| n.service.reverse()).starts_with("service_networks:"));
     let mut reversed = dual();
@@ -161,6 +167,13 @@ fn dual_stack_needs_both_families_everywhere() {
         ..RULES
     };
     assert!(reversed.check(&old).is_err());
+}
+
+#[test]
+fn machine_networks_may_follow_from_dual_stack_vips() {
+    let mut networks = dual();
+    networks.machine.clear();
+    networks.check(&RULES).unwrap();
 }
 
 #[test]
