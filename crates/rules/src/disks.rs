@@ -227,10 +227,19 @@ pub(crate) fn choose(host: &mut HostState) {
             .min_by(|left, right| better(left, right))
     };
     let (id, path) = current.or_else(best).map_or_else(Default::default, |disk| {
-        (disk.id.clone(), disk.path.clone())
+        (disk.id.clone(), device_path(disk))
     });
     host.record.installation_disk_id = id;
     host.record.installation_disk_path = path;
+}
+
+/// The device file of a disk, which some agents leave out; empty if the disk has no name either.
+/// Source: assisted-service, internal/common/disks_info.go, GetDeviceFullName.
+pub(crate) fn device_path(disk: &Disk) -> String {
+    if disk.path.is_empty() && !disk.name.is_empty() {
+        return format!("/dev/{}", disk.name);
+    }
+    disk.path.clone()
 }
 
 /// Source: assisted-service, internal/hardware/validator.go, ListEligibleDisks.

@@ -6,9 +6,10 @@ use model::events::EventSeverity;
 use model::host::MediaStatus;
 use model::inventory::{DiskInfo, DiskSpeed};
 use model::steps::{
-    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailabilityResponse,
-    DiskSpeedCheckResponse, DomainResolutionResponse, FreeNetworkAddresses,
-    NtpSynchronizationResponse, StepReply, StepType, TangConnectivityResponse, VerifiedVip,
+    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailability,
+    ContainerImageAvailabilityResponse, DiskSpeedCheckResponse, DomainResolutionResponse,
+    FreeNetworkAddresses, NtpSynchronizationResponse, StepReply, StepType,
+    TangConnectivityResponse, VerifiedVip,
 };
 use model::time::Timestamp;
 use serde::Serialize;
@@ -341,13 +342,14 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
     let answer: ContainerImageAvailabilityResponse = parse(reply)?;
     let mut known = image_statuses(&host.record);
     let mut accepted = AcceptedReply::default();
-    for image in answer.images {
+    for mut image in answer.images {
         bounds::check_text("the name of an image", &image.name, bounds::HOSTNAME_BYTES)?;
         let result = image.result.unwrap_or_default();
-        let before = known
-            .get(&image.name)
-            .map(|one| one.result.unwrap_or_default());
-        if before != Some(result) {
+        let before = known.get(&image.name);
+        if let Some(before) = before {
+            keep_measurements(&mut image, before);
+        }
+        if before.is_none_or(|before| before.result.unwrap_or_default() != result) {
             let info = format!(
                 "{} bytes in {:.1} s, {:.1} MB/s",
                 image.size_bytes, image.time, image.download_rate
@@ -365,6 +367,18 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
     bounds::check_results("images", known.len())?;
     accepted.refresh = set(&mut host.record.images_status, print(&known)?);
     Ok(accepted)
+}
+
+/// Keeps the size and the rate of the first pull: later checks find the image in place and measure nothing.
+/// Source: assisted-service, internal/host/host.go, UpdateImageStatus.
+fn keep_measurements(image: &mut ContainerImageAvailability, before: &ContainerImageAvailability) {
+    if image.size_bytes == 0.0 {
+        image.size_bytes = before.size_bytes;
+    }
+    if image.download_rate == 0.0 {
+        image.download_rate = before.download_rate;
+        image.time = before.time;
+    }
 }
 
 fn store<T: DeserializeOwned + Serialize>(

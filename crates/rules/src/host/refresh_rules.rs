@@ -71,6 +71,27 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         then: &[],
         doc: "Both checks passed.",
     },
+    // Source: "Preparing failed disk speed host move to insufficient".
+    HostRule {
+        name: "installation disk is too slow",
+        on: On::Refresh,
+        from: &[
+            PreparingForInstallation,
+            PreparingSuccessful,
+            PreparingFailed,
+            Known,
+        ],
+        when: |facts| facts.disk_speed == CheckOutcome::Failed && !facts.cluster_is(C::Installing),
+        to: To::Go(Insufficient),
+        info: Some(|facts| {
+            format!(
+                "The speed test of installation disk {} failed; choose another disk or replace it",
+                facts.disk
+            )
+        }),
+        then: &[],
+        doc: "The test of the installation disk failed.",
+    },
     // Source: "Stay in preparing successful".
     HostRule {
         name: "waits until every host is prepared",
@@ -92,22 +113,6 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         info: Some(|_| "Installation starts".to_owned()),
         then: &[Effect::ClearProgress],
         doc: "The cluster's files are there and every host is prepared.",
-    },
-    // Source: "Preparing failed disk speed host move to insufficient".
-    HostRule {
-        name: "installation disk is too slow",
-        on: On::Refresh,
-        from: &[PreparingForInstallation, PreparingFailed, Known],
-        when: |facts| facts.disk_speed == CheckOutcome::Failed,
-        to: To::Go(Insufficient),
-        info: Some(|facts| {
-            format!(
-                "The speed test of installation disk {} failed; choose another disk or replace it",
-                facts.disk
-            )
-        }),
-        then: &[],
-        doc: "The test of the installation disk failed.",
     },
     // Source: "Preparing failed image pull host move to preparing failed".
     HostRule {

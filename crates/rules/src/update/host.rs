@@ -10,6 +10,7 @@ use model::host::{
 };
 use model::inventory::Disk;
 
+use crate::disks::device_path;
 use crate::versions::at_least;
 use crate::{HostState, NewEvent, input, networking};
 
@@ -219,14 +220,6 @@ fn disk_ids(host: &HostState) -> String {
         .map(|disk| disk.id.as_str())
         .collect();
     ids.join(", ")
-}
-
-fn device_path(disk: &Disk) -> String {
-    if disk.path.is_empty() {
-        format!("/dev/{}", disk.name)
-    } else {
-        disk.path.clone()
-    }
 }
 
 /// Source: assisted-service, internal/bminventory/inventory.go, updateHostSkipFormattingDisks.
