@@ -1,13 +1,17 @@
 //! Progress of an installation: stages of a host, percentages, and timeouts of stages.
 
 use chrono::TimeDelta;
+use model::Error;
 use model::cluster::{
     Cluster, ClusterProgressInfo, ClusterStatus, FinalizingStage, PreparationStatus,
 };
+use model::events::EventSeverity;
 use model::host::{Host, HostRole, HostStage};
 use model::operators::{OperatorStatus, OperatorType};
+use model::time::Timestamp;
 
 use crate::snapshot::Snapshot;
+use crate::{NewEvent, input};
 
 use HostStage::{
     Configuring, CopyingRegistryDataToDisk, Done, Installing, Joined, Rebooting,
@@ -152,6 +156,48 @@ pub fn is_olm_stage(stage: FinalizingStage) -> bool {
     )
 }
 
+/// Stores the finalizing stage that the controller reached; returns its event, none for the current stage.
+///
+/// Errors: `Invalid` – the cluster is not being installed.
+/// Source: assisted-service, internal/cluster/cluster.go, UpdateFinalizingStage.
+pub fn report_finalizing(
+    cluster: &mut Cluster,
+    stage: FinalizingStage,
+    now: Timestamp,
+) -> Result<Option<NewEvent>, Error> {
+    let status = cluster.status;
+    if !matches!(
+        status,
+        ClusterStatus::Installing
+            | ClusterStatus::Finalizing
+            | ClusterStatus::InstallingPendingUserAction
+    ) {
+        return Err(input::refuse(
+            "finalizing_stage",
+            stage.as_str(),
+            &format!(
+                "is reported while the cluster is installed, and it is {status}: install it first"
+            ),
+        ));
+    }
+    let info = cluster.progress.get_or_insert_default();
+    if info.finalizing_stage == Some(stage) {
+        return Ok(None);
+    }
+    info.finalizing_stage = Some(stage);
+    info.finalizing_stage_started_at = now.into();
+    info.finalizing_stage_timed_out = false;
+    let text = format!("Finalizing the installation reached stage {stage}");
+    let event = NewEvent::new(
+        "cluster_finalizing_stage_updated",
+        EventSeverity::Info,
+        text,
+    )
+    .cluster(cluster.id)
+    .prop("finalizing_stage", stage);
+    Ok(Some(event))
+}
+
 /// The cluster's progress, by its hosts and operators; percentages never decrease.
 /// Source: assisted-service, internal/cluster/cluster.go, UpdateInstallProgress.
 pub fn cluster_progress(snapshot: &Snapshot) -> Option<ClusterProgressInfo> {
@@ -231,4 +277,48 @@ fn percent(part: usize, whole: usize) -> i64 {
         return 0;
     }
     i64::try_from(part * 100 / whole).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{self, now};
+
+    #[test]
+    fn finalizing_stages_are_stored_only_during_an_installation() {
+        let done = FinalizingStage::Done;
+        for status in ClusterStatus::ALL {
+            let mut cluster = fixtures::cluster(3);
+            cluster.status = *status;
+            let reported = report_finalizing(&mut cluster, done, now());
+            let expected = matches!(
+                status,
+                ClusterStatus::Installing
+                    | ClusterStatus::Finalizing
+                    | ClusterStatus::InstallingPendingUserAction
+            );
+            assert_eq!(reported.is_ok(), expected, "{status}");
+            let stored = cluster
+                .progress
+                .as_ref()
+                .and_then(|info| info.finalizing_stage);
+            assert_eq!(stored, expected.then_some(done), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_finalizing_stage_keeps_its_start() {
+        let mut cluster = fixtures::cluster(3);
+        cluster.status = ClusterStatus::Finalizing;
+        let stage = FinalizingStage::AddingRouterCa;
+        assert!(
+            report_finalizing(&mut cluster, stage, now())
+                .unwrap()
+                .is_some()
+        );
+        let first = cluster.clone();
+        let later = fixtures::later(1);
+        assert_eq!(report_finalizing(&mut cluster, stage, later).unwrap(), None);
+        assert_eq!(cluster, first);
+    }
 }

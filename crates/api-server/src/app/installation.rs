@@ -2,8 +2,7 @@
 
 use model::Error;
 use model::cluster::{
-    Cluster, ClusterCredentials, ClusterFinalizingProgress, ClusterProgressInfo, ClusterStatus,
-    CompletionParams,
+    Cluster, ClusterCredentials, ClusterFinalizingProgress, ClusterStatus, CompletionParams,
 };
 use model::events::EventSeverity;
 use model::ids::ClusterId;
@@ -115,6 +114,8 @@ impl ApiServer {
     }
 
     /// Stores the finalizing stage that the controller reached.
+    ///
+    /// Errors: Invalid – no stage, or the cluster is not being installed.
     pub(crate) async fn report_finalizing(
         &self,
         id: ClusterId,
@@ -127,26 +128,9 @@ impl ApiServer {
             ));
         };
         let decide = |change: &mut ClusterTransaction| {
-            let now = change.now;
-            let info = change
-                .snapshot
-                .cluster
-                .progress
-                .get_or_insert_with(ClusterProgressInfo::default);
-            if info.finalizing_stage != Some(stage) {
-                info.finalizing_stage = Some(stage);
-                info.finalizing_stage_started_at = now.into();
-                info.finalizing_stage_timed_out = false;
-                let text = format!("Finalizing the installation reached stage {stage}");
-                let event = NewEvent::new(
-                    "cluster_finalizing_stage_updated",
-                    EventSeverity::Info,
-                    text,
-                )
-                .cluster(id)
-                .prop("finalizing_stage", stage);
-                change.events.push(event);
-            }
+            let cluster = &mut change.snapshot.cluster;
+            let new = rules::progress::report_finalizing(cluster, stage, change.now)?;
+            change.events.extend(new);
             change.refresh(&self.policy);
             Ok(())
         };
