@@ -70,7 +70,8 @@ pub struct OperatorCreateParams {
 #[serde(deny_unknown_fields)]
 pub struct BundleCreateParams {
     pub id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Sent as `null` when unset.
+    #[serde(default)]
     pub optional_operators: Option<Vec<String>>,
 }
 

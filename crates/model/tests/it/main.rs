@@ -1,5 +1,7 @@
 //! Records serialise as the peers' clients expect: golden files, and round trips of every closed set.
 
+mod wire;
+
 use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams};
 use model::host::{Host, HostCreateParams, HostStage, HostStatus};
 use model::infra_env::InfraEnv;
