@@ -22,7 +22,7 @@ use crate::db::{events as event_rows, hosts};
 pub(crate) const UI_SETTINGS_BYTES: usize = 256 << 10;
 
 /// Filter and form of a cluster listing.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ClusterListing {
     /// Include hosts.
     pub(crate) with_hosts: bool,
@@ -30,6 +30,20 @@ pub(crate) struct ClusterListing {
     pub(crate) with_deleted: bool,
     /// Id of the installed platform.
     pub(crate) openshift_cluster_id: Option<Uuid>,
+    /// User that created the cluster.
+    pub(crate) owner: Option<String>,
+    /// Subscriptions; all clusters if empty.
+    pub(crate) ams_subscription_ids: Vec<String>,
+}
+
+impl ClusterListing {
+    fn includes(&self, cluster: &Cluster) -> bool {
+        let has_owner = |owner: &String| cluster.user_name == *owner;
+        let subscription = cluster.ams_subscription_id.map(|id| id.to_string());
+        self.owner.as_ref().is_none_or(has_owner)
+            && (self.ams_subscription_ids.is_empty()
+                || subscription.is_some_and(|id| self.ams_subscription_ids.contains(&id)))
+    }
 }
 
 impl ApiServer {
@@ -88,10 +102,11 @@ impl ApiServer {
         listing: ClusterListing,
     ) -> Result<Vec<Cluster>, Error> {
         let filter = ClusterFilter {
+            id: None,
             openshift_cluster_id: listing.openshift_cluster_id,
             with_deleted: listing.with_deleted,
         };
-        let (mut found, counts) = tx("list clusters", async || {
+        let (found, counts) = tx("list clusters", async || {
             let mut connection = self.pool()?.acquire().await?;
             let found = clusters::list(&mut connection, filter).await?;
             Ok((found, hosts::count_by_status(&mut connection).await?))
@@ -106,6 +121,8 @@ impl ApiServer {
                     .push((status, row.count));
             }
         }
+        let mut found: Vec<Cluster> = found.into_iter().map(render::listed_cluster).collect();
+        found.retain(|cluster| listing.includes(cluster));
         for cluster in &mut found {
             let counts = by_cluster.remove(&cluster.id.0).unwrap_or_default();
             if listing.with_hosts && !counts.is_empty() {
@@ -142,12 +159,33 @@ impl ApiServer {
         .await
     }
 
-    /// One cluster.
-    pub(crate) async fn cluster(&self, id: ClusterId, with_hosts: bool) -> Result<Cluster, Error> {
-        Ok(render::cluster(
-            &self.stored_cluster(id).await?.snapshot,
-            with_hosts,
-        ))
+    /// One cluster; a deleted one, which has no hosts, only if `with_deleted`.
+    pub(crate) async fn cluster(
+        &self,
+        id: ClusterId,
+        with_hosts: bool,
+        with_deleted: bool,
+    ) -> Result<Cluster, Error> {
+        let stored = self.stored_cluster(id).await;
+        if with_deleted && matches!(stored, Err(Error::NotFound { .. })) {
+            return self.deleted_cluster(id).await;
+        }
+        Ok(render::cluster(&stored?.snapshot, with_hosts))
+    }
+
+    async fn deleted_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let filter = ClusterFilter {
+            id: Some(id.0),
+            with_deleted: true,
+            ..ClusterFilter::default()
+        };
+        let found = tx("read deleted cluster", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            clusters::list(&mut connection, filter).await
+        })
+        .await?;
+        let found = found.into_iter().next().map(render::listed_cluster);
+        found.ok_or_else(|| Error::not_found("cluster", id))
     }
 
     /// The hosts of a cluster; empty for an unknown cluster.

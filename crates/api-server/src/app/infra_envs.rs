@@ -8,7 +8,7 @@ use rules::NewEvent;
 use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
-use super::{ApiServer, events};
+use super::{ApiServer, events, render};
 use crate::db::{InfraEnvRow, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
 use crate::discovery;
@@ -54,19 +54,22 @@ impl ApiServer {
             Ok(infra_env)
         })
         .await?;
-        Ok(infra_env)
+        Ok(render::infra_env(infra_env))
     }
 
-    /// Infra-envs, oldest first: all or those of one cluster.
+    /// Infra-envs, oldest first: all or those of one cluster and of one owner.
     pub(crate) async fn list_infra_envs(
         &self,
         cluster: Option<ClusterId>,
+        owner: Option<&str>,
     ) -> Result<Vec<InfraEnv>, Error> {
-        let mut found = tx("list infra-envs", async || {
+        let found = tx("list infra-envs", async || {
             let mut connection = self.pool()?.acquire().await?;
             infra_envs::list(&mut connection, cluster).await
         })
         .await?;
+        let mut found: Vec<InfraEnv> = found.into_iter().map(render::infra_env).collect();
+        found.retain(|infra_env| owner.is_none_or(|owner| infra_env.user_name == owner));
         for infra_env in &mut found {
             self.renew_download_url(infra_env);
         }
@@ -75,7 +78,7 @@ impl ApiServer {
 
     /// One infra-env.
     pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
-        let mut infra_env = self.infra_env_row(id).await?.record;
+        let mut infra_env = render::infra_env(self.infra_env_row(id).await?.record);
         self.renew_download_url(&mut infra_env);
         Ok(infra_env)
     }
@@ -131,7 +134,7 @@ impl ApiServer {
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
-            Ok(row.record)
+            Ok(render::infra_env(row.record))
         })
         .await
     }

@@ -1,12 +1,21 @@
-//! Response records: counters, hosts and networks filled in.
+//! Response records: owners, counters, hosts and networks filled in.
 
 use model::cluster::Cluster;
 use model::host::{Host, HostStatus};
+use model::infra_env::InfraEnv;
 use rules::{HostState, Snapshot};
+
+/// Owner of all records: without authentication every caller is the administrator.
+/// Source: assisted-service, pkg/ocm/utils.go.
+const OWNER: &str = "admin";
+/// Domain of an owner without e-mail address. Source: assisted-service, pkg/ocm/utils.go.
+const EMAIL_DOMAIN: &str = "Unknown";
+/// No feature is recorded as used. The web UI parses the text, which must not be empty.
+const NO_FEATURES: &str = "{}";
 
 /// A cluster; with its hosts if `with_hosts`.
 pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
-    let mut cluster = snapshot.cluster.clone();
+    let mut cluster = listed_cluster(snapshot.cluster.clone());
     let statuses = snapshot.hosts.iter().map(|host| (host.record.status, 1));
     count_hosts(&mut cluster, statuses);
     cluster.host_networks = rules::update::host_networks(&snapshot.hosts);
@@ -18,6 +27,34 @@ pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
             .collect();
     }
     cluster
+}
+
+/// A cluster without what depends on its hosts, with the members that clients find on every cluster.
+pub(crate) fn listed_cluster(record: Cluster) -> Cluster {
+    Cluster {
+        user_name: or(record.user_name, OWNER),
+        email_domain: or(record.email_domain, EMAIL_DOMAIN),
+        feature_usage: or(record.feature_usage, NO_FEATURES),
+        // A capability of organisations, which every caller has without authentication.
+        org_soft_timeouts_enabled: true,
+        ..record
+    }
+}
+
+/// An infra-env, with its owner.
+pub(crate) fn infra_env(record: InfraEnv) -> InfraEnv {
+    InfraEnv {
+        user_name: or(record.user_name, OWNER),
+        email_domain: or(record.email_domain, EMAIL_DOMAIN),
+        ..record
+    }
+}
+
+fn or(text: String, default: &str) -> String {
+    if text.is_empty() {
+        return default.to_owned();
+    }
+    text
 }
 
 /// Sets the counters of hosts by status.
@@ -40,6 +77,7 @@ pub(crate) fn count_hosts(
 pub(crate) fn host(record: &Host) -> Host {
     let mut host = Host {
         free_addresses: String::new(),
+        user_name: or(record.user_name.clone(), OWNER),
         ..record.clone()
     };
     if host.requested_hostname.is_empty() {
@@ -61,6 +99,21 @@ mod tests {
         let shown = host(&record);
         assert_eq!(shown.requested_hostname, record.id.to_string());
         assert!(shown.free_addresses.is_empty());
+    }
+
+    #[test]
+    fn owners_are_never_absent() {
+        let shown = cluster(&Snapshot::default(), false);
+        let texts = [&shown.user_name, &shown.email_domain, &shown.feature_usage];
+        assert_eq!(texts, ["admin", "Unknown", "{}"]);
+        assert!(shown.org_soft_timeouts_enabled);
+        assert_eq!(host(&Host::default()).user_name, "admin");
+        assert_eq!(infra_env(InfraEnv::default()).user_name, "admin");
+        let owned = Cluster {
+            user_name: "someone".to_owned(),
+            ..Cluster::default()
+        };
+        assert_eq!(listed_cluster(owned).user_name, "someone");
     }
 
     #[test]

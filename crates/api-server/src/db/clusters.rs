@@ -109,6 +109,8 @@ pub(crate) async fn refresh_due(
 /// Filter of a listing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClusterFilter {
+    /// One cluster.
+    pub(crate) id: Option<Uuid>,
     /// Id of the installed platform.
     pub(crate) openshift_cluster_id: Option<Uuid>,
     /// Include deleted clusters.
@@ -125,9 +127,11 @@ pub(crate) async fn list(
         from clusters
         where (deleted_at is null or $2)
             and ($1::uuid is null or openshift_cluster_id = $1)
+            and ($3::uuid is null or id = $3)
         order by created_at, id",
         filter.openshift_cluster_id,
-        filter.with_deleted
+        filter.with_deleted,
+        filter.id
     )
     .fetch_all(connection)
     .await?;

@@ -32,10 +32,10 @@ pub(crate) async fn list(
 ) -> Result<Json<Vec<Cluster>>, ApiError> {
     let listing = ClusterListing {
         with_hosts: query.flag("with_hosts"),
-        with_deleted: headers
-            .get("get_unregistered_clusters")
-            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
+        with_deleted: with_deleted(&headers),
         openshift_cluster_id: query.id("openshift_cluster_id")?,
+        owner: query.text("owner").map(str::to_owned),
+        ams_subscription_ids: query.texts("ams_subscription_ids"),
     };
     Ok(Json(app.list_clusters(listing).await?))
 }
@@ -44,8 +44,18 @@ pub(crate) async fn get(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
+    headers: HeaderMap,
 ) -> Result<Json<Cluster>, ApiError> {
-    Ok(Json(app.cluster(id, !query.flag("exclude-hosts")).await?))
+    let with_hosts = !query.flag("exclude-hosts");
+    let cluster = app.cluster(id, with_hosts, with_deleted(&headers)).await?;
+    Ok(Json(cluster))
+}
+
+/// Whether the request includes deleted clusters, which every caller may read: each is an administrator.
+fn with_deleted(headers: &HeaderMap) -> bool {
+    headers
+        .get("get_unregistered_clusters")
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
 pub(crate) async fn update(

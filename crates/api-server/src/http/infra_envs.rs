@@ -37,7 +37,8 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Json<Vec<InfraEnv>>, ApiError> {
     let cluster = query.id("cluster_id")?.map(ClusterId);
-    Ok(Json(app.list_infra_envs(cluster).await?))
+    let owner = query.text("owner");
+    Ok(Json(app.list_infra_envs(cluster, owner).await?))
 }
 
 pub(crate) async fn get(

@@ -71,6 +71,11 @@ impl Query {
             .transpose()
     }
 
+    /// Texts separated by commas.
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        self.list(name).map(str::to_owned).collect()
+    }
+
     /// Ids separated by commas.
     pub(crate) fn ids(&self, name: &str) -> Result<Vec<Uuid>, ApiError> {
         self.list(name)

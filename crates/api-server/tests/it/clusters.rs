@@ -1,6 +1,6 @@
 //! Clusters: create, list, read, update, delete.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Server, cluster_params, merged};
 
@@ -124,6 +124,81 @@ async fn deletion_unbinds_the_infra_env() {
         Server::send(list).await.expect(200)[0]["deleted_at"],
         json!(null)
     );
+    let deleted = async |id: &str| {
+        let request = server
+            .request(reqwest::Method::GET, &format!("/v2/clusters/{id}"))
+            .header("get_unregistered_clusters", "true");
+        Server::send(request).await
+    };
+    let cluster = deleted(&id).await.expect(200);
+    assert_eq!(
+        (&cluster["id"], &cluster["name"]),
+        (&json!(id), &json!("demo"))
+    );
+    assert_ne!(cluster["deleted_at"], json!(null));
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    deleted(unknown).await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_and_infra_envs_have_an_owner() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&id)).await;
+    let host = server.host(&infra_env, 1).await;
+    let cluster = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    assert_eq!(cluster["user_name"], "admin");
+    assert_eq!(cluster["email_domain"], "Unknown");
+    assert_eq!(cluster["org_soft_timeouts_enabled"], true);
+    assert_eq!(cluster["feature_usage"], "{}");
+    let path = format!("/v2/infra-envs/{infra_env}");
+    assert_eq!(server.get(&path).await.expect(200)["user_name"], "admin");
+    assert_eq!(server.get(&host).await.expect(200)["user_name"], "admin");
+
+    let subscription = "00000000-0000-4000-8000-000000000001";
+    for (path, count) in [
+        ("/v2/clusters".to_owned(), 1),
+        ("/v2/clusters?owner=admin".to_owned(), 1),
+        ("/v2/clusters?owner=somebody".to_owned(), 0),
+        (
+            format!("/v2/clusters?ams_subscription_ids={subscription}"),
+            0,
+        ),
+        ("/v2/infra-envs?owner=admin".to_owned(), 1),
+        ("/v2/infra-envs?owner=somebody".to_owned(), 0),
+    ] {
+        let found = server.get(&path).await.expect(200);
+        assert_eq!(found.as_array().map(Vec::len), Some(count), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finalizing_stages_are_refused_before_the_installation() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    let done = json!({ "finalizing_stage": "Done" });
+    server
+        .put(&format!("{path}/progress"), &done)
+        .await
+        .expect(400);
+    let cluster = server.get(&path).await.expect(200);
+    assert!(cluster["progress"].get("finalizing_stage").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_answers_are_compressed_on_request() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let request = server
+        .request(reqwest::Method::GET, &format!("/v2/clusters/{id}"))
+        .header("accept-encoding", "gzip");
+    let response = request.send().await.unwrap();
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    let packed = response.bytes().await.unwrap();
+    let plain = flate2::read::GzDecoder::new(&packed[..]);
+    let cluster: Value = serde_json::from_reader(plain).unwrap();
+    assert_eq!(cluster["id"], json!(id));
 }
 
 #[tokio::test(flavor = "multi_thread")]
