@@ -17,6 +17,8 @@ use crate::install;
 pub(crate) const SIZE_LIMIT: usize = 1 << 20;
 /// Bound of a file name. Units: bytes. File systems have 255; the installer and archives add to it.
 const NAME_LIMIT: usize = 200;
+/// Pattern of file names in the API description.
+pub(crate) const NAME_PATTERN: &str = r"^[^\/]*\.(json|ya?ml(\.patch_?[a-zA-Z0-9_]*)?)$";
 const EXTENSIONS: &[&str] = &[".yaml", ".yml", ".json"];
 const PATCH_EXTENSIONS: &[&str] = &[".yaml.patch", ".yml.patch"];
 
@@ -43,30 +45,27 @@ impl ManifestPath {
     }
 }
 
-/// The problem of a manifest's file name; none if it is valid.
+/// Whether a file name fits [`NAME_PATTERN`]: no path, and a known extension.
+pub(crate) fn matches_pattern(name: &str) -> bool {
+    !name.contains('/')
+        && (patch_stem(name).is_some()
+            || EXTENSIONS.iter().any(|extension| name.ends_with(extension)))
+}
+
+/// The problem of a manifest's file name that fits [`NAME_PATTERN`]; none if it is valid.
+/// Source: assisted-service, internal/manifests/manifests.go, validateManifestFileNames.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     let report = |problem: &str| Some(format!("manifest file name {name:?} {problem}"));
     if name.len() > NAME_LIMIT {
         return report("is too long: the limit is 200 bytes");
     }
-    if name.contains('\\') || name.contains(char::is_control) {
-        return report("must not contain backslashes or control characters");
+    if name.contains(['\\', ' ']) || name.contains(char::is_control) {
+        return report("must not contain spaces, backslashes or control characters");
     }
-    if name.contains('/') {
-        return report("must not contain a path: set the member folder instead");
+    if name.starts_with('.') {
+        return report("must not start with a dot");
     }
-    if name.starts_with(['.', ' ']) {
-        return report("must not start with a dot or a space");
-    }
-    let stem = patch_stem(name).or_else(|| {
-        EXTENSIONS
-            .iter()
-            .find_map(|extension| name.strip_suffix(extension))
-    });
-    match stem {
-        Some(stem) if !stem.is_empty() => None,
-        _ => report("must end with .yaml, .yml, .json, .yaml.patch or .yml.patch"),
-    }
+    None
 }
 
 /// The stem of a patch's name; none for other manifests.
@@ -289,20 +288,29 @@ mod tests {
             "a.yaml.patch",
             "a.yml.patch_ai_1",
         ] {
+            assert!(matches_pattern(name), "{name}");
             assert_eq!(name_problem(name), None, "{name}");
         }
         for name in [
             "",
             "a",
             "a.txt",
-            ".yaml",
-            ".a.yaml",
-            " a.yaml",
             "x/a.yaml",
             "a.json.patch",
             "a.yaml.patch-1",
-            "a\nb.yaml",
         ] {
+            assert!(!matches_pattern(name), "{name}");
+        }
+        for name in [
+            ".yaml",
+            ".a.yaml",
+            " a.yaml",
+            "a b.yaml",
+            " .yaml",
+            "a\nb.yaml",
+            "a\\b.yaml",
+        ] {
+            assert!(matches_pattern(name), "{name}");
             assert!(name_problem(name).is_some(), "{name}");
         }
         assert!(name_problem(&format!("{}.yaml", "x".repeat(196))).is_some());

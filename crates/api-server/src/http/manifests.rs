@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
-use crate::app::manifests::{ManifestPath, content, name_problem};
+use crate::app::manifests::{ManifestPath, NAME_PATTERN, content, matches_pattern, name_problem};
 
 /// `update-manifest-params` of the API description.
 #[derive(Debug, Deserialize)]
@@ -24,7 +24,12 @@ struct UpdateParams {
     updated_content: Option<String>,
 }
 
-fn check_name(name: &str) -> Result<(), ApiError> {
+/// Errors: 400 – the name breaks the pattern of the description; 422 – another rule.
+fn check_name(member: &str, name: &str) -> Result<(), ApiError> {
+    if !matches_pattern(name) {
+        let problem = format_args!("should match '{NAME_PATTERN}'");
+        return Err(ApiError::parameter(member, "body", problem));
+    }
     name_problem(name).map_or(Ok(()), |problem| Err(ApiError::Unprocessable(problem)))
 }
 
@@ -53,7 +58,7 @@ pub(crate) async fn create(
     body: JsonBody,
 ) -> Result<(StatusCode, Json<ClusterManifest>), ApiError> {
     let params: CreateManifestParams = body.parse("CreateManifestParams")?;
-    check_name(&params.file_name)?;
+    check_name("file_name", &params.file_name)?;
     let bytes = content(&params.file_name, &params.content)?;
     let place = ManifestPath {
         folder: params.folder.unwrap_or_default(),
@@ -81,7 +86,7 @@ pub(crate) async fn update(
             .updated_file_name
             .unwrap_or_else(|| from.file_name.clone()),
     };
-    check_name(&to.file_name)?;
+    check_name("updated_file_name", &to.file_name)?;
     let bytes = params
         .updated_content
         .map(|text| content(&to.file_name, &text))

@@ -54,8 +54,11 @@ async fn make(
     deadline: Instant,
 ) -> Result<(Outputs, ReleaseInfo), PreparationFailure> {
     let install_config = install_config::build(ctx, input)?;
+    let policy = &ctx.options().policy;
+    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     if ctx.options().dummy_ignition {
-        let outputs = dummy::outputs(&input.snapshot, &install_config)?;
+        let mut outputs = dummy::outputs(&input.snapshot, &install_config)?;
+        add_generated(&mut outputs, generated);
         return Ok((outputs, ReleaseInfo::dummy(&input.snapshot.cluster)));
     }
     let cluster = &input.snapshot.cluster;
@@ -66,8 +69,27 @@ async fn make(
     }
     let program = extract::installer(ctx, &release, &install_config, &input.pull_secret).await?;
     let _permit = ctx.installer_permit().await;
-    let outputs = run(ctx, input, program, install_config, &release, deadline).await?;
+    let files = InstallerFiles {
+        install_config,
+        generated: &generated,
+    };
+    let mut outputs = run(ctx, input, program, files, &release, deadline).await?;
+    add_generated(&mut outputs, generated);
     Ok((outputs, release))
+}
+
+/// Adds the manifests of the service, which the API lists as system manifests.
+fn add_generated(outputs: &mut Outputs, generated: Vec<SystemManifest>) {
+    for SystemManifest { file_name, content } in generated {
+        let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
+        outputs.files.insert(name, content.into_bytes());
+    }
+}
+
+/// Input files of the installer.
+struct InstallerFiles<'a> {
+    install_config: String,
+    generated: &'a [SystemManifest],
 }
 
 /// Checks that the release has the cluster's version, for which validations and manifests were computed.
@@ -86,10 +108,14 @@ async fn run(
     ctx: &InstallContext,
     input: &PreparationInput,
     program: CachedInstaller,
-    install_config: String,
+    files: InstallerFiles<'_>,
     release: &ReleaseInfo,
     deadline: Instant,
 ) -> Result<Outputs, PreparationFailure> {
+    let InstallerFiles {
+        install_config,
+        generated,
+    } = files;
     let cluster = &input.snapshot.cluster;
     let parent = ctx.work_folders();
     let id = cluster.id;
@@ -110,10 +136,8 @@ async fn run(
         deadline,
     };
     installer.create("manifests").await?;
-    let policy = &ctx.options().policy;
-    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     let store = &ctx.options().store;
-    manifests::write_all(store, cluster.id, &generated, folder.path()).await?;
+    manifests::write_all(store, cluster.id, generated, folder.path()).await?;
     if workers(&input.snapshot) == 1 {
         manifests::set_highly_available_ingress(folder.path())?;
     }
@@ -125,7 +149,7 @@ async fn run(
     installer.create(target).await?;
     let snapshot = input.snapshot.clone();
     let service_ca = ctx.options().service_ca.clone();
-    let mut outputs = blocking(move || {
+    blocking(move || {
         outputs::complete(
             folder.path(),
             &snapshot,
@@ -133,12 +157,7 @@ async fn run(
             service_ca.as_deref(),
         )
     })
-    .await?;
-    for SystemManifest { file_name, content } in generated {
-        let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
-        outputs.files.insert(name, content.into_bytes());
-    }
-    Ok(outputs)
+    .await
 }
 
 /// Replaces the outputs of the previous preparation; custom manifests and logs stay.

@@ -174,6 +174,7 @@ pub(crate) async fn install_single_node(server: &Server) {
         .get(&format!("{path}/downloads/files?file_name=bootstrap.ign"))
         .await
         .expect(200);
+    check_system_manifests(server, &path).await;
     let early = server
         .get(&format!(
             "{path}/downloads/credentials?file_name=kubeconfig"
@@ -204,6 +205,20 @@ pub(crate) async fn install_single_node(server: &Server) {
         cluster["progress"]
     );
     finish(server, &path).await;
+}
+
+/// Manifests of the service are listed on request.
+async fn check_system_manifests(server: &Server, path: &str) {
+    assert_eq!(
+        server.get(&format!("{path}/manifests")).await.expect(200),
+        json!([])
+    );
+    let system = server
+        .get(&format!("{path}/manifests?include_system_generated=true"))
+        .await
+        .expect(200);
+    assert!(!system.as_array().unwrap().is_empty());
+    assert_eq!(system[0]["manifest_source"], "system", "{system}");
 }
 
 /// Reports of the controller, until the cluster is installed.

@@ -47,17 +47,16 @@ async fn invalid_manifests_are_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/manifests");
-    server
-        .post(&path, &json!({ "file_name": "a.txt", "content": CONTENT }))
-        .await
-        .expect(422);
-    server
-        .post(
-            &path,
-            &json!({ "file_name": "../a.yaml", "content": CONTENT }),
-        )
-        .await
-        .expect(422);
+    for (name, status) in [
+        ("a.txt", 400),
+        ("../a.yaml", 400),
+        ("a b.yaml", 422),
+        (".a.yaml", 422),
+    ] {
+        let params = json!({ "file_name": name, "content": CONTENT });
+        let answer = server.post(&path, &params).await;
+        assert_eq!(answer.status.as_u16(), status, "{name}: {}", answer.text);
+    }
     server
         .post(&path, &json!({ "file_name": "a.yaml", "content": "***" }))
         .await
