@@ -11,6 +11,7 @@ mod grace_period;
 pub(crate) mod hosts;
 pub(crate) mod ignored_validations;
 pub(crate) mod infra_envs;
+pub(crate) mod install_config;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
 mod load;

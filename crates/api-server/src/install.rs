@@ -32,6 +32,7 @@ mod release_image;
 mod signers;
 mod work_folder;
 
+pub(crate) use install_config::build as install_config;
 pub(crate) use manifests::check_patch;
 pub(crate) use signers::keyring;
 

@@ -69,6 +69,8 @@ fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "V2DownloadClusterFiles" => get(files::cluster_file),
         "V2DownloadClusterCredentials" => get(files::cluster_credentials),
         "v2DownloadHostIgnition" => get(files::host_ignition),
+        "v2GetClusterInstallConfig" => get(installation::install_config),
+        "v2UpdateClusterInstallConfig" => patch(installation::update_install_config),
         // Archives are streamed to disk, where their own limit applies.
         "V2UploadLogs" => post(logs::upload).layer(DefaultBodyLimit::disable()),
         "V2DownloadClusterLogs" => get(logs::download),

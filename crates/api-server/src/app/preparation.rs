@@ -125,12 +125,7 @@ impl ApiServer {
         let started = stored.snapshot.cluster.install_started_at;
         tracing::info!(cluster.id = %id, "preparation started");
         let image = &stored.snapshot.cluster.ocp_release_image;
-        let input = install::PreparationInput {
-            snapshot: stored.snapshot.clone(),
-            pull_secret: self.pull_secret(id).await?,
-            is_listed: self.offer.lists(image),
-            infra_envs: self.infra_envs_of(&stored).await?,
-        };
+        let input = self.preparation_input(&stored).await?;
         // Checked again: the cluster may have been created under other settings.
         let outcome = match self.check_release_image(image).await {
             Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
@@ -143,6 +138,20 @@ impl ApiServer {
             }
         }
         self.finish_preparation(id, started, &outcome).await
+    }
+
+    /// Input of a preparation of the cluster as it is stored.
+    pub(super) async fn preparation_input(
+        &self,
+        stored: &StoredSnapshot,
+    ) -> Result<install::PreparationInput, Error> {
+        let cluster = &stored.snapshot.cluster;
+        Ok(install::PreparationInput {
+            snapshot: stored.snapshot.clone(),
+            pull_secret: self.pull_secret(cluster.id).await?,
+            is_listed: self.offer.lists(&cluster.ocp_release_image),
+            infra_envs: self.infra_envs_of(stored).await?,
+        })
     }
 
     /// Checks that a release image may be installed: by its registry, or by its signature.

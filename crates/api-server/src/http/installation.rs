@@ -73,3 +73,20 @@ pub(crate) async fn credentials(
 ) -> Result<Json<ClusterCredentials>, ApiError> {
     Ok(Json(app.credentials(id).await?))
 }
+
+pub(crate) async fn install_config(
+    State(app): State<ApiServer>,
+    InCluster(id): InCluster,
+) -> Result<Json<String>, ApiError> {
+    Ok(Json(app.install_config(id).await?))
+}
+
+pub(crate) async fn update_install_config(
+    State(app): State<ApiServer>,
+    InCluster(id): InCluster,
+    body: JsonBody,
+) -> Result<StatusCode, ApiError> {
+    let overrides: String = body.parse("install-config-params")?;
+    app.update_install_config(id, &overrides).await?;
+    Ok(StatusCode::CREATED)
+}

@@ -1,16 +1,15 @@
 //! Text of the install-config.
 
+use model::Error;
 use rules::install_config::{self, ImageMirror};
 use secrecy::ExposeSecret;
 
 use super::context::{InstallContext, PreparationInput};
-use super::failure::PreparationFailure;
 
 /// The install-config as JSON, a subset of YAML.
-pub(super) fn build(
-    ctx: &InstallContext,
-    input: &PreparationInput,
-) -> Result<String, PreparationFailure> {
+///
+/// Errors: `Invalid` – a member that the installer needs is missing, or the overrides do not fit.
+pub(crate) fn build(ctx: &InstallContext, input: &PreparationInput) -> Result<String, Error> {
     let mirrors = ctx.options().registry.mirrors.as_ref();
     let sources: Vec<ImageMirror> = mirrors
         .into_iter()

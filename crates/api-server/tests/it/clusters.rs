@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, cluster_params, merged};
+use crate::harness::{PULL_SECRET, Server, cluster_params, merged};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_clusters_have_defaults() {
@@ -274,4 +274,38 @@ async fn concurrent_registrations_are_serialized() {
     );
     let cluster = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
     assert_eq!(cluster["total_host_count"], 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn install_configs_are_shown_and_overridden() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/install-config");
+    let shown = async || {
+        let text = server.get(&path).await.expect(200);
+        let config: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+        config
+    };
+    let config = shown().await;
+    assert_eq!(config["metadata"]["name"], "demo");
+    assert_eq!(
+        (&config["fips"], &config["pullSecret"]),
+        (&json!(false), &json!(PULL_SECRET))
+    );
+    let overrides = json!(r#"{"fips": true, "Networking": {"networkType": "Calico"}}"#);
+    let stored = server.patch(&path, &overrides).await;
+    assert_eq!((stored.status.as_u16(), stored.text.as_str()), (201, ""));
+    let config = shown().await;
+    assert_eq!(config["fips"], true);
+    assert_eq!(config["networking"]["networkType"], "Calico");
+    for wrong in [
+        json!(r#"{"nothing": 1}"#),
+        json!("no JSON"),
+        json!({ "fips": true }),
+    ] {
+        server.patch(&path, &wrong).await.expect(400);
+    }
+    assert_eq!(shown().await["fips"], true);
+    let unknown = "/v2/clusters/00000000-0000-4000-8000-000000000000/install-config";
+    server.get(unknown).await.expect(404);
 }
