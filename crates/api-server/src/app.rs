@@ -14,6 +14,7 @@ pub(crate) mod infra_envs;
 pub(crate) mod install_config;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
+pub(crate) mod links;
 mod load;
 pub(crate) mod logs;
 pub(crate) mod manifests;

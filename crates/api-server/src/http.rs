@@ -11,6 +11,7 @@ pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
+mod link_check;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;

@@ -69,6 +69,8 @@ fn installation_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "V2DownloadClusterFiles" => get(files::cluster_file),
         "V2DownloadClusterCredentials" => get(files::cluster_credentials),
         "v2DownloadHostIgnition" => get(files::host_ignition),
+        "V2GetPresignedForClusterFiles" => get(files::cluster_file_link),
+        "V2GetPresignedForClusterCredentials" => get(files::cluster_credentials_link),
         "v2GetClusterInstallConfig" => get(installation::install_config),
         "v2UpdateClusterInstallConfig" => patch(installation::update_install_config),
         // Archives are streamed to disk, where their own limit applies.
@@ -90,6 +92,7 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "GetInfraEnvDownloadURL" => get(infra_envs::download_url),
         "GetInfraEnvPresignedFileURL" => get(infra_envs::file_url),
         "v2DownloadInfraEnvFiles" => get(infra_envs::download_file),
+        "RegenerateInfraEnvSigningKey" => post(infra_envs::regenerate_signing_key),
         _ => return None,
     })
 }

@@ -352,6 +352,24 @@ pub(crate) async fn set_ui_settings(
     Ok(done.rows_affected() == 1)
 }
 
+/// The key of a cluster's signed links; `new` becomes it if there is none yet. None for an unknown cluster.
+pub(crate) async fn signing_key(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    new: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    Ok(sqlx::query_scalar!(
+        r#"update clusters
+        set signing_key = coalesce(signing_key, $2)
+        where id = $1 and deleted_at is null
+        returning signing_key as "signing_key!""#,
+        id.0,
+        new
+    )
+    .fetch_optional(connection)
+    .await?)
+}
+
 /// Clusters whose preparation is due.
 pub(crate) async fn preparation_due(
     connection: &mut PgConnection,

@@ -149,6 +149,22 @@ pub(crate) async fn delete(connection: &mut PgConnection, id: InfraEnvId) -> Res
     Ok(done.rows_affected() == 1)
 }
 
+/// Replaces the signing key of an infra-env; false for an unknown one.
+pub(crate) async fn set_signing_key(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+    key: &[u8],
+) -> Result<bool, Error> {
+    let done = sqlx::query!(
+        "update infra_envs set signing_key = $2 where id = $1",
+        id.0,
+        key
+    )
+    .execute(connection)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Whether hosts are registered in it.
 pub(crate) async fn has_hosts(
     connection: &mut PgConnection,

@@ -1,13 +1,20 @@
-//! Handlers of installation files.
+//! Handlers of installation files, and of signed links to them.
 
+use axum::Json;
 use axum::extract::State;
+use model::Error;
+use model::ids::ClusterId;
+use model::infra_env::PresignedUrl;
 
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, OfHost};
+use super::link_check::CheckedLink;
+use super::logs;
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::files::{KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
+use crate::app::manifests::ManifestPath;
 
 const CLUSTER_FILES: &[&str] = &[
     "bootstrap.ign",
@@ -21,9 +28,23 @@ const CLUSTER_FILES: &[&str] = &[
 ];
 const CREDENTIALS: &[&str] = &[KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS];
 
+const LOGS: &str = "logs";
+const MANIFESTS: &str = "manifests";
+/// Files with signed links.
+const LINKED_FILES: &[&str] = &[
+    "bootstrap.ign",
+    "master.ign",
+    "metadata.json",
+    "worker.ign",
+    "install-config.yaml",
+    LOGS,
+    MANIFESTS,
+];
+
 pub(crate) async fn cluster_file(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
+    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CLUSTER_FILES)?;
@@ -33,6 +54,7 @@ pub(crate) async fn cluster_file(
 pub(crate) async fn cluster_credentials(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
+    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;
@@ -40,6 +62,75 @@ pub(crate) async fn cluster_credentials(
         name,
         app.download_credentials(id, name).await?,
     ))
+}
+
+/// A signed link to a file that can be downloaded now.
+pub(crate) async fn cluster_file_link(
+    State(app): State<ApiServer>,
+    InCluster(id): InCluster,
+    query: Query,
+) -> Result<Json<PresignedUrl>, ApiError> {
+    let link = match query.required_one_of("file_name", LINKED_FILES)? {
+        LOGS => logs_link(&app, id, &query).await?,
+        MANIFESTS => manifest_link(&app, id, &query).await?,
+        name => {
+            app.download(id, name).await?;
+            let query = [("file_name", name)];
+            app.sign_link(id, "/downloads/files", &query).await?
+        }
+    };
+    Ok(Json(link))
+}
+
+async fn logs_link(
+    app: &ApiServer,
+    id: ClusterId,
+    query: &Query,
+) -> Result<PresignedUrl, ApiError> {
+    let host = query.id("host_id")?.map(|host| host.to_string());
+    let default = host.as_ref().map_or("all", |_| "host");
+    let kind = query.text("logs_type").unwrap_or(default);
+    match logs::source_of(query, kind)? {
+        Some(source) => drop(app.logs(id, source).await?),
+        None => drop(app.stored_cluster(id).await?),
+    }
+    let mut parameters = vec![("logs_type", kind)];
+    parameters.extend(host.as_deref().map(|host| ("host_id", host)));
+    Ok(app.sign_link(id, "/logs", &parameters).await?)
+}
+
+async fn manifest_link(
+    app: &ApiServer,
+    id: ClusterId,
+    query: &Query,
+) -> Result<PresignedUrl, ApiError> {
+    let name = query.text("additional_name").unwrap_or_default();
+    let parts = name.split_once('/');
+    let parsed = parts.and_then(|(folder, file)| Some((folder.parse().ok()?, folder, file)));
+    let Some((folder, folder_name, file_name)) = parsed else {
+        let reason = "names the manifest with its folder, as in openshift/99-example.yaml";
+        return Err(Error::invalid("additional_name", reason).into());
+    };
+    let place = ManifestPath {
+        folder,
+        file_name: file_name.to_owned(),
+    };
+    app.manifest(id, &place).await?;
+    let query = [("folder", folder_name), ("file_name", file_name)];
+    Ok(app.sign_link(id, "/manifests/files", &query).await?)
+}
+
+/// A signed link to credentials that can be downloaded now.
+pub(crate) async fn cluster_credentials_link(
+    State(app): State<ApiServer>,
+    InCluster(id): InCluster,
+    query: Query,
+) -> Result<Json<PresignedUrl>, ApiError> {
+    let name = query.required_one_of("file_name", CREDENTIALS)?;
+    app.download_credentials(id, name).await?;
+    let query = [("file_name", name)];
+    let link = app.sign_link(id, "/downloads/credentials", &query).await?;
+    Ok(Json(link))
 }
 
 pub(crate) async fn host_ignition(

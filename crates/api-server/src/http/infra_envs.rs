@@ -144,3 +144,11 @@ pub(crate) async fn download_file(
     }
     Ok(response)
 }
+
+pub(crate) async fn regenerate_signing_key(
+    State(app): State<ApiServer>,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<StatusCode, ApiError> {
+    app.regenerate_signing_key(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -12,7 +12,8 @@ use super::archive::archive;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody, OfHost};
-use super::query::Query;
+use super::link_check::CheckedLink;
+use super::query::{Query, parse_one_of};
 use crate::app::ApiServer;
 use crate::app::logs::LogSource;
 
@@ -20,9 +21,14 @@ use crate::app::logs::LogSource;
 const PART: &str = "upfile";
 
 fn source(query: &Query) -> Result<Option<LogSource>, ApiError> {
-    match query.one_of::<LogsType>("logs_type")? {
-        Some(LogsType::Controller) => Ok(Some(LogSource::Controller)),
-        Some(LogsType::Host) => match query.id("host_id")? {
+    source_of(query, query.text("logs_type").unwrap_or_default())
+}
+
+/// The sender of the logs of type `kind`; none for all.
+pub(super) fn source_of(query: &Query, kind: &str) -> Result<Option<LogSource>, ApiError> {
+    match parse_one_of("logs_type", kind)? {
+        LogsType::Controller => Ok(Some(LogSource::Controller)),
+        LogsType::Host => match query.id("host_id")? {
             Some(id) => Ok(Some(LogSource::Host(id.into()))),
             None => Err(ApiError::parameter(
                 "host_id",
@@ -30,7 +36,7 @@ fn source(query: &Query) -> Result<Option<LogSource>, ApiError> {
                 "is required with logs_type host",
             )),
         },
-        Some(LogsType::All | LogsType::Unset) | None => Ok(None),
+        LogsType::All | LogsType::Unset => Ok(None),
     }
 }
 
@@ -72,6 +78,7 @@ pub(crate) async fn upload(
 pub(crate) async fn download(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
+    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let Some(source) = source(&query)? else {

@@ -31,6 +31,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
+    /// All parameters, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// The first non-empty value of that name.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0
@@ -162,7 +167,11 @@ impl Query {
     }
 }
 
-fn parse_one_of<T: FromStr<Err = UnknownValue>>(name: &str, text: &str) -> Result<T, ApiError> {
+/// Parses a value of an enum in parameter `name`.
+pub(crate) fn parse_one_of<T: FromStr<Err = UnknownValue>>(
+    name: &str,
+    text: &str,
+) -> Result<T, ApiError> {
     text.parse().map_err(|error: UnknownValue| {
         ApiError::parameter(
             name,

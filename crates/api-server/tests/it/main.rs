@@ -14,6 +14,7 @@ mod hosts;
 mod infra_envs;
 mod installation;
 mod limits;
+mod links;
 mod manifests;
 mod neighbours;
 mod scale;
