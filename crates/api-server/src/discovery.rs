@@ -6,10 +6,12 @@
 mod agent;
 mod build;
 mod context;
+mod initrd;
 mod network;
 mod ntp;
 mod proxy;
 
 pub use build::{LIMIT_BYTES, ignition};
 pub use context::{DiscoveryOptions, DiscoverySecrets};
+pub(crate) use initrd::archive as minimal_initrd;
 pub(crate) use network::archive as static_networks;

@@ -92,6 +92,7 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "GetInfraEnvDownloadURL" => get(infra_envs::download_url),
         "GetInfraEnvPresignedFileURL" => get(infra_envs::file_url),
         "v2DownloadInfraEnvFiles" => get(infra_envs::download_file),
+        "DownloadMinimalInitrd" => get(infra_envs::minimal_initrd),
         "RegenerateInfraEnvSigningKey" => post(infra_envs::regenerate_signing_key),
         _ => return None,
     })

@@ -32,12 +32,18 @@ pub struct ArchiveFile {
 ///
 /// Errors: `Archive` when the configuration does not fit into the format (4 GiB).
 pub fn write(config: &[u8]) -> Result<Vec<u8>, Error> {
-    let member = CpioMember {
+    pack(&[CpioMember {
         name: MEMBER,
         mode: cpio::REGULAR | 0o644,
         data: config,
-    };
-    let mut packed = gzip(&cpio::write(&[member])?);
+    }])
+}
+
+/// Packs members: gzip of a newc archive, padded with zeros to a multiple of four.
+///
+/// Errors: `Archive` when a member does not fit into the format (4 GiB).
+pub fn pack(members: &[CpioMember<'_>]) -> Result<Vec<u8>, Error> {
+    let mut packed = gzip(&cpio::write(members)?);
     packed.resize(packed.len() + cpio::padding(packed.len() as u64), 0);
     Ok(packed)
 }

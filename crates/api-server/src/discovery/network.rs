@@ -7,14 +7,19 @@ use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
 use rules::versions::at_least;
 
-const FOLDER: &str = "/etc/assisted/network";
+/// Folder of the network files on a host.
+pub(super) const FOLDER: &str = "/etc/assisted/network";
+/// Program that applies the configuration of the host, live and in the initrd.
+pub(super) const SCRIPT: &str = include_str!("host_files/pre-network-manager-config.sh");
+/// Path of [`SCRIPT`] on a host.
+pub(super) const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 /// The first version whose live image applies nmstate files itself.
 const FIRST_VERSION: (u64, u64) = (4, 18);
 
 /// A network file of a host, below [`FOLDER`].
-struct HostFile {
-    path: String,
-    content: String,
+pub(super) struct HostFile {
+    pub(super) path: String,
+    pub(super) content: String,
 }
 
 /// Adds the static networks of `infra_env`. Minimal images have them in their initrd.
@@ -29,11 +34,7 @@ pub(super) fn add(config: IgnitionConfig, infra_env: &InfraEnv) -> Result<Igniti
         return Ok(config);
     }
     let config = config
-        .file(IgnitionFile::text(
-            "/usr/local/bin/pre-network-manager-config.sh",
-            0o755,
-            include_str!("host_files/pre-network-manager-config.sh"),
-        ))
+        .file(IgnitionFile::text(SCRIPT_PATH, 0o755, SCRIPT))
         .unit(Unit::enabled(
             "pre-network-manager-config.service",
             include_str!("host_files/pre-network-manager-config.service"),
@@ -66,7 +67,10 @@ pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
         .map_err(|error| Error::internal("writing the archive of networks", error))
 }
 
-fn files(infra_env: &InfraEnv) -> Result<Vec<HostFile>, Error> {
+/// The network files of every host.
+///
+/// Errors: as [`add`].
+pub(super) fn files(infra_env: &InfraEnv) -> Result<Vec<HostFile>, Error> {
     let text = infra_env.static_network_config.trim();
     if text.is_empty() {
         return Ok(Vec::new());

@@ -145,6 +145,18 @@ pub(crate) async fn download_file(
     Ok(response)
 }
 
+/// The ramdisk of a network boot; 204 without content.
+pub(crate) async fn minimal_initrd(
+    State(app): State<ApiServer>,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<Response, ApiError> {
+    let archive = discovery::minimal_initrd(&app.infra_env(id).await?)?;
+    if archive.is_empty() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(FileResponse::bytes("minimal-initrd", archive).into_response())
+}
+
 pub(crate) async fn regenerate_signing_key(
     State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,

@@ -200,3 +200,29 @@ async fn unknown_clusters_are_not_found() {
     });
     server.post("/v2/infra-envs", &params).await.expect(404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn network_boots_get_a_ramdisk() {
+    let server = Server::start().await;
+    let id = server.infra_env(None).await;
+    let path = format!("/v2/infra-envs/{id}/downloads/minimal-initrd");
+    let empty = server.get(&path).await;
+    assert_eq!((empty.status.as_u16(), empty.text.as_str()), (204, ""));
+    let change = json!({ "proxy": { "http_proxy": "http://proxy.example.com:3128" } });
+    server
+        .patch(&format!("/v2/infra-envs/{id}"), &change)
+        .await
+        .expect(201);
+    let request = server.request(reqwest::Method::GET, &path);
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(
+        response.headers()["content-type"],
+        "application/octet-stream"
+    );
+    let files = ignition::archive::read(&response.bytes().await.unwrap()).unwrap();
+    let proxy = files.last().unwrap();
+    assert!(proxy.name.ends_with("/10-proxy.conf"), "{}", proxy.name);
+    let text = String::from_utf8(proxy.data.clone()).unwrap();
+    assert!(text.contains("=http://proxy.example.com:3128"), "{text}");
+}

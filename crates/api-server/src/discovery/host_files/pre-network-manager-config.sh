@@ -5,6 +5,7 @@ set -euo pipefail
 
 prepared=/etc/assisted/network
 applied=/etc/nmstate
+firstboot=/etc/coreos-firstboot-network
 
 nics() {
     for nic in /sys/class/net/*; do
@@ -61,6 +62,12 @@ for host in "$prepared"/host*; do
         sed "${to_mark[@]}" "$config" | sed "${to_name[@]}" > "$applied/$(basename "$config")"
     done
     nmstatectl service
+    # The initrd hands its connections over to the live system in a folder of their own.
+    if [ -e /etc/initrd-release ]; then
+        mkdir -p "$firstboot"
+        cp /etc/NetworkManager/system-connections/* "$firstboot"
+        /usr/sbin/coreos-copy-firstboot-network
+    fi
     exit 0
 done
 

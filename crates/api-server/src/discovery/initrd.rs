@@ -1,0 +1,143 @@
+//! The ramdisk of a network boot: the network and the proxy, with which the initrd fetches the root file system.
+//!
+//! Source: openshift/assisted-service, `internal/isoeditor/rhcos.go`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ignition::archive;
+use ignition::cpio::{CpioMember, DIRECTORY, LINK, REGULAR};
+use model::Error;
+use model::infra_env::InfraEnv;
+
+use super::{network, proxy};
+
+const UNIT: &str = include_str!("host_files/initrd-network.service");
+const UNIT_PATH: &str = "/etc/systemd/system/pre-network-manager-config.service";
+const WANTED: &str = "/etc/systemd/system/initrd.target.wants/pre-network-manager-config.service";
+const PROXY_PATH: &str = "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf";
+const FOLDER_MODE: u32 = DIRECTORY | 0o755;
+
+/// Members by path, which orders folders before their content.
+#[derive(Default)]
+struct Members(BTreeMap<String, (u32, String)>);
+
+impl Members {
+    fn add(&mut self, path: impl Into<String>, mode: u32, content: impl Into<String>) {
+        let path = path.into();
+        for folder in Path::new(&path).ancestors().skip(1) {
+            let folder = folder.to_string_lossy();
+            if folder != "/" {
+                self.0
+                    .entry(folder.into_owned())
+                    .or_insert((FOLDER_MODE, String::new()));
+            }
+        }
+        self.0.insert(path, (mode, content.into()));
+    }
+}
+
+/// The ramdisk of `infra_env`: a compressed cpio archive; empty without static networks and proxy.
+///
+/// Errors: `Invalid` – the static networks do not parse, or the live image is too old for them.
+pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
+    let mut members = Members::default();
+    let files = network::files(infra_env)?;
+    for file in &files {
+        let path = format!("{}/{}", network::FOLDER, file.path);
+        members.add(path, REGULAR | 0o600, file.content.as_str());
+    }
+    if !files.is_empty() {
+        members.add(network::SCRIPT_PATH, REGULAR | 0o755, network::SCRIPT);
+        members.add(UNIT_PATH, REGULAR | 0o644, UNIT);
+        members.add(WANTED, LINK | 0o777, UNIT_PATH);
+    }
+    let proxy = infra_env.proxy.as_ref();
+    if let Some(proxy) = proxy.filter(|proxy| proxy::is_set(proxy)) {
+        let content = format!("[Service]\n{}", proxy::unit_lines(proxy));
+        members.add(PROXY_PATH, REGULAR | 0o664, content);
+    }
+    pack(&members)
+}
+
+fn pack(members: &Members) -> Result<Vec<u8>, Error> {
+    let members: Vec<CpioMember<'_>> = members
+        .0
+        .iter()
+        .map(|(name, (mode, content))| CpioMember {
+            name,
+            mode: *mode,
+            data: content.as_bytes(),
+        })
+        .collect();
+    if members.is_empty() {
+        return Ok(Vec::new());
+    }
+    archive::pack(&members).map_err(|error| Error::internal("writing the ramdisk", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::network::Proxy;
+
+    use super::*;
+
+    fn names(archive: &[u8]) -> Vec<(String, u32)> {
+        let files = archive::read(archive).unwrap();
+        files
+            .into_iter()
+            .map(|file| (file.name, file.mode))
+            .collect()
+    }
+
+    #[test]
+    fn without_network_and_proxy_there_is_no_ramdisk() {
+        let infra_env = InfraEnv {
+            proxy: Some(Proxy::default()),
+            ..InfraEnv::default()
+        };
+        assert!(super::archive(&infra_env).unwrap().is_empty());
+    }
+
+    #[test]
+    fn folders_precede_their_content() {
+        let infra_env = InfraEnv {
+            openshift_version: "4.18.7".to_owned(),
+            static_network_config: r#"[{"network_yaml":"interfaces: []","mac_interface_map":[
+                {"mac_address":"52:54:00:00:00:01","logical_nic_name":"eth0"}]}]"#
+                .to_owned(),
+            ..InfraEnv::default()
+        };
+        let names = names(&super::archive(&infra_env).unwrap());
+        let position = |path: &str| names.iter().position(|(name, _)| name == path).unwrap();
+        for (name, mode) in &names {
+            let parent = Path::new(name).parent().unwrap().to_str().unwrap();
+            assert!(parent == "/" || position(parent) < position(name), "{name}");
+            assert!(*mode > 0o40_000, "{name}");
+        }
+        let mode = |path: &str| names[position(path)].1;
+        assert_eq!(mode("/etc/assisted/network/host0/ymlFile0.yml"), 0o100_600);
+        assert_eq!(mode(network::SCRIPT_PATH), 0o100_755);
+        assert_eq!(mode(WANTED), 0o120_777);
+        assert_eq!(mode("/etc/assisted"), 0o40_755);
+    }
+
+    #[test]
+    fn the_proxy_is_for_the_download_of_the_root_file_system() {
+        let infra_env = InfraEnv {
+            proxy: Some(Proxy {
+                http_proxy: Some("http://proxy:3128/%41".to_owned()),
+                ..Proxy::default()
+            }),
+            ..InfraEnv::default()
+        };
+        let files = archive::read(&super::archive(&infra_env).unwrap()).unwrap();
+        let file = files.last().unwrap();
+        assert_eq!(file.name, PROXY_PATH);
+        assert_eq!(
+            String::from_utf8(file.data.clone()).unwrap(),
+            "[Service]\nEnvironment=HTTP_PROXY=http://proxy:3128/%%41\n\
+             Environment=http_proxy=http://proxy:3128/%%41\n"
+        );
+    }
+}
