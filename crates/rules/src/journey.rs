@@ -1,5 +1,7 @@
 //! Tests of whole installations: from the first registration to installed, and their failures.
 
+mod checks;
+
 use model::cluster::{ClusterStatus as C, LastInstallationPreparation, PreparationStatus};
 use model::host::{HostCreateParams, HostRole, HostStage, HostStatus as H};
 use model::infra_env::InfraEnv;
@@ -396,86 +398,6 @@ fn images_that_cannot_be_pulled_end_the_preparation() {
         snapshot.hosts[1].record.images_status, "",
         "failed images are tried again"
     );
-}
-
-#[test]
-fn a_failed_image_check_keeps_size_and_rate() {
-    let mut snapshot = ready(3, 2);
-    let image = |more: Value| {
-        let mut image = json!({"name": "quay.example/release"});
-        image
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        json!({ "images": [image] })
-    };
-    let measured = json!({"size_bytes": 4e8, "time": 4, "download_rate": 100, "result": "success"});
-    for report in [measured, json!({"result": "failure"})] {
-        answer(
-            &mut snapshot,
-            1,
-            StepType::ContainerImageAvailability,
-            0,
-            &image(report),
-        );
-    }
-    let status: Value = serde_json::from_str(&snapshot.hosts[1].record.images_status).unwrap();
-    let status = &status["quay.example/release"];
-    assert_eq!(status["result"], "failure");
-    assert_eq!(
-        (
-            status["size_bytes"].as_f64(),
-            status["download_rate"].as_f64()
-        ),
-        (Some(4e8), Some(100.0))
-    );
-}
-
-#[test]
-fn a_disk_that_fails_after_the_preparation_stops_the_installation() {
-    let mut snapshot = ready(3, 2);
-    let policy = InstallationPolicy::default();
-    cluster::apply(&mut snapshot, cluster::Trigger::Prepare, &policy, now()).unwrap();
-    let speed = json!({"path": "/dev/disk/by-id/wwn-0x1", "io_sync_duration": 2});
-    let images = json!({"images": [{"name": "release", "size_bytes": 4e8, "time": 4, "download_rate": 100, "result": "success"}]});
-    answer(
-        &mut snapshot,
-        0,
-        StepType::InstallationDiskSpeedCheck,
-        0,
-        &speed,
-    );
-    answer(
-        &mut snapshot,
-        0,
-        StepType::ContainerImageAvailability,
-        0,
-        &images,
-    );
-    refreshed(&mut snapshot, now());
-    assert_eq!(snapshot.hosts[0].record.status, H::PreparingSuccessful);
-    answer(
-        &mut snapshot,
-        0,
-        StepType::InstallationDiskSpeedCheck,
-        -1,
-        &speed,
-    );
-    refreshed(&mut snapshot, now());
-    assert_eq!(snapshot.hosts[0].record.status, H::Insufficient);
-    assert_eq!(snapshot.cluster.status, C::Insufficient);
-}
-
-#[test]
-fn a_disk_without_path_is_known_by_its_name() {
-    let mut snapshot = fixtures::snapshot(3, 0);
-    let mut inventory = fixtures::inventory(0);
-    inventory.disks[0].path.clear();
-    snapshot.hosts[0].record.inventory = serde_json::to_string(&inventory).unwrap();
-    let record = snapshot.hosts[0].record.clone();
-    snapshot.hosts[0] = crate::HostState::new(record);
-    refreshed(&mut snapshot, now());
-    assert_eq!(snapshot.hosts[0].record.installation_disk_path, "/dev/sda");
 }
 
 #[test]
