@@ -18,6 +18,7 @@ pub mod mirror_metadata;
 mod nearest;
 pub mod network;
 pub mod operators;
+pub mod schema;
 pub mod steps;
 pub mod time;
 pub mod validations;

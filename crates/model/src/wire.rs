@@ -42,9 +42,11 @@ where
     }
 }
 
+/// Start of the alternate form of [`UnknownValue`], which lists the closed set, one value per line.
+pub(crate) const VALUES_MARK: &str = "values:\n";
+
 /// A text outside of a closed set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is not a {kind}: it should be one of [{expected}]")]
 pub struct UnknownValue {
     /// Name of the set.
     pub kind: &'static str,
@@ -52,6 +54,26 @@ pub struct UnknownValue {
     pub value: String,
     /// The members, separated by blanks.
     pub expected: String,
+    /// The members.
+    pub values: &'static [&'static str],
+}
+
+impl std::fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if f.alternate() {
+            return write!(f, "{VALUES_MARK}{}", self.values.join("\n"));
+        }
+        let Self {
+            kind,
+            value,
+            expected,
+            ..
+        } = self;
+        write!(
+            f,
+            "{value:?} is not a {kind}: it should be one of [{expected}]"
+        )
+    }
 }
 
 /// Declares a closed set of wire values: an enum with `ALL`, `as_str`, `Display`, `FromStr` and serde as text.
@@ -70,6 +92,9 @@ macro_rules! wire_enum {
         impl $name {
             /// Every value, in the order of the API description.
             pub const ALL: &'static [Self] = &[Self::$first, $(Self::$variant,)*];
+
+            /// The text of every value, in the same order.
+            pub const TEXTS: &'static [&'static str] = &[$first_text, $($text,)*];
 
             /// The text on the wire.
             pub const fn as_str(self) -> &'static str {
@@ -93,7 +118,8 @@ macro_rules! wire_enum {
                 Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| $crate::UnknownValue {
                     kind: stringify!($name),
                     value: text.to_owned(),
-                    expected: Self::ALL.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(" "),
+                    expected: Self::TEXTS.join(" "),
+                    values: Self::TEXTS,
                 })
             }
         }
