@@ -13,6 +13,8 @@ use model::infra_env::InfraEnv;
 use super::{network, proxy};
 
 const UNIT: &str = include_str!("host_files/initrd-network.service");
+/// Time for applying the network. Units: seconds.
+const TIMEOUT_S: i64 = 60;
 const UNIT_PATH: &str = "/etc/systemd/system/pre-network-manager-config.service";
 const WANTED: &str = "/etc/systemd/system/initrd.target.wants/pre-network-manager-config.service";
 const PROXY_PATH: &str = "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf";
@@ -20,9 +22,9 @@ const FOLDER_MODE: u32 = DIRECTORY | 0o755;
 
 /// Members by path, which orders folders before their content.
 #[derive(Default)]
-struct Members(BTreeMap<String, (u32, String)>);
+struct RamdiskMembers(BTreeMap<String, (u32, String)>);
 
-impl Members {
+impl RamdiskMembers {
     fn add(&mut self, path: impl Into<String>, mode: u32, content: impl Into<String>) {
         let path = path.into();
         for folder in Path::new(&path).ancestors().skip(1) {
@@ -41,7 +43,7 @@ impl Members {
 ///
 /// Errors: `Invalid` – the static networks do not parse, or the live image is too old for them.
 pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
-    let mut members = Members::default();
+    let mut members = RamdiskMembers::default();
     let files = network::files(infra_env)?;
     for file in &files {
         let path = format!("{}/{}", network::FOLDER, file.path);
@@ -49,7 +51,8 @@ pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
     }
     if !files.is_empty() {
         members.add(network::SCRIPT_PATH, REGULAR | 0o755, network::SCRIPT);
-        members.add(UNIT_PATH, REGULAR | 0o644, UNIT);
+        let delay_s = infra_env.network_discovery_delay_seconds.unwrap_or(0);
+        members.add(UNIT_PATH, REGULAR | 0o644, unit(delay_s));
         members.add(WANTED, LINK | 0o777, UNIT_PATH);
     }
     let proxy = infra_env.proxy.as_ref();
@@ -60,7 +63,14 @@ pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
     pack(&members)
 }
 
-fn pack(members: &Members) -> Result<Vec<u8>, Error> {
+/// The unit that applies the network after a delay, in which slow NICs appear.
+fn unit(delay_s: i64) -> String {
+    let timeout_s = TIMEOUT_S.saturating_add(delay_s);
+    UNIT.replace("@timeout@", &timeout_s.to_string())
+        .replace("@delay@", &delay_s.to_string())
+}
+
+fn pack(members: &RamdiskMembers) -> Result<Vec<u8>, Error> {
     let members: Vec<CpioMember<'_>> = members
         .0
         .iter()
@@ -120,6 +130,16 @@ mod tests {
         assert_eq!(mode(network::SCRIPT_PATH), 0o100_755);
         assert_eq!(mode(WANTED), 0o120_777);
         assert_eq!(mode("/etc/assisted"), 0o40_755);
+    }
+
+    #[test]
+    fn the_unit_waits_for_slow_nics() {
+        let unit = unit(30);
+        assert!(
+            unit.contains("\nTimeoutSec=90\nEnvironment=DISCOVERY_DELAY_SECONDS=30\n"),
+            "{unit}"
+        );
+        assert!(!unit.contains('@'), "{unit}");
     }
 
     #[test]

@@ -33,6 +33,8 @@ wait_for_names() {
     done
 }
 
+# Some NICs appear long after the others, where the drivers of their cards load firmware.
+sleep "${DISCOVERY_DELAY_SECONDS:-0}"
 wait_for_names
 
 declare -A nic_of
