@@ -29,7 +29,7 @@ pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
     cluster
 }
 
-/// A cluster without what depends on its hosts, with the members that clients find on every cluster.
+/// A cluster without members that depend on its hosts, but with those that clients find on every cluster.
 pub(crate) fn listed_cluster(record: Cluster) -> Cluster {
     Cluster {
         user_name: or(record.user_name, OWNER),
