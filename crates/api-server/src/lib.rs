@@ -11,6 +11,7 @@ pub mod files;
 mod http;
 pub mod install;
 mod limits;
+mod openapi;
 pub mod operations;
 mod routes;
 mod server_settings;

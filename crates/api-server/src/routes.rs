@@ -21,6 +21,7 @@ use crate::http::{
     agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
     versions,
 };
+use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
 
 /// The handler of an operation; none for unimplemented ones (501).
@@ -127,12 +128,17 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     })
 }
 
+/// Whether an operation has a handler.
+pub(crate) fn is_implemented(id: &str) -> bool {
+    handler(id).is_some()
+}
+
 /// Coverage report: each operation, done or 501.
 pub fn coverage() -> String {
     let mut text = String::new();
     let mut done = 0;
     for operation in OPERATIONS {
-        let implemented = handler(operation.id).is_some();
+        let implemented = is_implemented(operation.id);
         done += usize::from(implemented);
         let mark = if implemented { "done" } else { "501 " };
         // Writing to a String cannot fail.
@@ -167,6 +173,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
         .compress_when(IsLongJson);
     let all = api
         .merge(service::health::routes(health, serves_metrics))
+        .merge(openapi::routes())
         .layer(compression);
     let observed = service::layers::apply(all, "api-server");
     // Slashes are normalized before routing.

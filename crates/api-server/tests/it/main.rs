@@ -17,6 +17,7 @@ mod limits;
 mod links;
 mod manifests;
 mod neighbours;
+mod openapi;
 mod scale;
 mod signatures;
 mod state;

@@ -1,0 +1,202 @@
+//! The description of this API: an OpenAPI document made of the tables of operations and records, and a page.
+//!
+//! Source: openshift/assisted-service serves its description at the same paths, as text.
+
+mod page;
+mod shapes;
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use model::schema::RecordSchemas;
+use serde_json::{Map, Value, json};
+
+use crate::operations::{BASE, OPERATIONS, Operation};
+use shapes::{OperationShape, ResponseShape, SHAPES};
+
+/// Version of the document's format.
+const OPENAPI: &str = "3.0.3";
+const JSON: &str = "application/json";
+const BYTES: &str = "application/octet-stream";
+/// Name of the error record in the document.
+const ERROR: &str = "Error";
+
+/// The document, indented.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| format!("{:#}", document()));
+
+/// Routes of the document and its page.
+pub(crate) fn routes() -> Router {
+    let document = get(|| async { text(&DOCUMENT) });
+    Router::new()
+        .route(&format!("{BASE}/openapi"), document.clone())
+        .route(&format!("{BASE}/v2/openapi"), document)
+        .route(
+            "/docs",
+            get(|headers: HeaderMap| async move { page::response(&headers) }),
+        )
+        .route(
+            "/docs/style.css",
+            get(|headers: HeaderMap| async move { page::style(&headers) }),
+        )
+        .route(
+            "/docs/icon.svg",
+            get(|headers: HeaderMap| async move { page::icon(&headers) }),
+        )
+}
+
+fn text(document: &'static str) -> Response {
+    (
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        document,
+    )
+        .into_response()
+}
+
+/// The document.
+fn document() -> Value {
+    let mut schemas = RecordSchemas::default();
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in OPERATIONS {
+        let method = operation.method.to_ascii_lowercase();
+        let described = describe(operation, shape(operation.id), &mut schemas);
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[method] = described;
+    }
+    schemas.0.insert(ERROR, error_record());
+    json!({
+        "openapi": OPENAPI,
+        "info": { "title": "Installer API", "version": env!("CARGO_PKG_VERSION") },
+        "servers": [{ "url": BASE }],
+        "paths": paths,
+        "components": { "schemas": schemas.0 },
+    })
+}
+
+fn shape(id: &str) -> Option<&'static OperationShape> {
+    SHAPES.iter().find(|shape| shape.id == id)
+}
+
+fn describe(
+    operation: &Operation,
+    shape: Option<&OperationShape>,
+    schemas: &mut RecordSchemas,
+) -> Value {
+    let mut described =
+        json!({ "operationId": operation.id, "responses": { "default": failure() } });
+    let in_path = parameters(operation.path).map(|name| parameter(name, "path"));
+    let in_query = shape.map_or(&[][..], |shape| shape.query).iter();
+    let in_query = in_query.map(|name| parameter(name, "query"));
+    let parameters: Vec<Value> = in_path.chain(in_query).collect();
+    if !parameters.is_empty() {
+        described["parameters"] = json!(parameters);
+    }
+    let Some(shape) = shape else {
+        return described;
+    };
+    if let Some(body) = shape.body {
+        let content = json!({ JSON: { "schema": body(schemas) } });
+        described["requestBody"] = json!({ "required": true, "content": content });
+    }
+    let status = shape.status.to_string();
+    described["responses"][status] = success(shape.response, schemas);
+    described
+}
+
+/// Names of the parameters of a path.
+fn parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn parameter(name: &str, place: &str) -> Value {
+    json!({ "name": name, "in": place, "required": place == "path", "schema": { "type": "string" } })
+}
+
+fn success(response: ResponseShape, schemas: &mut RecordSchemas) -> Value {
+    let description = "success";
+    match response {
+        ResponseShape::Empty => json!({ "description": description }),
+        ResponseShape::File => {
+            let schema = json!({ "type": "string", "format": "binary" });
+            json!({ "description": description, "content": { BYTES: { "schema": schema } } })
+        }
+        ResponseShape::Json(schema) => {
+            let schema = schema(schemas);
+            json!({ "description": description, "content": { JSON: { "schema": schema } } })
+        }
+    }
+}
+
+fn failure() -> Value {
+    let schema = json!({ "$ref": format!("#/components/schemas/{ERROR}") });
+    json!({ "description": "error", "content": { JSON: { "schema": schema } } })
+}
+
+/// Both shapes of errors: those of operations have a reason, those of malformed requests a message.
+fn error_record() -> Value {
+    let text = json!({ "type": "string" });
+    json!({
+        "type": "object",
+        "properties": { "code": {}, "href": text, "id": { "type": "integer" }, "kind": text, "reason": text, "message": text },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_has_one_shape() {
+        let operations: BTreeSet<&str> = OPERATIONS.iter().map(|one| one.id).collect();
+        let shapes: BTreeSet<&str> = SHAPES.iter().map(|one| one.id).collect();
+        assert_eq!(shapes, operations);
+        assert_eq!(shapes.len(), SHAPES.len());
+        for operation in OPERATIONS {
+            let is_file = matches!(shape(operation.id).unwrap().response, ResponseShape::File);
+            assert_eq!(is_file, operation.is_file, "{}", operation.id);
+        }
+    }
+
+    #[test]
+    fn references_resolve() {
+        fn check(value: &Value, known: &Value) {
+            if let Some(path) = value["$ref"].as_str() {
+                let name = path.rsplit('/').next().unwrap();
+                assert!(known.get(name).is_some(), "{path}");
+            }
+            match value {
+                Value::Object(members) => members.values().for_each(|one| check(one, known)),
+                Value::Array(items) => items.iter().for_each(|one| check(one, known)),
+                _ => {}
+            }
+        }
+        let document = document();
+        check(&document, &document["components"]["schemas"]);
+    }
+
+    #[test]
+    fn operations_are_described() {
+        let document = document();
+        let create = &document["paths"]["/v2/clusters"]["post"];
+        assert_eq!(create["operationId"], "v2RegisterCluster");
+        let body = &create["requestBody"]["content"][JSON]["schema"]["$ref"];
+        assert_eq!(body, "#/components/schemas/ClusterCreateParams");
+        let created = &create["responses"]["201"]["content"][JSON]["schema"]["$ref"];
+        assert_eq!(created, "#/components/schemas/Cluster");
+        let read = &document["paths"]["/v2/clusters/{cluster_id}"]["get"]["parameters"];
+        assert_eq!(read[0]["name"], "cluster_id");
+        assert_eq!(read[1], parameter("exclude-hosts", "query"));
+        let status = &document["components"]["schemas"]["Cluster"]["properties"]["status"];
+        assert!(
+            status["enum"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("pending-for-input"))
+        );
+    }
+}
