@@ -24,7 +24,7 @@ pub(crate) use conclude::{
 };
 pub use subject::{ClusterSubject, HostSubject};
 pub use validation::{
-    Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation, Status,
+    Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation, Status, Unbound,
 };
 pub use verdict::Verdict;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster;
 use super::subject::{ClusterSubject, HostSubject};
-use super::validation::{Category, ClusterBlock, HostBlock, Status};
+use super::validation::{Category, ClusterBlock, HostBlock, Status, Unbound};
 use super::verdict::Verdict;
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
@@ -154,9 +154,14 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
         ..HostJudgement::default()
     };
     for validation in super::host_validations() {
-        if subject.cluster.is_none() && !validation.unbound {
+        let is_unbound = subject.cluster.is_none();
+        if is_unbound && validation.unbound == Unbound::Hidden {
             continue;
         }
+        let blocks = match validation.unbound {
+            Unbound::Hidden | Unbound::Shown if is_unbound => HostBlock::Nothing,
+            _ => validation.blocks,
+        };
         let options = CheckOptions {
             disabled: subject
                 .policy
@@ -164,7 +169,7 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
                 .contains(&validation.id),
             ignored: ignored.host(validation.id),
             blocks: matches!(
-                validation.blocks,
+                blocks,
                 HostBlock::Hardware | HostBlock::Input | HostBlock::Sufficient | HostBlock::DiskIds
             ),
         };
@@ -175,7 +180,7 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
             verdict,
             options,
         );
-        let condition = match validation.blocks {
+        let condition = match blocks {
             HostBlock::Connection => &mut judgement.connected,
             HostBlock::Hardware => &mut judgement.hardware_ok,
             HostBlock::Input => &mut judgement.input_ok,

@@ -10,7 +10,9 @@ use model::inventory::{DriveType, Inventory};
 use model::validations::{ClusterValidationId as ClusterId, HostValidationId as Id};
 
 use super::subject::{ClusterSubject, HostSubject};
-use super::validation::{Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation};
+use super::validation::{
+    Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation, Unbound,
+};
 use super::verdict::Verdict;
 use crate::disks::minor;
 
@@ -236,7 +238,7 @@ macro_rules! rows {
             id: Id::$variant,
             category: Category::Operators,
             blocks: HostBlock::Sufficient,
-            unbound: false,
+            unbound: Unbound::Hidden,
             check: |subject| judge(subject, $name),
             doc: concat!("Host requirements of operator ", $name, "."),
         },)*];

@@ -15,7 +15,7 @@ use model::operators::{MonitoredOperator, OperatorType};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Category, cluster_validations, host_validations};
+use super::{Category, Unbound, cluster_validations, host_validations};
 use crate::fixtures::{self, later, now};
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
@@ -810,4 +810,33 @@ fn a_changed_validation_emits_an_event() {
         refresh::cluster(&mut snapshot, &policy(), now()),
         "host_validation_fixed",
     );
+}
+
+#[test]
+fn unbound_hosts_are_blocked_by_heartbeats_and_four_validations() {
+    let blocking = host_validations().filter(|one| one.unbound == Unbound::Blocks);
+    let blocking: BTreeSet<&str> = blocking.map(|one| one.id.as_str()).collect();
+    let expected = [
+        "connected",
+        "has-min-cpu-cores",
+        "has-min-memory",
+        "has-min-valid-disks",
+        "hostname-valid",
+        "media-connected",
+    ];
+    assert_eq!(blocking, BTreeSet::from(expected));
+
+    let mut host = fixtures::host(0, HostRole::AutoAssign, 1);
+    host.record.cluster_id = None;
+    host.record.status = HostStatus::DiscoveringUnbound;
+    host.record.discovery_agent_version = "agent:0".to_owned();
+    refresh::unbound_host(&mut host, &policy(), now());
+    assert_eq!(host.record.status, HostStatus::KnownUnbound);
+    let shown = entries(&host.record.validations_info);
+    assert_eq!(shown["compatible-agent"].status, "failure");
+
+    host.record.requested_hostname = "localhost".to_owned();
+    refresh::unbound_host(&mut host, &policy(), now());
+    assert_eq!(host.record.status, HostStatus::InsufficientUnbound);
+    assert!(!host.record.status_info.contains("agent"));
 }

@@ -94,6 +94,18 @@ pub enum HostBlock {
     Nothing,
 }
 
+/// Use of a host's validation while the host has no cluster.
+/// Source: assisted-service, internal/host/pool_host_statemachine.go, sufficientToBeBound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unbound {
+    /// It depends on a cluster: neither shown nor blocking.
+    Hidden,
+    /// It is shown only.
+    Shown,
+    /// It is shown, and its failure blocks the binding.
+    Blocks,
+}
+
 /// One validation of hosts.
 pub struct HostValidation {
     /// Id on the wire.
@@ -102,8 +114,8 @@ pub struct HostValidation {
     pub category: Category,
     /// Effect of a failure.
     pub blocks: HostBlock,
-    /// Whether it is also judged, and blocks, while the host has no cluster.
-    pub unbound: bool,
+    /// Use while the host has no cluster.
+    pub unbound: Unbound,
     /// The check.
     pub check: fn(&HostSubject<'_>) -> Verdict,
     /// The reason, for readers.
