@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use model::host::Host;
 use model::inventory::Inventory;
 use model::time::Timestamp;
+use serde::Deserialize;
 
 use crate::reach::{self, Reach};
 
@@ -44,14 +45,56 @@ impl HostState {
         self.reaches = OnceLock::new();
     }
 
-    /// Name of the host: the requested one, else the inventory's, else its id.
+    /// Name of the host: the one that its user set, else the inventory's, else its id. Only the first is stored, so that
+    /// a later inventory may bring another name.
+    /// Source: assisted-service, internal/host/hostutil/host_utils.go, GetHostnameForMsg.
     pub fn name(&self) -> String {
-        if !self.record.requested_hostname.is_empty() {
-            return self.record.requested_hostname.clone();
-        }
-        match &self.inventory {
-            Some(inventory) if !inventory.hostname.is_empty() => inventory.hostname.clone(),
-            _ => self.record.id.to_string(),
-        }
+        let reported = self.inventory.as_ref();
+        let reported = reported.map_or("", |inventory| inventory.hostname.as_str());
+        first_name(&self.record, reported)
+    }
+}
+
+/// [`HostState::name`] of a record, without parsing the rest of its inventory.
+pub fn name_of(record: &Host) -> String {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        hostname: String,
+    }
+    if !record.requested_hostname.is_empty() {
+        return record.requested_hostname.clone();
+    }
+    let named: Option<Named> = serde_json::from_str(&record.inventory).ok();
+    first_name(record, &named.map_or_else(String::new, |one| one.hostname))
+}
+
+fn first_name(record: &Host, reported: &str) -> String {
+    let names = [record.requested_hostname.as_str(), reported];
+    let known = names.into_iter().find(|name| !name.is_empty());
+    known.map_or_else(|| record.id.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_set_by_users_before_inventories() {
+        let named = |requested: &str, inventory: &str| {
+            let record = Host {
+                requested_hostname: requested.to_owned(),
+                inventory: inventory.to_owned(),
+                ..Host::default()
+            };
+            assert_eq!(name_of(&record), HostState::new(record.clone()).name());
+            name_of(&record)
+        };
+        let id = Host::default().id.to_string();
+        assert_eq!(named("alpha", r#"{"hostname":"node-1"}"#), "alpha");
+        assert_eq!(named("", r#"{"hostname":"node-1"}"#), "node-1");
+        assert_eq!(named("", r#"{"hostname":""}"#), id);
+        assert_eq!(named("", "{}"), id);
+        assert_eq!(named("", ""), id);
     }
 }

@@ -35,11 +35,6 @@ pub fn accept(
             host.record.id, host.record.status
         )));
     }
-    if host.record.requested_hostname.is_empty() {
-        host.record
-            .requested_hostname
-            .clone_from(&inventory.hostname);
-    }
     host.record.inventory = serde_json::to_string(&inventory)
         .map_err(|error| Error::internal("printing a reply", error))?;
     host.inventory = Some(inventory);

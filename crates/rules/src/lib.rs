@@ -52,7 +52,7 @@ pub mod versions;
 
 pub use check_outcome::CheckOutcome;
 pub use event::NewEvent;
-pub use host_state::HostState;
+pub use host_state::{HostState, name_of};
 pub use host_texts::HostTexts;
 pub use hosts::HostList;
 pub use offer::Offer;

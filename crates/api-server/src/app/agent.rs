@@ -103,7 +103,7 @@ impl ApiServer {
             .snapshot
             .host(id)
             .ok_or_else(|| Error::not_found("host", id))?;
-        Ok(render::host(&host.record))
+        Ok(render::host(host))
     }
 
     /// Next steps of a host. Writes nothing, except when the poll itself changes the host's state.

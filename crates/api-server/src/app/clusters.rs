@@ -191,12 +191,7 @@ impl ApiServer {
     /// The hosts of a cluster; empty for an unknown cluster.
     pub(crate) async fn hosts_of_cluster(&self, id: ClusterId) -> Result<Vec<Host>, Error> {
         match self.stored_cluster(id).await {
-            Ok(stored) => Ok(stored
-                .snapshot
-                .hosts
-                .iter()
-                .map(|host| render::host(&host.record))
-                .collect()),
+            Ok(stored) => Ok(stored.snapshot.hosts.iter().map(render::host).collect()),
             Err(Error::NotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }

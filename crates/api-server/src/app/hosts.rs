@@ -34,7 +34,7 @@ impl ApiServer {
             .into_iter()
             .map(|mut row| {
                 self.check_ins.apply(&mut row.record);
-                render::host(&row.record)
+                render::host_record(&row.record)
             })
             .collect())
     }
@@ -48,7 +48,7 @@ impl ApiServer {
         .await?;
         let mut host = row.ok_or_else(|| Error::not_found("host", id))?.record;
         self.check_ins.apply(&mut host);
-        Ok(render::host(&host))
+        Ok(render::host_record(&host))
     }
 
     /// Updates a host with a user's parameters.
@@ -167,7 +167,7 @@ impl ApiServer {
             .change(name, Scope::Host(infra_env, id), decide)
             .await?;
         let host: Option<&HostState> = stored.snapshot.host(id);
-        host.map(|host| render::host(&host.record))
+        host.map(render::host)
             .ok_or_else(|| Error::not_found("host", id))
     }
 }

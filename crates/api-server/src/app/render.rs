@@ -20,11 +20,7 @@ pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
     count_hosts(&mut cluster, statuses);
     cluster.host_networks = rules::update::host_networks(&snapshot.hosts);
     if with_hosts {
-        cluster.hosts = snapshot
-            .hosts
-            .iter()
-            .map(|state| host(&state.record))
-            .collect();
+        cluster.hosts = snapshot.hosts.iter().map(host).collect();
     }
     cluster
 }
@@ -74,16 +70,22 @@ pub(crate) fn count_hosts(
 }
 
 /// A host. Clients index by `requested_hostname`, so it is never absent; long lists of free addresses are omitted.
-pub(crate) fn host(record: &Host) -> Host {
-    let mut host = Host {
+pub(crate) fn host(state: &HostState) -> Host {
+    named(&state.record, state.name())
+}
+
+/// [`host`] of a record whose inventory is not parsed.
+pub(crate) fn host_record(record: &Host) -> Host {
+    named(record, rules::name_of(record))
+}
+
+fn named(record: &Host, name: String) -> Host {
+    Host {
         free_addresses: String::new(),
         user_name: or(record.user_name.clone(), OWNER),
+        requested_hostname: name,
         ..record.clone()
-    };
-    if host.requested_hostname.is_empty() {
-        host.requested_hostname = HostState::new(record.clone()).name();
     }
-    host
 }
 
 #[cfg(test)]
@@ -96,7 +98,7 @@ mod tests {
             free_addresses: "[]".to_owned(),
             ..Host::default()
         };
-        let shown = host(&record);
+        let shown = host_record(&record);
         assert_eq!(shown.requested_hostname, record.id.to_string());
         assert!(shown.free_addresses.is_empty());
     }
@@ -107,7 +109,7 @@ mod tests {
         let texts = [&shown.user_name, &shown.email_domain, &shown.feature_usage];
         assert_eq!(texts, ["admin", "Unknown", "{}"]);
         assert!(shown.org_soft_timeouts_enabled);
-        assert_eq!(host(&Host::default()).user_name, "admin");
+        assert_eq!(host_record(&Host::default()).user_name, "admin");
         assert_eq!(infra_env(InfraEnv::default()).user_name, "admin");
         let owned = Cluster {
             user_name: "someone".to_owned(),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ignition::{IgnitionConfig, IgnitionFile, Resource};
 use ipnet::IpNet;
-use model::host::{Host, HostRole};
+use model::host::HostRole;
 use model::inventory::{Disk, DriveType, Interface, Inventory};
 use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
@@ -116,7 +116,7 @@ fn describe_host(
         PreparationFailure::new(format!("host {name} has not reported its inventory"))
     })?;
     let status = json!({
-        "hardware": hardware(&host.record, inventory, &machine_networks(snapshot)),
+        "hardware": hardware(&name, inventory, &machine_networks(snapshot)),
         "poweredOn": true,
     });
     manifest["metadata"]["annotations"][STATUS] = json!(status.to_string());
@@ -147,9 +147,9 @@ fn machine_networks(snapshot: &Snapshot) -> Vec<IpNet> {
 }
 
 /// `HardwareDetails` of metal3.
-fn hardware(host: &Host, inventory: &Inventory, machine: &[IpNet]) -> Value {
+fn hardware(name: &str, inventory: &Inventory, machine: &[IpNet]) -> Value {
     let mut hardware = json!({
-        "hostname": host.requested_hostname,
+        "hostname": name,
         "nics": inventory.interfaces.iter().flat_map(|nic| nics(nic, machine)).collect::<Vec<_>>(),
         "storage": inventory.disks.iter().map(storage).collect::<Vec<_>>(),
         "firmware": { "bios": {} },
