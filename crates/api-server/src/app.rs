@@ -1,6 +1,7 @@
 //! State shared by handlers and tasks; the use cases, one module per noun.
 
 pub(crate) mod agent;
+mod binding;
 mod cache;
 mod check_ins;
 pub(crate) mod clusters;

@@ -108,6 +108,8 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2ListHosts" => get(hosts::list),
         "v2GetHost" => get(hosts::get),
         "v2UpdateHost" => patch(hosts::update),
+        "BindHost" => post(hosts::bind),
+        "UnbindHost" => post(hosts::unbind),
         "v2DeregisterHost" => delete(hosts::deregister),
         "v2UpdateHostInstallerArgs" => patch(hosts::installer_args),
         "v2UpdateHostIgnition" => patch(hosts::ignition_override),

@@ -204,6 +204,13 @@ pub struct FencingCredentialsParams {
     pub mac_address: Option<String>,
 }
 
+/// `bind-host-params` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BindHostParams {
+    pub cluster_id: ClusterId,
+}
+
 /// `host-ignition-params` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

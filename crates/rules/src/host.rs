@@ -1,5 +1,6 @@
 //! The state machine of a host: rules, triggers, effects, and the first registration.
 
+mod binding;
 mod effects;
 mod event_rules;
 mod facts;
@@ -12,6 +13,7 @@ mod tests;
 mod transition;
 mod trigger;
 
+pub use binding::{bind, leave, unbind};
 pub use effects::Effect;
 pub use facts::{Facts, ProgressReport, StageMove};
 pub use registration::{new_host, registered};

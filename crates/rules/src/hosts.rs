@@ -58,6 +58,12 @@ impl HostList {
         self.0.push(Arc::new(host));
     }
 
+    /// Removes and returns the host with this id.
+    pub fn remove(&mut self, id: HostId) -> Option<HostState> {
+        let at = self.0.iter().position(|host| host.record.id == id)?;
+        Some(Arc::unwrap_or_clone(self.0.remove(at)))
+    }
+
     /// Keeps the hosts for which `keep` holds.
     pub fn retain(&mut self, keep: impl Fn(&HostState) -> bool) {
         self.0.retain(|host| keep(host));

@@ -12,6 +12,7 @@ mod members;
 
 pub use cluster::{accepts_changes, cluster};
 pub use context::UpdateContext;
+pub(crate) use host::{check_arbiter, check_fencing};
 pub use host::{host, host_ignition, installer_args};
 pub use infra_env::infra_env;
 pub use machine_networks::{derive_machine_networks, host_networks};

@@ -14,8 +14,7 @@ use rules::{HostState, NewEvent, Snapshot, heartbeat};
 
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render};
 use crate::blocking;
-use crate::db::hosts;
-use crate::db::tx;
+use crate::db::{self, hosts, tx};
 
 /// A poll: the request's parameters about the agent.
 #[derive(Debug, Clone, Copy)]
@@ -69,11 +68,29 @@ impl ApiServer {
         })
         .await?;
         // A known host keeps its binding; a new one is bound to the cluster of its infra-env.
-        let cluster = match known {
-            Some(place) => place.cluster.map(|(id, _)| id),
-            None => infra_env.cluster_id,
-        };
-        let scope = cluster.map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
+        let new = infra_env
+            .cluster_id
+            .map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
+        if known.is_none() {
+            return self.register_within(new, infra_env, params).await;
+        }
+        let known = Scope::Host(infra_env.id, id);
+        match self.register_within(known, infra_env, params).await {
+            // Deleted meanwhile.
+            Err(Error::NotFound { kind: "host", .. }) => {
+                self.register_within(new, infra_env, params).await
+            }
+            result => result,
+        }
+    }
+
+    async fn register_within(
+        &self,
+        scope: Scope,
+        infra_env: &InfraEnv,
+        params: &HostCreateParams,
+    ) -> Result<Host, Error> {
+        let id = params.host_id;
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;
             if let Ok((host, cluster)) = change.host(id) {
@@ -166,7 +183,12 @@ impl ApiServer {
             drop(connection);
             let stored = if let Some((cluster, revision)) = polled.cluster {
                 let stored = self.at_least(cluster, revision).await?;
-                stored.ok_or_else(|| Error::not_found("host", id))?
+                let stored = stored.ok_or_else(|| Error::not_found("host", id))?;
+                // Unbound or deleted meanwhile: the row decides, an agent stops polling after a 404.
+                if stored.snapshot.hosts.position(infra_env, id).is_none() {
+                    return Err(db::Error::Moved);
+                }
+                stored
             } else {
                 let mut stored = StoredSnapshot::default();
                 let alone = polled.alone.map(HostState::new);

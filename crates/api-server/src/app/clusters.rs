@@ -7,9 +7,9 @@ use model::Error;
 use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams};
 use model::events::EventSeverity;
 use model::host::{Host, HostStatus};
-use model::ids::ClusterId;
+use model::ids::{ClusterId, HostId, InfraEnvId};
 use rules::hardware::Requirements;
-use rules::{NewEvent, Snapshot};
+use rules::{InstallationPolicy, NewEvent, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -224,10 +224,12 @@ impl ApiServer {
         Ok(render::cluster(&stored.snapshot, true))
     }
 
-    /// Deletes a cluster and its hosts; its infra-envs are unbound.
+    /// Deletes a cluster and the hosts of its infra-envs; those, and hosts of other infra-envs, are unbound.
     ///
     /// Errors: Conflict – it is being installed.
+    /// Source: assisted-service, internal/bminventory/inventory.go, deleteOrUnbindHosts.
     pub(crate) async fn deregister_cluster(&self, id: ClusterId) -> Result<(), Error> {
+        let own = self.infra_envs_bound_to(id).await?;
         let decide = |change: &mut ClusterTransaction| {
             let cluster = &change.snapshot.cluster;
             if cluster.status == ClusterStatus::Installing {
@@ -239,6 +241,7 @@ impl ApiServer {
             change
                 .events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
+            release_hosts(change, &own, &self.policy);
             change.snapshot.hosts.truncate(0);
             change.side_writes.delete_cluster = true;
             Ok(())
@@ -309,5 +312,22 @@ impl ApiServer {
             },
             "operators": [],
         }))
+    }
+}
+
+/// Releases the hosts of other infra-envs than `own` to the pool, except those in a status without a rule for it.
+fn release_hosts(change: &mut ClusterTransaction, own: &[InfraEnvId], policy: &InstallationPolicy) {
+    let now = change.now;
+    let hosts = change.snapshot.hosts.iter();
+    let guests = hosts.filter(|host| !own.contains(&host.record.infra_env_id));
+    let guests: Vec<HostId> = guests.map(|host| host.record.id).collect();
+    for id in guests {
+        let Some(host) = change.snapshot.host_mut(id) else {
+            continue;
+        };
+        if let Ok(new) = rules::host::leave(host, policy, now) {
+            change.events.extend(new);
+            change.release(id);
+        }
     }
 }

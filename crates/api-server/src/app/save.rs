@@ -27,7 +27,8 @@ impl ApiServer {
     ) -> Result<Arc<StoredSnapshot>, db::Error> {
         let now = change.now;
         let known = &before.stored;
-        let differences = Differences::find(&known.snapshot, &mut change.snapshot, now);
+        let mut differences = Differences::find(&known.snapshot, &mut change.snapshot, now);
+        differences.move_hosts(&change);
         self.save_hosts(
             connection,
             lock_scope,
@@ -48,7 +49,7 @@ impl ApiServer {
             }
             let bump = clusters::RevisionBump {
                 record: release_info != known.release_info,
-                left: !differences.removed.is_empty(),
+                left: differences.is_moved || !differences.removed.is_empty(),
                 refresh_due: match change.refresh {
                     Refresh::Done => false,
                     Refresh::Due => true,
@@ -98,11 +99,12 @@ impl ApiServer {
         for host in &differences.removed {
             hosts::delete(connection, host.0, host.1).await?;
         }
+        let hosts = &change.snapshot.hosts;
+        let is_larger = !differences.added.is_empty() || change.joining.is_some();
+        if is_larger && matches!(lock_scope, LockScope::Cluster(_)) {
+            check_host_limit(hosts, self.settings.max_hosts_per_cluster)?;
+        }
         for at in &differences.added {
-            let hosts = &change.snapshot.hosts;
-            if matches!(lock_scope, LockScope::Cluster(_)) {
-                check_host_limit(hosts, self.settings.max_hosts_per_cluster)?;
-            }
             let host = &hosts[*at].record;
             let limit = self.settings.max_hosts_per_infra_env;
             if !hosts::insert(connection, host, revision, limit.cast_signed(), change.now).await? {
@@ -113,6 +115,7 @@ impl ApiServer {
             .changed
             .iter()
             .map(|at| &change.snapshot.hosts[*at].record)
+            .chain(change.unbound.iter().map(|host| &host.record))
             .collect();
         hosts::save(connection, &changed, revision, change.now).await
     }
@@ -151,6 +154,8 @@ struct Differences {
     added: Vec<usize>,
     /// Positions in the newer one.
     changed: Vec<usize>,
+    /// A host moved between the pool and the cluster.
+    is_moved: bool,
 }
 
 impl Differences {
@@ -200,8 +205,25 @@ impl Differences {
         }
     }
 
+    /// Hosts that move between the pool and the cluster keep their row.
+    fn move_hosts(&mut self, change: &ClusterTransaction) {
+        self.is_moved = change.joining.is_some() || !change.unbound.is_empty();
+        let left: Vec<_> = change.unbound.iter().map(key).collect();
+        self.removed.retain(|removed| !left.contains(removed));
+        let hosts = &change.snapshot.hosts;
+        let is_joining = |at: &usize| Some(key(&hosts[*at])) == change.joining;
+        let (joining, added) = std::mem::take(&mut self.added)
+            .into_iter()
+            .partition(is_joining);
+        self.added = added;
+        self.changed.extend::<Vec<usize>>(joining);
+    }
+
     fn any_host(&self) -> bool {
-        !(self.removed.is_empty() && self.added.is_empty() && self.changed.is_empty())
+        !(!self.is_moved
+            && self.removed.is_empty()
+            && self.added.is_empty()
+            && self.changed.is_empty())
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum Scope {
     Host(InfraEnvId, HostId),
     /// A pool host, known or new.
     Pool(InfraEnvId, HostId),
+    /// A cluster, and a pool host that joins it.
+    Binding(ClusterId, InfraEnvId, HostId),
 }
 
 /// Part of its cluster that a change reads.
@@ -77,6 +79,10 @@ pub(crate) struct ClusterTransaction {
     /// Writes beside the records.
     pub(crate) side_writes: SideWrites,
     pub(super) refresh: Refresh,
+    /// The pool host that joins the cluster; it is in the snapshot, too.
+    pub(super) joining: Option<(InfraEnvId, HostId)>,
+    /// Hosts that left the snapshot for the pool.
+    pub(super) unbound: Vec<HostState>,
     extent: Extent,
     is_bound: bool,
 }
@@ -108,6 +114,30 @@ impl ClusterTransaction {
         let host = self.snapshot.hosts.by_id_mut(id);
         host.map(|host| (host, cluster))
             .ok_or_else(|| Error::not_found("host", id))
+    }
+
+    /// Moves a host whose record has no cluster any more from the snapshot to the pool.
+    pub(crate) fn release(&mut self, id: HostId) {
+        if let Some(mut host) = self.snapshot.hosts.remove(id) {
+            host.record.updated_at = self.now.into();
+            self.unbound.push(host);
+        }
+    }
+
+    /// Adds a pool host to the snapshot.
+    ///
+    /// Errors: Conflict – the cluster has a host with its id.
+    fn join(&mut self, host: HostState) -> Result<(), Error> {
+        let (infra_env, id) = (host.record.infra_env_id, host.record.id);
+        if self.snapshot.host(id).is_some() {
+            return Err(Error::conflict(format!(
+                "cluster {} has a host {id} already, of another infra-env",
+                self.snapshot.cluster.id
+            )));
+        }
+        self.joining = Some((infra_env, id));
+        self.snapshot.hosts.push(host);
+        Ok(())
     }
 
     /// Refreshes validations and statuses, or marks the refresh as due if the change reads one host.
@@ -222,7 +252,7 @@ impl ApiServer {
 
     async fn lock_scope(&self, scope: Scope) -> Result<LockScope, db::Error> {
         match scope {
-            Scope::Cluster(id) => Ok(LockScope::Cluster(id)),
+            Scope::Cluster(id) | Scope::Binding(id, ..) => Ok(LockScope::Cluster(id)),
             Scope::Pool(infra_env, id) => Ok(LockScope::Pool(infra_env, id)),
             Scope::Host(infra_env, id) => {
                 let mut connection = self.pool()?.acquire().await?;
@@ -251,12 +281,19 @@ impl ApiServer {
             return Ok(None);
         }
         let before = self.load(&mut tx, lock_scope).await?;
+        let joining = match scope {
+            Scope::Binding(_, infra_env, id) => Some(self.pool_host(&mut tx, infra_env, id).await?),
+            _ => None,
+        };
+        let is_joined = joining.is_some();
         let mut change = ClusterTransaction {
             snapshot: before.stored.snapshot.clone(),
             events: Vec::new(),
             now: service::clock::now(),
             side_writes: SideWrites::default(),
             refresh: Refresh::None,
+            joining: None,
+            unbound: Vec::new(),
             extent,
             is_bound: matches!(lock_scope, LockScope::Cluster(_)),
         };
@@ -280,6 +317,9 @@ impl ApiServer {
             if before.refresh_due {
                 change.refresh(&self.policy);
             }
+            if let Some(host) = joining {
+                change.join(host)?;
+            }
             decide(&mut change)
         })?;
         let due = change.refresh == Refresh::Due;
@@ -288,7 +328,12 @@ impl ApiServer {
         let mut refresh = None;
         if let LockScope::Cluster(id) = lock_scope {
             // After the commit: the cache must not get ahead of the database.
-            self.cache.put(id, Arc::clone(&stored));
+            if is_joined {
+                // The next read orders the new host by its registration.
+                self.cache.remove(id);
+            } else {
+                self.cache.put(id, Arc::clone(&stored));
+            }
             refresh = due.then(|| self.request_refresh(id));
             if clusters::is_preparation_due(&stored.snapshot.cluster)
                 && !clusters::is_preparation_due(&before.stored.snapshot.cluster)
@@ -323,6 +368,28 @@ impl ApiServer {
                 change.snapshot.hosts[at].heartbeats_since = heartbeats_since;
             }
         }
+    }
+
+    /// Locks and reads a pool host that joins a cluster. The cluster is locked first; changes of a pool host lock no
+    /// cluster.
+    ///
+    /// Errors: NotFound; Conflict – it has a cluster.
+    async fn pool_host(
+        &self,
+        connection: &mut PgConnection,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<HostState, db::Error> {
+        locks::lock(connection, LockScope::Pool(infra_env, id).lock_id()).await?;
+        let row = hosts::find(connection, infra_env, id).await?;
+        let mut record = row.ok_or_else(|| Error::not_found("host", id))?.record;
+        if let Some(cluster) = record.cluster_id {
+            return Err(Error::conflict(format!("host {id} is bound to cluster {cluster}")).into());
+        }
+        self.check_ins.apply(&mut record);
+        let mut host = HostState::new(record);
+        host.heartbeats_since = Some(self.grace_period.since(service::clock::now()));
+        Ok(host)
     }
 
     async fn load(

@@ -56,6 +56,22 @@ pub(crate) async fn installer_args(
     ))
 }
 
+pub(crate) async fn bind(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+    body: JsonBody,
+) -> Result<Json<Host>, ApiError> {
+    let params = body.parse("bind-host-params")?;
+    Ok(Json(app.bind_host(infra_env, id, &params).await?))
+}
+
+pub(crate) async fn unbind(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+) -> Result<Json<Host>, ApiError> {
+    Ok(Json(app.unbind_host(infra_env, id).await?))
+}
+
 /// Responds without a body, as the API description has it.
 pub(crate) async fn ignition_override(
     State(app): State<ApiServer>,

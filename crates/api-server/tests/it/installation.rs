@@ -34,7 +34,7 @@ pub(crate) async fn ready_as(server: &Server, number: u32, more: Value) -> (Stri
 }
 
 /// Replies to the host's steps until it has that status.
-async fn reply_until(server: &Server, host: &str, status: &str) {
+pub(crate) async fn reply_until(server: &Server, host: &str, status: &str) {
     server
         .until(&format!("the host is {status}"), async || {
             let record = server.get(host).await.expect(200);
@@ -95,7 +95,7 @@ fn output(step: &Value) -> Option<Value> {
     }
 }
 
-async fn wait_status(server: &Server, path: &str, status: &str) -> Value {
+pub(crate) async fn wait_status(server: &Server, path: &str, status: &str) -> Value {
     server
         .until(&format!("{path} is {status}"), async || {
             let cluster = server.get(path).await.expect(200);

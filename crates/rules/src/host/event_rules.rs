@@ -431,8 +431,14 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         when: |_| true,
         to: To::Go(Binding),
         info: Some(|_| "Waiting for the agent to register for its new cluster".to_owned()),
-        then: &[Effect::ClearCluster, Effect::ClearInventory, Effect::Bind],
-        doc: "The agent exits and registers again, with a new inventory.",
+        then: &[
+            Effect::ClearInventory,
+            Effect::ClearBootstrap,
+            Effect::ClearImages,
+            Effect::ClearProgress,
+            Effect::Bind,
+        ],
+        doc: "The agent exits and registers again, with a new inventory. The user's name, role and disks survive.",
     },
     // Source: "Unbind pre-installation".
     HostRule {
@@ -441,9 +447,19 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         from: EARLY,
         when: |_| true,
         to: To::Go(Unbinding),
-        info: Some(|_| "Waiting for the agent to register without a cluster".to_owned()),
-        then: &[Effect::ClearCluster],
+        info: Some(|_| LEAVING.to_owned()),
+        then: &[Effect::ClearCluster, Effect::ClearInventory],
         doc: "The agent still runs: it exits and registers again.",
+    },
+    HostRule {
+        name: "unbound before its registration",
+        on: On::Unbind,
+        from: &[Binding],
+        when: |_| true,
+        to: To::Go(Unbinding),
+        info: Some(|_| LEAVING.to_owned()),
+        then: &[Effect::ClearCluster, Effect::ClearInventory],
+        doc: "An agent that never registered must not hold its host in the cluster.",
     },
     // Source: "Unbind during or after installation".
     HostRule {
@@ -463,13 +479,27 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         ],
         when: |_| true,
         to: To::Go(UnbindingPendingUserAction),
-        info: Some(|_| {
-            "To complete the unbinding, boot the host from the discovery image again".to_owned()
-        }),
-        then: &[Effect::ClearCluster],
+        info: Some(|_| BOOT_TO_LEAVE.to_owned()),
+        then: &[Effect::ClearCluster, Effect::ClearInventory],
         doc: "No agent runs that could register again.",
     },
+    HostRule {
+        name: "unbound during a reset",
+        on: On::Unbind,
+        from: &[Resetting, ResettingPendingUserAction],
+        when: |_| true,
+        to: To::Go(UnbindingPendingUserAction),
+        info: Some(|_| BOOT_TO_LEAVE.to_owned()),
+        then: &[Effect::ClearCluster, Effect::ClearInventory],
+        doc: "A deleted cluster leaves its reset hosts to the pool.",
+    },
 ];
+
+/// Status text of a host whose agent has to register again.
+const LEAVING: &str = "Waiting for the agent to register without a cluster";
+/// Status text of a host without agent that leaves its cluster.
+const BOOT_TO_LEAVE: &str =
+    "To complete the unbinding, boot the host from the discovery image again";
 
 fn reported(facts: &Facts, stage: HostStage) -> bool {
     facts

@@ -41,18 +41,8 @@ pub fn new_host(
             ),
         ));
     }
-    if let Some(cluster) = cluster
-        && !OPEN.contains(&cluster.status)
-    {
-        return Err(Error::conflict(format!(
-            "cluster {} is {} and accepts no hosts now; it accepts them while {}",
-            cluster.id,
-            cluster.status,
-            OPEN.iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        )));
+    if let Some(cluster) = cluster {
+        accepts_hosts(cluster)?;
     }
     let single_node = cluster.is_some_and(|one| roles::is_single_node(one) && !is_day2(one));
     let status = if cluster.is_some() {
@@ -88,6 +78,20 @@ pub fn new_host(
         discovery_agent_version: params.discovery_agent_version.clone(),
         ..Host::default()
     }))
+}
+
+/// Errors: Conflict – the cluster's status accepts no hosts.
+pub(super) fn accepts_hosts(cluster: &Cluster) -> Result<(), Error> {
+    if OPEN.contains(&cluster.status) {
+        return Ok(());
+    }
+    let open: Vec<&str> = OPEN.iter().map(|status| status.as_str()).collect();
+    Err(Error::conflict(format!(
+        "cluster {} is {} and accepts no hosts now; it accepts them while {}",
+        cluster.id,
+        cluster.status,
+        open.join(", ")
+    )))
 }
 
 /// The event of a registration.

@@ -118,7 +118,7 @@ fn set_role(host: &mut HostState, cluster: Option<&Cluster>, role: HostRole) -> 
 }
 
 /// Source: assisted-service, internal/common/common.go, ValidateClusterSupportsArbiterHosts.
-fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
+pub(crate) fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
     let Some(cluster) = cluster else {
         return Ok(());
     };
@@ -139,7 +139,7 @@ fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
 }
 
 /// Source: assisted-service, internal/common/common.go, ValidateClusterSupportsFencingCredentials.
-fn check_fencing(cluster: Option<&Cluster>) -> Result<(), Error> {
+pub(crate) fn check_fencing(cluster: Option<&Cluster>) -> Result<(), Error> {
     let is_possible = cluster.is_none_or(|cluster| {
         at_least(&cluster.openshift_version, 4, 20)
             && matches!(
