@@ -5,6 +5,7 @@ mod binding;
 mod cache;
 mod check_ins;
 pub(crate) mod clusters;
+mod day2;
 pub(crate) mod event_stream;
 pub(crate) mod events;
 pub(crate) mod files;

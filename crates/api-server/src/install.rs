@@ -7,6 +7,7 @@
 mod bootstrap;
 mod confinement;
 mod context;
+pub(crate) mod day2;
 mod dummy;
 mod elf;
 mod extract;

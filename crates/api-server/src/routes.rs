@@ -36,6 +36,11 @@ pub(crate) fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "v2RegisterCluster" => post(clusters::register),
+        "v2ImportCluster" => post(clusters::import),
+        "v2RegisterDisconnectedCluster" => post(clusters::register_disconnected),
+        "TransformClusterToDay2" | "TransformClusterToAddingHosts" => {
+            post(clusters::allow_add_hosts)
+        }
         "v2ListClusters" => get(clusters::list),
         "v2GetCluster" => get(clusters::get),
         "V2UpdateCluster" => patch(clusters::update),
@@ -110,6 +115,10 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2UpdateHost" => patch(hosts::update),
         "BindHost" => post(hosts::bind),
         "UnbindHost" => post(hosts::unbind),
+        "v2InstallHost" => post(hosts::install),
+        "v2ResetHost" => post(hosts::reset),
+        "v2ResetHostValidation" => patch(hosts::reset_validation),
+        "v2GetHostIgnition" => get(hosts::ignition),
         "v2DeregisterHost" => delete(hosts::deregister),
         "v2UpdateHostInstallerArgs" => patch(hosts::installer_args),
         "v2UpdateHostIgnition" => patch(hosts::ignition_override),

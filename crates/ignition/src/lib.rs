@@ -14,8 +14,8 @@ mod merge;
 mod validate;
 
 pub use config::{
-    Directory, Dropin, IgnitionConfig, IgnitionFile, IgnitionProxy, Link, Mode, Passwd, Resource,
-    SpecVersion, Storage, Systemd, Unit, User,
+    Directory, Dropin, HttpHeader, IgnitionConfig, IgnitionFile, IgnitionProxy, Link, Mode, Passwd,
+    Resource, SpecVersion, Storage, Systemd, Unit, User,
 };
 pub use error::Error;
 pub use merge::merge;

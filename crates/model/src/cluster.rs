@@ -228,6 +228,25 @@ pub struct ClusterCreateParams {
     pub load_balancer: Option<LoadBalancer>,
 }
 
+/// `import-cluster-params` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportClusterParams {
+    pub name: String,
+    pub api_vip_dnsname: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub openshift_version: String,
+    pub openshift_cluster_id: Uuid,
+}
+
+/// `disconnected-cluster-create-params` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DisconnectedClusterCreateParams {
+    pub name: String,
+    pub openshift_version: String,
+}
+
 /// `v2-cluster-update-params` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -2,10 +2,12 @@
 
 mod cluster;
 mod context;
+mod day2;
 mod infra_env;
 
 pub use cluster::{cluster, default_config};
 pub use context::CreateContext;
+pub use day2::{disconnected_cluster, imported_cluster};
 pub use infra_env::infra_env;
 pub(crate) use infra_env::{ImageParts, set_image_parts};
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use model::Error;
 use model::cluster::Cluster;
 use model::inventory::{Disk, DiskInfo, DriveType, Inventory};
 use model::versions::CpuArchitecture;
@@ -303,16 +304,36 @@ pub fn speed(host: &HostState) -> Speed {
         return Speed::Unknown;
     };
     let results = results(&host.record.disks_info);
-    let names = [&disk.by_id, &disk.path, &disk.id, &disk.by_path];
-    let found = names
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .find_map(|name| results.get(name)?.disk_speed.as_ref());
+    let mut names = tested_names(disk);
+    let found = names.find_map(|name| results.get(name)?.disk_speed.as_ref());
     match found {
         Some(speed) if speed.tested && speed.exit_code != 0 => Speed::Failed(speed.exit_code),
         Some(speed) if speed.tested => Speed::Measured(speed.speed_ms),
         _ => Speed::Unknown,
     }
+}
+
+/// Names under which a disk may have been tested.
+fn tested_names(disk: &Disk) -> impl Iterator<Item = &String> {
+    let names = [&disk.by_id, &disk.path, &disk.id, &disk.by_path];
+    names.into_iter().filter(|name| !name.is_empty())
+}
+
+/// Drops the result of the installation disk's speed test.
+pub(crate) fn forget_speed(host: &mut HostState) -> Result<(), Error> {
+    let mut kept = results(&host.record.disks_info);
+    if let Some(disk) = installation_disk(host) {
+        tested_names(disk).for_each(|name| {
+            kept.remove(name);
+        });
+    }
+    host.record.disks_info = if kept.is_empty() {
+        String::new()
+    } else {
+        serde_json::to_string(&kept)
+            .map_err(|error| Error::internal("writing disks_info", error))?
+    };
+    Ok(())
 }
 
 /// Parses `disks_info`: results by tested path.

@@ -22,6 +22,7 @@ pub mod host;
 mod host_state;
 mod host_texts;
 pub mod hosts;
+pub mod ignition_endpoint;
 pub mod images;
 pub mod input;
 pub mod install_config;

@@ -9,6 +9,7 @@ mod host;
 mod infra_env;
 mod machine_networks;
 mod members;
+mod reset_validation;
 
 pub use cluster::{accepts_changes, cluster};
 pub use context::UpdateContext;
@@ -16,6 +17,7 @@ pub(crate) use host::{check_arbiter, check_fencing};
 pub use host::{host, host_ignition, installer_args};
 pub use infra_env::infra_env;
 pub use machine_networks::{derive_machine_networks, host_networks};
+pub use reset_validation::reset_validation;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateP
 use model::events::EventSeverity;
 use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
 use rules::hardware::Requirements;
 use rules::{InstallationPolicy, NewEvent, Snapshot};
 use serde_json::{Value, json};
@@ -64,6 +65,18 @@ impl ApiServer {
         };
         let cluster = rules::create::cluster(params, &ctx, now)?;
         self.check_release_image(&cluster.ocp_release_image).await?;
+        self.insert_cluster(cluster, &pull_secret, now).await
+    }
+
+    /// Stores a new cluster.
+    ///
+    /// Errors: Conflict – `MAX_CLUSTERS` reached.
+    pub(super) async fn insert_cluster(
+        &self,
+        cluster: Cluster,
+        pull_secret: &str,
+        now: Timestamp,
+    ) -> Result<Cluster, Error> {
         let kind = cluster.kind;
         let mut snapshot = Snapshot {
             cluster,
@@ -86,7 +99,7 @@ impl ApiServer {
                 ))
                 .into());
             }
-            clusters::insert(&mut tx, &snapshot.cluster, &pull_secret, now).await?;
+            clusters::insert(&mut tx, &snapshot.cluster, pull_secret, now).await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;

@@ -80,7 +80,7 @@ impl ApiServer {
 
     /// Name and content of a host's ignition config.
     ///
-    /// Errors: Conflict – not made yet.
+    /// Errors: Conflict – not made yet, or the host is unbound.
     pub(crate) async fn host_ignition(
         &self,
         infra_env: InfraEnvId,
@@ -100,6 +100,23 @@ impl ApiServer {
             ))),
             Err(error) => Err(error),
         }
+    }
+
+    /// The ignition config of a bound host, as text.
+    ///
+    /// Errors: NotFound – the host is unbound; Conflict – not made yet.
+    pub(crate) async fn rendered_host_ignition(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<String, Error> {
+        let host = self.host(infra_env, id).await?;
+        if host.cluster_id.is_none() {
+            return Err(Error::not_found("cluster", format!("of host {id}")));
+        }
+        let (_, object) = self.host_ignition(infra_env, id).await?;
+        String::from_utf8(object.bytes().await?)
+            .map_err(|error| Error::internal("reading a stored ignition", error))
     }
 }
 

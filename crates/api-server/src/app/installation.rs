@@ -54,7 +54,7 @@ impl ApiServer {
         result
     }
 
-    async fn trigger(
+    pub(super) async fn trigger(
         &self,
         name: &'static str,
         id: ClusterId,

@@ -1,8 +1,7 @@
 //! Steps of a host, with their inputs.
 
 use model::Error;
-use model::host::HostKind;
-use model::ids::{HostId, InfraEnvId};
+use model::host::{Host, HostKind};
 use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
@@ -13,6 +12,7 @@ use super::preparation::KnownRelease;
 use super::{ApiServer, StoredSnapshot};
 use crate::db::hosts;
 use crate::db::tx;
+use crate::install::day2;
 
 impl ApiServer {
     /// Next steps of a host.
@@ -36,7 +36,10 @@ impl ApiServer {
         };
         let ignition = match record.kind {
             HostKind::AddToExistingClusterHost => {
-                self.ignition_access(record.infra_env_id, record.id).await?
+                // A poll does not fail: the request to install the host names a malformed certificate.
+                let certificates = day2::certificates(&stored.snapshot.cluster, record);
+                self.ignition_access(record, certificates.unwrap_or_default())
+                    .await?
             }
             HostKind::Host => IgnitionAccess::default(),
         };
@@ -52,11 +55,13 @@ impl ApiServer {
         Ok(rules::steps::instructions(snapshot, host, &ctx, now))
     }
 
-    async fn ignition_access(
+    /// Credentials of a day-2 host for its ignition endpoint, with the endpoint's certificate authorities.
+    pub(super) async fn ignition_access(
         &self,
-        infra_env: InfraEnvId,
-        id: HostId,
+        host: &Host,
+        certificates: Option<String>,
     ) -> Result<IgnitionAccess, Error> {
+        let (infra_env, id) = (host.infra_env_id, host.id);
         let secrets = tx("read endpoint secrets", async || {
             let mut connection = self.pool()?.acquire().await?;
             hosts::endpoint_secrets(&mut connection, infra_env, id).await
@@ -72,6 +77,7 @@ impl ApiServer {
             headers: headers
                 .map_err(|error| Error::internal("reading the endpoint's headers", error))?
                 .unwrap_or_default(),
+            certificates,
         })
     }
 }

@@ -384,8 +384,8 @@ pub(crate) async fn preparation_due(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
-/// Clusters that change by time alone: those with running timeouts, or with a host whose last heartbeat is before
-/// `silent_since`.
+/// Clusters that change by time alone: those with running timeouts, of day-2 hosts, too, or with a host whose last
+/// heartbeat is before `silent_since`.
 pub(crate) async fn to_monitor(
     connection: &mut PgConnection,
     silent_since: Timestamp,
@@ -413,6 +413,14 @@ pub(crate) async fn to_monitor(
                 'discovering', 'known', 'insufficient', 'pending-for-input', 'preparing-failed',
                 'preparing-for-installation', 'preparing-successful'
             )
+        union
+        select hosts.cluster_id
+        from hosts
+        join clusters on clusters.id = hosts.cluster_id
+        where hosts.cluster_id is not null
+            and hosts.status in ('installing', 'installing-in-progress', 'installing-pending-user-action')
+            and clusters.deleted_at is null
+            and clusters.status = 'adding-hosts'
         limit $3"#,
         silent_since,
         ended_after,

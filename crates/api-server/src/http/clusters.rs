@@ -25,6 +25,32 @@ pub(crate) async fn register(
     ))
 }
 
+pub(crate) async fn import(
+    State(app): State<ApiServer>,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+    let params = body.parse("new-import-cluster-params")?;
+    let cluster = app.import_cluster(params).await?;
+    Ok((StatusCode::CREATED, Json(cluster)))
+}
+
+pub(crate) async fn register_disconnected(
+    State(app): State<ApiServer>,
+    body: JsonBody,
+) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+    let params = body.parse("new-cluster-params")?;
+    let cluster = app.register_disconnected_cluster(params).await?;
+    Ok((StatusCode::CREATED, Json(cluster)))
+}
+
+pub(crate) async fn allow_add_hosts(
+    State(app): State<ApiServer>,
+    InCluster(id): InCluster,
+) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+    let cluster = app.allow_add_hosts(id).await?;
+    Ok((StatusCode::ACCEPTED, Json(cluster)))
+}
+
 pub(crate) async fn list(
     State(app): State<ApiServer>,
     query: Query,

@@ -33,18 +33,29 @@ pub(crate) struct InInfraEnv(pub(crate) InfraEnvId);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfHost(pub(crate) InfraEnvId, pub(crate) HostId);
 
+/// `{validation_id}` of the path.
+#[derive(Debug, Clone)]
+pub(crate) struct OfValidation(pub(crate) String);
+
 async fn path_id<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
     name: &str,
 ) -> Result<Uuid, ApiError> {
+    parse_uuid(name, "path", &path_text(parts, state, name).await?)
+}
+
+async fn path_text<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    name: &str,
+) -> Result<String, ApiError> {
     let params = RawPathParams::from_request_parts(parts, state).await;
     let params = params.map_err(|error| ApiError::Request(error.to_string()))?;
-    let value = params
-        .iter()
-        .find(|(key, _)| *key == name)
-        .map_or("", |(_, value)| value);
-    parse_uuid(name, "path", value)
+    let mut found = params.iter().filter(|(key, _)| *key == name);
+    Ok(found
+        .next()
+        .map_or_else(String::new, |(_, value)| value.to_owned()))
 }
 
 /// Parses an id: hyphenated only, although the parser accepts other spellings.
@@ -86,6 +97,14 @@ impl<S: Send + Sync> FromRequestParts<S> for OfHost {
         let infra_env = path_id(parts, state, "infra_env_id").await?;
         let host = path_id(parts, state, "host_id").await?;
         Ok(Self(InfraEnvId(infra_env), HostId(host)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OfValidation {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        path_text(parts, state, "validation_id").await.map(Self)
     }
 }
 

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use model::host::{Host, HostIgnitionParams, InstallerArgsParams};
 
 use super::error::ApiError;
-use super::extract::{InInfraEnv, JsonBody, OfHost};
+use super::extract::{InInfraEnv, JsonBody, OfHost, OfValidation};
 use crate::app::ApiServer;
 
 pub(crate) async fn list(
@@ -70,6 +70,40 @@ pub(crate) async fn unbind(
     OfHost(infra_env, id): OfHost,
 ) -> Result<Json<Host>, ApiError> {
     Ok(Json(app.unbind_host(infra_env, id).await?))
+}
+
+pub(crate) async fn install(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+) -> Result<(StatusCode, Json<Host>), ApiError> {
+    let host = app.install_host(infra_env, id).await?;
+    Ok((StatusCode::ACCEPTED, Json(host)))
+}
+
+pub(crate) async fn reset(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+) -> Result<Json<Host>, ApiError> {
+    Ok(Json(app.reset_host(infra_env, id).await?))
+}
+
+/// Responds without a body, as the service that clients know does.
+pub(crate) async fn reset_validation(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+    OfValidation(validation): OfValidation,
+) -> Result<StatusCode, ApiError> {
+    app.reset_host_validation(infra_env, id, &validation)
+        .await?;
+    Ok(StatusCode::OK)
+}
+
+pub(crate) async fn ignition(
+    State(app): State<ApiServer>,
+    OfHost(infra_env, id): OfHost,
+) -> Result<Json<HostIgnitionParams>, ApiError> {
+    let config = app.rendered_host_ignition(infra_env, id).await?;
+    Ok(Json(HostIgnitionParams { config }))
 }
 
 /// Responds without a body, as the API description has it.

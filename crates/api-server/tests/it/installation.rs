@@ -8,7 +8,7 @@ use crate::harness::{Answer, Server, host_id, inventory, merged};
 const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A ready single-node cluster: its id, and its host's path.
-async fn ready(server: &Server) -> (String, String) {
+pub(crate) async fn ready(server: &Server) -> (String, String) {
     ready_with(server, 1).await
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn wait_status(server: &Server, path: &str, status: &str) -> Va
         .await
 }
 
-async fn progress(server: &Server, host: &str, stages: &[&str]) {
+pub(crate) async fn progress(server: &Server, host: &str, stages: &[&str]) {
     for stage in stages {
         server
             .put(
@@ -125,8 +125,8 @@ async fn single_nodes_are_installed() {
     install_single_node(&Server::start().await).await;
 }
 
-/// Creates and installs a single-node cluster.
-pub(crate) async fn install_single_node(server: &Server) {
+/// Creates and installs a single-node cluster: its id, and its host's path.
+pub(crate) async fn install_single_node(server: &Server) -> (String, String) {
     let (id, host) = ready(server).await;
     let path = format!("/v2/clusters/{id}");
     let ordered = server
@@ -205,6 +205,7 @@ pub(crate) async fn install_single_node(server: &Server) {
         cluster["progress"]
     );
     finish(server, &path).await;
+    (id, host)
 }
 
 /// Manifests of the service are listed on request.

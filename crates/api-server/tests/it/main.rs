@@ -6,6 +6,7 @@ mod binding;
 mod campaign;
 mod clusters;
 mod database;
+mod day2;
 mod errors;
 mod event_stream;
 mod events;

@@ -1,6 +1,8 @@
 //! Effects of a cluster's transitions beyond the status.
 
-use model::cluster::{ClusterProgressInfo, LastInstallationPreparation, PreparationStatus};
+use model::cluster::{
+    ClusterKind, ClusterProgressInfo, LastInstallationPreparation, PreparationStatus,
+};
 use model::events::EventSeverity;
 use model::logs::LogsState;
 use model::network::{ApiVip, IngressVip};
@@ -9,6 +11,7 @@ use model::time::DateTime;
 use super::facts::Facts;
 use crate::event::{NewEvent, about_cluster};
 use crate::host;
+use crate::ignition_endpoint;
 use crate::policy::InstallationPolicy;
 use crate::snapshot::Snapshot;
 
@@ -39,6 +42,8 @@ pub enum Effect {
     CancelHosts,
     /// Resets every host.
     ResetHosts,
+    /// Makes it a cluster of day-2 hosts, which reach it by its API address.
+    AcceptDay2Hosts,
     /// Reports the cancelled installation.
     ReportCancelled,
     /// Reports the reset installation.
@@ -107,6 +112,10 @@ pub(super) fn run(
         Effect::ClearInstallation => clear_installation(snapshot, facts),
         Effect::CancelHosts => every_host(snapshot, &host::Trigger::Cancel, facts, policy, events),
         Effect::ResetHosts => every_host(snapshot, &host::Trigger::Reset, facts, policy, events),
+        Effect::AcceptDay2Hosts => {
+            cluster.kind = ClusterKind::AddHostsCluster;
+            cluster.api_vip_dns_name = ignition_endpoint::default_api_name(cluster);
+        }
         Effect::ReportCancelled => events.push(about_cluster(
             snapshot,
             "cluster_installation_canceled",

@@ -81,6 +81,17 @@ static ROWS: &[ClusterRule] = &[
         ],
         doc: "Settings stay; files and progress of the installation are removed.",
     },
+    // Source: internal/cluster/cluster.go, TransformClusterToDay2.
+    ClusterRule {
+        name: "accepts day-2 hosts",
+        on: On::AddHosts,
+        from: &[Installed],
+        when: |_| true,
+        to: To::Go(AddingHosts),
+        info: Some(|_| "The cluster is installed and accepts further hosts".to_owned()),
+        then: &[Effect::AcceptDay2Hosts],
+        doc: "Hosts that register from now on join the installed cluster, each on its own.",
+    },
     // Before the installation.
     // Source: "Refresh discovering cluster - detect required input".
     ClusterRule {

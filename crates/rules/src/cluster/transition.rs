@@ -21,7 +21,8 @@ use crate::table::{self, To};
 /// `Prepare` assigns roles, refreshes the cluster, refuses one that is not ready and chooses the bootstrap host.
 /// The caller makes the installation's files and stores the result in `last_installation_preparation`.
 ///
-/// Errors: Conflict – the status, or a validation, forbids it; Invalid – a host is not known.
+/// Errors: Conflict – the status, or a validation, forbids it; Invalid – a host is not known, or the cluster is not
+/// installed and takes no further hosts.
 pub fn apply(
     snapshot: &mut Snapshot,
     trigger: Trigger,
@@ -36,6 +37,7 @@ pub fn apply(
         }
         Trigger::Cancel => On::Cancel,
         Trigger::Reset => On::Reset,
+        Trigger::AddHosts => On::AddHosts,
     };
     let facts = Facts::of(snapshot, Judged::default(), policy, now);
     let Some(rule) = table::find(TABLE, &on, &snapshot.cluster.status, &facts) else {
@@ -176,6 +178,7 @@ fn refusal(snapshot: &Snapshot, on: On) -> Error {
         On::Prepare => "be installed",
         On::Cancel => "be cancelled",
         On::Reset => "be reset",
+        On::AddHosts => "accept further hosts",
     };
     let allowed: Vec<&str> = ClusterStatus::ALL
         .iter()
@@ -188,11 +191,16 @@ fn refusal(snapshot: &Snapshot, on: On) -> Error {
         })
         .map(|status| status.as_str())
         .collect();
-    Error::conflict(format!(
+    let reason = format!(
         "cluster {} ({}) is {} and cannot {doing} now; it can while {}",
         snapshot.cluster.name,
         snapshot.cluster.id,
         snapshot.cluster.status,
         allowed.join(", ")
-    ))
+    );
+    match on {
+        // Source: assisted-service, internal/cluster/cluster.go, TransformClusterToDay2.
+        On::AddHosts => Error::invalid("cluster_id", reason),
+        _ => Error::conflict(reason),
+    }
 }

@@ -11,6 +11,8 @@ pub enum On {
     Cancel,
     /// The user resets the cluster.
     Reset,
+    /// The user adds hosts to the installed cluster.
+    AddHosts,
 }
 
 /// A request of the user to a cluster.
@@ -22,4 +24,6 @@ pub enum Trigger {
     Cancel,
     /// Resets the cluster.
     Reset,
+    /// Adds hosts to the installed cluster.
+    AddHosts,
 }

@@ -47,6 +47,8 @@ pub enum Effect {
     LogsTimeOut,
     /// Binds the host to the cluster.
     Bind,
+    /// Reports the start of the installation.
+    ReportInstallation,
     /// Reports the cancelled installation.
     ReportCancelled,
     /// Reports the reset, and that the user must boot the host.
@@ -86,6 +88,12 @@ pub(super) fn run(
         Effect::DisconnectMedia => disconnect_media(host, events),
         Effect::LogsTimeOut => record.logs_info = Some(LogsState::Timeout),
         Effect::Bind => record.cluster_id = cluster.map(|cluster| cluster.id),
+        Effect::ReportInstallation => events.push(about_host(
+            host,
+            "host_installation_started",
+            Info,
+            "installation was started",
+        )),
         Effect::ReportCancelled => events.push(about_host(
             host,
             "host_installation_cancelled",

@@ -354,6 +354,22 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         then: &[Effect::DisconnectMedia],
         doc: "As for a host of a cluster.",
     },
+    // Day 2.
+    // Source: "Install known host".
+    HostRule {
+        name: "day-2 installation requested",
+        on: On::Install,
+        from: &[Known],
+        when: |facts| facts.day2,
+        to: To::Go(Installing),
+        info: Some(|_| "Installation starts".to_owned()),
+        then: &[
+            Effect::ClearProgress,
+            Effect::ClearLogs,
+            Effect::ReportInstallation,
+        ],
+        doc: "Its cluster is installed: each host is installed on its own.",
+    },
     // Cancellation and reset.
     // Source: "Installation canceled while host is installing".
     HostRule {

@@ -19,6 +19,8 @@ pub enum On {
     Cancel,
     /// The cluster, or a host that joins one, is reset.
     Reset,
+    /// The user requests the installation of a day-2 host.
+    Install,
     /// The user binds the host to a cluster.
     Bind,
     /// The user unbinds the host.
@@ -51,6 +53,8 @@ pub enum Trigger {
     Cancel,
     /// The cluster, or the host itself, is reset.
     Reset,
+    /// The user requests the installation of a day-2 host.
+    Install,
     /// The user binds the host to the cluster passed along.
     Bind,
     /// The user unbinds the host.
@@ -67,6 +71,7 @@ impl Trigger {
             Self::MediaDisconnected => On::MediaDisconnected,
             Self::Cancel => On::Cancel,
             Self::Reset => On::Reset,
+            Self::Install => On::Install,
             Self::Bind => On::Bind,
             Self::Unbind => On::Unbind,
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::view::{StepView, installation_path};
 use super::{install, network};
 use crate::images::image_statuses;
-use crate::{disks, networking};
+use crate::{disks, ignition_endpoint, networking};
 
 /// Timeout of the disk speed check. Units: seconds, as text.
 const DISK_SPEED_TIMEOUT: &str = "480.00";
@@ -80,56 +80,22 @@ fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
 
 /// Source: assisted-service, internal/host/hostcommands/api_vip_connectivity_check_cmd.go.
 fn api_vip(view: &StepView<'_>) -> Option<ApiVipConnectivityRequest> {
-    let cluster = view.cluster()?;
-    let record = &view.host.record;
-    let pool = if record.machine_config_pool_name.is_empty() {
-        match record.role {
-            Some(HostRole::Master | HostRole::Bootstrap) => "master",
-            Some(HostRole::Arbiter) => "arbiter",
-            _ => "worker",
-        }
-    } else {
-        record.machine_config_pool_name.as_str()
-    };
-    let endpoint = cluster.ignition_endpoint.as_ref();
-    let url = endpoint
-        .and_then(|endpoint| endpoint.url.as_deref())
-        .filter(|url| !url.is_empty());
     let access = view.ctx.ignition;
+    let is_secure = access.certificates.is_some();
+    let header = |key: &str, value: &str| ApiVipConnectivityAdditionalRequestHeader {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
     Some(ApiVipConnectivityRequest {
-        url: match url {
-            Some(url) => format!("{}/{pool}", url.trim_end_matches('/')),
-            None => format!("http://{}:22624/config/{pool}", api_name(cluster)?),
-        },
+        url: ignition_endpoint::url(view.cluster()?, &view.host.record, is_secure)?,
         verify_cidr: false,
-        ca_certificate: endpoint
-            .and_then(|endpoint| endpoint.ca_certificate.clone())
-            .filter(|certificate| !certificate.is_empty()),
-        ignition_endpoint_token: access.token.clone().filter(|token| !token.is_empty()),
+        ca_certificate: access.certificates.clone(),
+        ignition_endpoint_token: access.bearer().map(str::to_owned),
         request_headers: access
-            .headers
-            .iter()
-            .map(|header| ApiVipConnectivityAdditionalRequestHeader {
-                key: header.key.clone(),
-                value: header.value.clone(),
-            })
+            .request_headers()
+            .map(|(key, value)| header(&key, &value))
             .collect(),
     })
-}
-
-/// Name or address of the cluster's API, under which machines fetch their configuration.
-fn api_name(cluster: &Cluster) -> Option<String> {
-    if let Some(name) = cluster.api_vip_dns_name.as_ref() {
-        return Some(name.clone());
-    }
-    if let Some(vip) = cluster.api_vips.first() {
-        return Some(match vip.ip.parse::<std::net::IpAddr>() {
-            Ok(std::net::IpAddr::V6(address)) => format!("[{address}]"),
-            _ => vip.ip.clone(),
-        });
-    }
-    let has_names = !cluster.name.is_empty() && !cluster.base_dns_domain.is_empty();
-    has_names.then(|| format!("api.{}.{}", cluster.name, cluster.base_dns_domain))
 }
 
 /// Only while there is no result for the disk.

@@ -340,12 +340,14 @@ fn a_day2_host_checks_its_ignition_endpoint() {
     });
     snapshot.hosts[4].record.machine_config_pool_name = "infra".to_owned();
     fixture.ignition.token = Some("token".to_owned());
+    fixture.ignition.certificates = Some("Q0E=".to_owned());
     assert_eq!(
         request(&fixture, &snapshot),
         serde_json::json!({
             "url": "https://hypershift.example.com/ignition/infra",
             "ca_certificate": "Q0E=",
             "ignition_endpoint_token": "token",
+            "request_headers": [{ "key": "Authorization", "value": "Bearer token" }],
         })
     );
 }

@@ -74,6 +74,25 @@ pub struct IgnitionAccess {
     pub token: Option<String>,
     /// Headers to send along.
     pub headers: Vec<IgnitionEndpointHttpHeadersParams>,
+    /// Certificate authorities of the endpoint: base64 of a PEM bundle.
+    pub certificates: Option<String>,
+}
+
+impl IgnitionAccess {
+    /// The bearer token, when there is one.
+    pub fn bearer(&self) -> Option<&str> {
+        self.token.as_deref().filter(|token| !token.is_empty())
+    }
+
+    /// Name and value of every header of the request, the token's first.
+    pub fn request_headers(&self) -> impl Iterator<Item = (String, String)> {
+        let token = self
+            .bearer()
+            .map(|token| ("Authorization".to_owned(), format!("Bearer {token}")));
+        let others = self.headers.iter();
+        let others = others.map(|header| (header.key.clone(), header.value.clone()));
+        token.into_iter().chain(others)
+    }
 }
 
 /// Inputs of instructions besides the host and its cluster.

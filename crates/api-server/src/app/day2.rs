@@ -1,0 +1,196 @@
+//! Use cases of day 2: hosts that join installed clusters, and clusters that are not installed here.
+
+use model::Error;
+use model::cluster::{Cluster, DisconnectedClusterCreateParams, ImportClusterParams};
+use model::host::{Host, HostKind, HostRole, HostStatus};
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use rules::cluster::Trigger as ClusterTrigger;
+use rules::host::Trigger;
+use rules::steps::IgnitionAccess;
+use rules::{HostState, Snapshot};
+use uuid::Uuid;
+
+use super::{ApiServer, ClusterTransaction, Scope};
+use crate::install::{self, day2};
+
+impl ApiServer {
+    /// Lets an installed cluster accept further hosts.
+    ///
+    /// Errors: Invalid – it is not installed.
+    pub(crate) async fn allow_add_hosts(&self, id: ClusterId) -> Result<Cluster, Error> {
+        self.trigger("allow add hosts", id, ClusterTrigger::AddHosts)
+            .await
+    }
+
+    /// Creates the record of a cluster that is installed already.
+    ///
+    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
+    pub(crate) async fn import_cluster(
+        &self,
+        params: ImportClusterParams,
+    ) -> Result<Cluster, Error> {
+        let now = service::clock::now();
+        let cluster = rules::create::imported_cluster(params, Uuid::new_v4(), now)?;
+        self.insert_cluster(cluster, "", now).await
+    }
+
+    /// Creates the record of a cluster that a disconnected image installs.
+    ///
+    /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
+    pub(crate) async fn register_disconnected_cluster(
+        &self,
+        params: DisconnectedClusterCreateParams,
+    ) -> Result<Cluster, Error> {
+        let now = service::clock::now();
+        let cluster = rules::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
+        self.insert_cluster(cluster, "", now).await
+    }
+
+    /// Starts the installation of a day-2 host.
+    ///
+    /// Errors: Conflict – it has no installed cluster, is not known, or changed meanwhile; Invalid – its ignition cannot
+    /// be made.
+    pub(crate) async fn install_host(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<Host, Error> {
+        let scope = Scope::Host(infra_env, id);
+        let assign = |change: &mut ClusterTransaction| {
+            let (host, _) = day2_host(change, id)?;
+            if matches!(host.record.role, None | Some(HostRole::AutoAssign)) {
+                host.record.role = Some(HostRole::Worker);
+            }
+            change.refresh(&self.policy);
+            let (host, cluster) = day2_host(change, id)?;
+            check_known(host)?;
+            Ok(cluster)
+        };
+        let (cluster, stored) = self.change("assign day-2 role", scope, assign).await?;
+        let ignition = self.node_ignition(&stored.snapshot, id).await?;
+        // Before the transition: the next poll makes the agent download it.
+        let put = self
+            .store
+            .put(cluster, &ignition.name, ignition.content.clone());
+        put.await?;
+        let access = &ignition.access;
+        let start = |change: &mut ClusterTransaction| {
+            change.refresh(&self.policy);
+            let (now, target) = (change.now, change.snapshot.cluster.clone());
+            let (host, _) = day2_host(change, id)?;
+            check_known(host)?;
+            if day2::pointer(&target, host, access)?.to_json() != ignition.content {
+                return Err(Error::conflict(format!(
+                    "host {id} changed while its ignition was made: retry"
+                )));
+            }
+            let new = rules::host::apply(host, Some(&target), Trigger::Install, &self.policy, now)?;
+            change.events.extend(new);
+            change.refresh(&self.policy);
+            Ok(())
+        };
+        self.change_host("install day-2 host", infra_env, id, start)
+            .await
+    }
+
+    async fn node_ignition(&self, snapshot: &Snapshot, id: HostId) -> Result<NodeIgnition, Error> {
+        let host = snapshot.host(id);
+        let host = host.ok_or_else(|| Error::not_found("host", id))?;
+        let certificates = day2::certificates(&snapshot.cluster, &host.record)?;
+        let access = self.ignition_access(&host.record, certificates).await?;
+        let config = day2::pointer(&snapshot.cluster, host, &access)?;
+        Ok(NodeIgnition {
+            name: install::file_name(&host.record),
+            content: config.to_json(),
+            access,
+        })
+    }
+
+    /// Resets a day-2 host: it can be installed again after its user booted the discovery image.
+    ///
+    /// Errors: Conflict – it joins no installed cluster, or its status forbids it.
+    pub(crate) async fn reset_host(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<Host, Error> {
+        let host = self.host(infra_env, id).await?;
+        let reset = |change: &mut ClusterTransaction| {
+            let (now, target) = (change.now, change.snapshot.cluster.clone());
+            let (host, _) = day2_host(change, id)?;
+            let new = rules::host::apply(host, Some(&target), Trigger::Reset, &self.policy, now)?;
+            change.events.extend(new);
+            change.refresh(&self.policy);
+            Ok(())
+        };
+        let result = self.change_host("reset host", infra_env, id, reset).await;
+        self.record_host_refusal("host_installation_reset_failed", &host, &result)
+            .await?;
+        result
+    }
+
+    /// Drops the stored result of a host's validation; the agent checks again.
+    ///
+    /// Errors: Conflict – the host is unbound; Invalid – the validation cannot be reset.
+    pub(crate) async fn reset_host_validation(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        validation: &str,
+    ) -> Result<(), Error> {
+        let reset = |change: &mut ClusterTransaction| {
+            let (host, cluster) = change.host(id)?;
+            if cluster.is_none() {
+                return Err(unbound(id));
+            }
+            rules::update::reset_validation(host, validation)?;
+            change.refresh(&self.policy);
+            Ok(())
+        };
+        self.change_host("reset host validation", infra_env, id, reset)
+            .await
+            .map(drop)
+    }
+}
+
+/// The ignition config of a day-2 host, with its inputs.
+struct NodeIgnition {
+    name: String,
+    content: Vec<u8>,
+    access: IgnitionAccess,
+}
+
+/// A host that joins an installed cluster, and the cluster's id.
+///
+/// Errors: Conflict – it is another kind of host.
+/// Source: assisted-service, internal/bminventory/inventory.go, V2InstallHost, V2ResetHost.
+fn day2_host(
+    change: &mut ClusterTransaction,
+    id: HostId,
+) -> Result<(&mut HostState, ClusterId), Error> {
+    let (host, cluster) = change.host(id)?;
+    let cluster = cluster.ok_or_else(|| unbound(id))?.id;
+    if host.record.kind != HostKind::AddToExistingClusterHost {
+        return Err(Error::conflict(format!(
+            "host {id} does not join an installed cluster: use the action of its cluster"
+        )));
+    }
+    Ok((host, cluster))
+}
+
+fn unbound(id: HostId) -> Error {
+    Error::conflict(format!(
+        "host {id} is not bound to a cluster: bind it first"
+    ))
+}
+
+fn check_known(host: &HostState) -> Result<(), Error> {
+    let record = &host.record;
+    if record.status == HostStatus::Known {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "host {} is {} and cannot be installed: {}",
+        record.id, record.status, record.status_info
+    )))
+}
