@@ -16,4 +16,5 @@ pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;
 pub(crate) mod query;
+pub(crate) mod support;
 pub(crate) mod versions;

@@ -19,7 +19,7 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
-    versions,
+    support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -59,6 +59,7 @@ fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2DownloadClusterManifest" => get(manifests::download),
         "V2ListOfClusterOperators" => get(operators::list),
         "v2ReportMonitoredOperatorStatus" => put(operators::report),
+        "GetClusterSupportedPlatforms" => get(support::platforms),
         _ => return None,
     })
 }
@@ -135,6 +136,13 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2ListComponentVersions" => get(versions::components),
         "v2ListReleaseSources" => get(versions::release_sources),
         "V2ListManagedDomains" => get(versions::managed_domains),
+        "GetSupportedFeatures" => get(support::features),
+        "GetDetailedSupportedFeatures" => get(support::detailed_features),
+        "GetSupportedArchitectures" => get(support::architectures),
+        "V2ListSupportedOperators" => get(operators::supported),
+        "V2ListOperatorProperties" => get(operators::properties),
+        "V2ListBundles" => get(operators::bundles),
+        "V2GetBundle" => get(operators::bundle),
         _ => return None,
     })
 }

@@ -20,6 +20,7 @@ pub mod network;
 pub mod operators;
 pub mod schema;
 pub mod steps;
+pub mod support;
 pub mod time;
 pub mod validations;
 pub mod versions;

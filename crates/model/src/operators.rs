@@ -75,6 +75,22 @@ pub struct BundleCreateParams {
     pub optional_operators: Option<Vec<String>>,
 }
 
+/// `bundle` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bundle {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub operators: Vec<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub optional_operators: Vec<String>,
+}
+
 wire_enum! {
     /// Values of `OperatorStatus`.
     pub enum OperatorStatus {

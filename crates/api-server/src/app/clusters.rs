@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::Error;
-use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams};
+use model::cluster::{
+    Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams, PlatformType,
+};
 use model::events::EventSeverity;
 use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
@@ -305,6 +307,17 @@ impl ApiServer {
         found
             .map(Into::into)
             .ok_or_else(|| Error::not_found("cluster", id))
+    }
+
+    /// Platforms that suit a cluster's hosts.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn supported_platforms(
+        &self,
+        id: ClusterId,
+    ) -> Result<Vec<PlatformType>, Error> {
+        let stored = self.stored_cluster(id).await?;
+        Ok(rules::support::supported_platforms(&stored.snapshot))
     }
 
     /// Hardware requirements by role, in the shape `preflight-hardware-requirements`.

@@ -1,13 +1,16 @@
-//! Handlers of monitored operators.
+//! Handlers of operators, bundles, and monitored operators.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use model::operators::MonitoredOperator;
+use model::Error;
+use model::operators::{Bundle, MonitoredOperator};
+use serde_json::Value;
 
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
+use super::support::support_query;
 use crate::app::ApiServer;
 
 pub(crate) async fn list(
@@ -26,4 +29,34 @@ pub(crate) async fn report(
     app.report_operator(id, &body.parse("report-params")?)
         .await?;
     Ok(StatusCode::OK)
+}
+
+/// Names of the operators that can be chosen.
+pub(crate) async fn supported() -> Json<Vec<&'static str>> {
+    Json(rules::operators::operator_names())
+}
+
+/// Properties of an operator that a request may set: no operator has any.
+pub(crate) async fn properties(Path(name): Path<String>) -> Result<Json<Vec<Value>>, ApiError> {
+    match rules::operators::operator(&name) {
+        Some(_) => Ok(Json(Vec::new())),
+        None => Err(Error::not_found("operator", name).into()),
+    }
+}
+
+/// Bundles; a version selects those that it supports.
+pub(crate) async fn bundles(query: Query) -> Result<Json<Vec<Bundle>>, ApiError> {
+    let features = query.some_of("feature_ids")?;
+    let selected = query.text("openshift_version");
+    let selected = selected.map(|version| support_query(&query, version));
+    let selected = selected.transpose()?;
+    Ok(Json(rules::operators::bundles(
+        selected.as_ref(),
+        &features,
+    )?))
+}
+
+pub(crate) async fn bundle(Path(id): Path<String>, query: Query) -> Result<Json<Bundle>, ApiError> {
+    let features = query.some_of("feature_ids")?;
+    Ok(Json(rules::operators::bundle(&id, &features)?))
 }

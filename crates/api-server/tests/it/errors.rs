@@ -158,10 +158,8 @@ async fn slashes_are_normalized() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unimplemented_operations_respond_501() {
     let server = Server::start().await;
-    let body = server
-        .get("/v2/support-levels/architectures?openshift_version=4.18")
-        .await
-        .expect(501);
+    let path = "/v2/clusters/00000000-0000-4000-8000-000000000000/downloads/files-presigned";
+    let body = server.get(path).await.expect(501);
     assert_eq!(
         (body["id"].as_i64(), body["kind"].as_str()),
         (Some(501), Some("Error"))
@@ -170,7 +168,7 @@ async fn unimplemented_operations_respond_501() {
         body["reason"]
             .as_str()
             .unwrap()
-            .contains("GetSupportedArchitectures"),
+            .contains("V2GetPresignedForClusterFiles"),
         "{body}"
     );
 }

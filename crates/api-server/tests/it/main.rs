@@ -23,4 +23,5 @@ mod openapi;
 mod scale;
 mod signatures;
 mod state;
+mod support;
 mod versions;

@@ -1,7 +1,6 @@
 //! Hardware validations of hosts.
 //! Source: assisted-service, internal/host/validator.go, validation_id.go; blocking: conditions in statemachine.go.
 
-use model::cluster::PlatformType;
 use model::host::HostRole;
 use model::inventory::{Inventory, Type};
 use model::validations::HostValidationId as Id;
@@ -14,7 +13,9 @@ use super::host_operators;
 use super::subject::{HostSubject, INVENTORY};
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
-use crate::hardware::{VMWARE, maker, mebibytes, usable_mib};
+use crate::hardware::{maker, mebibytes, usable_mib};
+use crate::networking;
+use crate::support::RequestedPlatform;
 
 /// Validations of the hardware group.
 pub static VALIDATIONS: &[HostValidation] = &[
@@ -383,19 +384,9 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
         Ok(inventory) => inventory,
         Err(pending) => return pending,
     };
-    let platform = cluster.cluster.platform.as_ref();
-    let kind = platform.map(|platform| platform.r#type).unwrap_or_default();
-    let external = platform
-        .and_then(|platform| platform.external.as_ref())
-        .and_then(|external| external.platform_name.as_deref())
-        .unwrap_or_default();
-    let needed = match kind {
-        PlatformType::Vsphere => VMWARE,
-        PlatformType::Nutanix => "Nutanix",
-        PlatformType::External if external == "oci" => "OracleCloud.com",
-        PlatformType::External | PlatformType::Baremetal | PlatformType::None => {
-            return Verdict::ok(format!("Platform {kind} supports every machine"));
-        }
+    let kind = networking::platform(cluster.cluster);
+    let Some(needed) = RequestedPlatform::of(cluster.cluster).maker() else {
+        return Verdict::ok(format!("Platform {kind} supports every machine"));
     };
     let maker = maker(inventory);
     Verdict::of(
