@@ -20,6 +20,7 @@ mod links;
 mod manifests;
 mod neighbours;
 mod openapi;
+mod operators;
 mod scale;
 mod signatures;
 mod state;

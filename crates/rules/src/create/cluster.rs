@@ -1,5 +1,7 @@
 //! New clusters.
 
+use std::collections::BTreeSet;
+
 use model::Error;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterDefaultConfig, ClusterKind, ClusterProgressInfo,
@@ -13,6 +15,7 @@ use model::versions::CpuArchitecture;
 
 use super::context::CreateContext;
 use crate::networking;
+use crate::operators::{self, OperatorRequest};
 use crate::versions::{ResolvedRelease, release};
 use crate::{Offer, input, urls};
 
@@ -82,6 +85,11 @@ pub fn cluster(
     };
     cluster.last_installation_preparation.status = Some(PreparationStatus::NotStarted);
     cluster.monitored_operators = builtin_operators(id, ctx.offer.check_cluster_version);
+    let operators = OperatorRequest {
+        operators: params.olm_operators.as_deref(),
+        bundles: params.operator_bundles.as_deref(),
+    };
+    operators::select(&mut cluster, operators)?;
     set_networks(&mut cluster, &params)?;
     let disk_encryption = input::disk_encryption(
         params.disk_encryption.as_ref(),
@@ -90,6 +98,7 @@ pub fn cluster(
     cluster.disk_encryption = Some(disk_encryption);
     set_texts(&mut cluster, params, ctx.offer);
     networking::complete_and_check(&mut cluster, None, ctx.policy, 0)?;
+    operators::check_compatibility(&cluster, &BTreeSet::new())?;
     Ok(cluster)
 }
 
@@ -130,13 +139,10 @@ fn check_texts(
         &additional,
     )?;
     input::tags(&text(&params.tags))?;
-    if let Some(endpoint) = &params.ignition_endpoint {
-        input::ignition_endpoint(endpoint)?;
+    match &params.ignition_endpoint {
+        Some(endpoint) => input::ignition_endpoint(endpoint),
+        None => Ok(()),
     }
-    input::olm_operators(
-        params.olm_operators.as_deref().unwrap_or_default(),
-        params.operator_bundles.as_deref().unwrap_or_default(),
-    )
 }
 
 fn set_networks(cluster: &mut Cluster, params: &ClusterCreateParams) -> Result<(), Error> {

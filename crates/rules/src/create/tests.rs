@@ -101,7 +101,7 @@ fn bad_texts_name_their_field() {
         ("tags", json!({ "tags": "a-b" })),
         (
             "olm_operators",
-            json!({ "olm_operators": [{ "name": "lso" }] }),
+            json!({ "olm_operators": [{ "name": "unknown" }] }),
         ),
         (
             "ignition_endpoint.url",

@@ -13,6 +13,7 @@ use super::machine_networks::{holding_network, networks_text};
 use super::members::{set_plain_members, set_proxy};
 use crate::free_addresses::is_free;
 use crate::networking;
+use crate::operators::{self, OperatorRequest};
 use crate::{NewEvent, Snapshot, input};
 
 /// Whether the cluster accepts changes of settings and hosts.
@@ -65,6 +66,7 @@ pub fn cluster(
         set_vips(&mut changed, params)?;
         set_machine_networks(&mut changed, &before, params, snapshot)?;
         networking::complete_and_check(&mut changed, params.network_type, ctx.policy, hosts)?;
+        set_operators(&mut changed, params, snapshot)?;
     }
     let mut events = Vec::new();
     if proxy_changed {
@@ -79,6 +81,30 @@ pub fn cluster(
     }
     snapshot.cluster = changed;
     Ok(events)
+}
+
+/// Operators have to fit the machines when they are chosen, and the cluster after every change.
+/// Source: assisted-service, internal/bminventory/inventory.go, updateOperatorsData.
+fn set_operators(
+    cluster: &mut Cluster,
+    params: &ClusterUpdateParams,
+    snapshot: &Snapshot,
+) -> Result<(), Error> {
+    let request = OperatorRequest {
+        operators: params.olm_operators.as_deref(),
+        bundles: params.operator_bundles.as_deref(),
+    };
+    let is_changed = request.operators.is_some() || request.bundles.is_some();
+    operators::select(cluster, request)?;
+    let inventories = snapshot
+        .hosts
+        .iter()
+        .filter_map(|host| host.inventory.as_ref());
+    let architectures = inventories
+        .filter(|_| is_changed)
+        .filter_map(|inventory| inventory.cpu.as_ref()?.architecture.parse().ok())
+        .collect();
+    operators::check_compatibility(cluster, &architectures)
 }
 
 /// Refuses settings that a day-2 cluster cannot change.

@@ -67,10 +67,7 @@ pub(super) fn set_plain_members(
         let support = ctx.policy.disk_encryption_support;
         cluster.disk_encryption = Some(input::disk_encryption(Some(&wanted), support)?);
     }
-    input::olm_operators(
-        params.olm_operators.as_deref().unwrap_or_default(),
-        params.operator_bundles.as_deref().unwrap_or_default(),
-    )
+    Ok(())
 }
 
 fn set_names(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), Error> {

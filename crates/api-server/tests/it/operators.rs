@@ -1,0 +1,109 @@
+//! Operators of clusters: choice, bundles, dependencies, refusals.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, cluster_params, merged};
+
+/// Names of a cluster's operators; those that are only needed by others have a star.
+fn names(cluster: &Value) -> Vec<String> {
+    let operators = cluster["monitored_operators"].as_array().unwrap().iter();
+    let name = |one: &Value| {
+        let star = if one["dependency_only"] == true {
+            "*"
+        } else {
+            ""
+        };
+        format!("{}{star}", one["name"].as_str().unwrap())
+    };
+    operators.map(name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_are_created_with_operators_and_bundles() {
+    let server = Server::start().await;
+    let more = json!({
+        "olm_operators": [{ "name": "mtv" }],
+        "operator_bundles": [{ "id": "openshift-ai", "optional_operators": ["amd-gpu"] }],
+    });
+    let params = merged(cluster_params(), more);
+    let cluster = server.post("/v2/clusters", &params).await.expect(201);
+    assert_eq!(
+        names(&cluster),
+        [
+            "console",
+            "authorino",
+            "odf",
+            "openshift-ai",
+            "pipelines",
+            "serverless",
+            "servicemesh",
+            "amd-gpu",
+            "mtv",
+            "lso*",
+            "node-feature-discovery*",
+            "kmm*",
+            "cnv*",
+        ]
+    );
+    assert_eq!(
+        cluster["operator_bundles"],
+        json!([{ "id": "openshift-ai", "optional_operators": ["amd-gpu"] }])
+    );
+    let odf = &cluster["monitored_operators"][2];
+    assert_eq!(odf["operator_type"], "olm");
+    assert_eq!(odf["subscription_name"], "odf-operator");
+    assert_eq!(odf["source_bundles"], json!(["openshift-ai"]));
+    let id = cluster["id"].as_str().unwrap();
+    let path = format!("/v2/clusters/{id}/monitored-operators?operator_name=cnv");
+    let cnv = server.get(&path).await.expect(200);
+    assert_eq!(cnv[0]["timeout_seconds"], 3600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_replace_the_operators() {
+    let server = Server::start().await;
+    let id = server
+        .cluster(json!({ "olm_operators": [{ "name": "odf" }] }))
+        .await;
+    let path = format!("/v2/clusters/{id}");
+    let cluster = server
+        .patch(&path, &json!({ "name": "other" }))
+        .await
+        .expect(201);
+    assert_eq!(names(&cluster), ["console", "odf", "lso*"]);
+    let change = json!({ "olm_operators": [{ "name": "lso" }], "operator_bundles": [] });
+    let cluster = server.patch(&path, &change).await.expect(201);
+    assert_eq!(names(&cluster), ["console", "lso"]);
+    let change = json!({ "olm_operators": [] });
+    let cluster = server.patch(&path, &change).await.expect(201);
+    assert_eq!(names(&cluster), ["console"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_that_do_not_fit_are_refused() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    for (change, text) in [
+        (
+            json!({ "olm_operators": [{ "name": "nope" }] }),
+            "supported-operators",
+        ),
+        (
+            json!({ "operator_bundles": [{ "id": "nope" }] }),
+            "virtualization",
+        ),
+        (
+            json!({ "olm_operators": [{ "name": "lvm" }, { "name": "odf" }] }),
+            "exclude each other",
+        ),
+    ] {
+        let error = server.patch(&path, &change).await.expect(400);
+        assert!(error["reason"].as_str().unwrap().contains(text), "{error}");
+    }
+    let single = json!({ "control_plane_count": 1, "olm_operators": [{ "name": "odf" }] });
+    let params = merged(cluster_params(), single);
+    server.post("/v2/clusters", &params).await.expect(400);
+    let cluster = server.get(&path).await.expect(200);
+    assert_eq!(names(&cluster), ["console"]);
+}
