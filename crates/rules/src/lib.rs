@@ -50,6 +50,7 @@ pub mod support;
 pub mod table;
 pub mod update;
 pub mod urls;
+mod usage;
 pub mod validations;
 pub mod versions;
 

@@ -22,6 +22,7 @@ use crate::role_assignment;
 use crate::roles;
 use crate::snapshot::Snapshot;
 use crate::update;
+use crate::usage;
 use crate::validations::{
     self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, Ignored,
 };
@@ -56,6 +57,7 @@ pub fn cluster(
             break;
         }
     }
+    snapshot.cluster.feature_usage = usage::feature_usage(snapshot);
     before.flips(snapshot).into_iter().chain(events).collect()
 }
 

@@ -10,7 +10,7 @@ use rules::{HostState, Snapshot};
 const OWNER: &str = "admin";
 /// Domain of an owner without e-mail address. Source: assisted-service, pkg/ocm/utils.go.
 const EMAIL_DOMAIN: &str = "Unknown";
-/// No feature is recorded as used. The web UI parses the text, which must not be empty.
+/// Records of earlier versions have no list of features. The web UI parses the text, which must not be empty.
 const NO_FEATURES: &str = "{}";
 
 /// A cluster; with its hosts if `with_hosts`.
@@ -129,6 +129,7 @@ mod tests {
             ..Snapshot::default()
         };
         let shown = cluster(&snapshot, false);
+        assert_eq!(shown.feature_usage, "{}");
         assert_eq!(
             (
                 shown.total_host_count,

@@ -152,3 +152,26 @@ async fn platforms_follow_the_hosts() {
         json!(["baremetal", "none", "nutanix", "external"])
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn features_in_use_are_recorded() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({ "tags": "blue" })).await;
+    let path = format!("/v2/clusters/{id}");
+    let usage = async || {
+        let cluster = server.get(&path).await.expect(200);
+        let listed = server.get("/v2/clusters").await.expect(200);
+        assert_eq!(listed[0]["feature_usage"], cluster["feature_usage"]);
+        let text = cluster["feature_usage"].as_str().unwrap();
+        serde_json::from_str::<serde_json::Value>(text).unwrap()
+    };
+    assert_eq!(
+        usage().await["Cluster Tags"],
+        json!({ "id": "CLUSTER_TAGS", "name": "Cluster Tags" })
+    );
+    let change = json!({ "tags": "", "olm_operators": [{ "name": "lso" }] });
+    server.patch(&path, &change).await.expect(201);
+    let now = usage().await;
+    assert!(now.get("Cluster Tags").is_none(), "{now}");
+    assert_eq!(now["LSO"]["id"], "LSO");
+}
