@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{is_false, is_zero, wire_enum};
+use crate::wire::{is_false, is_zero, null_as_default, wire_enum};
 
 /// `cluster-host-requirements-details` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,43 @@ pub struct VersionedHostRequirements {
     pub sno: Option<VersionedClusterHostRequirementsDetails>,
     #[serde(rename = "edge-worker", skip_serializing_if = "Option::is_none")]
     pub edge_worker: Option<VersionedClusterHostRequirementsDetails>,
+}
+
+/// `preflight-hardware-requirements` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PreflightHardwareRequirements {
+    #[serde(deserialize_with = "null_as_default")]
+    pub operators: Vec<OperatorHardwareRequirements>,
+    pub ocp: RoleHardwareRequirements,
+}
+
+/// `operator-hardware-requirements` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OperatorHardwareRequirements {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub operator_name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub dependencies: Vec<String>,
+    pub requirements: RoleHardwareRequirements,
+}
+
+/// `host-type-hardware-requirements-wrapper` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoleHardwareRequirements {
+    pub worker: HostTypeHardwareRequirements,
+    pub master: HostTypeHardwareRequirements,
+}
+
+/// `host-type-hardware-requirements` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostTypeHardwareRequirements {
+    pub quantitative: ClusterHostRequirementsDetails,
+    #[serde(deserialize_with = "null_as_default")]
+    pub qualitative: Vec<String>,
 }
 
 wire_enum! {

@@ -36,6 +36,7 @@ mod networks;
 pub mod offer;
 pub mod operators;
 pub mod policy;
+pub mod preflight;
 pub mod progress;
 mod reach;
 pub mod refresh;

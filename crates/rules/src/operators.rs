@@ -5,9 +5,15 @@
 mod bundles;
 mod catalogue;
 mod compatibility;
+mod requirements;
 mod selection;
+mod storage;
 
 pub use bundles::{BUNDLES, BundleContent, OperatorBundle, bundle, bundles};
 pub use catalogue::{OPERATORS, OlmOperator, dependency_features, operator, operator_names};
 pub(crate) use compatibility::check as check_compatibility;
+pub use requirements::{HostResources, OperatorRequirements, requirements};
 pub(crate) use selection::{OperatorRequest, select};
+pub(crate) use storage::{
+    ODF_DISK_GB, ODF_DISKS, ODF_HOSTS, OdfMode, has_known_role, spare_disks, spare_disks_of,
+};

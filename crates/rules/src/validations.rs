@@ -12,6 +12,9 @@ pub mod host_hardware;
 pub mod host_network;
 pub mod host_operators;
 mod host_reach;
+mod operator_checks;
+#[cfg(test)]
+mod operator_tests;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,11 @@ use model::cluster::{
     Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams, PlatformType,
 };
 use model::events::EventSeverity;
+use model::hardware::PreflightHardwareRequirements;
 use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::hardware::Requirements;
 use rules::{InstallationPolicy, NewEvent, Snapshot};
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render};
@@ -320,24 +319,17 @@ impl ApiServer {
         Ok(rules::support::supported_platforms(&stored.snapshot))
     }
 
-    /// Hardware requirements by role, in the shape `preflight-hardware-requirements`.
-    pub(crate) async fn preflight_requirements(&self, id: ClusterId) -> Result<Value, Error> {
+    /// Hardware requirements by role, of the platform and of operators.
+    pub(crate) async fn preflight_requirements(
+        &self,
+        id: ClusterId,
+    ) -> Result<PreflightHardwareRequirements, Error> {
         let stored = self.stored_cluster(id).await?;
         let cluster = &stored.snapshot.cluster;
-        let requirements = Requirements::of(&self.policy, &cluster.openshift_version);
-        let is_single = cluster.control_plane_count == 1;
-        let master = if is_single {
-            &requirements.single_node
-        } else {
-            &requirements.master
-        };
-        Ok(json!({
-            "ocp": {
-                "master": { "quantitative": master, "qualitative": [] },
-                "worker": { "quantitative": requirements.worker, "qualitative": [] },
-            },
-            "operators": [],
-        }))
+        Ok(rules::preflight::preflight_requirements(
+            cluster,
+            &self.policy,
+        ))
     }
 }
 

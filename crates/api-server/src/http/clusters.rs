@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use model::cluster::{Cluster, ClusterDefaultConfig};
+use model::hardware::PreflightHardwareRequirements;
 use model::host::{Host, HostRole};
 use serde_json::Value;
 
@@ -138,7 +139,7 @@ pub(crate) async fn default_config(State(app): State<ApiServer>) -> Json<Cluster
 pub(crate) async fn preflight_requirements(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<PreflightHardwareRequirements>, ApiError> {
     Ok(Json(app.preflight_requirements(id).await?))
 }
 

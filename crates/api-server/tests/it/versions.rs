@@ -57,4 +57,10 @@ async fn components_and_defaults_are_listed() {
         .await
         .expect(200);
     assert_eq!(needs["ocp"]["master"]["quantitative"]["disk_size_gb"], 120);
+    let operators = needs["operators"].as_array().unwrap();
+    let mtv = operators.iter().find(|one| one["operator_name"] == "mtv");
+    let mtv = mtv.unwrap();
+    assert_eq!(mtv["dependencies"], json!(["cnv"]));
+    let worker = &mtv["requirements"]["worker"]["quantitative"];
+    assert_eq!(*worker, json!({ "cpu_cores": 1, "ram_mib": 1024 }));
 }

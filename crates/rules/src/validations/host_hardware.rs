@@ -15,6 +15,7 @@ use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
 use crate::hardware::{maker, mebibytes, usable_mib};
 use crate::networking;
+use crate::operators::HostResources;
 use crate::support::RequestedPlatform;
 
 /// Validations of the hardware group.
@@ -248,17 +249,17 @@ fn role_needs<'a>(
     let base = subject
         .requirements
         .host(role, cluster.single_node, inventory);
-    let (more_cores, more_mib) = host_operators::overhead(cluster, role, inventory);
+    let more = host_operators::overhead(cluster, subject.host, role);
     Ok((
         inventory,
         role,
         RoleRequirements {
-            cores: base.cpu_cores.saturating_add(more_cores),
-            mib: base.ram_mib.saturating_add(more_mib),
-            operators: if more_cores + more_mib > 0 {
-                " and its operators"
-            } else {
+            cores: base.cpu_cores.saturating_add(more.cores),
+            mib: base.ram_mib.saturating_add(more.mib),
+            operators: if more == HostResources::default() {
                 ""
+            } else {
+                " and its operators"
             },
         },
     ))

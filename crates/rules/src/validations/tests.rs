@@ -7,9 +7,7 @@ use model::cluster::{
     LoadBalancerType, PlatformType,
 };
 use model::host::{HostKind, HostRole, HostStatus, MediaStatus};
-use model::inventory::{
-    Inventory, InventoryTruncation, Iscsi, SecureBootState, SystemVendor, TpmVersion, Type,
-};
+use model::inventory::{Inventory, InventoryTruncation, Iscsi, SystemVendor, TpmVersion, Type};
 use model::network::{MachineNetwork, NetworkType, VipVerification};
 use model::operators::{MonitoredOperator, OperatorType};
 use serde::Deserialize;
@@ -493,37 +491,6 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
             })
         })
     }),
-    ("lvm-requirements-satisfied", "failure", |all| {
-        chosen(all, "lvm")
-    }),
-    ("lvm-requirements-satisfied", "success", |all| {
-        chosen(all, "lvm");
-        machine(all, |one| {
-            let mut disk = one.disks[0].clone();
-            disk.id = "sdb".to_owned();
-            disk.bootable = false;
-            one.disks.push(disk);
-        });
-    }),
-    ("kmm-requirements-satisfied", "failure", |all| {
-        chosen(all, "kmm");
-        machine(all, |one| {
-            one.boot = Some(model::inventory::Boot {
-                secure_boot_state: Some(SecureBootState::Enabled),
-                ..model::inventory::Boot::default()
-            })
-        });
-    }),
-    ("lso-requirements-satisfied", "success", |all| {
-        chosen(all, "lso")
-    }),
-    ("mce-requirements-satisfied", "pending", |all| {
-        chosen(all, "mce");
-        no_inventory(all);
-    }),
-    ("odf-requirements-satisfied", "hidden", |all| {
-        chosen(all, "odf")
-    }),
 ];
 
 /// Id, outcome, and the change of the cluster that causes it.
@@ -661,14 +628,6 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
     ("platform-requirements-satisfied", "failure", |all| {
         platform(all, PlatformType::Vsphere);
         vendor(all, "Other", "");
-    }),
-    ("nmstate-requirements-satisfied", "failure", |all| {
-        chosen(all, "nmstate");
-        all.cluster.openshift_version = "4.11.3".to_owned();
-    }),
-    ("lvm-requirements-satisfied", "failure", |all| {
-        chosen(all, "lvm");
-        all.cluster.openshift_version = "4.14.3".to_owned();
     }),
     (
         "openshift-ai-gpu-requirements-satisfied",
