@@ -94,7 +94,7 @@ fn unsupported(cluster: &ClusterSubject<'_>, name: &'static str) -> Option<Verdi
     let found = row.availability(version(cluster), architecture, None);
     (!found.is_usable()).then(|| {
         Verdict::fail(format!(
-            "Operator {name} is not available on {architecture} in version {}; choose a later version or leave the operator out",
+            "Operator {name} is not available on {architecture} in version {}; choose a later version or leave it out",
             cluster.cluster.openshift_version
         ))
     })
