@@ -1,5 +1,6 @@
 //! Settings of the API server.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub struct ReleaseImages(pub Vec<ReleaseImage>);
 pub struct OsImages(pub Vec<OsImage>);
 /// Platform versions by selector, validated.
 #[derive(Debug, Clone, Default)]
-pub struct PlatformVersions(pub std::collections::BTreeMap<String, OpenshiftVersion>);
+pub struct PlatformVersions(pub BTreeMap<String, OpenshiftVersion>);
 
 macro_rules! checked_list {
     ($kind:ty, $expected:literal, $load:path) => {
@@ -282,6 +283,8 @@ service::settings! {
         disk_encryption_support: bool = "true",
         /// Run dnsmasq on single-node clusters.
         enable_single_node_dnsmasq: bool = "true",
+        /// Catalog sources of operators in new clusters by the platform's name: {"redhat-operators":"cs-operators"}.
+        operator_catalog_sources: JsonVar<BTreeMap<String, String>> = "{}",
         /// Accept two control-plane nodes with an arbiter.
         tna_clusters_support: bool = "true",
         /// Accept two control-plane nodes with fencing.
@@ -429,6 +432,7 @@ impl Settings {
             disabled_host_validations: known(&self.disabled_host_validations),
             disabled_cluster_validations: known(&self.disabled_cluster_validations),
             single_node_dnsmasq: self.enable_single_node_dnsmasq,
+            catalog_sources: self.operator_catalog_sources.0.clone(),
             disk_encryption_support: self.disk_encryption_support,
             ipv6_support: self.ipv6_support,
             soft_timeouts: self.enable_soft_timeouts,

@@ -8,12 +8,15 @@ mod dnsmasq;
 mod encryption;
 mod iscsi;
 mod machine_config;
+mod operator_resources;
+mod operators;
 
 use model::Error;
 use model::host::HostRole;
 use model::infra_env::InfraEnv;
 
 pub use machine_config::SystemManifest;
+pub use operator_resources::custom_manifests;
 
 use crate::{InstallationPolicy, Snapshot, networking};
 
@@ -28,6 +31,8 @@ pub fn system(
     let mut manifests = chrony::manifests(snapshot, infra_envs)?;
     manifests.extend(iscsi::manifests()?);
     manifests.extend(encryption::manifests(&snapshot.cluster)?);
+    manifests.extend(operators::manifests(snapshot, policy)?);
+    manifests.extend(operator_resources::config_map(snapshot)?);
     if policy.single_node_dnsmasq && networking::is_single_node(&snapshot.cluster) {
         manifests.extend(dnsmasq::manifest(snapshot)?);
     }

@@ -1,6 +1,6 @@
 //! Settings of decisions: requirements, timeouts, switches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::hardware::VersionedHostRequirements;
@@ -21,6 +21,8 @@ pub struct InstallationPolicy {
     pub disabled_cluster_validations: BTreeSet<ClusterValidationId>,
     /// `ENABLE_SINGLE_NODE_DNSMASQ`.
     pub single_node_dnsmasq: bool,
+    /// `OPERATOR_CATALOG_SOURCES`: names of catalog sources in new clusters, by the platform's name.
+    pub catalog_sources: BTreeMap<String, String>,
     /// `DISK_ENCRYPTION_SUPPORT`.
     pub disk_encryption_support: bool,
     /// `IPV6_SUPPORT`.
@@ -63,6 +65,7 @@ impl Default for InstallationPolicy {
             disabled_host_validations: BTreeSet::new(),
             disabled_cluster_validations: BTreeSet::new(),
             single_node_dnsmasq: true,
+            catalog_sources: BTreeMap::new(),
             disk_encryption_support: true,
             ipv6_support: false,
             soft_timeouts: false,

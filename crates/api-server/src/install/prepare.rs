@@ -58,7 +58,7 @@ async fn make(
     let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     if ctx.options().dummy_ignition {
         let mut outputs = dummy::outputs(&input.snapshot, &install_config)?;
-        add_generated(&mut outputs, generated);
+        add_manifests(&mut outputs, &input.snapshot, generated)?;
         return Ok((outputs, ReleaseInfo::dummy(&input.snapshot.cluster)));
     }
     let cluster = &input.snapshot.cluster;
@@ -74,16 +74,26 @@ async fn make(
         generated: &generated,
     };
     let mut outputs = run(ctx, input, program, files, &release, deadline).await?;
-    add_generated(&mut outputs, generated);
+    add_manifests(&mut outputs, &input.snapshot, generated)?;
     Ok((outputs, release))
 }
 
-/// Adds the manifests of the service, which the API lists as system manifests.
-fn add_generated(outputs: &mut Outputs, generated: Vec<SystemManifest>) {
+/// Adds the manifests of the service, which the API lists as system manifests, and those that the controller in the new
+/// cluster downloads.
+fn add_manifests(
+    outputs: &mut Outputs,
+    snapshot: &Snapshot,
+    generated: Vec<SystemManifest>,
+) -> Result<(), PreparationFailure> {
     for SystemManifest { file_name, content } in generated {
         let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
         outputs.files.insert(name, content.into_bytes());
     }
+    if let Some(content) = rules::manifests::custom_manifests(snapshot)? {
+        let name = "custom_manifests.json".to_owned();
+        outputs.files.insert(name, content.into_bytes());
+    }
+    Ok(())
 }
 
 /// Input files of the installer.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Server, cluster_params, merged};
+use crate::installation::{ready_as, reply_until};
 
 /// Names of a cluster's operators; those that are only needed by others have a star.
 fn names(cluster: &Value) -> Vec<String> {
@@ -106,4 +107,31 @@ async fn operators_that_do_not_fit_are_refused() {
     server.post("/v2/clusters", &params).await.expect(400);
     let cluster = server.get(&path).await.expect(200);
     assert_eq!(names(&cluster), ["console"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preparation_adds_the_manifests_of_operators() {
+    let server = Server::start().await;
+    let more = json!({ "olm_operators": [{ "name": "nmstate" }] });
+    let (id, host) = ready_as(&server, 1, more).await;
+    let path = format!("/v2/clusters/{id}");
+    let install = format!("{path}/actions/install");
+    server.post(&install, &json!({})).await.expect(202);
+    reply_until(&server, &host, "installing").await;
+    let file = format!("{path}/downloads/files?file_name=custom_manifests.json");
+    let custom = server.get(&file).await.expect(200);
+    assert_eq!(custom[0]["Name"], "nmstate");
+    let list = format!("{path}/manifests?include_system_generated=true");
+    let list = server.get(&list).await.expect(200);
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["manifest_source"] == "system")
+        .map(|one| one["file_name"].as_str().unwrap())
+        .collect();
+    for kind in ["namespace", "operatorgroup", "subscription"] {
+        let name = format!("50_nmstate_{kind}.yaml");
+        assert!(names.contains(&name.as_str()), "{name}: {names:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Bundles: operators that are chosen together.
 //!
-//! Source: assisted-service, internal/operators/common/bundles.go, internal/operators/manager.go (ListBundles, GetBundle).
+//! Source: assisted-service, internal/operators/common/bundles.go, internal/operators/manager.go (ListBundles,
+//! GetBundle).
 
 use model::Error;
 use model::operators::Bundle;

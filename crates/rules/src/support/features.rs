@@ -30,7 +30,10 @@ pub static FEATURES: &[FeatureSupport] = &[
         ])
         .excludes_before(19, &[Id::DualStackPrimaryIpv6]),
     row(Id::Tna, "TNA Clusters", &[(8, NO_VERSION), (19, TECH), (20, OK)])
-        .with(&[(&[NoPlatform], &[(8, NO_PLATFORM), (22, OK)]), (&[Nutanix, Vsphere, External, Oci], &[(8, NO_PLATFORM)])])
+        .with(&[
+            (&[NoPlatform], &[(8, NO_PLATFORM), (22, OK)]),
+            (&[Nutanix, Vsphere, External, Oci], &[(8, NO_PLATFORM)]),
+        ])
         .excludes(&[Id::ExternalPlatform, Id::ExternalPlatformOci, Id::NutanixIntegration, Id::VsphereIntegration])
         .excludes_before(22, &[Id::NonePlatform]),
     row(Id::Tnf, "TNF Clusters", &[(8, NO_VERSION), (20, TECH), (22, OK)])
