@@ -78,7 +78,7 @@ pub struct BundleCreateParams {
 /// `bundle` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Bundle {
+pub struct BundleDescription {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
     #[serde(skip_serializing_if = "String::is_empty")]

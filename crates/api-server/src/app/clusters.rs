@@ -217,10 +217,17 @@ impl ApiServer {
         id: ClusterId,
         params: &ClusterUpdateParams,
     ) -> Result<Cluster, Error> {
+        let choose_operators = params.olm_operators.is_some() || params.operator_bundles.is_some();
+        let infra_envs = if choose_operators {
+            self.list_infra_envs(Some(id), None).await?
+        } else {
+            Vec::new()
+        };
         let ctx = rules::update::UpdateContext {
             offer: &self.offer,
             policy: &self.policy,
             cluster: None,
+            infra_envs: &infra_envs,
         };
         let decide = |change: &mut ClusterTransaction| {
             let new = rules::update::cluster(&mut change.snapshot, params, &ctx)?;

@@ -124,6 +124,7 @@ impl ApiServer {
                 offer: &self.offer,
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
+                infra_envs: &[],
             };
             let new = rules::update::infra_env(&mut row.record, params.clone(), &ctx)?;
             row.record.updated_at = now.into();

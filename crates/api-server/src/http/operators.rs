@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use model::Error;
-use model::operators::{Bundle, MonitoredOperator};
+use model::operators::{BundleDescription, MonitoredOperator};
 use serde_json::Value;
 
 use super::error::ApiError;
@@ -45,7 +45,7 @@ pub(crate) async fn properties(Path(name): Path<String>) -> Result<Json<Vec<Valu
 }
 
 /// Bundles; a version selects those that it supports.
-pub(crate) async fn bundles(query: Query) -> Result<Json<Vec<Bundle>>, ApiError> {
+pub(crate) async fn bundles(query: Query) -> Result<Json<Vec<BundleDescription>>, ApiError> {
     let features = query.some_of("feature_ids")?;
     let selected = query.text("openshift_version");
     let selected = selected.map(|version| support_query(&query, version));
@@ -56,7 +56,10 @@ pub(crate) async fn bundles(query: Query) -> Result<Json<Vec<Bundle>>, ApiError>
     )?))
 }
 
-pub(crate) async fn bundle(Path(id): Path<String>, query: Query) -> Result<Json<Bundle>, ApiError> {
+pub(crate) async fn bundle(
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Json<BundleDescription>, ApiError> {
     let features = query.some_of("feature_ids")?;
     Ok(Json(rules::operators::bundle(&id, &features)?))
 }

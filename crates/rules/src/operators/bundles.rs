@@ -4,7 +4,7 @@
 //! GetBundle).
 
 use model::Error;
-use model::operators::Bundle;
+use model::operators::BundleDescription;
 use model::support::FeatureId;
 
 use super::catalogue::operator;
@@ -89,10 +89,10 @@ impl OperatorBundle {
             .unwrap_or(self.content)
     }
 
-    fn record(&self, single_node: bool) -> Bundle {
+    fn record(&self, single_node: bool) -> BundleDescription {
         let content = self.content(single_node);
         let texts = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Bundle {
+        BundleDescription {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
             description: self.description.to_owned(),
@@ -105,7 +105,7 @@ impl OperatorBundle {
 /// A bundle, with its operators for the given features (`SNO` selects those of single-node clusters).
 ///
 /// Errors: `NotFound`.
-pub fn bundle(id: &str, features: &[FeatureId]) -> Result<Bundle, Error> {
+pub fn bundle(id: &str, features: &[FeatureId]) -> Result<BundleDescription, Error> {
     let found = BUNDLES.iter().find(|bundle| bundle.id == id);
     found
         .map(|bundle| bundle.record(features.contains(&FeatureId::Sno)))
@@ -116,7 +116,10 @@ pub fn bundle(id: &str, features: &[FeatureId]) -> Result<Bundle, Error> {
 /// them without a query.
 ///
 /// Errors: `Invalid` on `cpu_architecture` or `platform_type` – the version does not support it.
-pub fn bundles(query: Option<&SupportQuery>, features: &[FeatureId]) -> Result<Vec<Bundle>, Error> {
+pub fn bundles(
+    query: Option<&SupportQuery>,
+    features: &[FeatureId],
+) -> Result<Vec<BundleDescription>, Error> {
     query.map_or(Ok(()), SupportQuery::check)?;
     let is_usable = |name: &String| {
         let row = operator(name).and_then(|operator| feature(operator.feature));
@@ -124,7 +127,7 @@ pub fn bundles(query: Option<&SupportQuery>, features: &[FeatureId]) -> Result<V
     };
     let single_node = features.contains(&FeatureId::Sno);
     let all = BUNDLES.iter().map(|bundle| bundle.record(single_node));
-    let mut found: Vec<Bundle> = all
+    let mut found: Vec<BundleDescription> = all
         .filter(|bundle| bundle.operators.iter().all(is_usable))
         .collect();
     for bundle in &mut found {

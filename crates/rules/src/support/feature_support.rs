@@ -13,7 +13,7 @@ pub struct FeatureSupport {
     pub id: FeatureId,
     /// Name for messages.
     pub name: &'static str,
-    /// Levels on x86_64, whatever the platform.
+    /// Levels on x86_64, on any platform.
     levels: Levels,
     /// Levels on other architectures, where they differ.
     architectures: &'static [(&'static [CpuArchitecture], Levels)],

@@ -66,7 +66,7 @@ pub fn cluster(
         set_vips(&mut changed, params)?;
         set_machine_networks(&mut changed, &before, params, snapshot)?;
         networking::complete_and_check(&mut changed, params.network_type, ctx.policy, hosts)?;
-        set_operators(&mut changed, params, snapshot)?;
+        set_operators(&mut changed, params, snapshot, ctx)?;
     }
     let mut events = Vec::new();
     if proxy_changed {
@@ -89,6 +89,7 @@ fn set_operators(
     cluster: &mut Cluster,
     params: &ClusterUpdateParams,
     snapshot: &Snapshot,
+    ctx: &UpdateContext<'_>,
 ) -> Result<(), Error> {
     let request = OperatorRequest {
         operators: params.olm_operators.as_deref(),
@@ -100,10 +101,10 @@ fn set_operators(
         .hosts
         .iter()
         .filter_map(|host| host.inventory.as_ref());
-    let architectures = inventories
-        .filter(|_| is_changed)
-        .filter_map(|inventory| inventory.cpu.as_ref()?.architecture.parse().ok())
-        .collect();
+    let of_hosts =
+        inventories.filter_map(|inventory| inventory.cpu.as_ref()?.architecture.parse().ok());
+    let of_images = ctx.infra_envs.iter().filter_map(|one| one.cpu_architecture);
+    let architectures = of_hosts.chain(of_images).filter(|_| is_changed).collect();
     operators::check_compatibility(cluster, &architectures)
 }
 

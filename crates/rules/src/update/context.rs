@@ -1,6 +1,7 @@
 //! Inputs of changes.
 
 use model::cluster::Cluster;
+use model::infra_env::InfraEnv;
 
 use crate::{InstallationPolicy, Offer};
 
@@ -13,4 +14,6 @@ pub struct UpdateContext<'a> {
     pub policy: &'a InstallationPolicy,
     /// The cluster that a changed infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
+    /// Infra-envs of a changed cluster, if its operators change: they name architectures of its machines.
+    pub infra_envs: &'a [InfraEnv],
 }

@@ -1,18 +1,29 @@
 use model::Error;
 use model::cluster::{ClusterStatus, ClusterUpdateParams, LoadBalancerType};
 use model::host::{DiskConfigParams, DiskRole, HostRole, HostStatus, HostUpdateParams};
-use model::infra_env::{ImageType, InfraEnvUpdateParams};
+use model::infra_env::{ImageType, InfraEnv, InfraEnvUpdateParams};
+use model::versions::CpuArchitecture;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{HostState, InstallationPolicy, NewEvent, Snapshot, samples};
 
 fn patch(snapshot: &mut Snapshot, body: Value) -> Result<Vec<NewEvent>, Error> {
+    patch_with(&[], snapshot, body)
+}
+
+/// The same for a cluster with infra-envs.
+fn patch_with(
+    infra_envs: &[InfraEnv],
+    snapshot: &mut Snapshot,
+    body: Value,
+) -> Result<Vec<NewEvent>, Error> {
     let (offer, policy) = (samples::offer(), InstallationPolicy::default());
     let ctx = UpdateContext {
         offer: &offer,
         policy: &policy,
         cluster: None,
+        infra_envs,
     };
     let params: ClusterUpdateParams = serde_json::from_value(body).unwrap();
     cluster(snapshot, &params, &ctx)
@@ -25,6 +36,26 @@ fn cidrs(snapshot: &Snapshot) -> Vec<&str> {
         .iter()
         .map(|net| net.cidr.as_str())
         .collect()
+}
+
+#[test]
+fn operators_fit_the_architectures_of_infra_envs_and_hosts() {
+    let choice = || json!({ "olm_operators": [{ "name": "lso" }] });
+    let arm = InfraEnv {
+        cpu_architecture: Some(CpuArchitecture::Arm64),
+        ..samples::infra_env()
+    };
+    let mut snapshot = samples::snapshot();
+    let error = patch_with(std::slice::from_ref(&arm), &mut snapshot, choice()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("Local Storage Operator") && text.contains("arm64"),
+        "{text}"
+    );
+    patch_with(&[samples::infra_env()], &mut snapshot, choice()).unwrap();
+    // Other changes are not refused because of a machine that came later.
+    patch_with(&[arm], &mut snapshot, json!({ "tags": "a" })).unwrap();
+    assert_eq!(snapshot.cluster.monitored_operators[1].name, "lso");
 }
 
 #[test]
@@ -378,6 +409,7 @@ fn changes_of_an_infra_env_are_stored() {
         offer: &offer,
         policy: &policy,
         cluster: Some(&bound),
+        infra_envs: &[],
     };
     let mut record = samples::infra_env();
     let params = |body: Value| -> InfraEnvUpdateParams { serde_json::from_value(body).unwrap() };
