@@ -14,13 +14,14 @@ use axum::routing::get;
 use model::schema::RecordSchemas;
 use serde_json::{Map, Value, json};
 
-use crate::operations::{BASE, OPERATIONS, Operation};
+use crate::operations::{BASE, OPERATIONS, Operation, ResponseContent};
 use shapes::{OperationShape, ResponseShape, SHAPES};
 
 /// Version of the document's format.
 const OPENAPI: &str = "3.0.3";
-const JSON: &str = "application/json";
-const BYTES: &str = "application/octet-stream";
+const JSON: &str = ResponseContent::Json.media_type();
+const BYTES: &str = ResponseContent::File.media_type();
+const EVENTS: &str = ResponseContent::EventStream.media_type();
 /// Name of the error record in the document.
 const ERROR: &str = "Error";
 
@@ -123,6 +124,10 @@ fn success(response: ResponseShape, schemas: &mut RecordSchemas) -> Value {
             let schema = json!({ "type": "string", "format": "binary" });
             json!({ "description": description, "content": { BYTES: { "schema": schema } } })
         }
+        ResponseShape::EventStream => {
+            let content = json!({ EVENTS: { "schema": { "type": "string" } } });
+            json!({ "description": "one server-sent event for each event", "content": content })
+        }
         ResponseShape::Json(schema) => {
             let schema = schema(schemas);
             json!({ "description": description, "content": { JSON: { "schema": schema } } })
@@ -157,8 +162,12 @@ mod tests {
         assert_eq!(shapes, operations);
         assert_eq!(shapes.len(), SHAPES.len());
         for operation in OPERATIONS {
-            let is_file = matches!(shape(operation.id).unwrap().response, ResponseShape::File);
-            assert_eq!(is_file, operation.is_file, "{}", operation.id);
+            let content = match shape(operation.id).unwrap().response {
+                ResponseShape::Empty | ResponseShape::Json(_) => ResponseContent::Json,
+                ResponseShape::File => ResponseContent::File,
+                ResponseShape::EventStream => ResponseContent::EventStream,
+            };
+            assert_eq!(content, operation.content, "{}", operation.id);
         }
     }
 

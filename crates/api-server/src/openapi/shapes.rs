@@ -22,7 +22,7 @@ use model::versions::{ListVersions, OpenshiftVersion};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use ResponseShape::{Empty, File, Json};
+use ResponseShape::{Empty, EventStream, File, Json};
 
 /// Adds the schema of one type; returns it or a reference to it.
 pub(super) type SchemaOf = fn(&mut RecordSchemas) -> Value;
@@ -34,6 +34,8 @@ pub(super) enum ResponseShape {
     Empty,
     /// Bytes.
     File,
+    /// Server-sent events.
+    EventStream,
     /// A JSON value.
     Json(SchemaOf),
 }
@@ -163,6 +165,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
             "message", "deleted_hosts", "cluster_level", "categories",
         ]),
     on("v2TriggerEvent", 201, Empty).body(of::<Event>),
+    on("streamEvents", 200, EventStream).query(&["cluster_id", "host_id", "host_ids", "infra_env_id", "categories", "severities"]),
     on("GetSupportedFeatures", 200, Json(of::<Value>))
         .query(&["openshift_version", "cpu_architecture", "platform_type", "external_platform_name"]),
     on("GetDetailedSupportedFeatures", 200, Json(of::<Value>))
