@@ -9,7 +9,6 @@
 )]
 
 mod advisories;
-mod api_coverage;
 mod apt;
 mod bench;
 mod bundle;

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::{
-    advisories, api_coverage, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up,
-};
+use crate::{advisories, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -23,8 +21,6 @@ pub(crate) enum Task {
     Codegen,
     /// Run Ignition's validator on the recorded configurations, and record its verdicts
     IgnitionCorpus,
-    /// List the operations of the API and whether they are implemented
-    ApiCoverage,
     /// List dependencies with known vulnerabilities, by a committed snapshot of the RustSec database
     Advisories(advisories::AdvisoriesArgs),
     /// Build container images of the services, small and reproducible
@@ -48,7 +44,6 @@ impl Task {
             Self::Tidy(args) => tidy::run(&args),
             Self::Codegen => codegen::run(),
             Self::IgnitionCorpus => ignition_corpus::run(),
-            Self::ApiCoverage => api_coverage::run(),
             Self::Advisories(arguments) => advisories::run(&arguments),
             Self::Images(arguments) => images::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),

@@ -27,7 +27,6 @@ use service::{CancellationToken, Error};
 
 use app::ApiServer;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
-pub use routes::coverage;
 pub use settings::Settings;
 
 /// Starts the server; the database may become available later.

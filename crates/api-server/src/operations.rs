@@ -1,4 +1,4 @@
-//! Table of the installer API's operations: source of the routes and the coverage report.
+//! Table of the installer API's operations: source of the routes and of the description.
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling, and
 //! `/v2/events/stream`.

@@ -21,9 +21,6 @@ pub(crate) enum ApiError {
     /// The request violates the API description.
     #[error("{0}")]
     Request(String),
-    /// An operation of the description that this server lacks.
-    #[error("operation {0} is not implemented by this server")]
-    NotImplemented(&'static str),
     /// An invalid file name: shape `error`, status 422.
     #[error("{0}")]
     Unprocessable(String),
@@ -88,7 +85,6 @@ impl IntoResponse for ApiError {
                 tracing::debug!(message, "request refused: violates the API description");
                 plain(StatusCode::BAD_REQUEST, &message)
             }
-            Self::NotImplemented(_) => error(StatusCode::NOT_IMPLEMENTED, self.to_string()),
             Self::Unprocessable(reason) => error(StatusCode::UNPROCESSABLE_ENTITY, reason),
         }
     }

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use service::page::{self, Site};
 
 use crate::operations::BASE;
-use crate::routes::is_implemented;
 
 const SITE: Site = Site {
     name: "Installer API",
@@ -75,7 +74,6 @@ fn operation_row(path: &str, method: &str, operation: &Value) -> Markup {
             code { (method.to_ascii_uppercase()) " " (path) }
             br;
             (id)
-            @if !is_implemented(id) { " – not implemented: 501" }
         }
         td {
             (content(&operation["requestBody"]))

@@ -156,24 +156,6 @@ async fn slashes_are_normalized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unimplemented_operations_respond_501() {
-    let server = Server::start().await;
-    let path = "/v2/clusters/00000000-0000-4000-8000-000000000000/downloads/files-presigned";
-    let body = server.get(path).await.expect(501);
-    assert_eq!(
-        (body["id"].as_i64(), body["kind"].as_str()),
-        (Some(501), Some("Error"))
-    );
-    assert!(
-        body["reason"]
-            .as_str()
-            .unwrap()
-            .contains("V2GetPresignedForClusterFiles"),
-        "{body}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn nul_characters_are_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
