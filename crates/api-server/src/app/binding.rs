@@ -23,7 +23,7 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         let host = self.host(infra_env, id).await?;
         let result = self.bind(&host, params.cluster_id).await;
-        self.record_host_refusal("host_bind_failed", &host, &result)
+        self.record_host_refusal("host_bind_failed", "message", &host, &result)
             .await?;
         result
     }
@@ -68,7 +68,7 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         let host = self.host(infra_env, id).await?;
         let result = self.unbind(&host).await;
-        self.record_host_refusal("host_unbind_failed", &host, &result)
+        self.record_host_refusal("host_unbind_failed", "message", &host, &result)
             .await?;
         result
     }
@@ -94,10 +94,11 @@ impl ApiServer {
         Ok(host)
     }
 
-    /// Records the event of a refused request of a user to a host.
+    /// Records the event of a refused request of a user to a host, with the reason as property `reason`.
     pub(super) async fn record_host_refusal<T>(
         &self,
         name: &'static str,
+        reason: &'static str,
         host: &Host,
         result: &Result<T, Error>,
     ) -> Result<(), Error> {
@@ -109,7 +110,7 @@ impl ApiServer {
         let event = NewEvent::new(name, EventSeverity::Error, text)
             .host(host)
             .prop("host_name", host_name)
-            .prop("message", error);
+            .prop(reason, error);
         self.record(&[event]).await
     }
 

@@ -124,7 +124,7 @@ impl ApiServer {
             Ok(())
         };
         let result = self.change_host("reset host", infra_env, id, reset).await;
-        self.record_host_refusal("host_installation_reset_failed", &host, &result)
+        self.record_host_refusal("host_installation_reset_failed", "error", &host, &result)
             .await?;
         result
     }
