@@ -9,6 +9,7 @@ mod arbitrary;
 pub mod bounds;
 mod check_outcome;
 pub mod cluster;
+mod cluster_ignition;
 pub mod connectivity;
 pub mod create;
 pub mod disks;

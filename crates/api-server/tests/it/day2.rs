@@ -54,6 +54,14 @@ async fn make_known(server: &Server, host: &str, number: u32) {
     let downloaded = json!({ "is_success": true, "url": "http://api:22624/config/worker" });
     let reply = server.reply(host, "api-vip-connectivity-check", &downloaded);
     reply.await.expect(204);
+    // Only hosts of user-managed networks need the names.
+    let prefixes = ["api", "api-int", "console-openshift-console.apps"];
+    let resolutions = prefixes.map(|prefix| {
+        json!({ "domain_name": format!("{prefix}.demo.example.com"), "ipv4_addresses": ["192.0.2.9"], "ipv6_addresses": [] })
+    });
+    let resolved = json!({ "resolutions": resolutions });
+    let reply = server.reply(host, "domain-resolution", &resolved);
+    reply.await.expect(204);
     poll(server, host).await;
     let record = server.get(host).await.expect(200);
     assert_eq!(record["status"], "known", "{record}");

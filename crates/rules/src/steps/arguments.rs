@@ -1,17 +1,20 @@
 //! The arguments of each step; none when the step has nothing to do.
 
-use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
-use model::host::HostRole;
+use model::cluster::{DiskEncryptionMode, DiskEncryptionTarget};
+use model::host::{Host, HostRole};
 use model::steps::{
     ApiVipConnectivityAdditionalRequestHeader, ApiVipConnectivityRequest,
-    ContainerImageAvailabilityRequest, ContainerImageAvailabilityResult, DiskSpeedCheckRequest,
-    LogsGatherCmdRequest, StepType, TangConnectivityRequest,
+    ApiVipConnectivityResponse, ContainerImageAvailabilityRequest,
+    ContainerImageAvailabilityResult, DiskSpeedCheckRequest, LogsGatherCmdRequest, StepType,
+    TangConnectivityRequest,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::view::{StepView, installation_path};
 use super::{install, network};
+use crate::cluster_ignition::{ClusterIgnition, Encryption};
+use crate::host_texts::parse;
 use crate::images::image_statuses;
 use crate::{disks, ignition_endpoint, networking};
 
@@ -31,7 +34,7 @@ pub(super) fn arguments(kind: StepType, view: &StepView<'_>) -> Option<Vec<Strin
         StepType::NtpSynchronizer => one(network::time_servers(view)),
         StepType::DomainResolution => one(network::domains(view)?),
         StepType::VerifyVips => one(network::vips(view)?),
-        StepType::TangConnectivityCheck => one(tang(view.cluster()?)?),
+        StepType::TangConnectivityCheck => one(tang(view)?),
         StepType::ApiVipConnectivityCheck => one(api_vip(view)?),
         StepType::InstallationDiskSpeedCheck => disk_speed(view),
         StepType::ContainerImageAvailability => one(images(view)?),
@@ -68,14 +71,28 @@ fn inventory(view: &StepView<'_>) -> Vec<String> {
 }
 
 /// Source: assisted-service, internal/host/hostcommands/tang_connectivity_check_cmd.go.
-fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
-    let encryption = cluster.disk_encryption.as_ref()?;
+fn tang(view: &StepView<'_>) -> Option<TangConnectivityRequest> {
+    if view.is_adding_host() {
+        return joined_tang(&view.host.record);
+    }
+    let encryption = view.cluster()?.disk_encryption.as_ref()?;
     let is_on = encryption
         .enable_on
         .is_some_and(|target| target != DiskEncryptionTarget::None);
     (is_on && encryption.mode == Some(DiskEncryptionMode::Tang)).then(|| TangConnectivityRequest {
         tang_servers: encryption.tang_servers.clone(),
     })
+}
+
+/// The servers of the installed cluster, whose ignition the host has downloaded.
+fn joined_tang(host: &Host) -> Option<TangConnectivityRequest> {
+    let report: ApiVipConnectivityResponse = parse(&host.api_vip_connectivity)?;
+    match ClusterIgnition::of(&report)?.encryption() {
+        Encryption::Tang(servers) => Some(TangConnectivityRequest {
+            tang_servers: json(&servers)?,
+        }),
+        _ => None,
+    }
 }
 
 /// Source: assisted-service, internal/host/hostcommands/api_vip_connectivity_check_cmd.go.

@@ -353,6 +353,25 @@ fn a_day2_host_checks_its_ignition_endpoint() {
 }
 
 #[test]
+fn a_day2_host_checks_the_tang_servers_of_its_cluster() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    snapshot.cluster.kind = ClusterKind::AddHostsCluster;
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
+    assert!(!shown(&steps).contains_key("tang-connectivity-check"));
+    let servers = serde_json::json!([{ "url": "http://tang", "thumbprint": "x" }]);
+    let ignition =
+        serde_json::json!({ "storage": { "luks": [{ "clevis": { "tang": servers } }] } });
+    let report = serde_json::json!({ "is_success": true, "ignition": ignition.to_string() });
+    snapshot.hosts[4].record.api_vip_connectivity = report.to_string();
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
+    let request = shown(&steps)["tang-connectivity-check"][0].clone();
+    let asked: serde_json::Value =
+        serde_json::from_str(request["tang_servers"].as_str().unwrap()).unwrap();
+    assert_eq!(asked, servers);
+}
+
+#[test]
 fn dhcp_leases_are_requested_by_the_interface_of_the_machine_network() {
     let fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::InstallingInProgress);

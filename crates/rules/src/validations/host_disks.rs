@@ -5,9 +5,9 @@ use model::host::HostRole;
 use model::inventory::TpmVersion;
 use model::steps::TangConnectivityResponse;
 
-use super::subject::HostSubject;
-use super::subject::is_cut;
+use super::subject::{ClusterSubject, HostSubject, is_cut};
 use super::verdict::Verdict;
+use crate::cluster_ignition::{ClusterIgnition, Encryption};
 use crate::disks::{self, Speed, installation_disk};
 use crate::hardware::{VMWARE, maker};
 
@@ -87,6 +87,7 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
 /// Source: assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied.
 pub(super) fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
+        Ok(cluster) if subject.day2() => return joined_encryption(subject, cluster),
         Ok(cluster) if !cluster.day2 => cluster,
         _ => return Verdict::Hidden,
     };
@@ -108,6 +109,28 @@ pub(super) fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
     match encryption.mode.unwrap_or_default() {
         DiskEncryptionMode::Tpmv2 => tpm(subject),
         DiskEncryptionMode::Tang => tang(subject),
+    }
+}
+
+/// Encryption of a host that joins an installed cluster, whose ignition demands it.
+/// Source: assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied.
+fn joined_encryption(subject: &HostSubject<'_>, cluster: &ClusterSubject<'_>) -> Verdict {
+    let report = subject.texts.api_vip.as_ref();
+    let Some(ignition) = report.and_then(ClusterIgnition::of) else {
+        let encryption = cluster.cluster.disk_encryption.as_ref();
+        let target = encryption.and_then(|encryption| encryption.enable_on);
+        return match target.unwrap_or_default() {
+            DiskEncryptionTarget::None => Verdict::Hidden,
+            _ => Verdict::wait("the host to download the cluster's ignition"),
+        };
+    };
+    match ignition.encryption() {
+        Encryption::None => Verdict::Hidden,
+        Encryption::Tpm => tpm(subject),
+        Encryption::Tang(_) => tang(subject),
+        Encryption::Unknown => Verdict::fail(
+            "The cluster encrypts disks neither by TPM nor by Tang servers; check its MachineConfigs",
+        ),
     }
 }
 

@@ -201,10 +201,12 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
         Ok(cluster) => cluster,
         Err(verdict) => return verdict,
     };
-    if !cluster.user_managed || cluster.day2 {
-        return Verdict::ok("The cluster resolves this name itself");
+    match cluster.resolves_names {
+        Some(false) => {}
+        Some(true) => return Verdict::ok("The cluster resolves this name itself"),
+        None => return Verdict::wait("a host to download the cluster's ignition"),
     }
-    if cluster.single_node && subject.policy.single_node_dnsmasq {
+    if cluster.single_node && !cluster.day2 && subject.policy.single_node_dnsmasq {
         return Verdict::ok("The node resolves this name itself");
     }
     let Some(domain) = cluster.domain() else {
@@ -232,7 +234,7 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
         .map(ToString::to_string)
         .collect();
     Verdict::of(
-        own.is_empty() || cluster.single_node,
+        own.is_empty() || (cluster.single_node && !cluster.day2),
         format!("{name} resolves"),
         format!(
             "DNS: {name} resolves to {}, an address of this host; it must resolve to the load balancer",

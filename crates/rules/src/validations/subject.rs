@@ -9,6 +9,7 @@ use model::inventory::{Disk, Inventory};
 use model::time::Timestamp;
 
 use super::verdict::Verdict;
+use crate::cluster_ignition::ClusterIgnition;
 use crate::connectivity::Groups;
 use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
@@ -32,6 +33,8 @@ pub struct ClusterSubject<'a> {
     pub(crate) user_managed: bool,
     pub(crate) user_load_balancer: bool,
     pub(crate) day2: bool,
+    /// Whether the cluster resolves its own names; none while that of an imported one is unknown.
+    pub(crate) resolves_names: Option<bool>,
     pub(crate) index: HashMap<HostId, usize>,
     pub(crate) names: HashMap<String, usize>,
     /// Number of hosts that have tried to reach each host, and of all that try.
@@ -77,6 +80,7 @@ impl<'a> ClusterSubject<'a> {
             user_managed: networking::is_user_managed(cluster),
             user_load_balancer: networking::has_user_load_balancer(cluster),
             day2: is_day2(cluster),
+            resolves_names: resolves_names(cluster, texts),
             index: snapshot
                 .hosts
                 .iter()
@@ -183,6 +187,19 @@ impl<'a> HostSubject<'a> {
             .flat_map(|inventory| &inventory.disks);
         disks.filter(|disk| disk.installation_eligibility.eligible)
     }
+}
+
+/// An imported cluster has its network settings in its ignition.
+/// Source: assisted-service, internal/host/validator.go, shouldValidateDNSResolution.
+fn resolves_names(cluster: &Cluster, texts: &[HostTexts]) -> Option<bool> {
+    if cluster.imported != Some(true) {
+        return Some(!networking::is_user_managed(cluster));
+    }
+    let reports = texts.iter().filter_map(|texts| texts.api_vip.as_ref());
+    let mut reports = reports.filter(|report| report.is_success).peekable();
+    reports.peek()?;
+    let ignition = reports.find_map(ClusterIgnition::of);
+    Some(ignition.is_none_or(|ignition| ignition.has_managed_network()))
 }
 
 /// Future name of the host, when known.

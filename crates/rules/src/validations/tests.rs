@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::cluster::{
-    ClusterPlatform, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget, LoadBalancer,
-    LoadBalancerType, PlatformType,
+    ClusterKind, ClusterPlatform, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget,
+    LoadBalancer, LoadBalancerType, PlatformType,
 };
 use model::host::{HostKind, HostRole, HostStatus, MediaStatus};
 use model::inventory::{Inventory, InventoryTruncation, Iscsi, SystemVendor, TpmVersion, Type};
@@ -130,6 +130,20 @@ fn vendor(snapshot: &mut Snapshot, manufacturer: &str, product: &str) {
             ..SystemVendor::default()
         });
     });
+}
+
+/// A day-2 host that has downloaded an ignition with this storage.
+fn downloaded(snapshot: &mut Snapshot, storage: &serde_json::Value) {
+    day2(snapshot);
+    let ignition = json!({ "storage": storage }).to_string();
+    let report = json!({ "is_success": true, "ignition": ignition });
+    snapshot.hosts[0].record.api_vip_connectivity = report.to_string();
+}
+
+fn imported(snapshot: &mut Snapshot) {
+    day2(snapshot);
+    snapshot.cluster.kind = ClusterKind::AddHostsCluster;
+    snapshot.cluster.imported = Some(true);
 }
 
 fn platform(snapshot: &mut Snapshot, kind: PlatformType) {
@@ -306,6 +320,28 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
         encrypted(all, DiskEncryptionMode::Tang);
         all.hosts[0].record.tang_connectivity = "no route".to_owned();
     }),
+    ("disk-encryption-requirements-satisfied", "hidden", day2),
+    ("disk-encryption-requirements-satisfied", "pending", |all| {
+        day2(all);
+        encrypted(all, DiskEncryptionMode::Tpmv2);
+    }),
+    ("disk-encryption-requirements-satisfied", "hidden", |all| {
+        encrypted(all, DiskEncryptionMode::Tpmv2);
+        downloaded(all, &json!({}));
+    }),
+    ("disk-encryption-requirements-satisfied", "failure", |all| {
+        downloaded(all, &json!({ "luks": [{ "clevis": { "tpm2": true } }] }))
+    }),
+    ("disk-encryption-requirements-satisfied", "pending", |all| {
+        let server = json!({ "url": "http://tang", "thumbprint": "x" });
+        downloaded(
+            all,
+            &json!({ "luks": [{ "clevis": { "tang": [server] } }] }),
+        )
+    }),
+    ("disk-encryption-requirements-satisfied", "failure", |all| {
+        downloaded(all, &json!({ "luks": [{ "clevis": {} }] }))
+    }),
     ("machine-cidr-defined", "failure", |all| {
         all.cluster.api_vips.clear()
     }),
@@ -426,6 +462,17 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     ("api-domain-name-resolved-correctly", "error", |all| {
         user_managed(all);
         all.cluster.base_dns_domain.clear();
+    }),
+    ("api-domain-name-resolved-correctly", "pending", imported),
+    ("api-domain-name-resolved-correctly", "success", |all| {
+        let pod = json!({ "path": "/etc/kubernetes/manifests/coredns.yaml" });
+        downloaded(all, &json!({ "files": [pod] }));
+        imported(all);
+    }),
+    ("api-domain-name-resolved-correctly", "failure", |all| {
+        resolving(all, "");
+        downloaded(all, &json!({}));
+        imported(all);
     }),
     (
         "api-int-domain-name-resolved-correctly",
