@@ -3,16 +3,20 @@
 
 use std::cmp::Ordering;
 
+use model::hardware::ClusterHostRequirementsDetails;
 use model::host::{Host, HostKind, HostRole, HostStatus};
 use model::inventory::Inventory;
+use model::operators::OperatorType;
 
 use crate::event::{NewEvent, about_host};
 use crate::hardware::{Requirements, mebibytes, usable_mib};
 use crate::host::is_day2;
 use crate::host_state::HostState;
+use crate::operators::HostResources;
 use crate::policy::InstallationPolicy;
 use crate::roles::{control_plane_count, is_fenced, is_single_node};
 use crate::snapshot::Snapshot;
+use crate::validations::{ClusterSubject, host_operators};
 
 use model::events::EventSeverity;
 
@@ -78,18 +82,17 @@ fn suggestions(snapshot: &Snapshot, policy: &InstallationPolicy) -> Vec<HostRole
         .collect();
     open.sort_by(|left, right| heavier(&snapshot.hosts[*left], &snapshot.hosts[*right]));
     let fenced = is_fenced(snapshot);
+    let has_operators = cluster
+        .monitored_operators
+        .iter()
+        .any(|one| one.operator_type == Some(OperatorType::Olm));
+    let operators = has_operators.then(|| ClusterSubject::new(snapshot, &[], policy));
+    let needed = requirements.role(HostRole::Master, is_single_node(cluster));
     for index in open {
         let host = &snapshot.hosts[index];
         let role = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost {
             HostRole::Worker
-        } else if masters < wanted
-            && fits(
-                host,
-                &requirements,
-                HostRole::Master,
-                is_single_node(cluster),
-            )
-        {
+        } else if masters < wanted && can_be_master(host, &needed, operators.as_ref()) {
             HostRole::Master
         } else if wanted == 2 && !fenced && arbiters == 0 && masters == wanted {
             HostRole::Arbiter
@@ -119,13 +122,24 @@ fn may_be_assigned(status: HostStatus) -> bool {
     )
 }
 
-fn fits(host: &HostState, requirements: &Requirements, role: HostRole, single: bool) -> bool {
+/// Whether a host satisfies the platform's requirements of masters and those of chosen operators.
+fn can_be_master(
+    host: &HostState,
+    needed: &ClusterHostRequirementsDetails,
+    operators: Option<&ClusterSubject<'_>>,
+) -> bool {
     let Some(inventory) = &host.inventory else {
         return false;
     };
-    let needed = requirements.role(role, single);
+    let more = operators.map_or_else(
+        || Some(HostResources::default()),
+        |cluster| host_operators::master_overhead(cluster, &host.record, inventory),
+    );
     let cores = inventory.cpu.as_ref().map_or(0, |cpu| cpu.count);
-    cores >= needed.cpu_cores && usable_mib(inventory) >= needed.ram_mib
+    more.is_some_and(|more| {
+        cores >= needed.cpu_cores.saturating_add(more.cores)
+            && usable_mib(inventory) >= needed.ram_mib.saturating_add(more.mib)
+    })
 }
 
 /// Order in which hosts become masters; equal ones keep the order of their ids.

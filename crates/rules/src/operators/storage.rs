@@ -71,9 +71,9 @@ impl OdfMode {
     }
 }
 
-/// Whether the roles of a cluster's hosts are given, or known without.
-pub(crate) fn has_known_role(snapshot: &Snapshot, host: &Host) -> bool {
-    role(host) != HostRole::AutoAssign || snapshot.hosts.len() == AUTOMATIC_HOSTS
+/// Whether a host's future role is known by the one that its user has given.
+pub(crate) fn has_known_role(snapshot: &Snapshot, given: HostRole) -> bool {
+    given != HostRole::AutoAssign || snapshot.hosts.len() == AUTOMATIC_HOSTS
 }
 
 /// The role that the user has given.

@@ -249,7 +249,7 @@ fn role_needs<'a>(
     let base = subject
         .requirements
         .host(role, cluster.single_node, inventory);
-    let more = host_operators::overhead(cluster, subject.host, role);
+    let more = host_operators::overhead(cluster, &subject.host.record, inventory);
     Ok((
         inventory,
         role,

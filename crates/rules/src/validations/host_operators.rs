@@ -3,34 +3,64 @@
 //! Every operator has a row, since pages wait for its verdict. An operator that was not chosen passes.
 //! Source: assisted-service, internal/operators/manager.go (ValidateHost, ValidateCluster).
 
-use model::host::HostRole;
+use model::host::{Host, HostRole};
 use model::inventory::Inventory;
 use model::validations::{ClusterValidationId as ClusterId, HostValidationId as Id};
 
-use super::operator_checks::{self, checks, version};
+use super::operator_checks::{self, OperatorHost, checks, version};
 use super::subject::{ClusterSubject, HostSubject};
 use super::validation::{
     Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation, Unbound,
 };
 use super::verdict::Verdict;
 use crate::hardware::usable_mib;
-use crate::host_state::HostState;
 use crate::operators::{HostResources, operator};
 use crate::support::feature;
 
-/// Resources that the chosen operators take from a host of a role.
+/// Resources that the chosen operators take from a host, by its given or suggested role.
 pub(crate) fn overhead(
     cluster: &ClusterSubject<'_>,
-    host: &HostState,
-    role: HostRole,
+    record: &Host,
+    inventory: &Inventory,
 ) -> HostResources {
     // A day-2 cluster has its operators already.
     let chosen = cluster.operators.iter().filter(|_| !cluster.day2);
-    let each = chosen.map(|name| operator_checks::overhead(name, cluster, host, role));
+    let host = OperatorHost::new(record, inventory);
+    total(chosen.map(|name| operator_checks::overhead(name, cluster, &host)))
+}
+
+fn total(each: impl Iterator<Item = HostResources>) -> HostResources {
     each.fold(HostResources::default(), |sum, one| HostResources {
         cores: sum.cores.saturating_add(one.cores),
         mib: sum.mib.saturating_add(one.mib),
     })
+}
+
+/// Operators that take part in the assignment of masters. The needs of logical volumes depend on its result: the
+/// assignment would never settle.
+/// Source: assisted-service, internal/host/host.go, selectRole.
+fn assigns(name: &str) -> bool {
+    name != "lvm"
+}
+
+/// Resources that a host would need as a master besides the platform's; none if an operator does not run on it.
+pub(crate) fn master_overhead(
+    cluster: &ClusterSubject<'_>,
+    record: &Host,
+    inventory: &Inventory,
+) -> Option<HostResources> {
+    let host = OperatorHost::new(record, inventory).with_role(HostRole::Master);
+    let chosen = || cluster.operators.iter().filter(|name| assigns(name));
+    let runs = |name: &&str| {
+        let row = checks(name).filter(|_| matches!(*name, "odf" | "cnv"));
+        row.is_none_or(|row| (row.host)(&host, cluster).is_none())
+    };
+    if !chosen().all(runs) {
+        return None;
+    }
+    Some(total(
+        chosen().map(|name| operator_checks::overhead(name, cluster, &host)),
+    ))
 }
 
 /// Judges the requirements of an operator on a host.
@@ -46,29 +76,28 @@ fn judge(subject: &HostSubject<'_>, name: &'static str) -> Verdict {
         Ok(inventory) => inventory,
         Err(pending) => return pending,
     };
+    let host = OperatorHost::new(&subject.host.record, inventory);
     checks(name)
-        .and_then(|row| (row.host)(subject, cluster, inventory))
-        .or_else(|| too_small(subject, cluster, inventory, name))
+        .and_then(|row| (row.host)(&host, cluster))
+        .or_else(|| too_small(&host, cluster, name))
         .unwrap_or_else(|| Verdict::ok(format!("The host has what operator {name} needs")))
 }
 
 /// Whether the operator alone needs more than the host has.
 fn too_small(
-    subject: &HostSubject<'_>,
+    host: &OperatorHost<'_>,
     cluster: &ClusterSubject<'_>,
-    inventory: &Inventory,
     name: &'static str,
 ) -> Option<Verdict> {
-    let role = subject.role().unwrap_or_default();
-    let needs = operator_checks::overhead(name, cluster, subject.host, role);
-    let cores = inventory.cpu.as_ref().map_or(0, |cpu| cpu.count);
+    let needs = operator_checks::overhead(name, cluster, host);
+    let cores = host.inventory.cpu.as_ref().map_or(0, |cpu| cpu.count);
     if cores < needs.cores {
         return Some(Verdict::fail(format!(
             "CPU: operator {name} needs {} cores, the host has {cores}; add cores or leave the operator out",
             needs.cores
         )));
     }
-    let mib = usable_mib(inventory);
+    let mib = usable_mib(host.inventory);
     (mib < needs.mib).then(|| {
         Verdict::fail(format!(
             "Memory: operator {name} needs {} MiB, the host has {mib} MiB; add memory or leave the operator out",

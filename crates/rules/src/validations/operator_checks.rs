@@ -7,7 +7,7 @@ mod gpus;
 mod storage;
 mod virtual_machines;
 
-use model::host::HostRole;
+use model::host::{Host, HostRole};
 use model::inventory::Inventory;
 
 use self::gpus::{AMD, NVIDIA, drivers_load, has_gpu, secure_boot_off};
@@ -15,18 +15,48 @@ use self::storage::{
     logical_volume_version, logical_volumes, odf_cluster, odf_host, odf_resources,
 };
 use self::virtual_machines::{device_memory, virtual_machines};
-use super::subject::{ClusterSubject, HostSubject};
+use super::subject::ClusterSubject;
 use super::verdict::Verdict;
-use crate::host_state::HostState;
 use crate::operators::{HostResources, requirements};
 use crate::roles;
 use crate::support::MinorVersion;
 
+/// A host that operators run on.
+#[derive(Clone, Copy)]
+pub(super) struct OperatorHost<'a> {
+    pub(super) record: &'a Host,
+    pub(super) inventory: &'a Inventory,
+    /// Role that the user has given.
+    pub(super) given_role: HostRole,
+    /// The same, or the suggested one.
+    pub(super) role: HostRole,
+}
+
+impl<'a> OperatorHost<'a> {
+    pub(super) fn new(record: &'a Host, inventory: &'a Inventory) -> Self {
+        Self {
+            record,
+            inventory,
+            given_role: record.role.unwrap_or_default(),
+            role: roles::effective_role(record),
+        }
+    }
+
+    /// The host as if it had that role.
+    pub(super) fn with_role(self, role: HostRole) -> Self {
+        Self {
+            given_role: role,
+            role,
+            ..self
+        }
+    }
+}
+
 /// Checks of one operator. A check that returns none passes.
 pub(super) struct OperatorChecks {
     name: &'static str,
-    /// Check of a host, with its inventory.
-    pub(super) host: fn(&HostSubject<'_>, &ClusterSubject<'_>, &Inventory) -> Option<Verdict>,
+    /// Check of a host.
+    pub(super) host: fn(&OperatorHost<'_>, &ClusterSubject<'_>) -> Option<Verdict>,
     /// Check of a cluster.
     pub(super) cluster: fn(&ClusterSubject<'_>) -> Option<Verdict>,
 }
@@ -34,7 +64,7 @@ pub(super) struct OperatorChecks {
 const fn row(name: &'static str) -> OperatorChecks {
     OperatorChecks {
         name,
-        host: |_, _, _| None,
+        host: |_, _| None,
         cluster: |_| None,
     }
 }
@@ -55,16 +85,16 @@ static CHECKS: &[OperatorChecks] = &[
         ..row("lvm")
     },
     OperatorChecks {
-        host: |_, _, inventory| secure_boot_off(inventory),
+        host: |host, _| secure_boot_off(host.inventory),
         ..row("kmm")
     },
     OperatorChecks {
-        host: |_, _, inventory| drivers_load(inventory, &NVIDIA),
+        host: |host, _| drivers_load(host.inventory, &NVIDIA),
         cluster: |cluster| has_gpu(cluster, &NVIDIA),
         ..row("nvidia-gpu")
     },
     OperatorChecks {
-        host: |_, _, inventory| drivers_load(inventory, &AMD),
+        host: |host, _| drivers_load(host.inventory, &AMD),
         cluster: |cluster| has_gpu(cluster, &AMD),
         ..row("amd-gpu")
     },
@@ -85,27 +115,25 @@ pub(super) fn version(cluster: &ClusterSubject<'_>) -> MinorVersion {
     parsed.unwrap_or(MinorVersion::four(u64::MAX))
 }
 
-/// Resources that an operator takes from a host of a role.
+/// Resources that an operator takes from a host.
 pub(super) fn overhead(
     name: &str,
     cluster: &ClusterSubject<'_>,
-    host: &HostState,
-    role: HostRole,
+    host: &OperatorHost<'_>,
 ) -> HostResources {
     let Some(row) = requirements(name, version(cluster)) else {
         return HostResources::default();
     };
-    let base = row.role(role, cluster.single_node);
-    let inventory = host.inventory.as_ref();
+    let base = row.role(host.role, cluster.single_node);
     match name {
-        "odf" => odf_resources(cluster, host, role, row),
+        "odf" => odf_resources(cluster, host, row),
         "cnv" => HostResources {
-            mib: base.mib + device_memory(cluster, role, inventory),
+            mib: base.mib + device_memory(cluster, host),
             ..base
         },
         // Without workloads on the control plane, its hosts hold no volumes.
-        "lvm" if is_unschedulable(cluster, role) => HostResources::default(),
-        "openshift-ai" if role == HostRole::AutoAssign => HostResources::default(),
+        "lvm" if is_unschedulable(cluster, host.role) => HostResources::default(),
+        "openshift-ai" if host.role == HostRole::AutoAssign => HostResources::default(),
         _ => base,
     }
 }

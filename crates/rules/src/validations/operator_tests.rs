@@ -241,6 +241,28 @@ fn models_need_two_large_workers() {
         .expect_host(3, "openshift-ai", "failure");
 }
 
+#[test]
+fn hosts_become_masters_where_the_operators_run() {
+    let roles = |names: &[&str]| {
+        let all = [0, 1, 2, 3, 4];
+        let mut cluster = ChosenCluster::new(3, 2, names).machines(&all[..3], virtualizing);
+        for at in all {
+            cluster = cluster.role(at, HostRole::AutoAssign);
+        }
+        // The lightest hosts come first.
+        let cluster = cluster.machines(&all[2..], |one| one.cpu.as_mut().unwrap().count = 7);
+        let snapshot = cluster.refreshed();
+        let hosts = snapshot.hosts.iter();
+        hosts
+            .map(|host| host.record.suggested_role == Some(HostRole::Master))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(roles(&[]), [false, false, true, true, true]);
+    // The last two cannot run virtual machines; 7 cores are too few.
+    assert_eq!(roles(&["cnv"]), [true, true, false, false, false]);
+    assert_eq!(roles(&["lvm"]), roles(&[]));
+}
+
 /// Operators, machine, host, and the cores and memory (MiB) that its role and its operators need.
 #[test]
 fn operators_add_to_the_requirements_of_hosts() {

@@ -1,12 +1,10 @@
 //! Data disks: ODF (OpenShift Data Foundation) and logical volumes.
 
 use model::host::HostRole;
-use model::inventory::Inventory;
 
-use super::super::subject::{ClusterSubject, HostSubject, INVENTORY};
+use super::super::subject::{ClusterSubject, INVENTORY};
 use super::super::verdict::Verdict;
-use super::{SCHEDULABLE_BELOW, is_unschedulable, version};
-use crate::host_state::HostState;
+use super::{OperatorHost, SCHEDULABLE_BELOW, is_unschedulable, version};
 use crate::operators::{
     HostResources, ODF_DISK_GB, ODF_DISKS, ODF_HOSTS, OdfMode, OperatorRequirements,
     has_known_role, spare_disks_of,
@@ -17,21 +15,18 @@ use crate::support::MinorVersion;
 /// Resources that ODF takes from a host that holds its data.
 pub(super) fn odf_resources(
     cluster: &ClusterSubject<'_>,
-    host: &HostState,
-    role: HostRole,
+    host: &OperatorHost<'_>,
     row: &OperatorRequirements,
 ) -> HostResources {
-    let mode = OdfMode::of(cluster.snapshot).filter(|mode| mode.uses(role));
-    let Some(mode) = mode.filter(|_| has_known_role(cluster.snapshot, &host.record)) else {
+    let mode = OdfMode::of(cluster.snapshot).filter(|mode| mode.uses(host.role));
+    let Some(mode) = mode.filter(|_| has_known_role(cluster.snapshot, host.given_role)) else {
         return HostResources::default();
     };
     let base = match mode {
         OdfMode::Compact => row.master,
         OdfMode::Standard => row.worker,
     };
-    let disks = host.inventory.as_ref().map_or(0, |inventory| {
-        spare_disks_of(&host.record, inventory, ODF_DISK_GB)
-    });
+    let disks = spare_disks_of(host.record, host.inventory, ODF_DISK_GB);
     let more = mode.disk_resources(disks);
     HostResources {
         cores: base.cores.saturating_add(more.cores),
@@ -52,23 +47,18 @@ fn more_disk_gb(cluster: &ClusterSubject<'_>) -> i64 {
     }
 }
 
-pub(super) fn odf_host(
-    subject: &HostSubject<'_>,
-    cluster: &ClusterSubject<'_>,
-    inventory: &Inventory,
-) -> Option<Verdict> {
-    let host = &subject.host.record;
-    if !has_known_role(cluster.snapshot, host) {
+pub(super) fn odf_host(host: &OperatorHost<'_>, cluster: &ClusterSubject<'_>) -> Option<Verdict> {
+    if !has_known_role(cluster.snapshot, host.given_role) {
         return Some(Verdict::wait(
             "roles: odf assigns them only in clusters of three hosts; choose master or worker",
         ));
     }
     let mode = OdfMode::of(cluster.snapshot)?;
-    if !mode.uses(host.role.unwrap_or_default()) {
+    if !mode.uses(host.given_role) {
         return None;
     }
     let size = ODF_DISK_GB + more_disk_gb(cluster);
-    (spare_disks_of(host, inventory, size) == 0).then(|| {
+    (spare_disks_of(host.record, host.inventory, size) == 0).then(|| {
         Verdict::fail(format!(
             "Disks: odf needs an HDD or SSD of {size} GB or more besides the installation disk; attach one"
         ))
@@ -82,8 +72,8 @@ pub(super) fn odf_cluster(cluster: &ClusterSubject<'_>) -> Option<Verdict> {
         ));
     };
     let holders = cluster.snapshot.hosts.iter().filter(|host| {
-        mode.uses(roles::effective_role(&host.record))
-            && has_known_role(cluster.snapshot, &host.record)
+        let given = host.record.role.unwrap_or_default();
+        mode.uses(roles::effective_role(&host.record)) && has_known_role(cluster.snapshot, given)
     });
     let mut counts = Vec::new();
     for host in holders {
@@ -103,11 +93,10 @@ pub(super) fn odf_cluster(cluster: &ClusterSubject<'_>) -> Option<Verdict> {
 }
 
 pub(super) fn logical_volumes(
-    subject: &HostSubject<'_>,
+    host: &OperatorHost<'_>,
     cluster: &ClusterSubject<'_>,
-    inventory: &Inventory,
 ) -> Option<Verdict> {
-    let role = subject.role().unwrap_or_default();
+    let role = host.role;
     if role == HostRole::Arbiter || is_unschedulable(cluster, role) {
         return None;
     }
@@ -118,7 +107,7 @@ pub(super) fn logical_volumes(
         ));
     }
     let size = more_disk_gb(cluster);
-    (spare_disks_of(&subject.host.record, inventory, size) == 0).then(|| {
+    (spare_disks_of(host.record, host.inventory, size) == 0).then(|| {
         let least = if size > 0 {
             format!(" of {size} GB or more")
         } else {

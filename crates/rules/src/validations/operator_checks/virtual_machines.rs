@@ -1,11 +1,10 @@
 //! Virtual machines: the CPU, devices that machines can use, and the disk of a single node.
 
 use model::host::HostRole;
-use model::inventory::Inventory;
 
-use super::super::subject::{ClusterSubject, HostSubject};
+use super::super::subject::ClusterSubject;
 use super::super::verdict::Verdict;
-use super::version;
+use super::{OperatorHost, version};
 use crate::operators::spare_disks;
 use crate::support::MinorVersion;
 
@@ -23,24 +22,19 @@ const PASSED_NICS: &[&str] = &[
 const DEVICE_MIB: i64 = 1024;
 
 /// Memory for the devices of a host that runs virtual machines. Units: MiB.
-pub(super) fn device_memory(
-    cluster: &ClusterSubject<'_>,
-    role: HostRole,
-    inventory: Option<&Inventory>,
-) -> i64 {
-    let runs_machines =
-        cluster.single_node || matches!(role, HostRole::Worker | HostRole::AutoAssign);
-    let Some(inventory) = inventory.filter(|_| runs_machines) else {
+pub(super) fn device_memory(cluster: &ClusterSubject<'_>, host: &OperatorHost<'_>) -> i64 {
+    let is_worker = matches!(host.role, HostRole::Worker | HostRole::AutoAssign);
+    if !cluster.single_node && !is_worker {
         return 0;
-    };
+    }
     let bare = |id: &str| {
         let id = id.to_ascii_lowercase();
         id.strip_prefix("0x").unwrap_or(&id).to_owned()
     };
     let key = |vendor: &str, device: &str| format!("{}:{}", bare(vendor), bare(device));
-    let gpus = inventory.gpus.iter();
+    let gpus = host.inventory.gpus.iter();
     let gpus = gpus.filter(|gpu| PASSED_GPUS.contains(&&*key(&gpu.vendor_id, &gpu.device_id)));
-    let nics = inventory.interfaces.iter();
+    let nics = host.inventory.interfaces.iter();
     let nics = nics.filter(|nic| PASSED_NICS.contains(&&*key(&nic.vendor, &nic.product)));
     let devices = gpus.count() + nics.count();
     i64::try_from(devices)
@@ -54,11 +48,10 @@ const HOST_PATH_RELEASES: std::ops::Range<u64> = 10..12;
 const HOST_PATH_BYTES: i64 = 50 << 30;
 
 pub(super) fn virtual_machines(
-    subject: &HostSubject<'_>,
+    host: &OperatorHost<'_>,
     cluster: &ClusterSubject<'_>,
-    inventory: &Inventory,
 ) -> Option<Verdict> {
-    let cpu = inventory.cpu.as_ref();
+    let cpu = host.inventory.cpu.as_ref();
     let can_virtualize = cpu.is_some_and(|cpu| {
         let mut flags = cpu.flags.iter();
         flags.any(|flag| flag == "vmx" || flag == "svm") || cpu.architecture == "aarch64"
@@ -72,14 +65,12 @@ pub(super) fn virtual_machines(
     let needs_disk = cluster.single_node
         && has >= MinorVersion::four(HOST_PATH_RELEASES.start)
         && has < MinorVersion::four(HOST_PATH_RELEASES.end);
-    let mut disks = spare_disks(&subject.host.record, inventory);
+    let mut disks = spare_disks(host.record, host.inventory);
     if needs_disk && !disks.any(|disk| disk.size_bytes > HOST_PATH_BYTES) {
         return Some(Verdict::fail(
             "Disks: cnv on a single node needs an HDD or SSD of more than 50 GiB besides the installation disk; attach one",
         ));
     }
-    subject
-        .role()
-        .is_none()
+    (host.role == HostRole::AutoAssign)
         .then(|| Verdict::fail("Role: cnv needs a role for every host; choose master or worker"))
 }
