@@ -3,6 +3,8 @@
 //! Operators without a row are installed and left to their user.
 //! Source: assisted-service, internal/operators/<name>/ (templates/custom, manifest.go), internal/operators/manager.go.
 
+mod storage;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
@@ -10,14 +12,9 @@ use model::operators::{MonitoredOperator, OperatorType};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::storage::{agent_services, local_volumes, storage_cluster, storage_system, volume_group};
 use super::machine_config::{SystemManifest, yaml};
-use crate::Snapshot;
-use crate::operators::{ODF_DISK_GB, OdfMode, spare_disks_of};
-use crate::roles::effective_role;
-use crate::support::MinorVersion;
-
-/// Storage class of the volumes on local disks.
-const LOCAL_BLOCK: &str = "localblock-sc";
+use crate::{Snapshot, networking};
 
 /// An entry of `custom_manifests.json`.
 #[derive(Serialize)]
@@ -35,9 +32,9 @@ type Resources = fn(&Snapshot) -> Vec<Value>;
 static RESOURCES: &[(&str, Resources)] = &[
     ("lso", |_| vec![local_volumes()]),
     ("odf", |all| {
-        let mut resources = vec![storage_cluster(all)];
-        resources.extend(storage_system(all));
-        resources
+        let more = [storage_system(all), agent_services(all, "odf")];
+        let more = more.into_iter().flatten();
+        std::iter::once(storage_cluster(all)).chain(more).collect()
     }),
     ("cnv", |_| {
         let kind = ("hco.kubevirt.io/v1beta1", "HyperConverged");
@@ -48,7 +45,10 @@ static RESOURCES: &[(&str, Resources)] = &[
             &json!({ "BareMetalPlatform": true }),
         )]
     }),
-    ("lvm", |_| vec![volume_group()]),
+    ("lvm", |all| {
+        let more = agent_services(all, "lvm");
+        std::iter::once(volume_group()).chain(more).collect()
+    }),
     ("mce", |_| {
         let kind = ("multicluster.openshift.io/v1", "MultiClusterEngine");
         let spec = json!({ "targetNamespace": "multicluster-engine" });
@@ -73,6 +73,9 @@ static RESOURCES: &[(&str, Resources)] = &[
         vec![resource(kind, &json!({ "name": "nmstate" }), &json!({}))]
     }),
     ("node-feature-discovery", |_| vec![feature_discovery()]),
+    ("openshift-ai", |all| {
+        science_platform(networking::is_single_node(&all.cluster))
+    }),
     ("node-healthcheck", |_| vec![node_health_check()]),
     ("kube-descheduler", |_| {
         let kind = ("operator.openshift.io/v1", "KubeDescheduler");
@@ -180,24 +183,47 @@ fn resource((version, kind): (&str, &str), metadata: &Value, spec: &Value) -> Va
     json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-fn local_volumes() -> Value {
-    let kind = ("local.storage.openshift.io/v1alpha1", "LocalVolumeSet");
-    let metadata = json!({ "name": "local-disks", "namespace": "openshift-local-storage" });
-    let spec = json!({
-        "storageClassName": LOCAL_BLOCK,
-        "volumeMode": "Block",
-        "deviceInclusionSpec": { "deviceTypes": ["disk"] },
+/// The components of the AI platform; model serving needs more than one node.
+fn science_platform(single_node: bool) -> Vec<Value> {
+    let managed = json!({ "managementState": "Managed" });
+    let removed = json!({ "managementState": "Removed" });
+    let serving = if single_node { "Removed" } else { "Managed" };
+    let gateway = json!({ "certificate": { "type": "OpenshiftDefaultIngress" } });
+    let components = json!({
+        "codeflare": managed,
+        "dashboard": managed,
+        "datasciencepipelines": managed,
+        "kserve": {
+            "managementState": serving,
+            "serving": {
+                "managementState": "Managed",
+                "name": "knative-serving",
+                "ingressGateway": gateway,
+            },
+        },
+        "kueue": managed,
+        "modelmeshserving": managed,
+        "ray": managed,
+        "trainingoperator": removed,
+        "trustyai": removed,
+        "workbenches": managed,
     });
-    resource(kind, &metadata, &spec)
-}
-
-fn volume_group() -> Value {
-    let kind = ("lvm.topolvm.io/v1alpha1", "LVMCluster");
-    let metadata = json!({ "name": "lvmcluster-sample", "namespace": "openshift-storage" });
-    let pool = json!({ "name": "thin-pool-1", "sizePercent": 90, "overprovisionRatio": 10 });
-    let spec =
-        json!({ "storage": { "deviceClasses": [{ "name": "vg1", "thinPoolConfig": pool }] } });
-    resource(kind, &metadata, &spec)
+    let initialization = json!({
+        "applicationsNamespace": "redhat-ods-applications",
+        "monitoring": { "managementState": "Managed", "namespace": "redhat-ods-monitoring" },
+        "serviceMesh": { "managementState": serving },
+        "trustedCABundle": { "managementState": "Managed", "customCABundle": "" },
+    });
+    let kind = ("datasciencecluster.opendatahub.io/v1", "DataScienceCluster");
+    let first = ("dscinitialization.opendatahub.io/v1", "DSCInitialization");
+    vec![
+        resource(
+            kind,
+            &json!({ "name": "default-dsc" }),
+            &json!({ "components": components }),
+        ),
+        resource(first, &json!({ "name": "default-dsci" }), &initialization),
+    ]
 }
 
 fn feature_discovery() -> Value {
@@ -237,100 +263,6 @@ fn node_health_check() -> Value {
         "unhealthyConditions": [unhealthy("False"), unhealthy("Unknown")],
     });
     resource(kind, &metadata, &spec)
-}
-
-/// The storage cluster on the data disks of its hosts. A compact cluster limits the services that share its hosts.
-fn storage_cluster(all: &Snapshot) -> Value {
-    let mode = OdfMode::of(all);
-    let workers =
-        json!({ "key": "node-role.kubernetes.io/worker", "operator": "In", "values": [""] });
-    let mut devices = json!({
-        "name": "ocs-deviceset",
-        "count": data_disks(all, mode),
-        "replica": 1,
-        "portable": false,
-        "placement": placement("rook-ceph-osd"),
-        "preparePlacement": placement("rook-ceph-osd-prepare"),
-        "dataPVCTemplate": { "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": { "requests": { "storage": "1" } },
-            "storageClassName": LOCAL_BLOCK,
-            "volumeMode": "Block",
-        } },
-    });
-    let mut spec = json!({
-        "labelSelector": { "matchExpressions": [workers] },
-        "manageNodes": false,
-        "flexibleScaling": true,
-        "monDataDirHostPath": "/var/lib/rook",
-    });
-    if mode == Some(OdfMode::Compact) {
-        spec["resources"] = json!({
-            "mds": limits(("3", "8Gi"), ("1", "8Gi")),
-            "rgw": limits(("2", "4Gi"), ("1", "4Gi")),
-        });
-        devices["resources"] = limits(("2", "5Gi"), ("1", "5Gi"));
-    }
-    spec["storageDeviceSets"] = json!([devices]);
-    let kind = ("ocs.openshift.io/v1", "StorageCluster");
-    let metadata = json!({ "name": "ocs-storagecluster", "namespace": "openshift-storage" });
-    resource(kind, &metadata, &spec)
-}
-
-/// The system that the storage cluster belongs to; later releases make it themselves.
-fn storage_system(all: &Snapshot) -> Option<Value> {
-    let version: Option<MinorVersion> = all.cluster.openshift_version.parse().ok();
-    version.filter(|version| *version < MinorVersion::four(19))?;
-    let kind = ("odf.openshift.io/v1alpha1", "StorageSystem");
-    let metadata = json!({
-        "name": "ocs-storagecluster-storagesystem",
-        "namespace": "openshift-storage",
-    });
-    let spec = json!({
-        "kind": "storagecluster.ocs.openshift.io/v1",
-        "name": "ocs-storagecluster",
-        "namespace": "openshift-storage",
-    });
-    Some(resource(kind, &metadata, &spec))
-}
-
-/// Cores and memory of a service: at most, and at least.
-fn limits(most: (&str, &str), least: (&str, &str)) -> Value {
-    json!({
-        "limits": { "cpu": most.0, "memory": most.1 },
-        "requests": { "cpu": least.0, "memory": least.1 },
-    })
-}
-
-/// On workers, and rather not on a host that has a pod of that app.
-fn placement(app: &str) -> Value {
-    let worker = json!({ "key": "node-role.kubernetes.io/worker", "operator": "Exists" });
-    let same = json!({ "key": "app", "operator": "In", "values": [app] });
-    json!({
-        "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{ "matchExpressions": [worker] }],
-        } },
-        "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{
-            "weight": 100,
-            "podAffinityTerm": {
-                "labelSelector": { "matchExpressions": [same] },
-                "topologyKey": "kubernetes.io/hostname",
-            },
-        }] },
-    })
-}
-
-/// Number of disks for the data.
-fn data_disks(all: &Snapshot, mode: Option<OdfMode>) -> usize {
-    let hosts = all.hosts.iter().filter(|host| {
-        let role = effective_role(&host.record);
-        mode.is_some_and(|mode| mode.uses(role))
-    });
-    let disks = hosts.filter_map(|host| {
-        let inventory = host.inventory.as_ref()?;
-        Some(spare_disks_of(&host.record, inventory, ODF_DISK_GB))
-    });
-    disks.sum()
 }
 
 #[cfg(test)]
@@ -420,6 +352,20 @@ mod tests {
             entries(&chosen(&["loki"])),
             [("loki".to_owned(), Vec::new())]
         );
+    }
+
+    #[test]
+    fn multicluster_engine_gets_volumes_of_one_operator() {
+        let kinds = |names: &[&str]| {
+            let all = entries(&chosen(names)).into_iter();
+            let kinds = all.flat_map(|(_, resources)| resources);
+            let kinds = kinds.map(|one| one["kind"].as_str().unwrap().to_owned());
+            kinds.filter(|kind| kind == "AgentServiceConfig").count()
+        };
+        assert_eq!(kinds(&["mce"]), 0);
+        assert_eq!(kinds(&["lvm"]), 0);
+        assert_eq!(kinds(&["lvm", "mce"]), 1);
+        assert_eq!(kinds(&["mce", "odf", "lso"]), 1);
     }
 
     #[test]
