@@ -63,7 +63,8 @@ const WRITERS: &str = "writes_the_next_";
 pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
     let mut report = TestReport::default();
     if arguments.pod {
-        pod(&mut report, arguments.full);
+        let engine = engine(&mut report);
+        pod(&mut report, engine.as_ref(), arguments.full);
         // Selected explicitly, a skipped test is a failure.
         return report.finish(true);
     }
@@ -73,6 +74,8 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
     });
+    // Before the integration tests: clients among them are its programs.
+    let engine = engine(&mut report);
     tests(&mut report, arguments.full);
     if arguments.full {
         // Another C library makes other system calls, which the seccomp filter has to allow.
@@ -88,22 +91,32 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
         report.demo(Some(Break::Ram));
         report.demo(Some(Break::Registry));
     }
-    pod(&mut report, arguments.full);
+    pod(&mut report, engine.as_ref(), arguments.full);
     report.finish(arguments.full)
 }
 
-/// The services as containers; skipped where no container can run.
-fn pod(report: &mut TestReport, full: bool) {
+/// The container engine; none where no container can run.
+fn engine(report: &mut TestReport) -> Option<PodmanService> {
     println!("== engine");
     let started = Instant::now();
-    let engine = match PodmanService::start() {
-        Ok(engine) => engine,
+    match PodmanService::start() {
+        Ok(engine) => {
+            report.push("engine", Tally::one(true), started);
+            Some(engine)
+        }
         Err(error) => {
             let why = format!("no container can run here:\n{error:#}");
-            return report.skip("pod", &why);
+            report.skip("pod", &why);
+            None
         }
+    }
+}
+
+/// The services as containers.
+fn pod(report: &mut TestReport, engine: Option<&PodmanService>, full: bool) {
+    let Some(engine) = engine else {
+        return;
     };
-    report.push("engine", Tally::one(true), started);
     // By this name it is started also after a build has replaced its file.
     let own = Path::new("/proc/self/exe");
     let mut build = Command::new(own);
@@ -111,7 +124,7 @@ fn pod(report: &mut TestReport, full: bool) {
     if !full {
         build.args(["images", "--quick"]);
         if report.check("images", &mut build) {
-            report.add_tests("pod", || pod_tests(&engine, None));
+            report.add_tests("pod", || pod_tests(engine, None));
         }
         return;
     }
@@ -121,7 +134,7 @@ fn pod(report: &mut TestReport, full: bool) {
         let mut load = Command::new("podman");
         load.args(["load", "--quiet", "--input"]);
         if report.check("load", load.arg(bundle.join("images.tar"))) {
-            report.add_tests("pod", || pod_tests(&engine, Some(&bundle)));
+            report.add_tests("pod", || pod_tests(engine, Some(&bundle)));
         }
         report.add("images again", || reproduced(own));
         match images::figure() {

@@ -23,8 +23,9 @@ const CONFIGURATION: &str = "CONTAINERS_CONF";
 /// Until the service listens.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
-/// Podman's dependencies, by package: possible paths of their programs.
-const NEEDED: [(&str, &[&str]); 6] = [
+/// Podman, its dependencies, and another client of registries, by package: possible paths of their programs.
+const NEEDED: [(&str, &[&str]); 7] = [
+    ("skopeo", &["skopeo"]),
     ("podman", &["podman"]),
     ("catatonit", &["catatonit", "/usr/libexec/podman/catatonit"]),
     (
@@ -138,7 +139,7 @@ fn install() -> Result<()> {
     if !apt::is_root() {
         missing.extend(["uidmap", "slirp4netns"]);
     }
-    apt::install(&missing, "the tests of the pod run containers")
+    apt::install(&missing, "tests run containers, and clients of registries")
 }
 
 /// Writes the first configuration with which a container runs.
