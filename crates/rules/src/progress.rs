@@ -156,22 +156,26 @@ pub fn is_olm_stage(stage: FinalizingStage) -> bool {
     )
 }
 
+/// Statuses in which controllers report finalizing stages. The peer's monitor looks every ten seconds; here a cluster is
+/// `installed` at once, before its controller reports the last stages, which it would repeat for ever after an error.
+const REPORTING: [ClusterStatus; 4] = [
+    ClusterStatus::Installing,
+    ClusterStatus::InstallingPendingUserAction,
+    ClusterStatus::Finalizing,
+    ClusterStatus::Installed,
+];
+
 /// Stores the finalizing stage that the controller reached; returns its event, none for the current stage.
 ///
 /// Errors: `Invalid` – the cluster is not being installed.
-/// Source: assisted-service, internal/cluster/cluster.go, UpdateFinalizingStage.
+/// Source: assisted-service, internal/cluster/cluster.go, UpdateFinalizingStage; there not in `installed`.
 pub fn report_finalizing(
     cluster: &mut Cluster,
     stage: FinalizingStage,
     now: Timestamp,
 ) -> Result<Option<NewEvent>, Error> {
     let status = cluster.status;
-    if !matches!(
-        status,
-        ClusterStatus::Installing
-            | ClusterStatus::Finalizing
-            | ClusterStatus::InstallingPendingUserAction
-    ) {
+    if !REPORTING.contains(&status) {
         return Err(input::refuse(
             "finalizing_stage",
             stage.as_str(),
@@ -285,17 +289,15 @@ mod tests {
     use crate::fixtures::{self, now};
 
     #[test]
-    fn finalizing_stages_are_stored_only_during_an_installation() {
+    fn finalizing_stages_are_stored_only_during_an_installation_and_at_its_end() {
         let done = FinalizingStage::Done;
         for status in ClusterStatus::ALL {
             let mut cluster = fixtures::cluster(3);
             cluster.status = *status;
             let reported = report_finalizing(&mut cluster, done, now());
             let expected = matches!(
-                status,
-                ClusterStatus::Installing
-                    | ClusterStatus::Finalizing
-                    | ClusterStatus::InstallingPendingUserAction
+                status.as_str(),
+                "installing" | "installing-pending-user-action" | "finalizing" | "installed"
             );
             assert_eq!(reported.is_ok(), expected, "{status}");
             let stored = cluster
