@@ -57,9 +57,16 @@ async fn ratio(last: u32) -> f64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn registration_cost_does_not_grow_with_the_cluster() {
-    // A linear cost had a ratio of 8 and more; the margin is for a busy machine.
-    let ratio = ratio(500).await;
-    assert!(ratio < 3.0, "{ratio}");
+    // A linear cost had a ratio of 8 and more, in each attempt; the margin and the attempts are for a busy machine.
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let ratio = ratio(500).await;
+        if ratio < 3.0 {
+            return;
+        }
+        ratios.push(ratio);
+    }
+    panic!("{ratios:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
