@@ -130,7 +130,7 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             "event streams",
             Bound::Count(settings.max_event_streams as u64, "streams"),
             "server",
-            "503 with Retry-After",
+            "503 with Retry-After, as for a quarter of them by one client",
         )
         .set_by("MAX_EVENT_STREAMS"),
     ]

@@ -35,7 +35,7 @@ pub use clients::{ClientAddress, IpNetworks};
 use connection::{AdmittingAcceptor, ConnectionAdmission};
 use connections::Connections;
 use host_header::HostRule;
-pub(crate) use quota::{ClientQuota, Permit};
+pub use quota::{ClientQuota, Exceeded, Permit};
 pub use settings::HttpSettings;
 
 /// Interval of HTTP/2 keep-alive pings to a silent client.

@@ -11,7 +11,8 @@ use std::time::Instant;
 use futures_util::stream::{self, Stream};
 use model::Error;
 use model::events::Event;
-use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, broadcast};
+use service::server::{ClientAddress, ClientQuota, Exceeded, Permit};
+use tokio::sync::{Mutex, Notify, broadcast};
 
 use self::settled::SettledIds;
 use super::ApiServer;
@@ -37,7 +38,7 @@ pub(crate) struct StreamedEvent {
 pub(crate) struct EventStreams {
     /// Wakes the reader.
     pub(crate) wake: Notify,
-    permits: Arc<Semaphore>,
+    quota: ClientQuota,
     /// None after the shutdown.
     reader: Mutex<Option<Reader>>,
 }
@@ -58,15 +59,15 @@ struct EventStream {
     /// The end of the replay by id, and ids above it.
     until: (i64, Vec<i64>),
     live: broadcast::Receiver<StreamedEvent>,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl EventStreams {
-    /// At most `max` streams.
+    /// At most `max` streams, and a quarter of them for each client.
     pub(super) fn new(max: usize) -> Self {
         Self {
             wake: Notify::new(),
-            permits: Arc::new(Semaphore::new(max)),
+            quota: ClientQuota::new(max.max(1), (max / 4).max(1)),
             reader: Mutex::new(Some(Reader {
                 ids: SettledIds::default(),
                 sender: broadcast::Sender::new(LAG),
@@ -86,12 +87,18 @@ impl ApiServer {
     /// Errors: Unavailable – too many streams, the database, shutdown.
     pub(crate) async fn stream_events(
         &self,
+        client: ClientAddress,
         filter: EventFilter,
         resumed: Option<i64>,
     ) -> Result<impl Stream<Item = StreamedEvent> + use<>, Error> {
-        let permit = Arc::clone(&self.event_streams.permits);
-        let permit = permit.try_acquire_owned().map_err(|_| Error::Unavailable {
-            what: "one more event stream: MAX_EVENT_STREAMS are open",
+        let permit = self.event_streams.quota.acquire_for(client);
+        let permit = permit.map_err(|exceeded| Error::Unavailable {
+            what: match exceeded {
+                Exceeded::Total => "one more event stream: MAX_EVENT_STREAMS are open",
+                Exceeded::Client => {
+                    "one more event stream: this client has a quarter of MAX_EVENT_STREAMS"
+                }
+            },
             source: None,
         })?;
         let (live, until) = self.subscribe().await?;

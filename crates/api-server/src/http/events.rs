@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
+use axum::{Extension, Json};
 use futures_util::{Stream, StreamExt as _};
 use model::events::{Event, EventCategory};
+use service::server::ClientAddress;
 
 use super::error::ApiError;
 use super::extract::JsonBody;
@@ -51,6 +52,7 @@ pub(crate) async fn list(
 /// as listings have it.
 pub(crate) async fn stream(
     State(app): State<ApiServer>,
+    Extension(client): Extension<ClientAddress>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
@@ -60,7 +62,7 @@ pub(crate) async fn stream(
             ApiError::parameter("Last-Event-ID", "header", "should be the id of an event")
         })
     });
-    let events = app.stream_events(filter(&query)?, resumed.transpose()?);
+    let events = app.stream_events(client, filter(&query)?, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
         // Events are texts, ids and times: printing them cannot fail.

@@ -159,13 +159,13 @@ async fn clusters_and_infra_envs_have_an_owner() {
     for (path, count) in [
         ("/v2/clusters".to_owned(), 1),
         ("/v2/clusters?owner=admin".to_owned(), 1),
-        ("/v2/clusters?owner=somebody".to_owned(), 0),
+        ("/v2/clusters?owner=another".to_owned(), 0),
         (
             format!("/v2/clusters?ams_subscription_ids={subscription}"),
             0,
         ),
         ("/v2/infra-envs?owner=admin".to_owned(), 1),
-        ("/v2/infra-envs?owner=somebody".to_owned(), 0),
+        ("/v2/infra-envs?owner=another".to_owned(), 0),
     ] {
         let found = server.get(&path).await.expect(200);
         assert_eq!(found.as_array().map(Vec::len), Some(count), "{path}");

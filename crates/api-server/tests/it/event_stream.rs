@@ -133,7 +133,7 @@ async fn a_replica_streams_the_events_of_another() {
 // limit: event streams
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_are_limited_and_end_with_the_server() {
-    let mut server = Server::with(|settings| settings.max_event_streams = 2).await;
+    let mut server = Server::with(|settings| settings.max_event_streams = 8).await;
     let mut first = Stream::open(&server, "", None).await;
     let second = Stream::open(&server, "", None).await;
     let refused = server.get("/v2/events/stream").await;

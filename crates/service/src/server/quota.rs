@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::clients::ClientKey;
+use super::clients::{ClientAddress, ClientKey};
 
 /// Permits of clients; shared by its clones.
 #[derive(Debug, Clone)]
-pub(crate) struct ClientQuota(Arc<QuotaInner>);
+pub struct ClientQuota(Arc<QuotaInner>);
 
 #[derive(Debug)]
 struct QuotaInner {
@@ -28,14 +28,14 @@ struct QuotaUsage {
 
 /// A permit of a client; released when dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     quota: ClientQuota,
     client: Option<ClientKey>,
 }
 
 /// The limit that a client has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exceeded {
+pub enum Exceeded {
     /// All clients together.
     Total,
     /// The client alone.
@@ -44,12 +44,19 @@ pub(crate) enum Exceeded {
 
 impl ClientQuota {
     /// At most `max` permits in all and `max_per_client` of each client; 0: no limit.
-    pub(crate) fn new(max: usize, max_per_client: usize) -> Self {
+    pub fn new(max: usize, max_per_client: usize) -> Self {
         Self(Arc::new(QuotaInner {
             max,
             max_per_client,
             usage: Mutex::default(),
         }))
+    }
+
+    /// Acquires a permit for the client of a request.
+    ///
+    /// Errors: the limit that is reached.
+    pub fn acquire_for(&self, client: ClientAddress) -> Result<Permit, Exceeded> {
+        self.acquire(Some(client.ip.into()))
     }
 
     /// Acquires a permit for `client`; without a client it counts in the total only.
