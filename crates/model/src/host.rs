@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::LargeText;
 use crate::ids::{ClusterId, HostId, InfraEnvId};
 use crate::logs::LogsState;
 use crate::time::{DateTime, GoTime};
@@ -21,8 +22,8 @@ pub struct Host {
     pub infra_env_id: InfraEnvId,
     pub status: HostStatus,
     pub status_info: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub validations_info: String,
+    #[serde(skip_serializing_if = "LargeText::is_empty")]
+    pub validations_info: LargeText,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs_info: Option<LogsState>,
     pub status_updated_at: DateTime,
@@ -32,16 +33,16 @@ pub struct Host {
     pub stage_updated_at: DateTime,
     #[serde(deserialize_with = "null_as_default")]
     pub progress_stages: Vec<HostStage>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub connectivity: String,
+    #[serde(skip_serializing_if = "LargeText::is_empty")]
+    pub connectivity: LargeText,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_vip_connectivity: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tang_connectivity: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub inventory: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub free_addresses: String,
+    #[serde(skip_serializing_if = "LargeText::is_empty")]
+    pub inventory: LargeText,
+    #[serde(skip_serializing_if = "LargeText::is_empty")]
+    pub free_addresses: LargeText,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ntp_sources: String,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod image_set;
 pub mod infra_env;
 pub mod inventory;
+mod large_text;
 pub mod logs;
 pub mod manifests;
 pub mod mirror_metadata;
@@ -27,5 +28,6 @@ pub mod versions;
 mod wire;
 
 pub use error::Error;
+pub use large_text::LargeText;
 pub use nearest::nearest;
 pub use wire::UnknownValue;

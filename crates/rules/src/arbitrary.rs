@@ -137,7 +137,7 @@ prop_compose! {
         day2 in any::<bool>(),
     ) -> HostState {
         let mut record = fixtures::discovering(at).record;
-        record.inventory = inventory;
+        record.inventory = inventory.into();
         record.status = status;
         record.role = role;
         record.checked_in_at = later(minutes[0]).into();
@@ -149,7 +149,7 @@ prop_compose! {
         });
         record.timestamp = minutes[3];
         if reached {
-            record.connectivity = fixtures::connectivity(at, 5);
+            record.connectivity = fixtures::connectivity(at, 5).into();
         }
         let [disks, skipped, images, name] = texts;
         record.disks_info = disks;

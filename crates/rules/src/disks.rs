@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::Error;
 use model::cluster::Cluster;
@@ -57,27 +58,31 @@ pub(crate) fn minor(version: &str) -> Option<(u64, u64)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Judges every disk anew, and keeps the agent's reasons. Returns whether anything changed.
-pub(crate) fn judge(inventory: &mut Inventory, criteria: DiskCriteria) -> bool {
-    let reasons: Vec<Vec<String>> = inventory
+/// Judges every disk anew, and keeps the agent's reasons. Returns whether anything changed; an inventory without
+/// changes stays shared.
+pub(crate) fn judge(inventory: &mut Arc<Inventory>, criteria: DiskCriteria) -> bool {
+    let known: &Inventory = inventory;
+    let reasons: Vec<Vec<String>> = known
         .disks
         .iter()
         .map(|disk| {
             let kept = disk.installation_eligibility.not_eligible_reasons.iter();
             kept.filter(|reason| !OURS.iter().any(|ours| reason.starts_with(ours)))
                 .cloned()
-                .chain(problems(disk, inventory, criteria))
+                .chain(problems(disk, known, criteria))
                 .collect()
         })
         .collect();
-    let mut changed = false;
-    for (disk, reasons) in inventory.disks.iter_mut().zip(reasons) {
-        let eligibility = &mut disk.installation_eligibility;
-        let eligible = reasons.is_empty();
-        if eligibility.eligible != eligible || eligibility.not_eligible_reasons != reasons {
-            eligibility.eligible = eligible;
-            eligibility.not_eligible_reasons = reasons;
-            changed = true;
+    let mut judged = inventory.disks.iter().zip(&reasons);
+    let changed = judged.any(|(disk, reasons)| {
+        let eligibility = &disk.installation_eligibility;
+        eligibility.eligible != reasons.is_empty() || eligibility.not_eligible_reasons != *reasons
+    });
+    if changed {
+        let disks = &mut Arc::make_mut(inventory).disks;
+        for (disk, reasons) in disks.iter_mut().zip(reasons) {
+            disk.installation_eligibility.eligible = reasons.is_empty();
+            disk.installation_eligibility.not_eligible_reasons = reasons;
         }
     }
     changed

@@ -91,9 +91,9 @@ pub(crate) fn host(at: usize, role: HostRole, hosts: usize) -> HostState {
     let mut host = discovering(at);
     let record = &mut host.record;
     record.role = Some(role);
-    record.inventory = serde_json::to_string(&inventory(at)).unwrap();
+    record.inventory = serde_json::to_string(&inventory(at)).unwrap().into();
     record.requested_hostname = format!("node-{at}");
-    record.connectivity = connectivity(at, hosts);
+    record.connectivity = connectivity(at, hosts).into();
     record.ntp_sources = r#"[{"source_name":"10.0.0.1","source_state":"synced"}]"#.to_owned();
     record.domain_name_resolutions = json!({"resolutions": [
         {"domain_name": "validateNoWildcardDNS.demo.example.com"},

@@ -4,7 +4,6 @@ use ipnet::IpNet;
 use model::steps::FreeNetworkAddresses;
 
 use crate::HostList;
-use crate::host_texts::parse;
 
 /// Whether every host that scanned the network found the address free; none without a scan.
 /// Source: assisted-service, internal/network/machine_network_cidr.go, IpInFreeList.
@@ -12,7 +11,11 @@ pub(crate) fn is_free(hosts: &HostList, network: &IpNet, ip: &str) -> Option<boo
     let name = network.to_string();
     let lists: Vec<FreeNetworkAddresses> = hosts
         .iter()
-        .filter_map(|host| parse::<Vec<FreeNetworkAddresses>>(&host.record.free_addresses))
+        .filter_map(|host| {
+            host.record
+                .free_addresses
+                .parse::<Vec<FreeNetworkAddresses>>()
+        })
         .flatten()
         .filter(|list| list.network == name)
         .collect();

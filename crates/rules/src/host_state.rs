@@ -9,15 +9,20 @@ use serde::Deserialize;
 
 use crate::reach::{self, Reach};
 
+/// Names, addresses and small reports of a host. Units: bytes.
+const OTHER_TEXTS_BYTES: usize = 4 << 10;
+
 /// A host with its parsed texts. A change of a text in the record needs a new value.
 #[derive(Debug, Clone, Default)]
 pub struct HostState {
     /// The host's record.
     pub record: Host,
     /// The parsed `record.inventory`; none before the first reply or when it is malformed.
-    pub inventory: Option<Inventory>,
+    pub inventory: Option<Arc<Inventory>>,
     /// Start of uninterrupted reception of heartbeats; none without an outage.
     pub heartbeats_since: Option<Timestamp>,
+    /// Revision of the cluster at which the record changed last, heartbeats aside; 0 when it is not stored.
+    pub revision: i64,
     /// The parsed `record.connectivity`, once read.
     reaches: OnceLock<Option<Arc<[Reach]>>>,
 }
@@ -25,18 +30,34 @@ pub struct HostState {
 impl HostState {
     /// Parses the record's texts.
     pub fn new(record: Host) -> Self {
-        let inventory = serde_json::from_str(&record.inventory).ok();
+        let inventory = record.inventory.parse().map(Arc::new);
         Self {
             record,
             inventory,
             heartbeats_since: None,
+            revision: 0,
             reaches: OnceLock::new(),
         }
     }
 
+    /// Memory that the host takes, estimated from its record alone. Units: bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let record = &self.record;
+        let texts = [
+            &record.inventory,
+            &record.connectivity,
+            &record.validations_info,
+            &record.free_addresses,
+        ];
+        let compressed: usize = texts.iter().map(|text| text.compressed_bytes()).sum();
+        // Parsed, an inventory takes more than its text, and reachability less.
+        let parsed = 2 * record.inventory.text_bytes() + record.connectivity.text_bytes() / 2;
+        size_of::<Self>() + OTHER_TEXTS_BYTES + compressed + parsed
+    }
+
     /// Reachability of the other hosts; none before the first report. Parsed once.
     pub(crate) fn reaches(&self) -> Option<Arc<[Reach]>> {
-        let read = || reach::read(&self.record.connectivity).map(Arc::from);
+        let read = || reach::read(&self.record.connectivity.text()).map(Arc::from);
         self.reaches.get_or_init(read).clone()
     }
 
@@ -65,7 +86,7 @@ pub fn name_of(record: &Host) -> String {
     if !record.requested_hostname.is_empty() {
         return record.requested_hostname.clone();
     }
-    let named: Option<Named> = serde_json::from_str(&record.inventory).ok();
+    let named: Option<Named> = record.inventory.parse();
     first_name(record, &named.map_or_else(String::new, |one| one.hostname))
 }
 
@@ -84,7 +105,7 @@ mod tests {
         let named = |requested: &str, inventory: &str| {
             let record = Host {
                 requested_hostname: requested.to_owned(),
-                inventory: inventory.to_owned(),
+                inventory: inventory.into(),
                 ..Host::default()
             };
             assert_eq!(name_of(&record), HostState::new(record.clone()).name());

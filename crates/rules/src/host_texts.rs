@@ -26,9 +26,8 @@ impl HostTexts {
         Self {
             addresses: host
                 .inventory
-                .iter()
-                .flat_map(networks::addresses)
-                .collect(),
+                .as_deref()
+                .map_or_else(Vec::new, networks::addresses),
             reaches: host.reaches(),
             domains: parse(&record.domain_name_resolutions),
             ntp: parse(&record.ntp_sources),

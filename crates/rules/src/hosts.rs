@@ -48,6 +48,11 @@ impl HostList {
         self.0.is_empty()
     }
 
+    /// The host at that position.
+    pub fn get(&self, at: usize) -> Option<&HostState> {
+        self.0.get(at).map(Arc::as_ref)
+    }
+
     /// The host that registered first.
     pub fn first(&self) -> Option<&HostState> {
         self.0.first().map(Arc::as_ref)

@@ -1,5 +1,7 @@
 //! Reception of an inventory, and the host's values that follow from it.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::Cluster;
 use model::host::HostStatus;
@@ -35,11 +37,17 @@ pub fn accept(
             host.record.id, host.record.status
         )));
     }
-    host.record.inventory = serde_json::to_string(&inventory)
-        .map_err(|error| Error::internal("printing a reply", error))?;
-    host.inventory = Some(inventory);
+    let before = host.inventory.replace(Arc::new(inventory));
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
-    derive(host, cluster, &Requirements::of(policy, version));
+    let requirements = Requirements::of(policy, version);
+    judge_disks(host, cluster, &requirements);
+    if host.inventory == before {
+        // As in most replies: copies of the host still share the inventory, and its text is not printed again.
+        host.inventory = before;
+    } else {
+        store_text(host)?;
+    }
+    choose_disks(host);
     Ok(Vec::new())
 }
 
@@ -47,18 +55,40 @@ pub fn accept(
 /// After the installation has started, the chosen disk is final.
 /// Source: assisted-service, internal/host/host.go, populateDisksEligibility.
 pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requirements: &Requirements) {
+    if judge_disks(host, cluster, requirements) {
+        // Records of texts and numbers cannot fail to be printed.
+        let _ = store_text(host);
+    }
+    choose_disks(host);
+}
+
+/// Judges the disks of the inventory. Returns whether anything changed.
+fn judge_disks(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    requirements: &Requirements,
+) -> bool {
     let single = cluster.is_some_and(roles::is_single_node);
     let role = roles::effective_role(&host.record);
     let Some(inventory) = &mut host.inventory else {
-        return;
+        return false;
     };
     let size = requirements.host(role, single, inventory).disk_size_gb;
-    if disks::judge(inventory, disks::DiskCriteria::new(size, cluster))
-        && let Ok(text) = serde_json::to_string(inventory)
+    disks::judge(inventory, disks::DiskCriteria::new(size, cluster))
+}
+
+/// Prints the inventory into the record.
+fn store_text(host: &mut HostState) -> Result<(), Error> {
+    let text = serde_json::to_string(&host.inventory.as_deref())
+        .map_err(|error| Error::internal("printing a reply", error))?;
+    host.record.inventory = text.into();
+    Ok(())
+}
+
+fn choose_disks(host: &mut HostState) {
+    if is_open(host.record.status)
+        && let Some(inventory) = &host.inventory
     {
-        host.record.inventory = text;
-    }
-    if is_open(host.record.status) {
         host.record.disks_to_be_formatted = disks::to_be_formatted(inventory);
         disks::choose(host);
     }

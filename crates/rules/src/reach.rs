@@ -35,20 +35,20 @@ impl std::fmt::Display for Mac {
     }
 }
 
-/// Reachability of another host.
+/// Reachability of another host. The lists have no spare capacity: every pair of hosts of a cluster has one of these.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reach {
     pub(crate) host: HostId,
     /// Layer 2 probes by address: success, and the MAC that answered.
-    pub(crate) layer2: Vec<(IpAddr, bool, Option<Mac>)>,
+    pub(crate) layer2: Box<[(IpAddr, bool, Option<Mac>)]>,
     /// Layer 3 probes (ping) by address: success.
-    pub(crate) layer3: Vec<(IpAddr, bool)>,
+    pub(crate) layer3: Box<[(IpAddr, bool)]>,
     /// Mean round trip of the addresses that answered. Units: ms.
     pub(crate) rtt_ms: Option<f64>,
     /// Worst loss among the addresses that answered. Units: percent.
     pub(crate) loss: f64,
     /// Interfaces and addresses between which packets of full size get lost.
-    pub(crate) narrow: Vec<(String, String)>,
+    pub(crate) narrow: Box<[(String, String)]>,
 }
 
 impl Reach {

@@ -3,6 +3,7 @@
 //! Idempotent: a second refresh at the same time changes nothing and emits no event.
 //! Source: assisted-service, internal/host/monitor.go, internal/cluster/cluster.go (ClusterMonitoring).
 
+use model::LargeText;
 use model::cluster::ClusterStatus;
 use model::events::EventSeverity;
 use model::host::{HostRole, HostStatus};
@@ -83,7 +84,7 @@ pub fn unbound_host(
             now,
         };
         let verdict = validations::judge_host(&subject, &Ignored::default());
-        host.record.validations_info.clone_from(&verdict.text);
+        host.record.validations_info.set(&verdict.text);
         let facts = Facts::of(
             host,
             None,
@@ -219,7 +220,7 @@ fn transition_hosts(
         .collect();
     let cluster = &snapshot.cluster;
     for ((host, verdict), lacked) in snapshot.hosts.iter_mut().zip(verdicts).zip(lacked) {
-        host.record.validations_info.clone_from(&verdict.text);
+        host.record.validations_info.set(&verdict.text);
         let facts = Facts::of(
             host,
             Some(cluster),
@@ -311,7 +312,7 @@ impl RoundState {
 /// The validations before the refresh.
 struct StoredValidations {
     cluster: String,
-    hosts: Vec<String>,
+    hosts: Vec<LargeText>,
 }
 
 impl StoredValidations {
@@ -337,8 +338,12 @@ impl StoredValidations {
     }
 }
 
-fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
-    validations::flips(before, &host.record.validations_info)
+fn host_flips(host: &HostState, before: &LargeText) -> Vec<NewEvent> {
+    let after = &host.record.validations_info;
+    if before == after {
+        return Vec::new();
+    }
+    validations::flips(&before.text(), &after.text())
         .into_iter()
         .map(|flip| {
             if flip.fixed {

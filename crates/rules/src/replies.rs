@@ -187,10 +187,8 @@ fn succeeded(
         }
         StepType::FreeNetworkAddresses => {
             let found = list::<FreeNetworkAddresses>(reply)?;
-            Ok(AcceptedReply::changed(set(
-                &mut record.free_addresses,
-                print(&found)?,
-            )))
+            let changed = record.free_addresses.set(&print(&found)?);
+            Ok(AcceptedReply::changed(changed))
         }
         StepType::NtpSynchronizer => {
             let answer: NtpSynchronizationResponse = parse(reply)?;
@@ -276,7 +274,7 @@ fn connectivity(
             return Ok(AcceptedReply::default());
         }
     }
-    let changed = set(&mut host.record.connectivity, print(&report)?);
+    let changed = host.record.connectivity.set(&print(&report)?);
     host.clear_reaches();
     Ok(AcceptedReply::changed(changed))
 }

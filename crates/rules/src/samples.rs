@@ -139,7 +139,7 @@ pub(crate) fn host(number: u8, role: HostRole) -> HostState {
         requested_hostname: inventory.hostname.clone(),
         installation_disk_id: disk_id,
         installation_disk_path: "/dev/sda".to_owned(),
-        inventory: serde_json::to_string(&inventory).unwrap(),
+        inventory: serde_json::to_string(&inventory).unwrap().into(),
         ..Host::default()
     };
     HostState::new(record)

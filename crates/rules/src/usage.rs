@@ -327,7 +327,7 @@ mod tests {
         let mut inventory = fixtures::inventory(1);
         inventory.system_vendor.get_or_insert_default().r#virtual = true;
         let record = &mut all.hosts[1].record;
-        record.inventory = serde_json::to_string(&inventory).unwrap();
+        record.inventory = serde_json::to_string(&inventory).unwrap().into();
         let host = crate::HostState::new(record.clone());
         let id = host.record.id;
         all.hosts[1] = host;

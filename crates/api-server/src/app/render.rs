@@ -1,5 +1,6 @@
 //! Response records: owners, counters, hosts and networks filled in.
 
+use model::LargeText;
 use model::cluster::Cluster;
 use model::host::{Host, HostStatus};
 use model::infra_env::InfraEnv;
@@ -81,7 +82,7 @@ pub(crate) fn host_record(record: &Host) -> Host {
 
 fn named(record: &Host, name: String) -> Host {
     Host {
-        free_addresses: String::new(),
+        free_addresses: LargeText::default(),
         user_name: or(record.user_name.clone(), OWNER),
         requested_hostname: name,
         ..record.clone()
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn requested_hostname_defaults_to_the_host_id() {
         let record = Host {
-            free_addresses: "[]".to_owned(),
+            free_addresses: "[]".into(),
             ..Host::default()
         };
         let shown = host_record(&record);

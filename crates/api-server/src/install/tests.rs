@@ -36,7 +36,7 @@ fn host(index: u32, role: HostRole) -> HostState {
         id: HostId(Uuid::from_u128(index.into())),
         role: Some(role),
         requested_hostname: format!("{role}-{index}"),
-        inventory: inventory.to_string(),
+        inventory: inventory.to_string().into(),
         ..Host::default()
     })
 }

@@ -151,7 +151,7 @@ impl Facts {
                 Some(HostRole::Master | HostRole::Arbiter | HostRole::Worker)
             ),
             inventory: host.inventory.is_some(),
-            inventory_truncated: host.inventory.as_ref().is_some_and(is_fully_truncated),
+            inventory_truncated: host.inventory.as_deref().is_some_and(is_fully_truncated),
             hardware_ok: cluster_inputs.hardware_ok,
             input_ok: cluster_inputs.input_ok,
             vsphere_ok: cluster_inputs.vsphere_ok,
@@ -175,7 +175,7 @@ impl Facts {
             soft_timeouts: policy.soft_timeouts,
             logs_overdue: are_logs_overdue(record, policy, now),
             single_node,
-            machine: host.inventory.as_ref().map_or_else(String::new, machine),
+            machine: host.inventory.as_deref().map_or_else(String::new, machine),
             disk: installation_disk(host).map_or_else(String::new, disk),
             report: None,
             reason: String::new(),

@@ -82,7 +82,7 @@ fn a_disk_without_path_is_known_by_its_name() {
     let mut snapshot = fixtures::snapshot(3, 0);
     let mut inventory = fixtures::inventory(0);
     inventory.disks[0].path.clear();
-    snapshot.hosts[0].record.inventory = serde_json::to_string(&inventory).unwrap();
+    snapshot.hosts[0].record.inventory = serde_json::to_string(&inventory).unwrap().into();
     let record = snapshot.hosts[0].record.clone();
     snapshot.hosts[0] = crate::HostState::new(record);
     refreshed(&mut snapshot, now());

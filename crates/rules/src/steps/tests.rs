@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::cluster::{ClusterKind, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::{HostKind, HostRole, HostStatus};
@@ -194,7 +195,8 @@ fn installer_arguments_follow_network_and_disk() {
     );
 
     let disk = |snapshot: &mut Snapshot, kind| {
-        snapshot.hosts[1].inventory.as_mut().unwrap().disks[0].drive_type = Some(kind);
+        let inventory = snapshot.hosts[1].inventory.as_mut().unwrap();
+        Arc::make_mut(inventory).disks[0].drive_type = Some(kind);
     };
     disk(&mut snapshot, DriveType::Multipath);
     assert_eq!(

@@ -61,7 +61,7 @@ mod tests {
             let vendor = inventory.system_vendor.get_or_insert_default();
             vendor.manufacturer = crate::hardware::VMWARE.to_owned();
             let mut record = all.hosts[at].record.clone();
-            record.inventory = serde_json::to_string(&inventory).unwrap();
+            record.inventory = serde_json::to_string(&inventory).unwrap().into();
             all.hosts[at] = HostState::new(record);
         }
         assert_eq!(

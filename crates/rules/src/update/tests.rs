@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use model::Error;
 use model::cluster::{ClusterStatus, ClusterUpdateParams, LoadBalancerType};
 use model::host::{DiskConfigParams, DiskRole, HostRole, HostStatus, HostUpdateParams};
@@ -98,10 +100,10 @@ fn vips_in_use_are_refused() {
     let mut snapshot = samples::snapshot();
     let scan = |free: Value| json!([{ "network": "10.20.0.0/16", "free_addresses": free }]);
     let free = scan(json!(["10.20.7.1", "10.20.7.2", "10.20.7.3"]));
-    snapshot.hosts[0].record.free_addresses = free.to_string();
+    snapshot.hosts[0].record.free_addresses = free.to_string().into();
     patch(&mut snapshot, body.clone()).unwrap();
     // Another host sees it in use.
-    snapshot.hosts[1].record.free_addresses = scan(json!(["10.20.7.1"])).to_string();
+    snapshot.hosts[1].record.free_addresses = scan(json!(["10.20.7.1"])).to_string().into();
     let error = patch(&mut snapshot, body).unwrap_err().to_string();
     let expected = "api_vips and ingress_vips: \"10.20.7.2\" is in use";
     assert!(error.starts_with(expected), "{error}");
@@ -275,7 +277,8 @@ fn machine_networks_follow_from_the_hosts() {
     assert_eq!(cidrs(&snapshot), ["192.168.10.0/24"]);
     assert!(!derive_machine_networks(&mut snapshot));
     snapshot.cluster.machine_networks.clear();
-    snapshot.hosts[0].inventory.as_mut().unwrap().routes.clear();
+    let inventory = snapshot.hosts[0].inventory.as_mut().unwrap();
+    Arc::make_mut(inventory).routes.clear();
     assert!(!derive_machine_networks(&mut snapshot));
     assert!(cidrs(&snapshot).is_empty());
 
@@ -384,7 +387,7 @@ fn the_chosen_disk_must_be_eligible() {
     assert!(host.record.installation_disk_id.is_empty());
     super::host(&mut host, None, choose(DiskRole::Install)).unwrap();
     assert_eq!(host.record.installation_disk_path, "/dev/sda");
-    host.inventory.as_mut().unwrap().disks[0]
+    Arc::make_mut(host.inventory.as_mut().unwrap()).disks[0]
         .installation_eligibility
         .eligible = false;
     let error = super::host(&mut host, None, choose(DiskRole::Install)).unwrap_err();

@@ -38,10 +38,10 @@ impl ChosenCluster {
     fn machines(mut self, at: &[usize], change: fn(&mut Inventory)) -> Self {
         for at in at {
             let host = &mut self.0.hosts[*at];
-            let mut inventory = host.inventory.clone().unwrap();
+            let mut inventory = host.inventory.as_deref().cloned().unwrap();
             change(&mut inventory);
             let mut record = host.record.clone();
-            record.inventory = serde_json::to_string(&inventory).unwrap();
+            record.inventory = serde_json::to_string(&inventory).unwrap().into();
             *host = HostState::new(record);
         }
         self
@@ -61,7 +61,7 @@ impl ChosenCluster {
     #[track_caller]
     fn expect_host(self, at: usize, name: &str, expected: &str) {
         let snapshot = self.refreshed();
-        let info = &snapshot.hosts[at].record.validations_info;
+        let info = &snapshot.hosts[at].record.validations_info.text();
         let entry = entry(info, &format!("{name}-requirements-satisfied"));
         assert_eq!(entry["status"], expected, "{entry}");
     }
@@ -315,7 +315,7 @@ fn operators_add_to_the_requirements_of_hosts() {
         });
         cluster.0.cluster.schedulable_masters = Some(false);
         let snapshot = cluster.refreshed();
-        let info = &snapshot.hosts[at].record.validations_info;
+        let info = &snapshot.hosts[at].record.validations_info.text();
         for (id, needed) in [
             ("has-cpu-cores-for-role", format!("needs {cores} for")),
             ("has-memory-for-role", format!("needs {mib} MiB for")),

@@ -126,7 +126,7 @@ impl<'a> HostSubject<'a> {
     pub(crate) fn inventory(&self) -> Result<&'a Inventory, Verdict> {
         self.host
             .inventory
-            .as_ref()
+            .as_deref()
             .ok_or_else(|| Verdict::wait(INVENTORY))
     }
 

@@ -56,10 +56,10 @@ fn judged(change: SnapshotChange) -> Snapshot {
 
 fn machine(snapshot: &mut Snapshot, change: impl Fn(&mut Inventory)) {
     let host = &mut snapshot.hosts[0];
-    let mut inventory = host.inventory.clone().unwrap();
+    let mut inventory = host.inventory.as_deref().cloned().unwrap();
     change(&mut inventory);
     let mut record = host.record.clone();
-    record.inventory = serde_json::to_string(&inventory).unwrap();
+    record.inventory = serde_json::to_string(&inventory).unwrap().into();
     *host = HostState::new(record);
 }
 
@@ -101,13 +101,13 @@ fn resolving(snapshot: &mut Snapshot, address: &str) {
 
 fn links(snapshot: &mut Snapshot, member: &str, value: &serde_json::Value) {
     let text = &mut snapshot.hosts[0].record.connectivity;
-    let mut report: serde_json::Value = serde_json::from_str(text).unwrap();
+    let mut report: serde_json::Value = text.parse().unwrap();
     for remote in report["remote_hosts"].as_array_mut().unwrap() {
         for list in ["l3_connectivity", "mtu_report"] {
             remote[list][0][member] = value.clone();
         }
     }
-    *text = report.to_string();
+    *text = report.to_string().into();
 }
 
 fn encrypted(snapshot: &mut Snapshot, mode: DiskEncryptionMode) {
@@ -369,7 +369,7 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
         all.hosts.truncate(2);
     }),
     ("belongs-to-majority-group", "failure", |all| {
-        all.hosts[0].record.connectivity = fixtures::connectivity(0, 1)
+        all.hosts[0].record.connectivity = fixtures::connectivity(0, 1).into()
     }),
     ("belongs-to-majority-group", "success", user_managed),
     ("valid-platform-network-settings", "pending", no_inventory),
@@ -586,12 +586,12 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
     ("api-vips-valid", "failure", |all| {
         all.cluster.api_vips[0].verification = None;
         all.hosts[0].record.free_addresses =
-            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.9.9"]}]"#.to_owned();
+            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.9.9"]}]"#.into();
     }),
     ("api-vips-valid", "success", |all| {
         all.cluster.api_vips[0].verification = None;
         all.hosts[0].record.free_addresses =
-            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.255.1"]}]"#.to_owned();
+            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.255.1"]}]"#.into();
     }),
     ("api-vips-valid", "failure", |all| {
         all.cluster.api_vips[0].ip = "10.0.255.255".to_owned()
@@ -686,14 +686,14 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
 /// Never more than success and pending.
 const NEVER_FAILS: &[&str] = &["has-inventory"];
 
-fn check(table: &[(&str, &str, SnapshotChange)], text: fn(&Snapshot) -> &str) {
-    let healthy = entries(text(&judged(|_| ())));
+fn check(table: &[(&str, &str, SnapshotChange)], text: fn(&Snapshot) -> String) {
+    let healthy = entries(&text(&judged(|_| ())));
     for entry in healthy.values() {
         assert_eq!(entry.status, "success", "{}: {}", entry.id, entry.message);
     }
     for (at, (id, expected, change)) in table.iter().enumerate() {
         let snapshot = judged(*change);
-        let found = entries(text(&snapshot));
+        let found = entries(&text(&snapshot));
         let (status, message) = match found.get(*id) {
             Some(entry) => (entry.status.as_str(), entry.message.as_str()),
             None => ("hidden", ""),
@@ -704,12 +704,12 @@ fn check(table: &[(&str, &str, SnapshotChange)], text: fn(&Snapshot) -> &str) {
 
 #[test]
 fn validations_of_hosts_judge_as_listed() {
-    check(HOSTS, |snapshot| &snapshot.hosts[0].record.validations_info);
+    check(HOSTS, |all| all.hosts[0].record.validations_info.text());
 }
 
 #[test]
 fn validations_of_clusters_judge_as_listed() {
-    check(CLUSTERS, |snapshot| &snapshot.cluster.validations_info);
+    check(CLUSTERS, |all| all.cluster.validations_info.clone());
 }
 
 #[test]
@@ -753,7 +753,7 @@ fn ignored_and_disabled_validations_do_not_block() {
     let host = &snapshot.hosts[0].record;
     assert_eq!(host.status, HostStatus::Known);
     assert_eq!(
-        entries(&host.validations_info)["has-default-route"].status,
+        entries(&host.validations_info.text())["has-default-route"].status,
         "failure"
     );
     snapshot.cluster.ignored_host_validations = r#"["all"]"#.to_owned();
@@ -776,7 +776,7 @@ fn ignored_and_disabled_validations_do_not_block() {
     let host = &snapshot.hosts[0].record;
     assert_eq!(host.status, HostStatus::Known);
     assert_eq!(
-        entries(&host.validations_info)["has-default-route"].status,
+        entries(&host.validations_info.text())["has-default-route"].status,
         "disabled"
     );
 }
@@ -838,7 +838,7 @@ fn unbound_hosts_are_blocked_by_heartbeats_and_four_validations() {
     host.record.discovery_agent_version = "agent:0".to_owned();
     refresh::unbound_host(&mut host, &policy(), now());
     assert_eq!(host.record.status, HostStatus::KnownUnbound);
-    let shown = entries(&host.record.validations_info);
+    let shown = entries(&host.record.validations_info.text());
     assert_eq!(shown["compatible-agent"].status, "failure");
 
     host.record.requested_hostname = "localhost".to_owned();

@@ -152,7 +152,7 @@ fn host(index: u128, role: HostRole) -> HostState {
         role: Some(role),
         bootstrap: index == 1,
         requested_hostname: format!("{role}-{index}"),
-        inventory: inventory.to_string(),
+        inventory: inventory.to_string().into(),
         ..Host::default()
     })
 }
