@@ -2,7 +2,8 @@
 
 pub(crate) mod agent;
 mod binding;
-mod cache;
+mod bounded_cache;
+pub(crate) mod cache;
 mod check_ins;
 pub(crate) mod clusters;
 mod day2;

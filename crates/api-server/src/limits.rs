@@ -3,7 +3,7 @@
 use rules::bounds;
 use service::limits::{Bound, Limit};
 
-use crate::app::{agent, clusters, events, manifests, transaction};
+use crate::app::{agent, cache, clusters, events, manifests, transaction};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;
@@ -125,6 +125,12 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             "server",
             oldest,
             "MAX_EVENTS",
+        ),
+        Limit::fixed(
+            "snapshots of clusters in memory",
+            bytes(cache::SNAPSHOTS_BYTES),
+            "server",
+            "the least recently used are read again",
         ),
         Limit::fixed(
             "event streams",
