@@ -89,6 +89,8 @@ pub(crate) struct ServerState {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::ClusterCache,
+    /// Infra-envs of polls, valid while their version is the database's.
+    infra_envs: infra_envs::InfraEnvCache,
     /// Mutex of each cluster or pool host: one change at a time in this process.
     changing: KeyedMutex<uuid::Uuid>,
     /// Single-flight reads of whole clusters.
@@ -128,6 +130,7 @@ impl ApiServer {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),
+            infra_envs: infra_envs::InfraEnvCache::default(),
             changing: KeyedMutex::default(),
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),

@@ -12,6 +12,7 @@ mod location;
 pub(crate) mod locks;
 mod schema;
 mod unavailable;
+mod version;
 
 pub(crate) use check_ins::CheckIn;
 pub(crate) use connection::{Database, EVENT_CHANNEL, PREPARATION_CHANNEL, tx};
@@ -19,3 +20,4 @@ pub(crate) use error::Error;
 pub(crate) use events::{EventCounts, EventFilter, EventLimits};
 pub(crate) use infra_envs::InfraEnvRow;
 pub(crate) use unavailable::DatabaseUnavailable;
+pub(crate) use version::RecordVersion;

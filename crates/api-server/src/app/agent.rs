@@ -175,27 +175,30 @@ impl ApiServer {
         &self,
         infra_env: InfraEnvId,
         id: HostId,
-    ) -> Result<(Arc<StoredSnapshot>, InfraEnv), Error> {
+    ) -> Result<(Arc<StoredSnapshot>, Arc<InfraEnv>), Error> {
         tx("poll", async || {
             let mut connection = self.pool()?.acquire().await?;
             let polled = hosts::poll(&mut connection, infra_env, id).await?;
             let polled = polled.ok_or_else(|| Error::not_found("host", id))?;
-            drop(connection);
-            let stored = if let Some((cluster, revision)) = polled.cluster {
-                let stored = self.at_least(cluster, revision).await?;
-                let stored = stored.ok_or_else(|| Error::not_found("host", id))?;
-                // Unbound or deleted meanwhile: the row decides, an agent stops polling after a 404.
-                if stored.snapshot.hosts.position(infra_env, id).is_none() {
-                    return Err(db::Error::Moved);
-                }
-                stored
-            } else {
+            let origin = self.infra_env_at(&mut connection, infra_env, polled.infra_env);
+            let origin = origin.await?;
+            let Some((cluster, revision)) = polled.cluster else {
+                let row = hosts::find(&mut connection, infra_env, id).await?;
+                // Bound or deleted meanwhile.
+                let row = row.filter(|row| row.record.cluster_id.is_none());
                 let mut stored = StoredSnapshot::default();
-                let alone = polled.alone.map(HostState::new);
-                stored.snapshot.hosts.extend(alone);
-                Arc::new(stored)
+                let host = row.ok_or(db::Error::Moved)?.into_state();
+                stored.snapshot.hosts.push(host);
+                return Ok((Arc::new(stored), origin));
             };
-            Ok((stored, polled.infra_env))
+            drop(connection);
+            let stored = self.at_least(cluster, revision).await?;
+            let stored = stored.ok_or_else(|| Error::not_found("host", id))?;
+            // Unbound or deleted meanwhile: the row decides, an agent stops polling after a 404.
+            if stored.snapshot.hosts.position(infra_env, id).is_none() {
+                return Err(db::Error::Moved);
+            }
+            Ok((stored, origin))
         })
         .await
     }

@@ -1,19 +1,58 @@
 //! Use cases of infra-envs.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
 use rules::NewEvent;
 use secrecy::ExposeSecret as _;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::bounded_cache::BoundedCache;
 use super::{ApiServer, events, render};
-use crate::db::{InfraEnvRow, tx};
+use crate::db::{self, InfraEnvRow, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
 use crate::discovery;
 
+/// Capacity of the infra-envs of polls. Units: bytes.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// Infra-envs with the versions of their records.
+#[derive(Debug)]
+pub(super) struct InfraEnvCache(BoundedCache<InfraEnvId, (RecordVersion, Arc<InfraEnv>)>);
+
+impl Default for InfraEnvCache {
+    fn default() -> Self {
+        Self(BoundedCache::new(CACHE_BYTES))
+    }
+}
+
 impl ApiServer {
+    /// An infra-env at that version of its record or a later one.
+    pub(super) async fn infra_env_at(
+        &self,
+        connection: &mut PgConnection,
+        id: InfraEnvId,
+        version: RecordVersion,
+    ) -> Result<Arc<InfraEnv>, db::Error> {
+        let cache = &self.infra_envs.0;
+        if let Some((known, record)) = cache.get(id)
+            && known == version
+        {
+            return Ok(record);
+        }
+        let row = infra_envs::find(connection, id).await?;
+        let row = row.ok_or_else(|| Error::not_found("infra-env", id))?;
+        let texts = serde_json::to_vec(&row.record);
+        let size = size_of::<InfraEnv>() + texts.map_or(CACHE_BYTES, |texts| texts.len());
+        let record = Arc::new(row.record);
+        cache.put(id, (row.version, Arc::clone(&record)), size);
+        Ok(record)
+    }
+
     /// Creates an infra-env.
     ///
     /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` reached.

@@ -52,7 +52,7 @@ impl ApiServer {
         .await?;
         let host = rows
             .into_iter()
-            .map(|row| rules::HostState::new(row.record))
+            .map(hosts::HostRow::into_state)
             .find(|host| {
                 host.inventory
                     .iter()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::ids::{ClusterId, HostId, InfraEnvId};
-use rules::{HostState, Snapshot};
+use rules::Snapshot;
 use sqlx::PgConnection;
 
 use super::{ApiServer, StoredSnapshot};
@@ -80,12 +80,7 @@ impl ApiServer {
         id: ClusterId,
         snapshot: &mut Snapshot,
     ) -> Result<(), db::Error> {
-        let flushed: HashMap<(InfraEnvId, HostId), CheckIn> =
-            check_in_rows::of_cluster(connection, id)
-                .await?
-                .into_iter()
-                .map(|check_in| ((check_in.infra_env_id, check_in.host_id), check_in))
-                .collect();
+        let flushed = by_host(check_in_rows::of_cluster(connection, id).await?);
         for at in 0..snapshot.hosts.len() {
             let record = &snapshot.hosts[at].record;
             let key = (record.infra_env_id, record.id);
@@ -104,6 +99,14 @@ impl ApiServer {
     }
 }
 
+/// Heartbeats by their hosts.
+fn by_host(check_ins: Vec<CheckIn>) -> HashMap<(InfraEnvId, HostId), CheckIn> {
+    let keyed = check_ins
+        .into_iter()
+        .map(|check_in| ((check_in.infra_env_id, check_in.host_id), check_in));
+    keyed.collect()
+}
+
 /// All rows of a cluster.
 async fn read(
     connection: &mut PgConnection,
@@ -119,10 +122,7 @@ async fn read(
         revision: row.revision,
         snapshot: Snapshot {
             cluster: row.record,
-            hosts: rows
-                .into_iter()
-                .map(|row| HostState::new(row.record))
-                .collect(),
+            hosts: rows.into_iter().map(hosts::HostRow::into_state).collect(),
             files: row.files,
         },
         release_info: row.release_info,
@@ -159,7 +159,7 @@ async fn update(
         .collect();
     for row in rows {
         let key = (row.record.infra_env_id, row.record.id);
-        let host = HostState::new(row.record);
+        let host = row.into_state();
         match index.get(&key) {
             Some(at) => stored.snapshot.hosts[*at] = host,
             None => stored.snapshot.hosts.push(host),

@@ -29,14 +29,15 @@ impl ApiServer {
         let known = &before.stored;
         let mut differences = Differences::find(&known.snapshot, &mut change.snapshot, now);
         differences.move_hosts(&change);
-        self.save_hosts(
-            connection,
-            lock_scope,
-            known.revision + 1,
-            &differences,
-            &change,
-        )
-        .await?;
+        let new_revision = known.revision + 1;
+        for host in &differences.changed {
+            change.snapshot.hosts[host.at].revision = new_revision;
+        }
+        for at in &differences.added {
+            change.snapshot.hosts[*at].revision = new_revision;
+        }
+        self.save_hosts(connection, lock_scope, known, &differences, &change)
+            .await?;
         let mut release_info = known.release_info.clone();
         let mut revision = known.revision;
         if let LockScope::Cluster(id) = lock_scope {
@@ -92,10 +93,11 @@ impl ApiServer {
         &self,
         connection: &mut PgConnection,
         lock_scope: LockScope,
-        revision: i64,
+        known: &StoredSnapshot,
         differences: &Differences,
         change: &ClusterTransaction,
     ) -> Result<(), db::Error> {
+        let revision = known.revision + 1;
         for host in &differences.removed {
             hosts::delete(connection, host.0, host.1).await?;
         }
@@ -111,12 +113,15 @@ impl ApiServer {
                 return Err(limit_reached("infra-env", host.infra_env_id, limit).into());
             }
         }
-        let changed: Vec<&Host> = differences
-            .changed
-            .iter()
-            .map(|at| &change.snapshot.hosts[*at].record)
-            .chain(change.unbound.iter().map(|host| &host.record))
-            .collect();
+        let changed = differences.changed.iter().map(|host| hosts::ChangedHost {
+            before: host.before.map(|at| &known.snapshot.hosts[at].record),
+            after: &change.snapshot.hosts[host.at].record,
+        });
+        let unbound = change.unbound.iter().map(|host| hosts::ChangedHost {
+            before: None,
+            after: &host.record,
+        });
+        let changed: Vec<hosts::ChangedHost<'_>> = changed.chain(unbound).collect();
         hosts::save(connection, &changed, revision, change.now).await
     }
 }
@@ -145,6 +150,15 @@ fn limit_reached(kind: &str, id: impl std::fmt::Display, limit: u32) -> Error {
     )
 }
 
+/// A changed host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ChangedAt {
+    /// Position in the newer snapshot.
+    at: usize,
+    /// Position in the older one; none for a host that joined.
+    before: Option<usize>,
+}
+
 /// Differences between two snapshots.
 #[derive(Debug, Default)]
 struct Differences {
@@ -152,8 +166,7 @@ struct Differences {
     removed: Vec<(InfraEnvId, HostId)>,
     /// Positions in the newer one.
     added: Vec<usize>,
-    /// Positions in the newer one.
-    changed: Vec<usize>,
+    changed: Vec<ChangedAt>,
     /// A host moved between the pool and the cluster.
     is_moved: bool,
 }
@@ -201,7 +214,8 @@ impl Differences {
     ) {
         if is_changed(&old[old_at].record, &new[at].record) {
             new[at].record.updated_at = now.into();
-            self.changed.push(at);
+            let before = Some(old_at);
+            self.changed.push(ChangedAt { at, before });
         }
     }
 
@@ -212,11 +226,12 @@ impl Differences {
         self.removed.retain(|removed| !left.contains(removed));
         let hosts = &change.snapshot.hosts;
         let is_joining = |at: &usize| Some(key(&hosts[*at])) == change.joining;
-        let (joining, added) = std::mem::take(&mut self.added)
+        let (joining, added): (Vec<usize>, _) = std::mem::take(&mut self.added)
             .into_iter()
             .partition(is_joining);
         self.added = added;
-        self.changed.extend::<Vec<usize>>(joining);
+        let joining = joining.into_iter().map(|at| ChangedAt { at, before: None });
+        self.changed.extend(joining);
     }
 
     fn any_host(&self) -> bool {
@@ -267,7 +282,11 @@ mod tests {
         let found = Differences::find(&before, &mut after, service::clock::now());
         assert_eq!(found.removed.len(), 1);
         assert_eq!(found.removed[0].1.0.as_u128(), 2);
-        assert_eq!((found.changed, found.added), (vec![2], vec![3]));
+        let changed = ChangedAt {
+            at: 2,
+            before: Some(3),
+        };
+        assert_eq!((found.changed, found.added), (vec![changed], vec![3]));
         assert!(!found.cluster);
     }
 

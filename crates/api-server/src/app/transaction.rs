@@ -382,12 +382,12 @@ impl ApiServer {
     ) -> Result<HostState, db::Error> {
         locks::lock(connection, LockScope::Pool(infra_env, id).lock_id()).await?;
         let row = hosts::find(connection, infra_env, id).await?;
-        let mut record = row.ok_or_else(|| Error::not_found("host", id))?.record;
-        if let Some(cluster) = record.cluster_id {
+        let mut row = row.ok_or_else(|| Error::not_found("host", id))?;
+        if let Some(cluster) = row.record.cluster_id {
             return Err(Error::conflict(format!("host {id} is bound to cluster {cluster}")).into());
         }
-        self.check_ins.apply(&mut record);
-        let mut host = HostState::new(record);
+        self.check_ins.apply(&mut row.record);
+        let mut host = row.into_state();
         host.heartbeats_since = Some(self.grace_period.since(service::clock::now()));
         Ok(host)
     }
@@ -408,7 +408,7 @@ impl ApiServer {
                     if row.record.cluster_id.is_some() {
                         return Err(db::Error::Moved);
                     }
-                    stored.snapshot.hosts.push(HostState::new(row.record));
+                    stored.snapshot.hosts.push(row.into_state());
                 }
                 Ok(LoadedSnapshot {
                     stored: Arc::new(stored),

@@ -1,13 +1,15 @@
 //! Statements about hosts.
 
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use model::LargeText;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
-use model::infra_env::InfraEnv;
 use model::time::Timestamp;
+use rules::HostState;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, RecordVersion};
 
 /// Binding of a host: enough to answer a poll from the cache.
 #[derive(Debug, Clone, Copy)]
@@ -21,29 +23,70 @@ pub(crate) struct HostBinding {
 pub(crate) struct HostRow {
     /// The wire record, with the last flushed heartbeat.
     pub(crate) record: Host,
+    /// Revision of its cluster at which it changed last.
+    pub(crate) revision: i64,
 }
 
-fn json(host: &Host) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(host).map_err(|source| Error::Record {
+impl HostRow {
+    /// The host with its parsed texts.
+    pub(crate) fn into_state(self) -> HostState {
+        let mut host = HostState::new(self.record);
+        host.revision = self.revision;
+        host
+    }
+}
+
+/// Columns of a [`HostRow`].
+struct HostColumns {
+    id: Uuid,
+    record: String,
+    inventory: String,
+    connectivity: String,
+    validations_info: String,
+    free_addresses: String,
+    revision: i64,
+    checked_in_at: Option<Timestamp>,
+    clock_offset_s: Option<i64>,
+}
+
+impl TryFrom<HostColumns> for HostRow {
+    type Error = Error;
+
+    fn try_from(row: HostColumns) -> Result<Self, Error> {
+        let mut record: Host =
+            serde_json::from_str(&row.record).map_err(|source| Error::Record {
+                what: format!("host {}", row.id),
+                source,
+            })?;
+        record.inventory = row.inventory.into();
+        record.connectivity = row.connectivity.into();
+        record.validations_info = row.validations_info.into();
+        record.free_addresses = row.free_addresses.into();
+        if let Some(checked_in_at) = row.checked_in_at {
+            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, row.clock_offset_s);
+        }
+        Ok(Self {
+            record,
+            revision: row.revision,
+        })
+    }
+}
+
+/// The record as JSON, without the texts that have columns of their own.
+fn json(host: &Host) -> Result<String, Error> {
+    let mut record = host.clone();
+    for text in [
+        &mut record.inventory,
+        &mut record.connectivity,
+        &mut record.validations_info,
+        &mut record.free_addresses,
+    ] {
+        text.clear();
+    }
+    serde_json::to_string(&record).map_err(|source| Error::Record {
         what: format!("host {}", host.id),
         source,
     })
-}
-
-fn record(
-    id: Uuid,
-    value: serde_json::Value,
-    checked_in_at: Option<Timestamp>,
-    clock_offset_s: Option<i64>,
-) -> Result<Host, Error> {
-    let mut host: Host = serde_json::from_value(value).map_err(|source| Error::Record {
-        what: format!("host {id}"),
-        source,
-    })?;
-    if let Some(checked_in_at) = checked_in_at {
-        rules::heartbeat::receive_if_newer(&mut host, checked_in_at, clock_offset_s);
-    }
-    Ok(host)
 }
 
 /// The cluster of a host, with its revision; none for an unknown host.
@@ -68,48 +111,39 @@ pub(crate) async fn binding(
 }
 
 /// Inputs of the reply to a poll.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct PollInputs {
     /// The cluster that the host is bound to, and that cluster's revision.
     pub(crate) cluster: Option<(ClusterId, i64)>,
-    /// The record of an unbound host.
-    pub(crate) alone: Option<Host>,
-    /// Its infra-env.
-    pub(crate) infra_env: InfraEnv,
+    /// Version of its infra-env's record.
+    pub(crate) infra_env: RecordVersion,
 }
 
-/// Inputs of the reply to a poll, in one statement.
+/// Inputs of the reply to a poll: revisions, with which the cached records are compared.
 pub(crate) async fn poll(
     connection: &mut PgConnection,
     infra_env: InfraEnvId,
     id: HostId,
 ) -> Result<Option<PollInputs>, Error> {
     let row = sqlx::query!(
-        r#"select hosts.cluster_id, clusters.revision as "revision?", infra_envs.record as infra_env,
-            case when hosts.cluster_id is null then hosts.record end as "alone?",
-            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
+        r#"select hosts.cluster_id, clusters.revision as "revision?",
+            infra_envs.revision as infra_env_revision, infra_envs.updated_at
         from hosts
         join infra_envs on infra_envs.id = hosts.infra_env_id
         left join clusters on clusters.id = hosts.cluster_id
-        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.infra_env_id = $1 and hosts.id = $2"#,
         infra_env.0,
         id.0
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        let alone = row
-            .alone
-            .map(|value| record(id.0, value, row.checked_in_at, row.clock_offset_s))
-            .transpose()?;
-        Ok(PollInputs {
-            cluster: row.cluster_id.map(ClusterId).zip(row.revision),
-            alone,
-            infra_env: super::infra_envs::record(infra_env.0, row.infra_env)?,
-        })
-    })
-    .transpose()
+    Ok(row.map(|row| PollInputs {
+        cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+        infra_env: RecordVersion {
+            revision: row.infra_env_revision,
+            updated_at: row.updated_at,
+        },
+    }))
 }
 
 /// One host.
@@ -118,47 +152,42 @@ pub(crate) async fn find(
     infra_env: InfraEnvId,
     id: HostId,
 ) -> Result<Option<HostRow>, Error> {
-    let row = sqlx::query!(
-        r#"select hosts.record, checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
+    let row = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
+            hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.infra_env_id = $1 and hosts.id = $2"#,
         infra_env.0,
         id.0
-    )
-    .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(HostRow {
-            record: record(id.0, row.record, row.checked_in_at, row.clock_offset_s)?,
-        })
-    })
-    .transpose()
+    );
+    let row = row.fetch_optional(connection).await?;
+    row.map(HostRow::try_from).transpose()
 }
 
-/// The hosts of a cluster, in the order of their registration.
+/// The hosts of a cluster, in the order of their registration. Rows are read one by one: their texts are compressed at
+/// once.
 pub(crate) async fn of_cluster(
     connection: &mut PgConnection,
     cluster: ClusterId,
 ) -> Result<Vec<HostRow>, Error> {
-    let rows = sqlx::query!(
-        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
-            checks.clock_offset_s as "clock_offset_s?"
+    let rows = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
+            hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id = $1
         order by hosts.seq"#,
         cluster.0
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(HostRow {
-                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
-            })
-        })
-        .collect()
+    );
+    rows.fetch(connection)
+        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .try_collect()
+        .await
 }
 
 /// The hosts of a cluster that changed after `revision`, in the order of their registration.
@@ -167,25 +196,22 @@ pub(crate) async fn changed_since(
     cluster: ClusterId,
     revision: i64,
 ) -> Result<Vec<HostRow>, Error> {
-    let rows = sqlx::query!(
-        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
-            checks.clock_offset_s as "clock_offset_s?"
+    let rows = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
+            hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id = $1 and hosts.revision > $2
         order by hosts.seq"#,
         cluster.0,
         revision
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(HostRow {
-                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
-            })
-        })
-        .collect()
+    );
+    rows.fetch(connection)
+        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .try_collect()
+        .await
 }
 
 /// The hosts of an infra-env, in the order of their registration.
@@ -193,24 +219,21 @@ pub(crate) async fn of_infra_env(
     connection: &mut PgConnection,
     infra_env: InfraEnvId,
 ) -> Result<Vec<HostRow>, Error> {
-    let rows = sqlx::query!(
-        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
-            checks.clock_offset_s as "clock_offset_s?"
+    let rows = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
+            hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.infra_env_id = $1
         order by hosts.seq"#,
         infra_env.0
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(HostRow {
-                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
-            })
-        })
-        .collect()
+    );
+    rows.fetch(connection)
+        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .try_collect()
+        .await
 }
 
 /// Hosts of one status in a cluster.
@@ -251,8 +274,11 @@ pub(crate) async fn insert(
         "with counted as (
             update infra_envs set host_count = host_count + 1 where id = $1 and host_count < $8 returning id
         )
-        insert into hosts (infra_env_id, id, cluster_id, status, record, created_at, updated_at, revision)
-        select id, $2, $3, $4, $5, $6, $6, $7 from counted",
+        insert into hosts (
+            infra_env_id, id, cluster_id, status, record, created_at, updated_at, revision,
+            inventory, connectivity, validations_info, free_addresses
+        )
+        select id, $2, $3, $4, $5::text::jsonb, $6, $6, $7, $9, $10, $11, $12 from counted",
         host.infra_env_id.0,
         host.id.0,
         host.cluster_id.map(|id| id.0),
@@ -260,54 +286,87 @@ pub(crate) async fn insert(
         json(host)?,
         now,
         revision,
-        limit
+        limit,
+        host.inventory.text(),
+        host.connectivity.text(),
+        host.validations_info.text(),
+        host.free_addresses.text()
     )
     .execute(connection)
     .await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Stores changed hosts at a revision of their cluster, in one statement.
+/// A host to store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangedHost<'a> {
+    /// Its record as stored; none if it was not read.
+    pub(crate) before: Option<&'a Host>,
+    /// Its new record.
+    pub(crate) after: &'a Host,
+}
+
+impl ChangedHost<'_> {
+    /// The new text of a member; none if it is stored already.
+    fn text(&self, member: fn(&Host) -> &LargeText) -> Option<String> {
+        let new = member(self.after);
+        (self.before.map(member) != Some(new)).then(|| new.text())
+    }
+}
+
+/// Stores changed hosts at a revision of their cluster, in one statement. Texts without changes stay as they are stored.
 pub(crate) async fn save(
     connection: &mut PgConnection,
-    hosts: &[&Host],
+    hosts: &[ChangedHost<'_>],
     revision: i64,
     now: Timestamp,
 ) -> Result<(), Error> {
     if hosts.is_empty() {
         return Ok(());
     }
-    let infra_envs: Vec<Uuid> = hosts.iter().map(|host| host.infra_env_id.0).collect();
-    let ids: Vec<Uuid> = hosts.iter().map(|host| host.id.0).collect();
-    let clusters: Vec<Option<Uuid>> = hosts
-        .iter()
+    let records = || hosts.iter().map(|host| host.after);
+    let infra_envs: Vec<Uuid> = records().map(|host| host.infra_env_id.0).collect();
+    let ids: Vec<Uuid> = records().map(|host| host.id.0).collect();
+    let clusters: Vec<Option<Uuid>> = records()
         .map(|host| host.cluster_id.map(|id| id.0))
         .collect();
-    let statuses: Vec<String> = hosts
-        .iter()
+    let statuses: Vec<String> = records()
         .map(|host| host.status.as_str().to_owned())
         .collect();
-    let records = hosts
-        .iter()
-        .map(|host| json(host))
-        .collect::<Result<Vec<_>, _>>()?;
+    let texts = |member: fn(&Host) -> &LargeText| -> Vec<Option<String>> {
+        hosts.iter().map(|host| host.text(member)).collect()
+    };
     sqlx::query!(
         "update hosts
         set cluster_id = changed.cluster_id,
             status = changed.status,
-            record = changed.record,
+            record = changed.record::jsonb,
             updated_at = $6,
-            revision = $7
-        from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[])
-            as changed (infra_env_id, id, cluster_id, status, record)
+            revision = $7,
+            inventory = coalesce(changed.inventory, hosts.inventory),
+            connectivity = coalesce(changed.connectivity, hosts.connectivity),
+            validations_info = coalesce(changed.validations_info, hosts.validations_info),
+            free_addresses = coalesce(changed.free_addresses, hosts.free_addresses)
+        from unnest(
+            $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[],
+            $8::text[], $9::text[], $10::text[], $11::text[]
+        )
+            as changed (
+                infra_env_id, id, cluster_id, status, record,
+                inventory, connectivity, validations_info, free_addresses
+            )
         where hosts.infra_env_id = changed.infra_env_id and hosts.id = changed.id",
         &infra_envs,
         &ids,
         &clusters as &[Option<Uuid>],
         &statuses,
-        &records,
+        &records().map(json).collect::<Result<Vec<_>, _>>()?,
         now,
-        revision
+        revision,
+        &texts(|host| &host.inventory) as &[Option<String>],
+        &texts(|host| &host.connectivity) as &[Option<String>],
+        &texts(|host| &host.validations_info) as &[Option<String>],
+        &texts(|host| &host.free_addresses) as &[Option<String>]
     )
     .execute(connection)
     .await?;

@@ -6,7 +6,7 @@ use model::time::Timestamp;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, RecordVersion};
 
 /// An infra-env as stored.
 #[derive(Debug, Clone)]
@@ -15,17 +15,19 @@ pub(crate) struct InfraEnvRow {
     pub(crate) record: InfraEnv,
     /// Pull secret of its hosts.
     pub(crate) pull_secret: String,
+    /// Version of the record.
+    pub(crate) version: RecordVersion,
 }
 
-pub(super) fn record(id: Uuid, value: serde_json::Value) -> Result<InfraEnv, Error> {
-    serde_json::from_value(value).map_err(|source| Error::Record {
+fn record(id: Uuid, json: &str) -> Result<InfraEnv, Error> {
+    serde_json::from_str(json).map_err(|source| Error::Record {
         what: format!("infra-env {id}"),
         source,
     })
 }
 
-fn json(infra_env: &InfraEnv) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(infra_env).map_err(|source| Error::Record {
+fn json(infra_env: &InfraEnv) -> Result<String, Error> {
+    serde_json::to_string(infra_env).map_err(|source| Error::Record {
         what: format!("infra-env {}", infra_env.id),
         source,
     })
@@ -37,15 +39,19 @@ pub(crate) async fn find(
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query!(
-        "select record, pull_secret from infra_envs where id = $1",
+        r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1"#,
         id.0
     )
     .fetch_optional(connection)
     .await?;
     row.map(|row| {
         Ok(InfraEnvRow {
-            record: record(id.0, row.record)?,
+            record: record(id.0, &row.record)?,
             pull_secret: row.pull_secret,
+            version: RecordVersion {
+                revision: row.revision,
+                updated_at: row.updated_at,
+            },
         })
     })
     .transpose()
@@ -57,15 +63,19 @@ pub(crate) async fn find_for_update(
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query!(
-        "select record, pull_secret from infra_envs where id = $1 for update",
+        r#"select record::text as "record!", pull_secret, revision, updated_at from infra_envs where id = $1 for update"#,
         id.0
     )
     .fetch_optional(connection)
     .await?;
     row.map(|row| {
         Ok(InfraEnvRow {
-            record: record(id.0, row.record)?,
+            record: record(id.0, &row.record)?,
             pull_secret: row.pull_secret,
+            version: RecordVersion {
+                revision: row.revision,
+                updated_at: row.updated_at,
+            },
         })
     })
     .transpose()
@@ -77,16 +87,16 @@ pub(crate) async fn list(
     cluster: Option<ClusterId>,
 ) -> Result<Vec<InfraEnv>, Error> {
     let rows = sqlx::query!(
-        "select id, record
+        r#"select id, record::text as "record!"
         from infra_envs
         where $1::uuid is null or cluster_id = $1
-        order by created_at, id",
+        order by created_at, id"#,
         cluster.map(|id| id.0)
     )
     .fetch_all(connection)
     .await?;
     rows.into_iter()
-        .map(|row| record(row.id, row.record))
+        .map(|row| record(row.id, &row.record))
         .collect()
 }
 
@@ -105,7 +115,7 @@ pub(crate) async fn insert(
 ) -> Result<(), Error> {
     sqlx::query!(
         "insert into infra_envs (id, cluster_id, name, record, pull_secret, created_at, updated_at)
-        values ($1, $2, $3, $4, $5, $6, $6)",
+        values ($1, $2, $3, $4::text::jsonb, $5, $6, $6)",
         infra_env.id.0,
         infra_env.cluster_id.map(|id| id.0),
         infra_env.name,
@@ -127,7 +137,8 @@ pub(crate) async fn save(
 ) -> Result<(), Error> {
     sqlx::query!(
         "update infra_envs
-        set cluster_id = $2, name = $3, record = $4, pull_secret = $5, updated_at = $6
+        set cluster_id = $2, name = $3, record = $4::text::jsonb, pull_secret = $5, updated_at = $6,
+            revision = revision + 1
         where id = $1",
         infra_env.id.0,
         infra_env.cluster_id.map(|id| id.0),
@@ -185,7 +196,7 @@ pub(crate) async fn leave_cluster(
 ) -> Result<(), Error> {
     sqlx::query!(
         "update infra_envs
-        set cluster_id = null, record = record - 'cluster_id'
+        set cluster_id = null, record = record - 'cluster_id', revision = revision + 1
         where cluster_id = $1",
         cluster.0
     )

@@ -21,6 +21,7 @@ mod manifests;
 mod neighbours;
 mod openapi;
 mod operators;
+mod replicas;
 mod scale;
 mod signatures;
 mod state;

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
 
 use crate::harness::{Server, host_id};
 use crate::installation::{install_single_node, upload};
@@ -93,6 +94,18 @@ async fn assert_installation(server: &Server, path: &str, cluster: &Value) {
     assert_eq!(logs.text, LOGS);
 }
 
+/// Asserts that large texts of hosts are in columns of their own and no longer in records.
+async fn assert_texts_moved(server: &Server) {
+    let mut connection = server.database.options().connect().await.unwrap();
+    let statement = "select count(*) from hosts
+        where inventory = '' or record ?| array['inventory', 'connectivity', 'validations_info', 'free_addresses']";
+    let count: i64 = sqlx::query_scalar(statement)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(count, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_released_database_is_migrated() {
     let dumps = dumps();
@@ -117,7 +130,14 @@ async fn every_released_database_is_migrated() {
         for host in found["hosts"].as_array().into_iter().flatten() {
             assert_eq!(host["status"], found["status"]);
             assert!(host["inventory"].as_str().unwrap().contains("disks"));
+            assert!(
+                host["validations_info"]
+                    .as_str()
+                    .unwrap()
+                    .contains("status")
+            );
         }
+        assert_texts_moved(&server).await;
         if has_installation {
             assert_installation(&server, &path, &found).await;
         }
