@@ -7,6 +7,7 @@ pub(crate) mod cache;
 mod check_ins;
 pub(crate) mod clusters;
 mod day2;
+mod encoded;
 pub(crate) mod event_stream;
 pub(crate) mod events;
 pub(crate) mod files;
@@ -89,6 +90,8 @@ pub(crate) struct ServerState {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::ClusterCache,
+    /// Clusters as they are sent.
+    encoded: encoded::EncodedClusters,
     /// Infra-envs of polls, valid while their version is the database's.
     infra_envs: infra_envs::InfraEnvCache,
     /// Mutex of each cluster or pool host: one change at a time in this process.
@@ -130,6 +133,7 @@ impl ApiServer {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),
+            encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
             changing: KeyedMutex::default(),
             loads: KeyedMutex::default(),
@@ -145,9 +149,10 @@ impl ApiServer {
         self.db.pool()
     }
 
-    /// Evicts a deleted cluster from the cache.
+    /// Evicts a deleted cluster from the caches.
     fn evict(&self, id: ClusterId) {
         self.cache.remove(id);
+        self.encoded.remove(id);
     }
 }
 

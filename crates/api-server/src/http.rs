@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod archive;
 pub(crate) mod clusters;
 pub(crate) mod download;
+mod encoded_json;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;

@@ -9,19 +9,26 @@ use model::cluster::{
 };
 use model::events::EventSeverity;
 use model::hardware::PreflightHardwareRequirements;
-use model::host::{Host, HostStatus};
+use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use rules::{InstallationPolicy, NewEvent, Snapshot};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::encoded::{BesideRecord, ListedCluster};
+use super::render::HostCounts;
+use super::transaction::LARGE_CLUSTER;
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render};
-use crate::db::clusters::{self, ClusterFilter};
-use crate::db::tx;
-use crate::db::{events as event_rows, hosts};
+use crate::blocking;
+use crate::db::clusters::{self, ClusterFilter, ListedRow};
+use crate::db::{self, tx};
+use crate::db::{check_ins, events as event_rows, hosts};
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
 pub(crate) const UI_SETTINGS_BYTES: usize = 256 << 10;
+/// Records of a listing that are read by one statement, and are in memory together.
+const RECORDS_AT_ONCE: usize = 100;
 
 /// Filter and form of a cluster listing.
 #[derive(Debug, Clone, Default)]
@@ -39,12 +46,12 @@ pub(crate) struct ClusterListing {
 }
 
 impl ClusterListing {
-    fn includes(&self, cluster: &Cluster) -> bool {
+    fn includes(&self, cluster: &ListedCluster) -> bool {
         let has_owner = |owner: &String| cluster.user_name == *owner;
-        let subscription = cluster.ams_subscription_id.map(|id| id.to_string());
+        let subscription = cluster.subscription.as_ref();
         self.owner.as_ref().is_none_or(has_owner)
             && (self.ams_subscription_ids.is_empty()
-                || subscription.is_some_and(|id| self.ams_subscription_ids.contains(&id)))
+                || subscription.is_some_and(|id| self.ams_subscription_ids.contains(id)))
     }
 }
 
@@ -110,11 +117,8 @@ impl ApiServer {
         Ok(render::cluster(&snapshot, true))
     }
 
-    /// Clusters, oldest first.
-    pub(crate) async fn list_clusters(
-        &self,
-        listing: ClusterListing,
-    ) -> Result<Vec<Cluster>, Error> {
+    /// Clusters, oldest first, as JSON.
+    pub(crate) async fn list_clusters(&self, listing: ClusterListing) -> Result<Vec<u8>, Error> {
         let filter = ClusterFilter {
             id: None,
             openshift_cluster_id: listing.openshift_cluster_id,
@@ -122,33 +126,66 @@ impl ApiServer {
         };
         let (found, counts) = tx("list clusters", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let found = clusters::list(&mut connection, filter).await?;
+            let found = self.listed(&mut connection, filter).await?;
             Ok((found, hosts::count_by_status(&mut connection).await?))
         })
         .await?;
-        let mut by_cluster: HashMap<Uuid, Vec<(HostStatus, i64)>> = HashMap::new();
+        let mut by_cluster: HashMap<Uuid, HostCounts> = HashMap::new();
         for row in counts {
             if let Ok(status) = row.status.parse() {
-                by_cluster
-                    .entry(row.cluster_id)
-                    .or_default()
-                    .push((status, row.count));
+                let counts = by_cluster.entry(row.cluster_id).or_default();
+                counts.add(status, row.count);
             }
         }
-        let mut found: Vec<Cluster> = found.into_iter().map(render::listed_cluster).collect();
-        found.retain(|cluster| listing.includes(cluster));
-        for cluster in &mut found {
-            let counts = by_cluster.remove(&cluster.id.0).unwrap_or_default();
-            if listing.with_hosts && !counts.is_empty() {
+        let mut json = vec![b'['];
+        for (row, cluster) in found {
+            if !listing.includes(&cluster) {
+                continue;
+            }
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            let counts = by_cluster.remove(&row.id.0).unwrap_or_default();
+            if listing.with_hosts && counts.total > 0 {
                 // Deleted since the listing: its row is shown as listed.
-                if let Ok(stored) = self.stored_cluster(cluster.id).await {
-                    *cluster = render::cluster(&stored.snapshot, true);
+                if let Ok(whole) = self.encoded_cluster(row.id, true).await {
+                    json.extend(whole);
                     continue;
                 }
             }
-            render::count_hosts(cluster, counts.into_iter());
+            let deleted_at = row.deleted_at.map(Into::into);
+            json.extend(cluster.print(&BesideRecord { deleted_at, counts })?);
         }
-        Ok(found)
+        json.push(b']');
+        Ok(json)
+    }
+
+    /// Clusters, oldest first. Records that are encoded already are not read.
+    async fn listed(
+        &self,
+        connection: &mut PgConnection,
+        filter: ClusterFilter,
+    ) -> Result<Vec<(ListedRow, Arc<ListedCluster>)>, db::Error> {
+        let rows = clusters::list(connection, filter).await?;
+        let mut encoded: HashMap<ClusterId, Arc<ListedCluster>> = HashMap::new();
+        let mut missing = Vec::new();
+        for row in &rows {
+            match self.encoded.listed(row.id, row.version) {
+                Some(known) => drop(encoded.insert(row.id, known)),
+                None => missing.push(row.id),
+            }
+        }
+        for ids in missing.chunks(RECORDS_AT_ONCE) {
+            for (record, version) in clusters::records(connection, ids).await? {
+                let id = record.id;
+                encoded.insert(id, self.encoded.list(record, version)?);
+            }
+        }
+        let found = rows.into_iter().filter_map(|row| {
+            let cluster = encoded.remove(&row.id)?;
+            Some((row, cluster))
+        });
+        Ok(found.collect())
     }
 
     /// The current snapshot of a cluster.
@@ -173,21 +210,55 @@ impl ApiServer {
         .await
     }
 
-    /// One cluster; a deleted one, which has no hosts, only if `with_deleted`.
+    /// A cluster as JSON: kept bytes, with the last heartbeats of its hosts.
+    ///
+    /// Errors: NotFound.
+    pub(super) async fn encoded_cluster(
+        &self,
+        id: ClusterId,
+        with_hosts: bool,
+    ) -> Result<Vec<u8>, Error> {
+        let (stored, flushed) = tx("read cluster", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            let head = clusters::revisions(&mut connection, id).await?;
+            let head = head.ok_or_else(|| Error::not_found("cluster", id))?;
+            let flushed = if with_hosts {
+                check_ins::of_cluster(&mut connection, id).await?
+            } else {
+                Vec::new()
+            };
+            drop(connection);
+            let stored = self.at_least(id, head.revision).await?;
+            Ok((
+                stored.ok_or_else(|| Error::not_found("cluster", id))?,
+                flushed,
+            ))
+        })
+        .await?;
+        let is_large = stored.snapshot.hosts.len() > LARGE_CLUSTER;
+        let long = is_large && !self.encoded.has(id, &stored);
+        let encoded = blocking::unless_short(long, || self.encoded.whole(id, &stored))?;
+        if with_hosts {
+            encoded.print(self.heartbeats(&stored.snapshot, flushed))
+        } else {
+            Ok(encoded.print_alone())
+        }
+    }
+
+    /// One cluster as JSON; a deleted one, which has no hosts, only if `with_deleted`.
     pub(crate) async fn cluster(
         &self,
         id: ClusterId,
         with_hosts: bool,
         with_deleted: bool,
-    ) -> Result<Cluster, Error> {
-        let stored = self.stored_cluster(id).await;
-        if with_deleted && matches!(stored, Err(Error::NotFound { .. })) {
-            return self.deleted_cluster(id).await;
+    ) -> Result<Vec<u8>, Error> {
+        match self.encoded_cluster(id, with_hosts).await {
+            Err(Error::NotFound { .. }) if with_deleted => self.deleted_cluster(id).await,
+            found => found,
         }
-        Ok(render::cluster(&stored?.snapshot, with_hosts))
     }
 
-    async fn deleted_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
+    async fn deleted_cluster(&self, id: ClusterId) -> Result<Vec<u8>, Error> {
         let filter = ClusterFilter {
             id: Some(id.0),
             with_deleted: true,
@@ -195,11 +266,15 @@ impl ApiServer {
         };
         let found = tx("read deleted cluster", async || {
             let mut connection = self.pool()?.acquire().await?;
-            clusters::list(&mut connection, filter).await
+            self.listed(&mut connection, filter).await
         })
         .await?;
-        let found = found.into_iter().next().map(render::listed_cluster);
-        found.ok_or_else(|| Error::not_found("cluster", id))
+        let found = found.into_iter().next();
+        let (row, cluster) = found.ok_or_else(|| Error::not_found("cluster", id))?;
+        cluster.print(&BesideRecord {
+            deleted_at: row.deleted_at.map(Into::into),
+            ..BesideRecord::default()
+        })
     }
 
     /// The hosts of a cluster; empty for an unknown cluster.

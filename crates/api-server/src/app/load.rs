@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use rules::Snapshot;
 use sqlx::PgConnection;
@@ -96,6 +97,30 @@ impl ApiServer {
             }
         }
         Ok(())
+    }
+
+    /// Records that hold the last heartbeats of a snapshot's hosts and nothing else, in its order.
+    pub(super) fn heartbeats(
+        &self,
+        snapshot: &Snapshot,
+        flushed: Vec<CheckIn>,
+    ) -> impl Iterator<Item = Host> {
+        let flushed = by_host(flushed);
+        snapshot.hosts.iter().map(move |host| {
+            let record = &host.record;
+            let mut heartbeat = Host {
+                infra_env_id: record.infra_env_id,
+                id: record.id,
+                checked_in_at: record.checked_in_at,
+                timestamp: record.timestamp,
+                ..Host::default()
+            };
+            if let Some(check_in) = flushed.get(&(record.infra_env_id, record.id)) {
+                super::check_ins::apply(check_in, &mut heartbeat);
+            }
+            self.check_ins.apply(&mut heartbeat);
+            heartbeat
+        })
     }
 }
 

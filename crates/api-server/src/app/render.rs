@@ -5,6 +5,7 @@ use model::cluster::Cluster;
 use model::host::{Host, HostStatus};
 use model::infra_env::InfraEnv;
 use rules::{HostState, Snapshot};
+use serde::Serialize;
 
 /// Owner of all records: without authentication every caller is the administrator.
 /// Source: assisted-service, pkg/ocm/utils.go.
@@ -14,11 +15,45 @@ const EMAIL_DOMAIN: &str = "Unknown";
 /// Records of earlier versions have no list of features. The web UI parses the text, which must not be empty.
 const NO_FEATURES: &str = "{}";
 
+/// Numbers of a cluster's hosts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct HostCounts {
+    #[serde(rename = "ready_host_count", skip_serializing_if = "is_zero")]
+    pub(crate) ready: i64,
+    #[serde(rename = "enabled_host_count", skip_serializing_if = "is_zero")]
+    pub(crate) enabled: i64,
+    #[serde(rename = "total_host_count", skip_serializing_if = "is_zero")]
+    pub(crate) total: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl HostCounts {
+    /// Counts hosts of a status.
+    pub(crate) fn add(&mut self, status: HostStatus, number: i64) {
+        self.total += number;
+        if !matches!(status, HostStatus::Disabled | HostStatus::DisabledUnbound) {
+            self.enabled += number;
+        }
+        if status == HostStatus::Known {
+            self.ready += number;
+        }
+    }
+}
+
 /// A cluster; with its hosts if `with_hosts`.
 pub(crate) fn cluster(snapshot: &Snapshot, with_hosts: bool) -> Cluster {
     let mut cluster = listed_cluster(snapshot.cluster.clone());
-    let statuses = snapshot.hosts.iter().map(|host| (host.record.status, 1));
-    count_hosts(&mut cluster, statuses);
+    let mut counts = HostCounts::default();
+    for host in &snapshot.hosts {
+        counts.add(host.record.status, 1);
+    }
+    cluster.ready_host_count = counts.ready;
+    cluster.enabled_host_count = counts.enabled;
+    cluster.total_host_count = counts.total;
     cluster.host_networks = rules::update::host_networks(&snapshot.hosts);
     if with_hosts {
         cluster.hosts = snapshot.hosts.iter().map(host).collect();
@@ -52,22 +87,6 @@ fn or(text: String, default: &str) -> String {
         return default.to_owned();
     }
     text
-}
-
-/// Sets the counters of hosts by status.
-pub(crate) fn count_hosts(
-    cluster: &mut Cluster,
-    statuses: impl Iterator<Item = (HostStatus, i64)>,
-) {
-    for (status, number) in statuses {
-        cluster.total_host_count += number;
-        if !matches!(status, HostStatus::Disabled | HostStatus::DisabledUnbound) {
-            cluster.enabled_host_count += number;
-        }
-        if status == HostStatus::Known {
-            cluster.ready_host_count += number;
-        }
-    }
 }
 
 /// A host. Clients index by `requested_hostname`, so it is never absent; long lists of free addresses are omitted.

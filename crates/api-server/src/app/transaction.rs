@@ -22,7 +22,7 @@ use crate::db::{clusters, hosts, locks};
 /// Longest queue of changes for one cluster: each holds its request's body in memory.
 pub(crate) const MAX_WAITING: usize = 1024;
 /// Hosts above which a refresh leaves the runtime: it would delay other requests' polls.
-const LARGE_CLUSTER: usize = 16;
+pub(super) const LARGE_CLUSTER: usize = 16;
 
 /// Subject of a change.
 #[derive(Debug, Clone, Copy)]

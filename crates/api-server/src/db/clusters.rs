@@ -7,7 +7,7 @@ use rules::StoredFiles;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, RecordVersion};
 
 /// A cluster as stored.
 #[derive(Debug, Clone)]
@@ -22,15 +22,15 @@ pub(crate) struct ClusterRow {
     pub(crate) files: StoredFiles,
 }
 
-fn record(id: Uuid, value: serde_json::Value) -> Result<Cluster, Error> {
-    serde_json::from_value(value).map_err(|source| Error::Record {
+fn record(id: Uuid, json: &str) -> Result<Cluster, Error> {
+    serde_json::from_str(json).map_err(|source| Error::Record {
         what: format!("cluster {id}"),
         source,
     })
 }
 
-fn json(cluster: &Cluster) -> Result<serde_json::Value, Error> {
-    serde_json::to_value(cluster).map_err(|source| Error::Record {
+fn json(cluster: &Cluster) -> Result<String, Error> {
+    serde_json::to_string(cluster).map_err(|source| Error::Record {
         what: format!("cluster {}", cluster.id),
         source,
     })
@@ -42,9 +42,9 @@ pub(crate) async fn find(
     id: ClusterId,
 ) -> Result<Option<ClusterRow>, Error> {
     let row = sqlx::query!(
-        "select revision, record, release_info, kubeconfig_stored, user_manifests_stored
+        r#"select revision, record::text as "record!", release_info, kubeconfig_stored, user_manifests_stored
         from clusters
-        where id = $1 and deleted_at is null",
+        where id = $1 and deleted_at is null"#,
         id.0
     )
     .fetch_optional(connection)
@@ -52,7 +52,7 @@ pub(crate) async fn find(
     row.map(|row| {
         Ok(ClusterRow {
             revision: row.revision,
-            record: record(id.0, row.record)?,
+            record: record(id.0, &row.record)?,
             release_info: row.release_info,
             files: StoredFiles {
                 kubeconfig: row.kubeconfig_stored,
@@ -117,13 +117,24 @@ pub(crate) struct ClusterFilter {
     pub(crate) with_deleted: bool,
 }
 
+/// A cluster of a listing, without its record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListedRow {
+    /// The cluster.
+    pub(crate) id: ClusterId,
+    /// Version of its record.
+    pub(crate) version: RecordVersion,
+    /// Time of its deletion.
+    pub(crate) deleted_at: Option<Timestamp>,
+}
+
 /// Clusters, oldest first.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     filter: ClusterFilter,
-) -> Result<Vec<Cluster>, Error> {
+) -> Result<Vec<ListedRow>, Error> {
     let rows = sqlx::query!(
-        "select id, record, deleted_at
+        "select id, record_revision, updated_at, deleted_at
         from clusters
         where (deleted_at is null or $2)
             and ($1::uuid is null or openshift_cluster_id = $1)
@@ -135,11 +146,38 @@ pub(crate) async fn list(
     )
     .fetch_all(connection)
     .await?;
+    let listed = rows.into_iter().map(|row| ListedRow {
+        id: ClusterId(row.id),
+        version: RecordVersion {
+            revision: row.record_revision,
+            updated_at: row.updated_at,
+        },
+        deleted_at: row.deleted_at,
+    });
+    Ok(listed.collect())
+}
+
+/// Records of clusters, of deleted ones, too.
+pub(crate) async fn records(
+    connection: &mut PgConnection,
+    ids: &[ClusterId],
+) -> Result<Vec<(Cluster, RecordVersion)>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        r#"select id, record::text as "record!", record_revision, updated_at
+        from clusters
+        where id = any($1)"#,
+        &ids
+    )
+    .fetch_all(connection)
+    .await?;
     rows.into_iter()
         .map(|row| {
-            let mut cluster = record(row.id, row.record)?;
-            cluster.deleted_at = row.deleted_at.map(Into::into);
-            Ok(cluster)
+            let version = RecordVersion {
+                revision: row.record_revision,
+                updated_at: row.updated_at,
+            };
+            Ok((record(row.id, &row.record)?, version))
         })
         .collect()
 }
@@ -161,7 +199,7 @@ pub(crate) async fn insert(
 ) -> Result<(), Error> {
     sqlx::query!(
         "insert into clusters (id, name, status, openshift_cluster_id, record, pull_secret, created_at, updated_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $7)",
+        values ($1, $2, $3, $4, $5::text::jsonb, $6, $7, $7)",
         cluster.id.0,
         cluster.name,
         cluster.status.as_str(),
@@ -200,7 +238,7 @@ pub(crate) async fn save(
             name = $2,
             status = $3,
             openshift_cluster_id = $4,
-            record = $5,
+            record = $5::text::jsonb,
             preparation_due = $6,
             kubeconfig_stored = $7,
             user_manifests_stored = $8,

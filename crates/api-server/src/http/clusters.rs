@@ -9,6 +9,7 @@ use model::hardware::PreflightHardwareRequirements;
 use model::host::{Host, HostRole};
 use serde_json::Value;
 
+use super::encoded_json::EncodedJson;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
@@ -56,7 +57,7 @@ pub(crate) async fn list(
     State(app): State<ApiServer>,
     query: Query,
     headers: HeaderMap,
-) -> Result<Json<Vec<Cluster>>, ApiError> {
+) -> Result<EncodedJson, ApiError> {
     let listing = ClusterListing {
         with_hosts: query.flag("with_hosts"),
         with_deleted: with_deleted(&headers),
@@ -64,7 +65,7 @@ pub(crate) async fn list(
         owner: query.text("owner").map(str::to_owned),
         ams_subscription_ids: query.texts("ams_subscription_ids"),
     };
-    Ok(Json(app.list_clusters(listing).await?))
+    Ok(EncodedJson(app.list_clusters(listing).await?))
 }
 
 pub(crate) async fn get(
@@ -72,10 +73,10 @@ pub(crate) async fn get(
     InCluster(id): InCluster,
     query: Query,
     headers: HeaderMap,
-) -> Result<Json<Cluster>, ApiError> {
+) -> Result<EncodedJson, ApiError> {
     let with_hosts = !query.flag("exclude-hosts");
     let cluster = app.cluster(id, with_hosts, with_deleted(&headers)).await?;
-    Ok(Json(cluster))
+    Ok(EncodedJson(cluster))
 }
 
 /// Whether the request includes deleted clusters, which every caller may read: each is an administrator.
