@@ -132,10 +132,10 @@ where
             remarks.collect::<String>()
         ));
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    #[cfg(target_env = "musl")]
+    runtime.on_thread_park(crate::allocator::collect);
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{name}: starting the runtime: {error}\n"), 1),
     };
