@@ -1,5 +1,7 @@
 //! Cost of the API server while hosts of clusters register, reply to their steps and poll.
 
+mod requests;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -160,6 +162,7 @@ impl Bench<'_> {
         println!("Resident memory after {hosts} hosts:");
         print_memory(&state);
         let resident_mib = f64::from(resident_kib(pid).unwrap_or(0)) / 1024.0;
+        requests::print(&state)?;
         installation.stop()?;
         Ok(ApiCost {
             hosts,
