@@ -2,6 +2,7 @@
 
 mod certificates;
 mod der;
+mod signing;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,6 +18,7 @@ use serde_json::json;
 use crate::Digest;
 
 pub use certificates::Certificates;
+pub use signing::SigningKey;
 
 /// A public key as JSON (JWK).
 #[derive(Debug, Clone, Default, Deserialize)]

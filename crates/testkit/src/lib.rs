@@ -11,6 +11,7 @@ pub mod redirecting;
 pub mod release;
 pub mod signer;
 mod skip;
+pub mod tokens;
 pub mod wire;
 
 pub use skip::skipped;

@@ -6,6 +6,7 @@ use super::wrong;
 
 pub(super) const INTEGER: u8 = 2;
 pub(super) const BIT_STRING: u8 = 3;
+pub(super) const OCTET_STRING: u8 = 4;
 pub(super) const SEQUENCE: u8 = 0x30;
 
 /// The content of the first element, and the bytes after it.
