@@ -1,5 +1,6 @@
 //! State shared by handlers and tasks; the use cases, one module per noun.
 
+pub(crate) mod access;
 pub(crate) mod agent;
 mod binding;
 mod bounded_cache;
@@ -32,6 +33,7 @@ pub(crate) mod request;
 mod save;
 mod steps;
 pub(crate) mod transaction;
+mod url_tokens;
 pub(crate) mod versions;
 
 use std::sync::Arc;
@@ -49,6 +51,7 @@ pub(crate) use cache::StoredSnapshot;
 pub(crate) use preparation::PreparationAttempt;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
+use crate::auth::Authentication;
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
 use crate::settings::Settings;
@@ -63,6 +66,8 @@ pub(crate) struct ApiServer(Arc<ServerState>);
 pub(crate) struct ServerState {
     /// Settings of the environment.
     pub(crate) settings: Settings,
+    /// Verification of credentials.
+    pub(crate) auth: Authentication,
     /// Parameters of the rules, from the settings.
     pub(crate) policy: InstallationPolicy,
     /// Installable releases and images, from the settings.
@@ -107,6 +112,7 @@ impl ApiServer {
     /// Builds the state from its parts.
     pub(crate) fn new(
         settings: Settings,
+        auth: Authentication,
         store: FileStore,
         discovery: discovery::DiscoveryOptions,
         install: install::InstallContext,
@@ -115,6 +121,7 @@ impl ApiServer {
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         Self(Arc::new(ServerState {
+            auth,
             policy: settings.policy(),
             offer: settings.offer(mirrors),
             step_settings: settings.steps(),

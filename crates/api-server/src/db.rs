@@ -1,6 +1,7 @@
 //! Every SQL statement, by noun. No decisions: functions take a connection, so that they compose into one transaction,
 //! and return rows.
 
+pub(crate) mod access;
 pub(crate) mod check_ins;
 pub(crate) mod clusters;
 mod connection;

@@ -1,5 +1,6 @@
 //! Handlers by noun: extract, call, respond.
 
+pub(crate) mod access;
 pub(crate) mod agent;
 mod archive;
 pub(crate) mod clusters;
@@ -12,7 +13,6 @@ pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
-mod link_check;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;

@@ -4,6 +4,7 @@
 //! one transaction under the cluster's lock.
 
 mod app;
+mod auth;
 mod blocking;
 mod db;
 pub mod discovery;
@@ -49,7 +50,19 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     start(settings, shutdown).await?.wait().await
 }
 
+/// A token of the administrator under that name, for AUTH_TYPE=local, valid `days` from now.
+///
+/// Errors: missing or invalid keys in the settings.
+pub fn user_token(settings: &Settings, name: &str, days: u32) -> Result<String, Error> {
+    let expires = service::clock::now() + chrono::TimeDelta::days(days.into());
+    auth::user_token(settings, name, expires.timestamp())
+        .map_err(|error| Error::new("issuing a token", error))
+}
+
 async fn build(settings: Settings) -> Result<ApiServer, Error> {
+    let auth = auth::Authentication::open(&settings)
+        .await
+        .map_err(|error| Error::new("reading the keys of AUTH_TYPE", error))?;
     let quotas = files::FileQuotas {
         cluster_bytes: settings.max_cluster_files_bytes,
         total_bytes: settings.max_files_bytes,
@@ -113,6 +126,7 @@ async fn build(settings: Settings) -> Result<ApiServer, Error> {
     });
     Ok(ApiServer::new(
         settings,
+        auth,
         store,
         discovery,
         install,

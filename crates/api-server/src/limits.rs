@@ -4,6 +4,7 @@ use rules::bounds;
 use service::limits::{Bound, Limit};
 
 use crate::app::{agent, cache, clusters, events, manifests, transaction};
+use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;
@@ -26,6 +27,19 @@ fn of_bodies() -> Vec<Limit> {
     vec![
         fixed("JSON body", BODY_LIMIT),
         fixed("JSON body of a step reply", REPLY_LIMIT),
+        Limit::fixed("token", bytes(TOKEN_BYTES), "request", "401"),
+        Limit::fixed(
+            "keys of a token issuer",
+            Bound::Count(KEYS as u64, "keys"),
+            "server",
+            "the others are unknown",
+        ),
+        Limit::fixed(
+            "fetches of the keys of a token issuer",
+            Bound::Count(1, "fetch in 30 s"),
+            "server",
+            "401 for tokens of unknown keys",
+        ),
         fixed("texts of an event", events::EVENT_BYTES),
         fixed("progress text of a host", agent::PROGRESS_INFO_BYTES),
         fixed("text of the user interface", clusters::UI_SETTINGS_BYTES),

@@ -14,6 +14,7 @@ use axum::routing::get;
 use model::schema::RecordSchemas;
 use serde_json::{Map, Value, json};
 
+use crate::operations::access::{CredentialPlace, Scheme};
 use crate::operations::{BASE, OPERATIONS, Operation, ResponseContent};
 use shapes::{OperationShape, ResponseShape, SHAPES};
 
@@ -72,8 +73,21 @@ fn document() -> Value {
         "info": { "title": "Installer API", "version": env!("CARGO_PKG_VERSION") },
         "servers": [{ "url": BASE }],
         "paths": paths,
-        "components": { "schemas": schemas.0 },
+        "components": { "schemas": schemas.0, "securitySchemes": security_schemes() },
     })
+}
+
+/// Kinds of credentials; none is checked with AUTH_TYPE=none.
+fn security_schemes() -> Value {
+    let described = Scheme::ALL.map(|scheme| {
+        let (place, name) = match scheme.place() {
+            CredentialPlace::Header(name) => ("header", name),
+            CredentialPlace::Query(name) => ("query", name),
+        };
+        let described = json!({ "type": "apiKey", "in": place, "name": name });
+        (scheme.name().to_owned(), described)
+    });
+    Value::Object(described.into_iter().collect())
 }
 
 fn shape(id: &str) -> Option<&'static OperationShape> {
@@ -85,8 +99,13 @@ fn describe(
     shape: Option<&OperationShape>,
     schemas: &mut RecordSchemas,
 ) -> Value {
-    let mut described =
-        json!({ "operationId": operation.id, "responses": { "default": failure() } });
+    let security = operation.access.schemes();
+    let security: Vec<Value> = security.map(|one| json!({ one.name(): [] })).collect();
+    let mut described = json!({
+        "operationId": operation.id,
+        "security": security,
+        "responses": { "default": failure() },
+    });
     let in_path = parameters(operation.path).map(|name| parameter(name, "path"));
     let in_query = shape.map_or(&[][..], |shape| shape.query).iter();
     let in_query = in_query.map(|name| parameter(name, "query"));

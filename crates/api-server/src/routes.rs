@@ -14,6 +14,7 @@ use tower_http::compression::predicate::Predicate;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use crate::app::{ApiServer, request};
+use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
@@ -155,7 +156,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
     let serves_metrics = app.settings.http.metrics_on_public_port;
     let mut api = Router::new();
     for (path, operations) in paths {
-        api = api.route(&format!("{BASE}{path}"), path_router(&operations));
+        api = api.route(&format!("{BASE}{path}"), path_router(&app, &operations));
     }
     let api = api
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
@@ -178,7 +179,7 @@ pub(crate) fn router(app: ApiServer, health: Health) -> Router {
 }
 
 /// The handlers of one path; 405 for other methods.
-fn path_router(operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
+fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
     let mut methods: Vec<_> = operations
         .iter()
         .map(|operation| operation.method)
@@ -192,14 +193,17 @@ fn path_router(operations: &[&'static Operation]) -> MethodRouter<ApiServer> {
         let Some(handler) = handler(operation.id) else {
             continue;
         };
-        router = router.merge(handler.layer(middleware::from_fn(
+        let negotiated = handler.layer(middleware::from_fn(
             move |request: Request, next: Next| async move {
                 match check_accept(request.headers(), content) {
                     Ok(()) => next.run(request).await,
                     Err(refusal) => refusal.into_response(),
                 }
             },
-        )));
+        ));
+        let state = (app.clone(), *operation);
+        router =
+            router.merge(negotiated.layer(middleware::from_fn_with_state(state, check_access)));
     }
     router.fallback(move |request: Request| async move {
         method_not_allowed(request.method().as_str(), &allowed)

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use model::Error;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{CommaList, Problem, Setting as _};
 
-use crate::settings::{BaseUrl, Settings, SslMode};
+use crate::auth::{KeyTexts, LocalKeys};
+use crate::settings::{AuthType, BaseUrl, Settings, SslMode};
 
 /// Optional mount of a live boot image.
 const LIVE_ISO: &str = "/data/livecd.iso";
@@ -71,6 +73,7 @@ impl ServerSettings for Settings {
                 format!("{} is not a URL: {text}", self.base_url()),
             );
         }
+        problems_of_auth(self, &mut report);
         if self.service_fqdn.contains([':', '/']) {
             report(
                 "SERVICE_FQDN",
@@ -124,6 +127,57 @@ impl ServerSettings for Settings {
             report("/data/coreos-installer", text);
         }
         problems
+    }
+}
+
+fn problems_of_auth(settings: &Settings, report: &mut impl FnMut(&str, String)) {
+    let texts = KeyTexts::of(settings);
+    let requires_private = settings.auth_type == AuthType::Local;
+    let requires_keys = requires_private || settings.auth_type == AuthType::AgentInstallerLocal;
+    for (variable, required, text) in [
+        ("EC_PUBLIC_KEY_PEM", requires_keys, texts.public),
+        ("EC_PRIVATE_KEY_PEM", requires_private, texts.private),
+    ] {
+        if required && text.is_empty() {
+            let text = "requires a key: `atoll token keys` prints a pair".to_owned();
+            report(variable, text);
+        }
+    }
+    if matches!(settings.auth_type, AuthType::Oidc | AuthType::Rhsso) {
+        let sources = [
+            !settings.jwks_cert.is_empty(),
+            settings.jwks_file.is_some(),
+            settings.jwks_url.is_some(),
+        ];
+        if sources.into_iter().filter(|is_set| *is_set).count() != 1 {
+            let text = "exactly one of JWKS_CERT, JWKS_FILE and JWKS_URL is required".to_owned();
+            report("AUTH_TYPE", text);
+        }
+        if !texts.public.is_empty() && texts.private.is_empty() {
+            report(
+                "EC_PRIVATE_KEY_PEM",
+                "requires the key of EC_PUBLIC_KEY_PEM".to_owned(),
+            );
+        }
+    }
+    if settings.auth_type == AuthType::Oidc {
+        for (variable, text) in [
+            ("OIDC_ISSUER", &settings.oidc_issuer),
+            ("OIDC_AUDIENCE", &settings.oidc_audience),
+        ] {
+            if text.is_empty() {
+                report(variable, "is required while AUTH_TYPE is oidc".to_owned());
+            }
+        }
+    }
+    if !texts.public.is_empty()
+        && let Err(error) = LocalKeys::parse(&texts)
+    {
+        let (variable, reason) = match error {
+            Error::Invalid { field, reason } => (field, reason),
+            other => ("EC_PUBLIC_KEY_PEM".to_owned(), other.to_string()),
+        };
+        report(&variable, reason);
     }
 }
 
@@ -188,6 +242,34 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(settings.problems().len(), 5, "{:?}", settings.problems());
+    }
+
+    #[test]
+    fn authentication_needs_its_keys() {
+        let variables = |settings: &Settings| -> Vec<String> {
+            let problems = settings.problems().into_iter();
+            problems.map(|problem| problem.variable).collect()
+        };
+        let of = |auth_type: AuthType| Settings {
+            auth_type,
+            ..Settings::default()
+        };
+        let keys = ["EC_PUBLIC_KEY_PEM", "EC_PRIVATE_KEY_PEM"];
+        assert_eq!(variables(&of(AuthType::Local)), keys);
+        assert_eq!(variables(&of(AuthType::AgentInstallerLocal)), keys[..1]);
+        let issuer = ["AUTH_TYPE", "OIDC_ISSUER", "OIDC_AUDIENCE"];
+        assert_eq!(variables(&of(AuthType::Oidc)), issuer);
+        assert_eq!(variables(&of(AuthType::Rhsso)), issuer[..1]);
+        let rhsso = Settings {
+            jwks_cert: "{}".to_owned(),
+            ..of(AuthType::Rhsso)
+        };
+        assert_eq!(variables(&rhsso), [""; 0]);
+        let malformed = Settings {
+            ec_public_key_pem: "-----".to_owned(),
+            ..Settings::default()
+        };
+        assert_eq!(variables(&malformed), keys[..1]);
     }
 
     #[test]

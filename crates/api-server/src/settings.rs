@@ -119,10 +119,40 @@ macro_rules! only_choice {
     };
 }
 
-only_choice!(
-    /// Authentication of callers: none.
-    AuthType, "none", "none"
-);
+/// Authentication of callers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AuthType {
+    /// None: every caller is the administrator.
+    #[default]
+    None,
+    /// Tokens that this installation issues.
+    Local,
+    /// Tokens that the agent-based installer issues.
+    AgentInstallerLocal,
+    /// Tokens of users by an issuer of OpenID Connect.
+    Oidc,
+    /// The same under its older name, for an issuer of any name.
+    Rhsso,
+}
+
+impl Setting for AuthType {
+    const EXPECTED: &'static str = "none, local, agent-installer-local, oidc or rhsso";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "local" => Ok(Self::Local),
+            "agent-installer-local" => Ok(Self::AgentInstallerLocal),
+            "oidc" => Ok(Self::Oidc),
+            "rhsso" => Ok(Self::Rhsso),
+            other => Err(format!(
+                "{other:?} is not supported, only {}",
+                Self::EXPECTED
+            )),
+        }
+    }
+}
+
 only_choice!(
     /// Storage backend: a folder.
     Storage, "filesystem", "filesystem"
@@ -211,8 +241,35 @@ service::settings! {
         assisted_service_host: String = "127.0.0.1:8090",
         /// External URL of the image service, for users and hosts.
         image_service_base_url: BaseUrl = "http://127.0.0.1:8888",
-        /// Authentication of callers.
+        /// Authentication of callers: none; local, tokens of users, agents and images by EC_PRIVATE_KEY_PEM;
+        /// agent-installer-local, the same with tokens that the agent-based installer issues; oidc, users of an issuer
+        /// of OpenID Connect; or rhsso, the same without required issuer and audience.
         auth_type: AuthType = "none",
+        /// Public key (P-256) of tokens, as PEM or its base64.
+        ec_public_key_pem: String = "",
+        /// Private key of tokens, as PEM or its base64; AUTH_TYPE local requires it. With AUTH_TYPE oidc, it signs the
+        /// tokens of agents, which otherwise use the one of cloud.openshift.com in their pull secret.
+        ec_private_key_pem: Secret = "",
+        /// Key set of the token issuer, as JSON (JWKS).
+        jwks_cert: String = "",
+        /// File with the key set of the token issuer; it is reloaded when it changes.
+        jwks_file: Option<PathBuf> = "",
+        /// URL of the key set of the token issuer.
+        jwks_url: Option<BaseUrl> = "",
+        /// PEM file of the certificate authority of JWKS_URL, beside those of the system.
+        jwks_ca_file: Option<PathBuf> = "",
+        /// Required issuer (iss) of tokens; AUTH_TYPE oidc requires it.
+        oidc_issuer: String = "",
+        /// Required audience (aud) of tokens; AUTH_TYPE oidc requires it.
+        oidc_audience: String = "",
+        /// Names of users that read and change everything.
+        admin_users: CommaList = "",
+        /// Names of users that read everything.
+        read_only_admin_users: CommaList = "",
+        /// Users read the clusters and infra-envs of their organisation (org_id), beside their own.
+        enable_org_tenancy: bool = "false",
+        /// Validity of the tokens in image URLs with AUTH_TYPE oidc.
+        image_expiration_time: Duration = "4h",
         /// Deployment target.
         deploy_target: DeployTarget = "onprem",
         /// Storage backend of files.

@@ -23,7 +23,9 @@ pub use networks::{Family, cidr, family, ip, vips};
 pub use ntp::{additional_ntp_source, ntp_sources};
 pub use platform::{disk_encryption, ignition_endpoint};
 pub use proxy::{http_proxy, https_proxy, no_proxy, proxy};
-pub use secrets::{ca_certificates, ignition_config_override, pull_secret, registry_of};
+pub use secrets::{
+    ca_certificates, cloud_token, ignition_config_override, pull_secret, registry_of,
+};
 pub use ssh::ssh_public_keys;
 pub use static_network::static_network_config;
 pub use topology::{Topology, topology};

@@ -7,11 +7,22 @@ use model::versions::{CpuArchitecture, OsImage};
 /// Path under which every operation of the API lives.
 pub const API_BASE: &str = "/api/assisted-install";
 
+/// Identification of an infra-env in the URL of its discovery image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageAddress<'a> {
+    /// Its id.
+    ById(InfraEnvId),
+    /// A token without expiry.
+    ByApiKey(&'a str),
+    /// A token with an expiry.
+    ByToken(&'a str),
+}
+
 /// Download URL of an infra-env's discovery image.
-/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, generateShortImageDownloadURLByID.
+/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, generateShortImageDownloadURL.
 pub fn download_url(
     image_service: &str,
-    id: InfraEnvId,
+    address: ImageAddress<'_>,
     os_image: &OsImage,
     kind: ImageType,
 ) -> String {
@@ -21,8 +32,13 @@ pub fn download_url(
         ImageType::MinimalIso => "minimal.iso",
         ImageType::DisconnectedIso => "disconnected.iso",
     };
+    let infra_env = match address {
+        ImageAddress::ById(id) => format!("byid/{id}"),
+        ImageAddress::ByApiKey(token) => format!("byapikey/{token}"),
+        ImageAddress::ByToken(token) => format!("bytoken/{token}"),
+    };
     format!(
-        "{base}/byid/{id}/{}/{}/{file}",
+        "{base}/{infra_env}/{}/{}/{file}",
         os_image.openshift_version, os_image.cpu_architecture
     )
 }
@@ -81,10 +97,21 @@ mod tests {
             cpu_architecture: CpuArchitecture::Arm64,
             ..OsImage::default()
         };
-        let id = InfraEnvId::default();
+        let url = |address| {
+            download_url(
+                "http://images:8888/",
+                address,
+                &os_image,
+                ImageType::MinimalIso,
+            )
+        };
         assert_eq!(
-            download_url("http://images:8888/", id, &os_image, ImageType::MinimalIso),
+            url(ImageAddress::ById(InfraEnvId::default())),
             "http://images:8888/byid/00000000-0000-0000-0000-000000000000/4.16/arm64/minimal.iso"
+        );
+        assert_eq!(
+            url(ImageAddress::ByApiKey("a.b.c")),
+            "http://images:8888/byapikey/a.b.c/4.16/arm64/minimal.iso"
         );
         let artifacts = boot_artifacts("http://images:8888", &InfraEnv::default(), &os_image);
         assert_eq!(

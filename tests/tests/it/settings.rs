@@ -22,7 +22,7 @@ fn the_api_server_reports_all_invalid_settings_together() -> Result<()> {
             ("SERVICE_BASE_URL", "ftp://a.example", "http or https"),
             ("RELEASE_IMAGES", "{", "JSON"),
             ("CLUSTER_MONITOR_INTERVAL", "soon", "10s"),
-            ("AUTH_TYPE", "rhsso", "none"),
+            ("AUTH_TYPE", "rhsso", "JWKS_FILE"),
             // Text that parses, and is invalid all the same.
             ("SERVICE_FQDN", "a:b", "plain name"),
             ("DISABLED_HOST_VALIDATIONS", "no-such", "no-such"),

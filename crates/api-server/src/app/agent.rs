@@ -102,7 +102,8 @@ impl ApiServer {
                 heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
             } else {
-                let host = rules::host::new_host(params, infra_env, change.cluster(), now)?;
+                let mut host = rules::host::new_host(params, infra_env, change.cluster(), now)?;
+                host.record.user_name.clone_from(&infra_env.user_name);
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);
             }

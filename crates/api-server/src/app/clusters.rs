@@ -20,6 +20,7 @@ use super::encoded::{BesideRecord, ListedCluster};
 use super::render::HostCounts;
 use super::transaction::LARGE_CLUSTER;
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render};
+use crate::auth::Caller;
 use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
 use crate::db::{self, tx};
@@ -61,8 +62,10 @@ impl ApiServer {
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached; Unavailable – the signature store of the release image.
     pub(crate) async fn register_cluster(
         &self,
+        caller: &Caller,
         params: ClusterCreateParams,
     ) -> Result<Cluster, Error> {
+        self.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let pull_secret = params.pull_secret.clone();
         let ctx = rules::create::CreateContext {
@@ -73,7 +76,8 @@ impl ApiServer {
         };
         let cluster = rules::create::cluster(params, &ctx, now)?;
         self.check_release_image(&cluster.ocp_release_image).await?;
-        self.insert_cluster(cluster, &pull_secret, now).await
+        self.insert_cluster(caller, cluster, &pull_secret, now)
+            .await
     }
 
     /// Stores a new cluster.
@@ -81,10 +85,16 @@ impl ApiServer {
     /// Errors: Conflict – `MAX_CLUSTERS` reached.
     pub(super) async fn insert_cluster(
         &self,
-        cluster: Cluster,
+        caller: &Caller,
+        mut cluster: Cluster,
         pull_secret: &str,
         now: Timestamp,
     ) -> Result<Cluster, Error> {
+        if let Some(owner) = caller.owner() {
+            cluster.user_name.clone_from(&owner.name);
+            cluster.org_id.clone_from(&owner.org_id);
+            cluster.email_domain.clone_from(&owner.email_domain);
+        }
         let kind = cluster.kind;
         let mut snapshot = Snapshot {
             cluster,
@@ -118,7 +128,11 @@ impl ApiServer {
     }
 
     /// Clusters, oldest first, as JSON.
-    pub(crate) async fn list_clusters(&self, listing: ClusterListing) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn list_clusters(
+        &self,
+        caller: &Caller,
+        listing: ClusterListing,
+    ) -> Result<Vec<u8>, Error> {
         let filter = ClusterFilter {
             id: None,
             openshift_cluster_id: listing.openshift_cluster_id,
@@ -139,7 +153,9 @@ impl ApiServer {
         }
         let mut json = vec![b'['];
         for (row, cluster) in found {
-            if !listing.includes(&cluster) {
+            if !self.lists(caller, &cluster.user_name, &cluster.org_id)
+                || !listing.includes(&cluster)
+            {
                 continue;
             }
             if json.len() > 1 {
@@ -294,7 +310,7 @@ impl ApiServer {
     ) -> Result<Cluster, Error> {
         let choose_operators = params.olm_operators.is_some() || params.operator_bundles.is_some();
         let infra_envs = if choose_operators {
-            self.list_infra_envs(Some(id), None).await?
+            self.stored_infra_envs(Some(id)).await?
         } else {
             Vec::new()
         };

@@ -11,6 +11,7 @@ use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
 use super::{ApiServer, ClusterTransaction, Scope};
+use crate::auth::Caller;
 use crate::install::{self, day2};
 
 impl ApiServer {
@@ -27,11 +28,12 @@ impl ApiServer {
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
     pub(crate) async fn import_cluster(
         &self,
+        caller: &Caller,
         params: ImportClusterParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::create::imported_cluster(params, Uuid::new_v4(), now)?;
-        self.insert_cluster(cluster, "", now).await
+        self.insert_cluster(caller, cluster, "", now).await
     }
 
     /// Creates the record of a cluster that a disconnected image installs.
@@ -39,11 +41,12 @@ impl ApiServer {
     /// Errors: Invalid; Conflict – `MAX_CLUSTERS` reached.
     pub(crate) async fn register_disconnected_cluster(
         &self,
+        caller: &Caller,
         params: DisconnectedClusterCreateParams,
     ) -> Result<Cluster, Error> {
         let now = service::clock::now();
         let cluster = rules::create::disconnected_cluster(params, Uuid::new_v4(), now)?;
-        self.insert_cluster(cluster, "", now).await
+        self.insert_cluster(caller, cluster, "", now).await
     }
 
     /// Starts the installation of a day-2 host.

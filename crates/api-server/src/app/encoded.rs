@@ -91,6 +91,7 @@ impl EncodedClusters {
             version,
             head: head(&record, BESIDE)?,
             user_name: record.user_name,
+            org_id: record.org_id,
             subscription: record.ams_subscription_id.map(|id| id.to_string()),
         });
         let size = listed.head.len() + size_of::<ListedCluster>();
@@ -111,6 +112,7 @@ pub(super) struct ListedCluster {
     version: RecordVersion,
     head: Head,
     pub(super) user_name: String,
+    pub(super) org_id: String,
     pub(super) subscription: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::bounded_cache::BoundedCache;
 use super::{ApiServer, events, render};
+use crate::auth::Caller;
 use crate::db::{self, InfraEnvRow, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
 use crate::discovery;
@@ -58,8 +59,10 @@ impl ApiServer {
     /// Errors: NotFound – its cluster; Conflict – `MAX_INFRA_ENVS` reached.
     pub(crate) async fn register_infra_env(
         &self,
+        caller: &Caller,
         params: InfraEnvCreateParams,
     ) -> Result<InfraEnv, Error> {
+        self.check_agents_token(&params.pull_secret)?;
         let now = service::clock::now();
         let id = Uuid::new_v4();
         let infra_env = tx("register infra-env", async || {
@@ -74,7 +77,12 @@ impl ApiServer {
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
             };
-            let infra_env = rules::create::infra_env(params.clone(), &ctx, now)?;
+            let mut infra_env = rules::create::infra_env(params.clone(), &ctx, now)?;
+            if let Some(owner) = caller.owner() {
+                infra_env.user_name.clone_from(&owner.name);
+                infra_env.org_id.clone_from(&owner.org_id);
+                infra_env.email_domain.clone_from(&owner.email_domain);
+            }
             let limit = self.settings.max_infra_envs;
             if infra_envs::count(&mut tx).await? >= limit.into() {
                 return Err(Error::conflict(format!(
@@ -93,45 +101,57 @@ impl ApiServer {
             Ok(infra_env)
         })
         .await?;
-        Ok(render::infra_env(infra_env))
+        self.shown_infra_env(infra_env, caller).await
     }
 
     /// Infra-envs, oldest first: all or those of one cluster and of one owner.
     pub(crate) async fn list_infra_envs(
         &self,
+        caller: &Caller,
         cluster: Option<ClusterId>,
         owner: Option<&str>,
     ) -> Result<Vec<InfraEnv>, Error> {
-        let found = tx("list infra-envs", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            infra_envs::list(&mut connection, cluster).await
-        })
-        .await?;
+        let mut found = self.stored_infra_envs(cluster).await?;
+        found.retain(|one| self.lists(caller, &one.user_name, &one.org_id));
         let mut found: Vec<InfraEnv> = found.into_iter().map(render::infra_env).collect();
         found.retain(|infra_env| owner.is_none_or(|owner| infra_env.user_name == owner));
         for infra_env in &mut found {
-            self.renew_download_url(infra_env);
+            self.renew_download_url(infra_env, caller).await?;
         }
         Ok(found)
     }
 
-    /// One infra-env.
-    pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
-        let mut infra_env = render::infra_env(self.infra_env_row(id).await?.record);
-        self.renew_download_url(&mut infra_env);
-        Ok(infra_env)
+    /// Records of infra-envs, oldest first: all or those of one cluster.
+    pub(super) async fn stored_infra_envs(
+        &self,
+        cluster: Option<ClusterId>,
+    ) -> Result<Vec<InfraEnv>, Error> {
+        tx("list infra-envs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            infra_envs::list(&mut connection, cluster).await
+        })
+        .await
     }
 
-    /// Recomputes the download URL: the address of the image service may have changed since the record was written.
-    fn renew_download_url(&self, infra_env: &mut InfraEnv) {
-        let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
-        let architecture = infra_env.cpu_architecture.unwrap_or_default();
-        let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture);
-        if let Ok(image) = image {
-            let service = &self.offer.image_service_url;
-            infra_env.download_url =
-                rules::urls::download_url(service, infra_env.id, image, infra_env.r#type);
-        }
+    /// One infra-env.
+    pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
+        Ok(render::infra_env(self.infra_env_row(id).await?.record))
+    }
+
+    /// One infra-env, with a download URL that the caller can use.
+    pub(crate) async fn infra_env_for(
+        &self,
+        caller: &Caller,
+        id: InfraEnvId,
+    ) -> Result<InfraEnv, Error> {
+        let record = self.infra_env_row(id).await?.record;
+        self.shown_infra_env(record, caller).await
+    }
+
+    async fn shown_infra_env(&self, record: InfraEnv, caller: &Caller) -> Result<InfraEnv, Error> {
+        let mut infra_env = render::infra_env(record);
+        self.renew_download_url(&mut infra_env, caller).await?;
+        Ok(infra_env)
     }
 
     pub(super) async fn infra_env_row(&self, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
@@ -146,11 +166,15 @@ impl ApiServer {
     /// Updates an infra-env with a user's parameters.
     pub(crate) async fn update_infra_env(
         &self,
+        caller: &Caller,
         id: InfraEnvId,
         params: &InfraEnvUpdateParams,
     ) -> Result<InfraEnv, Error> {
+        if !params.pull_secret.is_empty() {
+            self.check_agents_token(&params.pull_secret)?;
+        }
         let now = service::clock::now();
-        tx("update infra-env", async || {
+        let updated = tx("update infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
             let Some(mut row) = infra_envs::find_for_update(&mut tx, id).await? else {
                 return Err(Error::not_found("infra-env", id).into());
@@ -174,9 +198,10 @@ impl ApiServer {
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
-            Ok(render::infra_env(row.record))
+            Ok(row.record)
         })
-        .await
+        .await?;
+        self.shown_infra_env(updated, caller).await
     }
 
     /// Deletes an infra-env without hosts.
@@ -210,8 +235,8 @@ impl ApiServer {
     pub(crate) async fn discovery_ignition(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
         let row = self.infra_env_row(id).await?;
         let secrets = discovery::DiscoverySecrets {
+            agent_token: self.auth.agent_token(id, &row.pull_secret)?,
             pull_secret: row.pull_secret.into(),
-            agent_token: None,
         };
         debug_assert!(
             !secrets.pull_secret.expose_secret().is_empty(),

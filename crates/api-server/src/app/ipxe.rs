@@ -25,7 +25,8 @@ impl ApiServer {
                     self.settings.callback_url(),
                     rules::urls::infra_env(infra_env.id)
                 );
-                return Ok(rules::ipxe::redirect_script(&url));
+                let signed = self.sign_url(infra_env.id, url).await?;
+                return Ok(rules::ipxe::redirect_script(&signed.url));
             }
             (true, Some(mac)) => self.check_boots_discovery(infra_env, mac).await?,
             (false, _) => {}
@@ -36,8 +37,9 @@ impl ApiServer {
             .cpu_architecture
             .unwrap_or(CpuArchitecture::X86_64);
         let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture)?;
-        let artifacts =
+        let mut artifacts =
             rules::urls::boot_artifacts(&self.offer.image_service_url, infra_env, image);
+        artifacts.initrd = self.sign_url(infra_env.id, artifacts.initrd).await?.url;
         Ok(rules::ipxe::discovery_script(
             &artifacts,
             infra_env.kernel_arguments.as_deref(),

@@ -20,9 +20,9 @@ use crate::db::{clusters, infra_envs};
 /// Validity of a link. Source: assisted-service, internal/bminventory/inventory.go, V2GetPresignedForClusterFiles.
 const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 /// Query parameter with the expiry, in seconds since 1970.
-pub(crate) const EXPIRES: &str = "expires";
+const EXPIRES: &str = "expires";
 /// Query parameter with the signature.
-pub(crate) const SIGNATURE: &str = "signature";
+const SIGNATURE: &str = "signature";
 /// Units: bytes.
 const KEY_BYTES: usize = 32;
 
@@ -39,11 +39,6 @@ impl SentLink<'_> {
     fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
-    }
-
-    /// Whether it claims to be signed.
-    pub(crate) fn is_signed(&self) -> bool {
-        self.parameter(SIGNATURE).is_some()
     }
 
     /// Why the link is not valid; none for a valid one.
@@ -74,7 +69,7 @@ fn signature(key: &[u8], text: &str) -> String {
     BASE64.encode(hmac::sign(&key, text.as_bytes()))
 }
 
-fn new_key() -> Result<[u8; KEY_BYTES], Error> {
+pub(super) fn new_key() -> Result<[u8; KEY_BYTES], Error> {
     let mut key = [0; KEY_BYTES];
     let filled = SystemRandom::new().fill(&mut key);
     filled.map_err(|_| Error::internal("making a key", "the system has no random bytes"))?;

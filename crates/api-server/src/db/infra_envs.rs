@@ -176,6 +176,32 @@ pub(crate) async fn set_signing_key(
     Ok(done.rows_affected() == 1)
 }
 
+/// The signing key of an infra-env; `new` becomes it if there is none yet. None for an unknown infra-env.
+pub(crate) async fn signing_key(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+    new: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    // Read first: each check of a token reads it, and only the first use writes it.
+    let known = sqlx::query_scalar!("select signing_key from infra_envs where id = $1", id.0)
+        .fetch_optional(&mut *connection)
+        .await?;
+    match known {
+        Some(None) => {}
+        known => return Ok(known.flatten()),
+    }
+    Ok(sqlx::query_scalar!(
+        r#"update infra_envs
+        set signing_key = coalesce(signing_key, $2)
+        where id = $1
+        returning signing_key as "signing_key!""#,
+        id.0,
+        new
+    )
+    .fetch_optional(connection)
+    .await?)
+}
+
 /// Whether hosts are registered in it.
 pub(crate) async fn has_hosts(
     connection: &mut PgConnection,

@@ -12,6 +12,9 @@ use serde_json::json;
 /// Units: seconds. Agents wait 2 to 10 s between attempts.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
+/// Source: RFC 6750, 3.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer");
+
 /// Reason of an error response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -98,9 +101,11 @@ fn domain(cause: &Error) -> Response {
         tracing::debug!(error = cause.chain(), "request refused");
     }
     match cause {
-        Error::Unauthenticated { .. } | Error::Forbidden { .. } => {
-            plain(status, &cause.to_string())
+        Error::Unauthenticated { .. } => {
+            let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
+            (challenge, plain(status, &cause.to_string())).into_response()
         }
+        Error::Forbidden { .. } => plain(status, &cause.to_string()),
         Error::Unavailable { .. } => {
             let mut response = error(status, cause.to_string());
             response

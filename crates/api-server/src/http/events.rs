@@ -15,6 +15,7 @@ use super::error::ApiError;
 use super::extract::JsonBody;
 use super::query::Query;
 use crate::app::ApiServer;
+use crate::auth::Caller;
 use crate::db::EventFilter;
 
 /// Default page size. Source: openshift/assisted-service, as the names of the headers below.
@@ -36,9 +37,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
+    caller: Caller,
     query: Query,
 ) -> Result<(HeaderMap, Json<Vec<Event>>), ApiError> {
     let filter = filter(&query)?;
+    app.check_events(&caller, &filter).await?;
     let (events, counts) = app.list_events(&filter).await?;
     let mut headers = HeaderMap::new();
     for (name, count) in SEVERITY_COUNTS.into_iter().zip(counts.by_severity) {
@@ -53,6 +56,7 @@ pub(crate) async fn list(
 pub(crate) async fn stream(
     State(app): State<ApiServer>,
     Extension(client): Extension<ClientAddress>,
+    caller: Caller,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, ApiError> {
@@ -62,7 +66,9 @@ pub(crate) async fn stream(
             ApiError::parameter("Last-Event-ID", "header", "should be the id of an event")
         })
     });
-    let events = app.stream_events(client, filter(&query)?, resumed.transpose()?);
+    let filter = filter(&query)?;
+    app.check_events(&caller, &filter).await?;
+    let events = app.stream_events(client, filter, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
         // Events are texts, ids and times: printing them cannot fail.
@@ -111,6 +117,7 @@ fn filter(query: &Query) -> Result<EventFilter, ApiError> {
 
 pub(crate) async fn trigger(
     State(app): State<ApiServer>,
+    caller: Caller,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
     let event: Event = body.parse("trigger-event-params")?;
@@ -121,6 +128,7 @@ pub(crate) async fn trigger(
             "should be one of [user metrics]",
         ));
     }
+    app.check_event(&caller, &event).await?;
     app.trigger_event(event).await?;
     Ok(StatusCode::CREATED)
 }

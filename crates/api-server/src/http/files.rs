@@ -9,7 +9,6 @@ use model::infra_env::PresignedUrl;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, OfHost};
-use super::link_check::CheckedLink;
 use super::logs;
 use super::query::Query;
 use crate::app::ApiServer;
@@ -44,7 +43,6 @@ const LINKED_FILES: &[&str] = &[
 pub(crate) async fn cluster_file(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CLUSTER_FILES)?;
@@ -54,7 +52,6 @@ pub(crate) async fn cluster_file(
 pub(crate) async fn cluster_credentials(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let name = query.required_one_of("file_name", CREDENTIALS)?;

@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::host::{Host, HostIgnitionParams, InstallerArgsParams};
+use model::host::{BindHostParams, Host, HostIgnitionParams, InstallerArgsParams};
 
 use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody, OfHost, OfValidation};
 use crate::app::ApiServer;
+use crate::auth::Caller;
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
@@ -58,10 +59,12 @@ pub(crate) async fn installer_args(
 
 pub(crate) async fn bind(
     State(app): State<ApiServer>,
+    caller: Caller,
     OfHost(infra_env, id): OfHost,
     body: JsonBody,
 ) -> Result<Json<Host>, ApiError> {
-    let params = body.parse("bind-host-params")?;
+    let params: BindHostParams = body.parse("bind-host-params")?;
+    app.check_named_cluster(&caller, params.cluster_id).await?;
     Ok(Json(app.bind_host(infra_env, id, &params).await?))
 }
 

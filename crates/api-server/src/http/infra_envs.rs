@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::ids::ClusterId;
-use model::infra_env::{ImageType, InfraEnv, PresignedUrl};
+use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, PresignedUrl};
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -13,6 +13,7 @@ use super::extract::{InInfraEnv, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
+use crate::auth::Caller;
 use crate::discovery;
 
 const IGNITION: &str = "discovery.ign";
@@ -23,40 +24,45 @@ const BOOT_ORDER: &str = "boot-order-control";
 
 pub(crate) async fn register(
     State(app): State<ApiServer>,
+    caller: Caller,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<InfraEnv>), ApiError> {
-    let params = body.parse("infraenv-create-params")?;
-    Ok((
-        StatusCode::CREATED,
-        Json(app.register_infra_env(params).await?),
-    ))
+    let params: InfraEnvCreateParams = body.parse("infraenv-create-params")?;
+    if let Some(id) = params.cluster_id {
+        app.check_named_cluster(&caller, id).await?;
+    }
+    let infra_env = app.register_infra_env(&caller, params).await?;
+    Ok((StatusCode::CREATED, Json(infra_env)))
 }
 
 pub(crate) async fn list(
     State(app): State<ApiServer>,
+    caller: Caller,
     query: Query,
 ) -> Result<Json<Vec<InfraEnv>>, ApiError> {
     let cluster = query.id("cluster_id")?.map(ClusterId);
     let owner = query.text("owner");
-    Ok(Json(app.list_infra_envs(cluster, owner).await?))
+    Ok(Json(app.list_infra_envs(&caller, cluster, owner).await?))
 }
 
 pub(crate) async fn get(
     State(app): State<ApiServer>,
+    caller: Caller,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Json<InfraEnv>, ApiError> {
-    Ok(Json(app.infra_env(id).await?))
+    Ok(Json(app.infra_env_for(&caller, id).await?))
 }
 
 pub(crate) async fn update(
     State(app): State<ApiServer>,
+    caller: Caller,
     InInfraEnv(id): InInfraEnv,
     body: JsonBody,
 ) -> Result<(StatusCode, Json<InfraEnv>), ApiError> {
     let params = body.parse("infra-env-update-params")?;
     Ok((
         StatusCode::CREATED,
-        Json(app.update_infra_env(id, &params).await?),
+        Json(app.update_infra_env(&caller, id, &params).await?),
     ))
 }
 
@@ -70,9 +76,10 @@ pub(crate) async fn deregister(
 
 pub(crate) async fn download_url(
     State(app): State<ApiServer>,
+    caller: Caller,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Json<PresignedUrl>, ApiError> {
-    let infra_env = app.infra_env(id).await?;
+    let infra_env = app.infra_env_for(&caller, id).await?;
     Ok(Json(PresignedUrl {
         url: infra_env.download_url,
         expires_at: infra_env.expires_at,
@@ -100,10 +107,7 @@ pub(crate) async fn file_url(
         }
         url = format!("{url}&ipxe_script_type={kind}");
     }
-    Ok(Json(PresignedUrl {
-        url,
-        ..PresignedUrl::default()
-    }))
+    Ok(Json(app.sign_url(id, url).await?))
 }
 
 pub(crate) async fn download_file(

@@ -12,7 +12,6 @@ use super::archive::archive;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody, OfHost};
-use super::link_check::CheckedLink;
 use super::query::{Query, parse_one_of};
 use crate::app::ApiServer;
 use crate::app::logs::LogSource;
@@ -78,7 +77,6 @@ pub(crate) async fn upload(
 pub(crate) async fn download(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
-    _: CheckedLink,
     query: Query,
 ) -> Result<FileResponse, ApiError> {
     let Some(source) = source(&query)? else {

@@ -84,8 +84,13 @@ pub fn infra_env(
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
         },
     )?;
-    infra_env.download_url =
-        urls::download_url(&ctx.offer.image_service_url, id, os_image, infra_env.r#type);
+    let address = urls::ImageAddress::ById(id);
+    infra_env.download_url = urls::download_url(
+        &ctx.offer.image_service_url,
+        address,
+        os_image,
+        infra_env.r#type,
+    );
     Ok(infra_env)
 }
 

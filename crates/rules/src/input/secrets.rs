@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::refusal::refuse;
 
 const PULL_SECRET: &str = "pull_secret";
+/// Key of the hosted service in pull secrets.
+const CLOUD: &str = "cloud.openshift.com";
 /// Key of the registry `docker.io` in pull secrets.
 const DOCKER_IO: &str = "https://index.docker.io/v1/";
 
@@ -48,6 +50,14 @@ where
         }
     }
     Ok(())
+}
+
+/// The token by which agents are known to a service with users of its own; none if the pull secret has none.
+/// Source: assisted-service, internal/cluster/auth.go, cloudPullSecretToken.
+pub fn cloud_token(pull_secret: &str) -> Option<String> {
+    let auths = auths(pull_secret).ok()?;
+    let token = auths.get(CLOUD)?.get("auth")?.as_str()?.trim();
+    (!token.is_empty()).then(|| token.to_owned())
 }
 
 /// Source: assisted-service, internal/cluster/validations/pull_secret_validation.go, ParsePullSecret.
@@ -194,6 +204,21 @@ mod tests {
             })
             .collect();
         serde_json::json!({ "auths": auths }).to_string()
+    }
+
+    #[test]
+    fn agents_have_the_token_of_the_hosted_service() {
+        let secret =
+            r#"{"auths":{"a.example":{"auth":"YTpi"},"cloud.openshift.com":{"auth":" dTpw\n"}}}"#;
+        assert_eq!(cloud_token(secret).as_deref(), Some("dTpw"));
+        for other in [
+            "",
+            "{}",
+            r#"{"auths":{"a.example":{"auth":"YTpi"}}}"#,
+            r#"{"auths":{"cloud.openshift.com":{"auth":""}}}"#,
+        ] {
+            assert_eq!(cloud_token(other), None, "{other}");
+        }
     }
 
     #[test]

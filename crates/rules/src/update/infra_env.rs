@@ -51,7 +51,7 @@ pub fn infra_env(
     }
     changed.download_url = urls::download_url(
         &ctx.offer.image_service_url,
-        changed.id,
+        urls::ImageAddress::ById(changed.id),
         os_image,
         changed.r#type,
     );

@@ -1,0 +1,98 @@
+//! Users of a token issuer.
+//!
+//! Source: OpenID Connect Core 1.0; assisted-service, pkg/auth/rhsso_authenticator.go, for the names of claims.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+
+use super::caller::TokenUser;
+use super::issuer_keys::IssuerKeys;
+use super::jwt::{Token, TokenClaims};
+use super::unauthenticated;
+use crate::operations::access::Role;
+use crate::settings::Settings;
+
+/// Accepted signatures: those that issuers have to support, and the short ones.
+const ALGORITHMS: &[&str] = &["RS256", "ES256"];
+/// Domain of a user without e-mail address. Source: assisted-service, pkg/ocm/utils.go.
+const UNKNOWN_DOMAIN: &str = "Unknown";
+
+/// An issuer of tokens for users.
+#[derive(Debug)]
+pub(super) struct TokenIssuer {
+    keys: IssuerKeys,
+    /// Required `iss`; any if empty.
+    name: String,
+    /// Required `aud`; any if empty.
+    audience: String,
+    administrators: BTreeSet<String>,
+    observers: BTreeSet<String>,
+}
+
+impl TokenIssuer {
+    /// Errors: Invalid – the keys of the settings.
+    pub(super) async fn open(settings: &Settings) -> Result<Self, Error> {
+        let names = |list: &[String]| list.iter().cloned().collect();
+        Ok(Self {
+            keys: IssuerKeys::open(settings).await?,
+            name: settings.oidc_issuer.clone(),
+            audience: settings.oidc_audience.clone(),
+            administrators: names(&settings.admin_users.0),
+            observers: names(&settings.read_only_admin_users.0),
+        })
+    }
+
+    /// The user of a token.
+    ///
+    /// Errors: Unauthenticated; Unavailable – the keys were never loaded.
+    pub(super) async fn user(&self, token: &str, now_s: i64) -> Result<TokenUser, Error> {
+        let token = Token::parse(token)?;
+        let key = self.keys.find(token.key_id()?).await?;
+        let claims = token.verified(ALGORITHMS, &key)?;
+        claims.check_times(now_s)?;
+        if !claims.has("exp") {
+            return Err(wrong("it has no expiry"));
+        }
+        if !self.name.is_empty() && claims.text("iss") != Some(&self.name) {
+            return Err(wrong("another issuer made it"));
+        }
+        if !self.audience.is_empty() && !claims.is_for(&self.audience) {
+            return Err(wrong("it is for another audience"));
+        }
+        self.named_user(&claims)
+    }
+
+    fn named_user(&self, claims: &TokenClaims) -> Result<TokenUser, Error> {
+        let name = claims
+            .text("username")
+            .or(claims.text("preferred_username"));
+        let name = name.ok_or_else(|| wrong("it has no username"))?;
+        let domain = claims
+            .text("email")
+            .and_then(|email| email.rsplit_once('@'));
+        let role = if self.administrators.contains(name) {
+            Role::Admin
+        } else if self.observers.contains(name) {
+            Role::ReadOnlyAdmin
+        } else {
+            Role::User
+        };
+        Ok(TokenUser {
+            name: name.to_owned(),
+            org_id: claims.text("org_id").unwrap_or_default().to_owned(),
+            email_domain: domain
+                .map_or(UNKNOWN_DOMAIN, |(_, domain)| domain)
+                .to_owned(),
+            role,
+        })
+    }
+}
+
+fn wrong(problem: &str) -> Error {
+    unauthenticated(format!("the token is not valid: {problem}"))
+}
+
+#[cfg(test)]
+#[path = "issuer_tests.rs"]
+mod tests;
