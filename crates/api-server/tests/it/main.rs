@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod access;
 mod binding;
 mod campaign;
 mod clusters;
@@ -23,7 +24,10 @@ mod openapi;
 mod operators;
 mod replicas;
 mod scale;
+mod secured;
 mod signatures;
 mod state;
 mod support;
+mod tenancy;
+mod tokens;
 mod versions;
