@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod agent;
+pub(crate) mod audit;
 mod binding;
 mod bounded_cache;
 pub(crate) mod cache;

@@ -2,6 +2,7 @@
 //! and return rows.
 
 pub(crate) mod access;
+pub(crate) mod audit;
 pub(crate) mod check_ins;
 pub(crate) mod clusters;
 mod connection;

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod agent;
 mod archive;
+pub(crate) mod audit;
 pub(crate) mod clusters;
 pub(crate) mod download;
 mod encoded_json;

@@ -140,6 +140,14 @@ fn of_records(settings: &Settings) -> Vec<Limit> {
             oldest,
             "MAX_EVENTS",
         ),
+        count(
+            "audit records",
+            settings.max_audit_records,
+            "records",
+            "server",
+            oldest,
+            "MAX_AUDIT_RECORDS",
+        ),
         Limit::fixed(
             "snapshots of clusters in memory",
             bytes(cache::SNAPSHOTS_BYTES),

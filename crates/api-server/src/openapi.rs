@@ -22,6 +22,7 @@ use shapes::{OperationShape, ResponseShape, SHAPES};
 const OPENAPI: &str = "3.0.3";
 const JSON: &str = ResponseContent::Json.media_type();
 const BYTES: &str = ResponseContent::File.media_type();
+const LINES: &str = ResponseContent::JsonLines.media_type();
 const EVENTS: &str = ResponseContent::EventStream.media_type();
 /// Name of the error record in the document.
 const ERROR: &str = "Error";
@@ -147,6 +148,10 @@ fn success(response: ResponseShape, schemas: &mut RecordSchemas) -> Value {
             let content = json!({ EVENTS: { "schema": { "type": "string" } } });
             json!({ "description": "one server-sent event for each event", "content": content })
         }
+        ResponseShape::JsonLines(schema) => {
+            let content = json!({ LINES: { "schema": schema(schemas) } });
+            json!({ "description": "one JSON object per line", "content": content })
+        }
         ResponseShape::Json(schema) => {
             let schema = schema(schemas);
             json!({ "description": description, "content": { JSON: { "schema": schema } } })
@@ -185,6 +190,7 @@ mod tests {
                 ResponseShape::Empty | ResponseShape::Json(_) => ResponseContent::Json,
                 ResponseShape::File => ResponseContent::File,
                 ResponseShape::EventStream => ResponseContent::EventStream,
+                ResponseShape::JsonLines(_) => ResponseContent::JsonLines,
             };
             assert_eq!(content, operation.content, "{}", operation.id);
         }

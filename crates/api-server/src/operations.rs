@@ -1,13 +1,13 @@
 //! Table of the installer API's operations: source of the routes and of the description.
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling, and
-//! `/v2/events/stream`.
+//! `/v2/events/stream`, and `/v2/audit`.
 
 pub mod access;
 
 use access::{
     AGENT, Access, CLUSTER_CREDENTIALS, CLUSTER_FILES, CLUSTER_LOGS, EDIT, IMAGE_CONTENT,
-    IMAGE_RAMDISK, OWN, VIEW, VIEW_CLUSTER, VIEW_EVENTS, VIEW_OR_AGENT, VIEW_OR_LINK,
+    IMAGE_RAMDISK, OVERSEE, OWN, VIEW, VIEW_CLUSTER, VIEW_EVENTS, VIEW_OR_AGENT, VIEW_OR_LINK,
     VIEW_OR_WATCHER,
 };
 
@@ -36,6 +36,8 @@ pub enum ResponseContent {
     File,
     /// Server-sent events. Source: the HTML standard, "Server-sent events".
     EventStream,
+    /// A JSON object per line.
+    JsonLines,
 }
 
 impl ResponseContent {
@@ -45,6 +47,7 @@ impl ResponseContent {
             Self::Json => "application/json",
             Self::File => "application/octet-stream",
             Self::EventStream => "text/event-stream",
+            Self::JsonLines => "application/x-ndjson",
         }
     }
 }
@@ -79,6 +82,13 @@ const fn file(
 const fn stream(id: &'static str, path: &'static str, access: Access) -> Operation {
     Operation {
         content: ResponseContent::EventStream,
+        ..json(id, "GET", path, access)
+    }
+}
+
+const fn lines(id: &'static str, path: &'static str, access: Access) -> Operation {
+    Operation {
+        content: ResponseContent::JsonLines,
         ..json(id, "GET", path, access)
     }
 }
@@ -169,6 +179,7 @@ pub static OPERATIONS: &[Operation] = &[
     json("v2SetIgnoredValidations", "PUT", "/v2/clusters/{cluster_id}/ignored-validations", EDIT),
     json("V2GetClusterUISettings", "GET", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
+    lines("exportAuditRecords", "/v2/audit", OVERSEE),
 ];
 
 #[cfg(test)]

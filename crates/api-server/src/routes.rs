@@ -18,8 +18,8 @@ use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
-    support, versions,
+    agent, audit, clusters, events, files, hosts, infra_envs, installation, logs, manifests,
+    operators, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -129,6 +129,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 
 fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
+        "exportAuditRecords" => get(audit::export),
         "v2ListEvents" => get(events::list),
         "v2TriggerEvent" => post(events::trigger),
         "streamEvents" => get(events::stream),

@@ -437,6 +437,8 @@ service::settings! {
         max_events_per_cluster: u32 = "20000",
         /// Limit of all events; the oldest are deleted.
         max_events: u32 = "1000000",
+        /// Limit of audit records; the oldest are deleted.
+        max_audit_records: u32 = "100000",
         /// Limit of concurrent event streams; exceeded: 503.
         max_event_streams: usize = "256",
         /// Limit of the logs of one host, or of one cluster's controller; exceeded: 413. In bytes.

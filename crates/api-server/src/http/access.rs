@@ -6,8 +6,9 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::Error;
-use model::ids::{ClusterId, InfraEnvId};
+use model::ids::{ClusterId, HostId, InfraEnvId};
 
+use super::audit;
 use super::error::ApiError;
 use super::extract::parse_uuid;
 use super::query::Query;
@@ -25,18 +26,24 @@ pub(crate) async fn check_access(
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let ids = path_ids(&mut parts).await;
+    let (ids, host) = path_ids(&mut parts).await;
     let caller = match authenticate(&app, operation, &mut parts, ids).await {
         Ok(caller) => caller,
         Err(refusal) => return ApiError::Domain(refusal).into_response(),
     };
-    match app.check_reach(&caller, operation, ids).await {
+    let record = audit::begin(&app, operation, &caller, &parts, (ids, host));
+    let response = match app.check_reach(&caller, operation, ids).await {
         Ok(()) => {
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, body)).await
         }
         Err(refusal) => ApiError::Domain(refusal).into_response(),
+    };
+    if let Some(record) = record {
+        let written = audit::end(record, &response);
+        written.await;
     }
+    response
 }
 
 async fn authenticate(
@@ -55,17 +62,18 @@ async fn authenticate(
 }
 
 /// The ids of the path. A malformed one is absent, and refused by the handler.
-async fn path_ids(parts: &mut Parts) -> PathIds {
+async fn path_ids(parts: &mut Parts) -> (PathIds, Option<HostId>) {
     let params = RawPathParams::from_request_parts(parts, &()).await;
     let id = |name: &str| {
         let params = params.as_ref().ok()?;
         let (_, value) = params.iter().find(|(key, _)| *key == name)?;
         parse_uuid(name, "path", value).ok()
     };
-    PathIds {
+    let ids = PathIds {
         cluster: id("cluster_id").map(ClusterId),
         infra_env: id("infra_env_id").map(InfraEnvId),
-    }
+    };
+    (ids, id("host_id").map(HostId))
 }
 
 /// The credentials in the request that the operation accepts. An empty one is absent: agents send the header always.

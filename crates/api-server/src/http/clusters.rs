@@ -1,50 +1,57 @@
 //! Handlers of clusters.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use model::cluster::{Cluster, ClusterDefaultConfig};
 use model::hardware::PreflightHardwareRequirements;
 use model::host::{Host, HostRole};
 use serde_json::Value;
 
+use super::audit::Created;
 use super::encoded_json::EncodedJson;
 use super::error::ApiError;
 use super::extract::{InCluster, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::clusters::ClusterListing;
-use crate::auth::Caller;
+use crate::auth::{Caller, OwnedResource};
+
+/// A new cluster.
+type CreatedCluster = (StatusCode, Extension<Created>, Json<Cluster>);
+
+fn created(cluster: Cluster) -> CreatedCluster {
+    let created = Created(OwnedResource::Cluster(cluster.id));
+    (StatusCode::CREATED, Extension(created), Json(cluster))
+}
 
 pub(crate) async fn register(
     State(app): State<ApiServer>,
     caller: Caller,
     body: JsonBody,
-) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-cluster-params")?;
-    let cluster = app.register_cluster(&caller, params).await?;
-    Ok((StatusCode::CREATED, Json(cluster)))
+    Ok(created(app.register_cluster(&caller, params).await?))
 }
 
 pub(crate) async fn import(
     State(app): State<ApiServer>,
     caller: Caller,
     body: JsonBody,
-) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-import-cluster-params")?;
-    let cluster = app.import_cluster(&caller, params).await?;
-    Ok((StatusCode::CREATED, Json(cluster)))
+    Ok(created(app.import_cluster(&caller, params).await?))
 }
 
 pub(crate) async fn register_disconnected(
     State(app): State<ApiServer>,
     caller: Caller,
     body: JsonBody,
-) -> Result<(StatusCode, Json<Cluster>), ApiError> {
+) -> Result<CreatedCluster, ApiError> {
     let params = body.parse("new-cluster-params")?;
     let cluster = app.register_disconnected_cluster(&caller, params).await?;
-    Ok((StatusCode::CREATED, Json(cluster)))
+    Ok(created(cluster))
 }
 
 pub(crate) async fn allow_add_hosts(

@@ -1,19 +1,20 @@
 //! Handlers of infra-envs.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use model::ids::ClusterId;
 use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, PresignedUrl};
 
+use super::audit::Created;
 use super::download::FileResponse;
 use super::error::ApiError;
 use super::extract::{InInfraEnv, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
-use crate::auth::Caller;
+use crate::auth::{Caller, OwnedResource};
 use crate::discovery;
 
 const IGNITION: &str = "discovery.ign";
@@ -26,13 +27,14 @@ pub(crate) async fn register(
     State(app): State<ApiServer>,
     caller: Caller,
     body: JsonBody,
-) -> Result<(StatusCode, Json<InfraEnv>), ApiError> {
+) -> Result<(StatusCode, Extension<Created>, Json<InfraEnv>), ApiError> {
     let params: InfraEnvCreateParams = body.parse("infraenv-create-params")?;
     if let Some(id) = params.cluster_id {
         app.check_named_cluster(&caller, id).await?;
     }
     let infra_env = app.register_infra_env(&caller, params).await?;
-    Ok((StatusCode::CREATED, Json(infra_env)))
+    let created = Created(OwnedResource::InfraEnv(infra_env.id));
+    Ok((StatusCode::CREATED, Extension(created), Json(infra_env)))
 }
 
 pub(crate) async fn list(

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use model::audit::AuditRecord;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterCredentials, ClusterDefaultConfig,
     ClusterFinalizingProgress, ClusterUpdateParams, CompletionParams,
@@ -22,7 +23,7 @@ use model::versions::{ListVersions, OpenshiftVersion};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use ResponseShape::{Empty, EventStream, File, Json};
+use ResponseShape::{Empty, EventStream, File, Json, JsonLines};
 
 /// Adds the schema of one type; returns it or a reference to it.
 pub(super) type SchemaOf = fn(&mut RecordSchemas) -> Value;
@@ -36,6 +37,8 @@ pub(super) enum ResponseShape {
     File,
     /// Server-sent events.
     EventStream,
+    /// Lines of JSON.
+    JsonLines(SchemaOf),
     /// A JSON value.
     Json(SchemaOf),
 }
@@ -177,4 +180,5 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2SetIgnoredValidations", 201, Json(of::<Value>)).body(of::<Value>),
     on("V2GetClusterUISettings", 200, Json(of::<String>)),
     on("V2UpdateClusterUISettings", 200, Json(of::<String>)).body(of::<String>),
+    on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
 ];

@@ -130,6 +130,8 @@ pub(super) const EDIT: Access = Access::users(&[Role::Admin, Role::User]);
 pub(super) const VIEW: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin, Role::User]);
 /// Credentials of clusters: administrators of the service are not administrators of its users' clusters.
 pub(super) const OWN: Access = Access::users(&[Role::User]);
+/// Reads by administrators.
+pub(super) const OVERSEE: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin]);
 /// Hosts and clusters in installation.
 pub(super) const AGENT: Access = Access::users(&[]).or(&[Agent]);
 pub(super) const VIEW_OR_AGENT: Access = VIEW.or(&[Agent]);

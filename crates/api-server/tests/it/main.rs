@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod access;
+mod audit;
 mod binding;
 mod campaign;
 mod clusters;

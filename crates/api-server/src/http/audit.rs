@@ -1,0 +1,94 @@
+//! The audit log: its records around changes, and its export.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use futures_util::TryStreamExt as _;
+use model::audit::AuditRecord;
+use model::ids::HostId;
+use service::layers::RequestId;
+
+use super::error::ApiError;
+use super::query::Query;
+use crate::app::ApiServer;
+use crate::app::access::PathIds;
+use crate::app::audit::PendingRecord;
+use crate::auth::{Caller, OwnedResource};
+use crate::operations::{Operation, ResponseContent};
+
+/// Longest stored path: those of operations are shorter. Units: characters.
+const PATH_LENGTH: usize = 512;
+
+/// The resource that a request created; an extension of its response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Created(pub(crate) OwnedResource);
+
+/// The record of a change by a user; none for reads and for changes by hosts and clusters.
+pub(super) fn begin(
+    app: &ApiServer,
+    operation: &Operation,
+    caller: &Caller,
+    parts: &Parts,
+    (ids, host): (PathIds, Option<HostId>),
+) -> Option<PendingRecord> {
+    let (user_name, org_id) = match caller {
+        Caller::Operator(name) => (name.to_string(), String::new()),
+        Caller::User(user) => (user.name.clone(), user.org_id.clone()),
+        _ => return None,
+    };
+    if operation.method == "GET" {
+        return None;
+    }
+    let record = AuditRecord {
+        time: service::clock::now().into(),
+        user_name,
+        org_id,
+        operation: operation.id.to_owned(),
+        method: operation.method.to_owned(),
+        path: parts.uri.path().chars().take(PATH_LENGTH).collect(),
+        cluster_id: ids.cluster,
+        infra_env_id: ids.infra_env,
+        host_id: host,
+        request_id: parts.extensions.get::<RequestId>().map(|id| id.0),
+        ..AuditRecord::default()
+    };
+    Some(PendingRecord::new(app.clone(), record))
+}
+
+/// Writes the record with its outcome.
+pub(super) fn end(pending: PendingRecord, response: &Response) -> impl Future<Output = ()> + use<> {
+    let created = response.extensions().get::<Created>().copied();
+    let status = response.status().as_u16();
+    let complete = move |record: &mut AuditRecord| {
+        record.status = status;
+        match created {
+            Some(Created(OwnedResource::Cluster(id))) => record.cluster_id = Some(id),
+            Some(Created(OwnedResource::InfraEnv(id))) => record.infra_env_id = Some(id),
+            None => {}
+        }
+    };
+    pending.write(complete)
+}
+
+/// One JSON object per line, oldest first: all records, or those with ids above `after`.
+pub(crate) async fn export(
+    State(app): State<ApiServer>,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let after = query.integer("after")?.unwrap_or(0);
+    let lines = app.audit_records(after).map_ok(|page| lines(&page));
+    let kind = ResponseContent::JsonLines.media_type();
+    Ok(([(CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())
+}
+
+fn lines(page: &[AuditRecord]) -> Bytes {
+    let mut lines = Vec::new();
+    for record in page {
+        // Records are texts, numbers and times: printing them cannot fail.
+        lines.extend(serde_json::to_vec(record).unwrap_or_default());
+        lines.push(b'\n');
+    }
+    lines.into()
+}
