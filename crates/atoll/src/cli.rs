@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
-use crate::{backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
+use crate::{
+    backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, token, versions,
+};
 
 /// Installs clusters in disconnected environments.
 #[derive(Debug, Parser)]
@@ -44,6 +46,11 @@ enum AtollCommand {
         #[command(subcommand)]
         command: catalog::CatalogCommand,
     },
+    /// Make keys and tokens of the installer API
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
+    },
     /// Mirror releases, operators and images to disconnected registries
     Mirror(Box<mirror::MirrorArgs>),
     /// Write the releases that the installer offers, from a mirror registry or the hosted installer
@@ -75,6 +82,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Pod { command } => pod::run(&command),
         AtollCommand::Registry { command } => registry::run(&command),
         AtollCommand::Catalog { command } => catalog::run(&command),
+        AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),
         AtollCommand::Doctor(arguments) => return doctor::run(&arguments),

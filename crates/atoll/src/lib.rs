@@ -18,6 +18,7 @@ mod secrets;
 mod serve;
 mod status;
 mod terminal;
+mod token;
 pub mod up;
 mod versions;
 

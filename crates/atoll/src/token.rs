@@ -1,0 +1,97 @@
+//! `atoll token`: keys and users' tokens of the installer API with AUTH_TYPE=local.
+
+use std::path::PathBuf;
+
+use api_server::Settings;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, Subcommand};
+use rcgen::KeyPair;
+use service::Error;
+
+use crate::terminal;
+
+/// Units: days. A century, which clocks and formats of all clients can represent.
+const MAX_DAYS: i64 = 36_500;
+
+/// Subcommands for tokens.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Print a new pair of keys, as settings of the installer API
+    Keys,
+    /// Print a token of a user, for the header `Authorization: Bearer TOKEN`
+    ///
+    /// The keys are those of the environment, or of a file of settings.
+    User(UserTokenArgs),
+}
+
+/// Arguments of `atoll token user`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UserTokenArgs {
+    /// Name of the user in the audit log
+    #[arg(long, default_value = "admin")]
+    name: String,
+    /// Validity in days
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
+    days: u32,
+    /// File of settings (NAME=value), as of the pod
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// Errors: missing or invalid keys.
+pub(crate) fn run(command: &TokenCommand) -> Result<(), Error> {
+    match command {
+        TokenCommand::Keys => keys(),
+        TokenCommand::User(arguments) => user(arguments),
+    }
+}
+
+fn keys() -> Result<(), Error> {
+    for (name, text) in new_keys()? {
+        terminal::print(&format!("{name}={text}"));
+    }
+    Ok(())
+}
+
+/// Variables and their texts: PEM in base64, since a line of a file of settings has no line breaks.
+fn new_keys() -> Result<[(&'static str, String); 2], Error> {
+    let pair = KeyPair::generate();
+    let pair = pair.map_err(|error| Error::new("generating a pair of keys", error))?;
+    Ok([
+        ("EC_PUBLIC_KEY_PEM", STANDARD.encode(pair.public_key_pem())),
+        ("EC_PRIVATE_KEY_PEM", STANDARD.encode(pair.serialize_pem())),
+    ])
+}
+
+fn user(arguments: &UserTokenArgs) -> Result<(), Error> {
+    let settings = Settings::load(arguments.config.as_deref());
+    let settings = settings.map_err(|error| Error::new("reading the settings", error))?;
+    let token = api_server::user_token(&settings, &arguments.name, arguments.days)?;
+    terminal::print(&token);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use service::settings::{FromValues as _, Values};
+
+    use super::*;
+
+    #[test]
+    fn new_keys_sign_tokens() {
+        let keys = new_keys().unwrap();
+        let pairs = keys.iter().map(|(name, text)| (*name, text.as_str()));
+        let lower: Vec<_> = pairs
+            .map(|(name, text)| (name.to_lowercase(), text))
+            .collect();
+        let values = lower.iter().map(|(name, text)| (name.as_str(), *text));
+        let settings = Settings::from_values(&Values::from_pairs(values)).unwrap();
+        let token = api_server::user_token(&settings, "alice", 1).unwrap();
+        assert_eq!(token.split('.').count(), 3);
+        let error = api_server::user_token(&Settings::default(), "alice", 1).unwrap_err();
+        assert!(error.to_string().contains("EC_PUBLIC_KEY_PEM"), "{error}");
+    }
+}
