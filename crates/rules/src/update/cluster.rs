@@ -289,9 +289,16 @@ fn set_machine_networks(
         && !networking::is_user_managed(cluster)
         && !networking::uses_dhcp(cluster)
         && !user_balancer;
-    // Forms send an empty list where the networks are derived; it is ignored.
-    let given =
-        given_machine_networks(cluster, params)?.filter(|list| !(derived && list.is_empty()));
+    let vips_given = params.api_vips.is_some() || params.ingress_vips.is_some();
+    // Forms send an empty list where the networks are derived. It is ignored; with VIPs it is a request to derive them
+    // again, as when a dual-stack cluster becomes a single-stack one.
+    let mut given = given_machine_networks(cluster, params)?;
+    if derived && given.as_ref().is_some_and(Vec::is_empty) {
+        given = None;
+        if vips_given {
+            cluster.machine_networks.clear();
+        }
+    }
     if let Some(list) = given.clone() {
         let is_new = list != before.machine_networks;
         cluster.machine_networks = list;
@@ -303,7 +310,6 @@ fn set_machine_networks(
             ));
         }
     }
-    let vips_given = params.api_vips.is_some() || params.ingress_vips.is_some();
     if !derived || !vips_given {
         return Ok(());
     }

@@ -205,6 +205,49 @@ fn empty_fields_of_a_form_are_ignored() {
 }
 
 #[test]
+fn a_dual_stack_cluster_becomes_single_stack() {
+    let policy = InstallationPolicy {
+        ipv6_support: true,
+        ..InstallationPolicy::default()
+    };
+    let offer = samples::offer();
+    let ctx = UpdateContext {
+        offer: &offer,
+        policy: &policy,
+        cluster: None,
+        infra_envs: &[],
+    };
+    let change = |snapshot: &mut Snapshot, body: Value| {
+        let params = serde_json::from_value(body).unwrap();
+        cluster(snapshot, &params, &ctx).unwrap();
+    };
+    let mut snapshot = samples::snapshot();
+    let single = json!({
+        "machine_networks": [],
+        "cluster_networks": snapshot.cluster.cluster_networks,
+        "service_networks": snapshot.cluster.service_networks,
+        "api_vips": snapshot.cluster.api_vips,
+        "ingress_vips": snapshot.cluster.ingress_vips,
+    });
+    let mut dual = single.clone();
+    dual["machine_networks"] = json!([{ "cidr": "192.168.10.0/24" }, { "cidr": "2001:db8::/64" }]);
+    for (list, net) in [
+        (
+            "cluster_networks",
+            json!({ "cidr": "fd01::/48", "host_prefix": 64 }),
+        ),
+        ("service_networks", json!({ "cidr": "fd02::/112" })),
+    ] {
+        dual[list].as_array_mut().unwrap().push(net);
+    }
+    change(&mut snapshot, dual);
+    assert_eq!(cidrs(&snapshot), ["192.168.10.0/24", "2001:db8::/64"]);
+    change(&mut snapshot, single);
+    assert_eq!(cidrs(&snapshot), ["192.168.10.0/24"]);
+    assert_eq!(snapshot.cluster.cluster_networks.len(), 1);
+}
+
+#[test]
 fn switching_the_networking_clears_members_of_the_previous_mode() {
     let mut snapshot = samples::snapshot();
     patch(&mut snapshot, json!({ "user_managed_networking": true })).unwrap();
