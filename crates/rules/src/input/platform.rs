@@ -58,11 +58,13 @@ pub(crate) fn platform(
         ));
     }
     let (implied, expected) = match kind {
-        PlatformType::Baremetal => (Some(false), false),
-        PlatformType::None | PlatformType::External => (Some(true), true),
-        PlatformType::Nutanix | PlatformType::Vsphere => (None, false),
+        PlatformType::Baremetal => (Some(false), Some(false)),
+        PlatformType::None | PlatformType::External => (Some(true), Some(true)),
+        PlatformType::Nutanix => (None, Some(false)),
+        // Both ways of networking are possible.
+        PlatformType::Vsphere => (user_managed_networking, None),
     };
-    if let Some(asked) = user_managed_networking
+    if let (Some(asked), Some(expected)) = (user_managed_networking, expected)
         && asked != expected
     {
         return Err(refuse(
@@ -270,6 +272,14 @@ mod tests {
             (Some(Nil), None, false, X86, Some((Nil, Some(true)))),
             (Some(Nil), Some(false), false, X86, None),
             (Some(Vsphere), None, false, X86, Some((Vsphere, None))),
+            (
+                Some(Vsphere),
+                Some(true),
+                false,
+                X86,
+                Some((Vsphere, Some(true))),
+            ),
+            (Some(Vsphere), Some(true), true, X86, None),
             (Some(Nutanix), Some(true), false, X86, None),
             (None, None, true, X86, Some((Nil, Some(true)))),
             (Some(Baremetal), None, true, X86, None),

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use model::Error;
-use model::cluster::{Cluster, ClusterKind, ClusterStatus, ClusterUpdateParams, PlatformType};
+use model::cluster::{
+    Cluster, ClusterKind, ClusterPlatform, ClusterStatus, ClusterUpdateParams, PlatformType,
+};
 use model::events::EventSeverity;
 use model::network::{ApiVip, IngressVip};
 
@@ -187,16 +189,18 @@ fn set_networking_mode(cluster: &mut Cluster, params: &ClusterUpdateParams) -> R
         networking::uses_dhcp(cluster),
     );
     if params.platform.is_some() || params.user_managed_networking.is_some() {
-        // Only unnamed members adapt: naming one of the two alone switches the other.
+        // Only unnamed members adapt: naming one of the two alone switches the other, except on platforms of machines.
         let given = params.platform.clone().or_else(|| {
             let keeps = params.user_managed_networking == Some(before.1)
-                || (params.user_managed_networking == Some(false)
-                    && matches!(before.0, PlatformType::Vsphere | PlatformType::Nutanix));
+                || matches!(before.0, PlatformType::Vsphere | PlatformType::Nutanix);
             keeps.then(|| cluster.platform.clone()).flatten()
         });
+        let is_vsphere = |platform: &ClusterPlatform| platform.r#type == PlatformType::Vsphere;
+        let current = cluster.user_managed_networking;
+        let current = current.filter(|_| given.as_ref().is_some_and(is_vsphere));
         let (platform, user_managed) = input::platform(
             given.as_ref(),
-            params.user_managed_networking,
+            params.user_managed_networking.or(current),
             networking::is_single_node(cluster),
             cluster.cpu_architecture.unwrap_or_default(),
         )?;

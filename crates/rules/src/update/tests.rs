@@ -8,6 +8,7 @@ use model::versions::CpuArchitecture;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::networking;
 use crate::{HostState, InstallationPolicy, NewEvent, Snapshot, samples};
 
 fn patch(snapshot: &mut Snapshot, body: Value) -> Result<Vec<NewEvent>, Error> {
@@ -266,6 +267,27 @@ fn switching_the_networking_clears_members_of_the_previous_mode() {
             .map(|platform| platform.r#type),
         Some(model::cluster::PlatformType::Baremetal)
     );
+}
+
+#[test]
+fn vsphere_has_both_ways_of_networking() {
+    let mut snapshot = samples::snapshot();
+    patch(&mut snapshot, json!({ "platform": { "type": "vsphere" } })).unwrap();
+    for (body, user_managed) in [
+        (json!({ "user_managed_networking": true }), true),
+        (json!({ "platform": { "type": "vsphere" } }), true),
+        (json!({ "user_managed_networking": false }), false),
+        (json!({ "platform": { "type": "vsphere" } }), false),
+    ] {
+        patch(&mut snapshot, body.clone()).unwrap();
+        let cluster = &snapshot.cluster;
+        let platform = cluster.platform.as_ref().unwrap().r#type;
+        assert_eq!(platform, model::cluster::PlatformType::Vsphere, "{body}");
+        assert_eq!(networking::is_user_managed(cluster), user_managed, "{body}");
+    }
+    patch(&mut snapshot, json!({ "platform": { "type": "nutanix" } })).unwrap();
+    let error = patch(&mut snapshot, json!({ "user_managed_networking": true })).unwrap_err();
+    assert!(error.to_string().contains("nutanix"), "{error}");
 }
 
 #[test]
