@@ -185,24 +185,15 @@ const fn row(
     }
 }
 
-/// Source: assisted-service, internal/operators/openshiftai/openshift_ai_operator.go, ValidateCluster.
+/// A success whose text is advice: the web UI shows it, if any, beside the choice of the operator.
+/// Source: assisted-service, internal/operators/openshiftai/openshift_ai_operator.go, validateGPU.
 fn openshift_ai_gpu(cluster: &ClusterSubject<'_>) -> Verdict {
-    if !cluster.operators.contains("openshift-ai") {
-        return Verdict::ok("Operator openshift-ai is not chosen");
+    let chosen = &cluster.operators;
+    let with_gpus = chosen.contains("nvidia-gpu") || chosen.contains("amd-gpu");
+    if with_gpus || !chosen.contains("openshift-ai") {
+        return Verdict::ok("");
     }
-    let inventories = cluster
-        .snapshot
-        .hosts
-        .iter()
-        .filter_map(|host| host.inventory.as_ref());
-    let found = inventories
-        .flat_map(|inventory| &inventory.gpus)
-        .any(|gpu| matches!(gpu.vendor_id.as_str(), "10de" | "1002"));
-    Verdict::of(
-        found,
-        "A host has a GPU that is supported",
-        "GPU: no host has one of NVIDIA (10de) or AMD (1002); models will run on CPUs",
-    )
+    Verdict::ok("No operator for GPUs is chosen: models will run on CPUs")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isDNSDomainDefined.

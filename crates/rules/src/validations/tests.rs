@@ -678,7 +678,7 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
     }),
     (
         "openshift-ai-gpu-requirements-satisfied",
-        "failure",
+        "success",
         |all| chosen(all, "openshift-ai"),
     ),
 ];
@@ -710,6 +710,24 @@ fn validations_of_hosts_judge_as_listed() {
 #[test]
 fn validations_of_clusters_judge_as_listed() {
     check(CLUSTERS, |all| all.cluster.validations_info.clone());
+}
+
+#[test]
+fn openshift_ai_without_operators_for_gpus_is_advised() {
+    let advice = |change: SnapshotChange| {
+        let found = entries(&judged(change).cluster.validations_info);
+        found["openshift-ai-gpu-requirements-satisfied"]
+            .message
+            .clone()
+    };
+    assert_eq!(advice(|_| ()), "");
+    let alone = advice(|all| chosen(all, "openshift-ai"));
+    assert!(alone.contains("GPU"), "{alone}");
+    let with_gpus = advice(|all| {
+        chosen(all, "openshift-ai");
+        chosen(all, "nvidia-gpu");
+    });
+    assert_eq!(with_gpus, "");
 }
 
 #[test]
