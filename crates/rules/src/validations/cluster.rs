@@ -214,16 +214,11 @@ fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
+/// Judges the hosts that are there; sufficient-masters-count judges their number.
 /// Source: assisted-service, internal/cluster/validator.go, allHostsAreReadyToInstall.
 fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
-    let hosts = &cluster.snapshot.hosts;
-    if hosts.is_empty() {
-        return Verdict::fail(
-            "Hosts: the cluster has none; boot machines from the discovery image",
-        );
-    }
+    let hosts = cluster.snapshot.hosts.iter();
     let mut waiting: Vec<String> = hosts
-        .iter()
         .filter(|host| !is_ready(host.record.status))
         .map(|host| format!("{} is {}", host.name(), host.record.status))
         .collect();
