@@ -449,8 +449,6 @@ service::settings! {
         max_files_bytes: u64 = "34359738368",
         /// Limit of custom manifests per cluster; exceeded: 400.
         max_manifests_per_cluster: usize = "1000",
-        /// Time after which unused clusters are deleted, for display.
-        deleted_inactive_after: Duration = "480h",
     } with {
         /// Client limits, trusted proxies, and the metrics port.
         http: HttpSettings,

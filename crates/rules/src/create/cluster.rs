@@ -21,8 +21,6 @@ use crate::{Offer, input, urls};
 
 /// Timeout of the console and the version operator. Units: seconds.
 const BUILTIN_OPERATOR_TIMEOUT_S: i64 = 3600;
-/// Idle time after which clusters are deleted, as the API reports it. Units: hours.
-const INACTIVE_DELETION_HOURS: i64 = 480;
 
 const CLUSTER_NETWORK: (&str, i64) = ("10.128.0.0/14", 23);
 const CLUSTER_NETWORK_V6: (&str, i64) = ("fd01::/48", 64);
@@ -243,7 +241,7 @@ fn builtin_operators(id: ClusterId, with_version_operator: bool) -> Vec<Monitore
     operators
 }
 
-/// Default values for the form of a new cluster.
+/// Default values for the form of a new cluster. `inactive_deletion_hours` is unset: idle clusters are kept.
 /// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, V2GetClusterDefaultConfig.
 pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
     let cluster_v4 = vec![cluster_network(CLUSTER_NETWORK)];
@@ -251,7 +249,6 @@ pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
     ClusterDefaultConfig {
         cluster_network_cidr: CLUSTER_NETWORK.0.to_owned(),
         cluster_network_host_prefix: CLUSTER_NETWORK.1,
-        inactive_deletion_hours: INACTIVE_DELETION_HOURS,
         service_network_cidr: SERVICE_NETWORK.to_owned(),
         ntp_source: offer.ntp_default_server.clone(),
         cluster_networks_dualstack: vec![
@@ -268,5 +265,6 @@ pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
             .iter()
             .map(ToString::to_string)
             .collect(),
+        ..ClusterDefaultConfig::default()
     }
 }
