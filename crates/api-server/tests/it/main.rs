@@ -32,3 +32,4 @@ mod support;
 mod tenancy;
 mod tokens;
 mod versions;
+mod web_ui;
