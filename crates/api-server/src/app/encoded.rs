@@ -18,8 +18,11 @@ use super::bounded_cache::BoundedCache;
 use super::{StoredSnapshot, render};
 use crate::db::RecordVersion;
 
-/// Capacity of the clusters with hosts, and of the listed ones. Units: bytes.
-const CAPACITY: usize = 8 << 20;
+/// Capacity of the clusters with hosts, about a thousand of them. A larger cluster is encoded with each request. Units:
+/// bytes.
+const WHOLE_BYTES: usize = 32 << 20;
+/// Capacity of the listed clusters. Units: bytes.
+const LISTED_BYTES: usize = 8 << 20;
 /// Members of a host that change with its heartbeats.
 const HEARTBEAT: &[&str] = &["checked_in_at", "timestamp"];
 /// Members of a listed cluster that are stored beside its record.
@@ -43,8 +46,8 @@ pub(super) struct EncodedClusters {
 impl Default for EncodedClusters {
     fn default() -> Self {
         Self {
-            whole: BoundedCache::new(CAPACITY),
-            listed: BoundedCache::new(CAPACITY),
+            whole: BoundedCache::new(WHOLE_BYTES),
+            listed: BoundedCache::new(LISTED_BYTES),
         }
     }
 }
