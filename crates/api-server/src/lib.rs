@@ -12,6 +12,7 @@ pub mod files;
 mod http;
 pub mod install;
 mod limits;
+mod measurements;
 mod openapi;
 pub mod operations;
 mod routes;
@@ -34,6 +35,7 @@ pub use settings::Settings;
 ///
 /// Errors: an unusable address, folder or file in the settings.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
+    measurements::declare();
     let listens = settings.listen();
     let app = build(settings).await?;
     let health = Health::new();

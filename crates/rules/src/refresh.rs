@@ -359,6 +359,7 @@ fn host_flips(host: &HostState, before: &LargeText) -> Vec<NewEvent> {
                 &message,
             )
             .prop("validation_id", flip.id)
+            .prop("previous_status", flip.was)
             .prop("failure_message", flip.message)
         })
         .collect()
@@ -385,5 +386,6 @@ fn cluster_flip(snapshot: &Snapshot, flip: &validations::Flip) -> NewEvent {
     )
     .prop("validation_id", &flip.id)
     .prop("validation_msg", &flip.message)
+    .prop("previous_status", &flip.was)
     .prop("failure_message", &flip.message)
 }

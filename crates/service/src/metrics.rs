@@ -1,6 +1,7 @@
 //! Metrics in the Prometheus text format.
 
 mod exporter;
+mod lifetime;
 mod series_limit;
 
 use std::sync::{Once, OnceLock};
@@ -11,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
 pub use exporter::Exporter;
+pub use lifetime::DeclaredMetric;
 
 /// Seconds a request took, by route, method and code.
 pub const HTTP_REQUEST_DURATION: &str = "atoll_http_request_duration_seconds";
@@ -22,11 +24,21 @@ pub(crate) const MAX_SERIES: usize = 10_000;
 /// Without a change for this long, a counter or a histogram is dropped.
 const IDLE_SERIES: Duration = Duration::from_hours(1);
 
+/// The metrics that a program declared.
+static DECLARED: OnceLock<&'static [DeclaredMetric]> = OnceLock::new();
+
+/// Declares metrics with buckets of their own, or that last. Once in a process, before the first call of [`recorder`];
+/// later calls have no effect.
+pub fn declare(metrics: &'static [DeclaredMetric]) {
+    DECLARED.get_or_init(|| metrics);
+}
+
 /// The process's recorder; installed at the first call.
 pub fn recorder() -> &'static Exporter {
     static EXPORTER: OnceLock<Exporter> = OnceLock::new();
     static INSTALLED: Once = Once::new();
-    let exporter = EXPORTER.get_or_init(|| Exporter::new(MAX_SERIES, IDLE_SERIES));
+    let exporter = EXPORTER
+        .get_or_init(|| Exporter::new(MAX_SERIES, IDLE_SERIES, DECLARED.get_or_init(|| &[])));
     INSTALLED.call_once(|| {
         exporter.keep_up();
         if ::metrics::set_global_recorder(exporter.recorder()).is_err() {

@@ -25,6 +25,7 @@ use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
 use crate::db::{self, tx};
 use crate::db::{check_ins, events as event_rows, hosts};
+use crate::measurements::CLUSTER_CREATIONS;
 
 /// Bound of the web UI's settings of a cluster. Units: bytes.
 pub(crate) const UI_SETTINGS_BYTES: usize = 256 << 10;
@@ -124,6 +125,7 @@ impl ApiServer {
             Ok(())
         })
         .await?;
+        CLUSTER_CREATIONS.count(&[]).record();
         Ok(render::cluster(&snapshot, true))
     }
 

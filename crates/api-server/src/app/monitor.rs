@@ -1,6 +1,6 @@
 //! Periodic refresh of clusters with running timeouts, and the flush of heartbeats.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use model::Error;
@@ -10,6 +10,9 @@ use service::CancellationToken;
 use super::{ApiServer, ClusterTransaction, Scope};
 use crate::db::tx;
 use crate::db::{check_ins, clusters, hosts};
+use crate::measurements::{
+    CLUSTERS_CYCLE, HOSTS_CYCLE, MONITORED_CLUSTER, MONITORED_HOST, Metric, OPERATION_DURATION,
+};
 
 /// Clusters, and pool hosts, refreshed in one round; the others follow in the next.
 const ROUND_LIMIT: i64 = 10_000;
@@ -17,6 +20,21 @@ const ROUND_LIMIT: i64 = 10_000;
 const LOGS_TIMEOUT: Duration = Duration::from_hours(2);
 /// Units: heartbeats written by one statement.
 const FLUSH_CHUNK: usize = 5000;
+
+/// The metrics of one pass.
+struct MonitorPass {
+    operation: &'static str,
+    /// Of each refresh.
+    one: Metric,
+    cycle: Metric,
+    /// The pass has all that was due.
+    is_full: bool,
+}
+
+/// Whether a query with the limit of a round found all.
+fn has_room<T>(found: &[T]) -> bool {
+    i64::try_from(found.len()).is_ok_and(|count| count < ROUND_LIMIT)
+}
 
 fn delta(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
@@ -33,25 +51,51 @@ impl ApiServer {
             silent_since = Timestamp::UNIX_EPOCH;
         }
         let ended_after = now - delta(LOGS_TIMEOUT);
-        let (due, silent) = tx("find what is due", async || {
+        let (due, silent, is_full) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;
             let mut due =
                 clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
                     .await?;
             // Left behind by a crashed replica, or by a failed refresh.
-            due.extend(clusters::refresh_due(&mut connection, ROUND_LIMIT).await?);
+            let left = clusters::refresh_due(&mut connection, ROUND_LIMIT).await?;
+            let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;
+            let is_full = [has_room(&due) && has_room(&left), has_room(&silent)];
+            due.extend(left);
             due.retain(|id| !self.refreshes.is_pending(*id));
             due.sort_unstable();
             due.dedup();
-            let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;
-            Ok((due, silent))
+            Ok((due, silent, is_full))
         })
         .await?;
         let due = due.into_iter().map(Scope::Cluster);
+        let pass = MonitorPass {
+            operation: "ClusterMonitoring",
+            one: MONITORED_CLUSTER,
+            cycle: CLUSTERS_CYCLE,
+            is_full: is_full[0],
+        };
+        self.refresh_all(due, &pass, shutdown).await?;
         let silent = silent
             .into_iter()
             .map(|(infra_env, id)| Scope::Host(infra_env, id));
-        for scope in due.chain(silent) {
+        let pass = MonitorPass {
+            operation: "HostMonitoring",
+            one: MONITORED_HOST,
+            cycle: HOSTS_CYCLE,
+            is_full: is_full[1],
+        };
+        self.refresh_all(silent, &pass, shutdown).await
+    }
+
+    /// One pass: refreshes each of `scopes`, and measures it.
+    async fn refresh_all(
+        &self,
+        scopes: impl Iterator<Item = Scope>,
+        pass: &MonitorPass,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        for scope in scopes {
             if shutdown.is_cancelled() {
                 break;
             }
@@ -59,13 +103,19 @@ impl ApiServer {
                 change.refresh(&self.policy);
                 Ok(())
             };
+            let began = Instant::now();
             match self.change_if_free("monitor", scope, refresh).await {
                 // Deleted since the query.
                 Ok(()) | Err(Error::NotFound { .. }) => {}
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
                 Err(error) => tracing::warn!(?scope, error = error.chain(), "refresh failed"),
             }
+            pass.one.millis(began.elapsed(), &[]).record();
         }
+        let is_full = if pass.is_full { "true" } else { "false" };
+        let took = started.elapsed();
+        pass.cycle.millis(took, &[is_full]).record();
+        OPERATION_DURATION.millis(took, &[pass.operation]).record();
         Ok(())
     }
 

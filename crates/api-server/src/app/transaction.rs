@@ -18,6 +18,7 @@ use super::{ApiServer, StoredSnapshot};
 use crate::blocking;
 use crate::db::{self, tx};
 use crate::db::{clusters, hosts, locks};
+use crate::measurements::{self, Measurement};
 
 /// Longest queue of changes for one cluster: each holds its request's body in memory.
 pub(crate) const MAX_WAITING: usize = 1024;
@@ -323,8 +324,11 @@ impl ApiServer {
             decide(&mut change)
         })?;
         let due = change.refresh == Refresh::Due;
+        let installer_image = &self.step_settings.installer_image;
+        let measured = measurements::of_change(&before.stored, &change, installer_image);
         let stored = self.save(&mut tx, lock_scope, &before, change).await?;
         tx.commit().await?;
+        measured.iter().for_each(Measurement::record);
         let mut refresh = None;
         if let LockScope::Cluster(id) = lock_scope {
             // After the commit: the cache must not get ahead of the database.

@@ -19,6 +19,7 @@ use super::installer_cache::{self, CachedInstaller};
 use super::libraries;
 use super::registry::{ExtractedFile, Images, ScratchFolder};
 use super::release::ReleaseInfo;
+use crate::measurements::RELEASE_CACHE;
 
 /// The installer for bare metal, and the plain one; newer bare metal images use the plain name.
 const BARE_METAL: &str = "usr/bin/openshift-baremetal-install";
@@ -40,7 +41,12 @@ pub(super) async fn installer(
     let folder = cache.join(digest.replace(['/', ':'], "-"));
     // Locked during the extraction: concurrent preparations of the same release share it (single-flight).
     let _guard = ctx.lock_extraction(&folder).await;
-    let installer = if let Some(installer) = cached(&folder).await? {
+    let found = cached(&folder).await?;
+    let hit = if found.is_some() { "true" } else { "false" };
+    RELEASE_CACHE
+        .count(&[&minor_version(&release.version), hit])
+        .record();
+    let installer = if let Some(installer) = found {
         installer
     } else {
         let images = Images::new(&ctx.options().registry, pull_secret)?;
@@ -146,6 +152,16 @@ async fn cached(folder: &Path) -> Result<Option<CachedInstaller>, PreparationFai
     blocking(move || installer_cache::get(&folder, now).map_err(|error| unusable(&error))).await
 }
 
+/// Major and minor version of a release; empty if it has none.
+fn minor_version(version: &str) -> String {
+    let numbers = version.split('.').take(2).map(str::parse::<u16>);
+    let numbers: Result<Vec<u16>, _> = numbers.collect();
+    match numbers.as_deref() {
+        Ok([major, minor]) => format!("{major}.{minor}"),
+        _ => String::new(),
+    }
+}
+
 /// Tag and image of the installer: the plain one if it supports the cluster, else the one for bare metal.
 fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), PreparationFailure> {
     let (major, minor) = PLAIN_SINCE;
@@ -192,6 +208,20 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn releases_have_a_minor_version() {
+        for (version, expected) in [
+            ("4.18.7", "4.18"),
+            ("4.19.0-ec.2", "4.19"),
+            ("4.20", "4.20"),
+            ("4", ""),
+            ("four.1", ""),
+            ("", ""),
+        ] {
+            assert_eq!(minor_version(version), expected, "{version}");
+        }
+    }
 
     fn release(version: &str, tags: &[&str]) -> ReleaseInfo {
         ReleaseInfo {

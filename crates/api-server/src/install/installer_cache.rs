@@ -17,6 +17,7 @@ use super::elf::ElfHeader;
 use super::launch::{LIBRARIES, Launch};
 use super::registry::ScratchFolder;
 use crate::files::{is_same, is_stale};
+use crate::measurements::RELEASE_CACHE_EVICTION;
 
 /// File name of a cached program, in its own folder.
 pub(super) const INSTALLER_NAME: &str = "openshift-install";
@@ -243,7 +244,10 @@ pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::
         if total <= capacity_bytes {
             break;
         }
-        if evict(cache, &entry.folder)? {
+        let is_evicted = evict(cache, &entry.folder)?;
+        let success = if is_evicted { "true" } else { "false" };
+        RELEASE_CACHE_EVICTION.count(&[success]).record();
+        if is_evicted {
             total -= entry.size_bytes;
             tracing::info!(folder = %entry.folder.display(), size_bytes = entry.size_bytes, "cached installer evicted");
         }

@@ -73,6 +73,7 @@ fn least_recently_used_programs_are_evicted() {
 
 #[test]
 fn programs_in_use_are_not_evicted() {
+    crate::measurements::declare();
     let cache = tempfile::tempdir().unwrap();
     let cache = cache.path();
     put(cache, "a", 1);
@@ -86,6 +87,11 @@ fn programs_in_use_are_not_evicted() {
     drop(second);
     shrink(cache, 1, SystemTime::UNIX_EPOCH).unwrap();
     assert!(names(cache).is_empty());
+    let metrics = crate::measurements::tests::text();
+    for success in ["true", "false"] {
+        let series = format!("release_cache_eviction{{success=\"{success}\"}}");
+        assert!(metrics.contains(&series), "{series}");
+    }
 }
 
 #[test]

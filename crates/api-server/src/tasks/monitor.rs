@@ -1,9 +1,12 @@
-//! Periodic refresh of clusters with running timeouts, and the periodic flush of heartbeats.
+//! Periodic refresh of clusters with running timeouts, with a measurement of the file system, and the periodic flush of
+//! heartbeats.
 
 use service::CancellationToken;
+use tokio::task::spawn_blocking;
 
 use super::pause::pause;
 use crate::app::ApiServer;
+use crate::measurements::measure_file_system;
 
 /// Refreshes clusters and pool hosts until `shutdown`.
 pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
@@ -11,6 +14,10 @@ pub(super) async fn run(app: &ApiServer, shutdown: &CancellationToken) {
         if let Err(error) = app.monitor(shutdown).await {
             tracing::warn!(error = error.chain(), "cluster monitor failed, retrying");
         }
+        let folder = app.settings.work_dir.clone();
+        // It cannot fail, except that the runtime ends.
+        let measured = spawn_blocking(move || measure_file_system(&folder)).await;
+        measured.ok();
     }
 }
 

@@ -20,6 +20,7 @@ mod installation;
 mod limits;
 mod links;
 mod manifests;
+mod measurements;
 mod neighbours;
 mod openapi;
 mod operators;

@@ -48,6 +48,8 @@ struct StoredStatus {
 pub(crate) struct Flip {
     pub(crate) id: String,
     pub(crate) fixed: bool,
+    /// Status before.
+    pub(crate) was: String,
     pub(crate) message: String,
 }
 
@@ -293,6 +295,7 @@ pub(crate) fn flips(before: &str, after: &str) -> Vec<Flip> {
             let broken = is_bad(&one.status) && !is_bad(was);
             let fixed = one.status == Status::Success.as_str() && is_bad(was);
             (broken || fixed).then_some(Flip {
+                was: was.to_owned(),
                 id: one.id,
                 fixed,
                 message: one.message,

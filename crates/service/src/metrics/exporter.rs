@@ -9,6 +9,7 @@ use metrics_exporter_prometheus::{
 };
 use metrics_util::MetricKindMask;
 
+use super::lifetime::{DeclaredMetric, LifetimeRecorder};
 use super::series_limit::{BoundedRecorder, SeriesLimit};
 
 /// Units: seconds.
@@ -35,7 +36,9 @@ const IDLE_SWEEPS: u64 = SWEEPS as u64 + 3;
 #[derive(Debug)]
 pub struct Exporter {
     handle: PrometheusHandle,
-    series: BoundedRecorder<PrometheusRecorder>,
+    /// Of declared metrics that last.
+    lasting: PrometheusHandle,
+    series: BoundedRecorder<LifetimeRecorder<PrometheusRecorder>>,
     idle: Duration,
     /// One rendering or upkeep at a time: an upkeep would bring a histogram back that a rendering is dropping, empty and
     /// for ever.
@@ -43,37 +46,43 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Counters and histograms without a change for `idle` are dropped.
-    pub(super) fn new(max_series: usize, idle: Duration) -> Self {
-        // Every histogram of the workspace is of these kinds; without buckets it would be a summary.
-        let duration = Matcher::Suffix("_duration_seconds".to_owned());
-        let size = Matcher::Suffix("_size_bytes".to_owned());
+    /// Counters and histograms without a change for `idle` are dropped, except declared ones that last.
+    pub(super) fn new(
+        max_series: usize,
+        idle: Duration,
+        declared: &'static [DeclaredMetric],
+    ) -> Self {
         let events = MetricKindMask::COUNTER | MetricKindMask::HISTOGRAM;
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(duration, DURATION_BUCKETS)
-            .and_then(|builder| builder.set_buckets_for_metric(size, SIZE_BUCKETS))
-            .expect("the lists of buckets are not empty")
-            .idle_timeout(events, Some(idle))
-            .build_recorder();
+        let recorder = LifetimeRecorder {
+            idle: builder(declared)
+                .idle_timeout(events, Some(idle))
+                .build_recorder(),
+            lasting: builder(declared).build_recorder(),
+            declared,
+        };
         let bounds = SeriesLimit {
             max: max_series,
             idle_sweeps: IDLE_SWEEPS,
+            declared,
         };
         Self {
-            handle: recorder.handle(),
+            handle: recorder.idle.handle(),
+            lasting: recorder.lasting.handle(),
             series: BoundedRecorder::new(recorder, bounds),
             idle,
             rendering: Mutex::default(),
         }
     }
 
-    pub(super) fn recorder(&self) -> BoundedRecorder<PrometheusRecorder> {
+    pub(super) fn recorder(&self) -> BoundedRecorder<LifetimeRecorder<PrometheusRecorder>> {
         self.series.clone()
     }
 
     pub(super) fn render(&self) -> String {
         let _one = self.one_at_a_time();
-        self.handle.render()
+        let mut text = self.handle.render();
+        text.push_str(&self.lasting.render());
+        text
     }
 
     /// Starts the upkeep thread: without scrapes, histogram samples and idle series would accumulate.
@@ -98,6 +107,7 @@ impl Exporter {
     fn upkeep(&self) {
         let _one = self.one_at_a_time();
         self.handle.run_upkeep();
+        self.lasting.run_upkeep();
     }
 
     /// Drops idle series. The library does so only while it renders.
@@ -120,12 +130,43 @@ impl Exporter {
     }
 }
 
+fn builder(declared: &[DeclaredMetric]) -> PrometheusBuilder {
+    // Every other histogram of the workspace is of these kinds; without buckets it would be a summary.
+    let duration = Matcher::Suffix("_duration_seconds".to_owned());
+    let size = Matcher::Suffix("_size_bytes".to_owned());
+    let kinds = [(duration, DURATION_BUCKETS), (size, SIZE_BUCKETS)];
+    let named = declared.iter().map(|metric| {
+        let name = Matcher::Full(metric.name.to_owned());
+        (name, metric.buckets)
+    });
+    let named = named.filter(|(_, buckets)| !buckets.is_empty());
+    let mut builder = PrometheusBuilder::new();
+    for (matcher, buckets) in kinds.into_iter().chain(named) {
+        builder = builder
+            .set_buckets_for_metric(matcher, buckets)
+            .expect("the lists of buckets are not empty");
+    }
+    builder
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     const IDLE: Duration = Duration::from_millis(40);
+    const DECLARED: &[DeclaredMetric] = &[
+        DeclaredMetric {
+            name: "rare",
+            buckets: &[],
+            lasts: true,
+        },
+        DeclaredMetric {
+            name: "size_gb",
+            buckets: &[3.0, 7.0],
+            lasts: true,
+        },
+    ];
 
     /// Sweeps at the interval of the thread until the text is as expected.
     fn sweep_until(exporter: &Exporter, is_wanted: impl Fn(&str) -> bool) -> String {
@@ -141,10 +182,12 @@ mod tests {
 
     #[test]
     fn idle_series_are_dropped_and_handles_recreate_them() {
-        let exporter = Exporter::new(10, IDLE);
+        let exporter = Exporter::new(10, IDLE, DECLARED);
         let recorder = exporter.recorder();
         let (counter, histogram) = metrics::with_local_recorder(&recorder, || {
             metrics::gauge!("level").set(7.0);
+            metrics::counter!("rare").increment(1);
+            metrics::histogram!("size_gb").record(5.0);
             (
                 metrics::counter!("asked_total"),
                 metrics::histogram!("took_duration_seconds"),
@@ -159,7 +202,9 @@ mod tests {
         let text = sweep_until(&exporter, |text| {
             !text.contains("asked") && !text.contains("took")
         });
-        assert!(text.contains("level 7"), "{text}");
+        for lasting in ["level 7", "rare 1", "size_gb_bucket{le=\"7\"} 1"] {
+            assert!(text.contains(lasting), "{lasting}: {text}");
+        }
 
         counter.increment(2);
         histogram.record(4.0);
@@ -173,7 +218,7 @@ mod tests {
 
     #[test]
     fn idle_series_free_capacity_at_the_bound() {
-        let exporter = Exporter::new(3, IDLE);
+        let exporter = Exporter::new(3, IDLE, &[]);
         let recorder = exporter.recorder();
         metrics::with_local_recorder(&recorder, || {
             metrics::gauge!("level").set(7.0);
@@ -195,7 +240,7 @@ mod tests {
 
     #[test]
     fn an_upkeep_does_not_recreate_a_dropped_histogram() {
-        let exporter = Exporter::new(1000, Duration::from_millis(1));
+        let exporter = Exporter::new(1000, Duration::from_millis(1), &[]);
         let recorder = exporter.recorder();
         let is_done = AtomicBool::new(false);
         std::thread::scope(|scope| {

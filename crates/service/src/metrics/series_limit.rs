@@ -14,11 +14,13 @@ use metrics::{
     SharedString, Unit,
 };
 
+use super::lifetime::{DeclaredMetric, lasts};
+
 /// Measurements of series beyond the bound.
 const DROPPED: &str = "atoll_metrics_dropped_total";
 /// Metadata of the series of handles; the exporter does not read it.
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
-/// The epoch of the last use of a gauge.
+/// The epoch of the last use of a gauge, and of a declared metric that lasts.
 const FOREVER: u64 = u64::MAX;
 
 /// The epoch of the last use of each series, by the hash of its key.
@@ -31,6 +33,8 @@ pub(super) struct SeriesLimit {
     pub(super) max: usize,
     /// Units: sweeps, after which the inner recorder has dropped a series that was not used.
     pub(super) idle_sweeps: u64,
+    /// The inner recorder keeps those that last.
+    pub(super) declared: &'static [DeclaredMetric],
 }
 
 /// Records the first series; measurements of further ones are counted and dropped until a sweep finds idle ones.
@@ -121,7 +125,11 @@ impl<R: Recorder> SeriesRegistry<R> {
         true
     }
 
-    fn epoch(&self) -> u64 {
+    /// The epoch of a use now.
+    fn epoch(&self, key: &Key) -> u64 {
+        if lasts(self.bounds.declared, key.name()) {
+            return FOREVER;
+        }
         self.epoch.load(Relaxed)
     }
 
@@ -144,7 +152,7 @@ impl<R: Recorder> SeriesHandle<R> {
     /// The recorder that has the series; `None`: beyond the bound, counted.
     fn recorder(&self) -> Option<&R> {
         let Self { registry, key } = self;
-        if registry.admits(key, registry.epoch()) {
+        if registry.admits(key, registry.epoch(key)) {
             return Some(&registry.inner);
         }
         registry.dropped(1);
@@ -193,7 +201,7 @@ impl<R: Recorder + Send + Sync + 'static> Recorder for BoundedRecorder<R> {
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
         // At zero from here on: Prometheus sees an increment only against a value before it.
-        if self.0.admits(key, self.0.epoch()) {
+        if self.0.admits(key, self.0.epoch(key)) {
             drop(self.0.inner.register_counter(key, metadata));
         }
         Counter::from_arc(self.handle(key))
@@ -209,7 +217,7 @@ impl<R: Recorder + Send + Sync + 'static> Recorder for BoundedRecorder<R> {
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        if self.0.admits(key, self.0.epoch()) {
+        if self.0.admits(key, self.0.epoch(key)) {
             drop(self.0.inner.register_histogram(key, metadata));
         }
         Histogram::from_arc(self.handle(key))
@@ -227,6 +235,7 @@ mod tests {
         let bounds = SeriesLimit {
             max,
             idle_sweeps: 3,
+            declared: &[],
         };
         (BoundedRecorder::new(recorder, bounds), handle)
     }
