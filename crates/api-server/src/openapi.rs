@@ -27,6 +27,14 @@ const EVENTS: &str = ResponseContent::EventStream.media_type();
 /// Name of the error record in the document.
 const ERROR: &str = "Error";
 
+/// Records and their members that are sent as null while they are unset.
+const NULLABLE: &[(&str, &str)] = &[
+    ("BundleCreateParams", "optional_operators"),
+    ("Cluster", "deleted_at"),
+    ("Host", "deleted_at"),
+    ("Steps", "instructions"),
+];
+
 /// The document, indented.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| format!("{:#}", document()));
 
@@ -69,6 +77,11 @@ fn document() -> Value {
         path[method] = described;
     }
     schemas.0.insert(ERROR, error_record());
+    for (record, member) in NULLABLE {
+        if let Some(described) = schemas.0.get_mut(record) {
+            described["properties"][member]["nullable"] = json!(true);
+        }
+    }
     json!({
         "openapi": OPENAPI,
         "info": { "title": "Installer API", "version": env!("CARGO_PKG_VERSION") },
@@ -107,9 +120,9 @@ fn describe(
         "security": security,
         "responses": { "default": failure() },
     });
-    let in_path = parameters(operation.path).map(|name| parameter(name, "path"));
+    let in_path = parameters(operation.path).map(path_parameter);
     let in_query = shape.map_or(&[][..], |shape| shape.query).iter();
-    let in_query = in_query.map(|name| parameter(name, "query"));
+    let in_query = in_query.map(|name| query_parameter(name));
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
     if !parameters.is_empty() {
         described["parameters"] = json!(parameters);
@@ -123,6 +136,9 @@ fn describe(
     }
     let status = shape.status.to_string();
     described["responses"][status] = success(shape.response, schemas);
+    if matches!(shape.response, ResponseShape::FileOrNothing) {
+        described["responses"]["204"] = success(ResponseShape::Empty, schemas);
+    }
     described
 }
 
@@ -132,15 +148,30 @@ fn parameters(path: &str) -> impl Iterator<Item = &str> {
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn parameter(name: &str, place: &str) -> Value {
-    json!({ "name": name, "in": place, "required": place == "path", "schema": { "type": "string" } })
+fn path_parameter(name: &str) -> Value {
+    let is_id = ["cluster_id", "infra_env_id", "host_id"].contains(&name);
+    let schema = if is_id {
+        json!({ "type": "string", "format": "uuid" })
+    } else {
+        json!({ "type": "string" })
+    };
+    json!({ "name": name, "in": "path", "required": true, "schema": schema })
+}
+
+/// A parameter whose name ends with `!` is required.
+fn query_parameter(name: &str) -> Value {
+    let required = name.strip_suffix('!');
+    json!({
+        "name": required.unwrap_or(name), "in": "query", "required": required.is_some(),
+        "schema": { "type": "string" },
+    })
 }
 
 fn success(response: ResponseShape, schemas: &mut RecordSchemas) -> Value {
     let description = "success";
     match response {
         ResponseShape::Empty => json!({ "description": description }),
-        ResponseShape::File => {
+        ResponseShape::File | ResponseShape::FileOrNothing => {
             let schema = json!({ "type": "string", "format": "binary" });
             json!({ "description": description, "content": { BYTES: { "schema": schema } } })
         }
@@ -188,7 +219,7 @@ mod tests {
         for operation in OPERATIONS {
             let content = match shape(operation.id).unwrap().response {
                 ResponseShape::Empty | ResponseShape::Json(_) => ResponseContent::Json,
-                ResponseShape::File => ResponseContent::File,
+                ResponseShape::File | ResponseShape::FileOrNothing => ResponseContent::File,
                 ResponseShape::EventStream => ResponseContent::EventStream,
                 ResponseShape::JsonLines(_) => ResponseContent::JsonLines,
             };
@@ -214,6 +245,22 @@ mod tests {
     }
 
     #[test]
+    fn members_that_are_sent_as_null_are_described() {
+        let schemas = &document()["components"]["schemas"];
+        for (record, member) in NULLABLE {
+            let described = &schemas[record]["properties"][member];
+            assert_eq!(described["nullable"], true);
+            assert!(described["type"].is_string(), "{record}.{member}");
+        }
+        for (sent, member) in [
+            (json!(model::cluster::Cluster::default()), "deleted_at"),
+            (json!(model::host::Host::default()), "deleted_at"),
+        ] {
+            assert!(sent.get(member).is_some_and(Value::is_null), "{member}");
+        }
+    }
+
+    #[test]
     fn operations_are_described() {
         let document = document();
         let create = &document["paths"]["/v2/clusters"]["post"];
@@ -224,7 +271,7 @@ mod tests {
         assert_eq!(created, "#/components/schemas/Cluster");
         let read = &document["paths"]["/v2/clusters/{cluster_id}"]["get"]["parameters"];
         assert_eq!(read[0]["name"], "cluster_id");
-        assert_eq!(read[1], parameter("exclude-hosts", "query"));
+        assert_eq!(read[1], query_parameter("exclude-hosts"));
         let status = &document["components"]["schemas"]["Cluster"]["properties"]["status"];
         assert!(
             status["enum"]

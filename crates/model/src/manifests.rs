@@ -27,6 +27,20 @@ pub struct CreateManifestParams {
     pub content: String,
 }
 
+/// `update-manifest-params` of the installer API: the first two members select the file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateManifestParams {
+    pub folder: ManifestFolder,
+    pub file_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_folder: Option<ManifestFolder>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_file_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_content: Option<String>,
+}
+
 wire_enum! {
     /// Values of `ManifestFolder`.
     pub enum ManifestFolder {

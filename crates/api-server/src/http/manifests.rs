@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::manifests::{ClusterManifest, CreateManifestParams, ManifestFolder};
-use serde::Deserialize;
+use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -12,17 +11,6 @@ use super::extract::{InCluster, JsonBody};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::manifests::{ManifestPath, NAME_PATTERN, content, matches_pattern, name_problem};
-
-/// `update-manifest-params` of the API description.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UpdateParams {
-    folder: ManifestFolder,
-    file_name: String,
-    updated_folder: Option<ManifestFolder>,
-    updated_file_name: Option<String>,
-    updated_content: Option<String>,
-}
 
 /// Errors: 400 – the name breaks the pattern of the description; 422 – another rule.
 fn check_name(member: &str, name: &str) -> Result<(), ApiError> {
@@ -75,7 +63,7 @@ pub(crate) async fn update(
     InCluster(id): InCluster,
     body: JsonBody,
 ) -> Result<Json<ClusterManifest>, ApiError> {
-    let params: UpdateParams = body.parse("UpdateManifestParams")?;
+    let params: UpdateManifestParams = body.parse("UpdateManifestParams")?;
     let from = ManifestPath {
         folder: params.folder,
         file_name: params.file_name,

@@ -8,22 +8,26 @@ use model::audit::AuditRecord;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterCredentials, ClusterDefaultConfig,
     ClusterFinalizingProgress, ClusterUpdateParams, CompletionParams,
+    DisconnectedClusterCreateParams, ImportClusterParams,
 };
 use model::events::Event;
+use model::hardware::PreflightHardwareRequirements;
 use model::host::{
-    Host, HostCreateParams, HostIgnitionParams, HostProgress, HostUpdateParams, InstallerArgsParams,
+    BindHostParams, Host, HostCreateParams, HostIgnitionParams, HostProgress, HostUpdateParams,
+    InstallerArgsParams,
 };
 use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
 use model::logs::LogsProgressParams;
-use model::manifests::{ClusterManifest, CreateManifestParams};
-use model::operators::{MonitoredOperator, OperatorMonitorReport};
+use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
+use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorReport};
 use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
+use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
 use model::versions::{ListVersions, OpenshiftVersion};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use ResponseShape::{Empty, EventStream, File, Json, JsonLines};
+use ResponseShape::{Empty, EventStream, File, FileOrNothing, Json, JsonLines};
 
 /// Adds the schema of one type; returns it or a reference to it.
 pub(super) type SchemaOf = fn(&mut RecordSchemas) -> Value;
@@ -35,6 +39,8 @@ pub(super) enum ResponseShape {
     Empty,
     /// Bytes.
     File,
+    /// Bytes, or status 204 when there are none.
+    FileOrNothing,
     /// Server-sent events.
     EventStream,
     /// Lines of JSON.
@@ -54,7 +60,7 @@ pub(super) struct OperationShape {
     pub(super) response: ResponseShape,
     /// JSON body of the request.
     pub(super) body: Option<SchemaOf>,
-    /// Query parameters.
+    /// Query parameters; the required ones end with `!`.
     pub(super) query: &'static [&'static str],
 }
 
@@ -111,26 +117,26 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2GetNextSteps", 200, Json(of::<Steps>)).query(&["timestamp"]),
     on("v2PostStepReply", 204, Empty).body(of::<StepReply>),
     on("v2UpdateHostInstallProgress", 200, Empty).body(of::<HostProgress>),
-    on("BindHost", 200, Json(of::<Host>)).body(of::<Value>),
+    on("BindHost", 200, Json(of::<Host>)).body(of::<BindHostParams>),
     on("UnbindHost", 200, Json(of::<Host>)),
-    on("v2ResetHostValidation", 200, Json(of::<Host>)),
+    on("v2ResetHostValidation", 200, Empty),
     on("v2ResetHost", 200, Json(of::<Host>)),
     on("v2InstallHost", 202, Json(of::<Host>)),
     on("v2UpdateHostInstallerArgs", 201, Json(of::<Host>)).body(of::<InstallerArgsParams>),
     on("v2GetHostIgnition", 200, Json(of::<HostIgnitionParams>)),
     on("v2UpdateHostIgnition", 201, Empty).body(of::<HostIgnitionParams>),
-    on("v2DownloadInfraEnvFiles", 200, File).query(&["file_name", "mac", "ipxe_script_type", "discovery_iso_type"]),
-    on("GetInfraEnvPresignedFileURL", 200, Json(of::<PresignedUrl>)).query(&["file_name", "ipxe_script_type"]),
+    on("v2DownloadInfraEnvFiles", 200, File).query(&["file_name!", "mac", "ipxe_script_type", "discovery_iso_type"]),
+    on("GetInfraEnvPresignedFileURL", 200, Json(of::<PresignedUrl>)).query(&["file_name!", "ipxe_script_type"]),
     on("v2UpdateHostLogsProgress", 204, Empty).body(of::<LogsProgressParams>),
     on("RegenerateInfraEnvSigningKey", 204, Empty),
     on("V2GetClusterDefaultConfig", 200, Json(of::<ClusterDefaultConfig>)),
-    on("V2GetPresignedForClusterCredentials", 200, Json(of::<PresignedUrl>)).query(&["file_name"]),
+    on("V2GetPresignedForClusterCredentials", 200, Json(of::<PresignedUrl>)).query(&["file_name!"]),
     on("V2GetCredentials", 200, Json(of::<ClusterCredentials>)),
-    on("V2DownloadClusterFiles", 200, File).query(&["file_name"]),
-    on("V2DownloadClusterCredentials", 200, File).query(&["file_name"]),
+    on("V2DownloadClusterFiles", 200, File).query(&["file_name!"]),
+    on("V2DownloadClusterCredentials", 200, File).query(&["file_name!"]),
     on("V2GetPresignedForClusterFiles", 200, Json(of::<PresignedUrl>))
-        .query(&["file_name", "logs_type", "host_id", "additional_name"]),
-    on("DownloadMinimalInitrd", 200, File),
+        .query(&["file_name!", "logs_type", "host_id", "additional_name"]),
+    on("DownloadMinimalInitrd", 200, FileOrNothing),
     on("v2GetClusterInstallConfig", 200, Json(of::<String>)),
     on("v2UpdateClusterInstallConfig", 201, Empty).body(of::<String>),
     on("V2ListManagedDomains", 200, Json(of::<Vec<Value>>)),
@@ -139,26 +145,26 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2ResetCluster", 202, Json(of::<Cluster>)),
     on("TransformClusterToDay2", 202, Json(of::<Cluster>)),
     on("TransformClusterToAddingHosts", 202, Json(of::<Cluster>)),
-    on("v2GetPreflightRequirements", 200, Json(of::<Value>)),
+    on("v2GetPreflightRequirements", 200, Json(of::<PreflightHardwareRequirements>)),
     on("V2ListOperatorProperties", 200, Json(of::<Vec<Value>>)),
     on("V2ListSupportedOperators", 200, Json(of::<Vec<String>>)),
-    on("V2ListBundles", 200, Json(of::<Vec<Value>>))
+    on("V2ListBundles", 200, Json(of::<Vec<BundleDescription>>))
         .query(&["openshift_version", "cpu_architecture", "platform_type", "external_platform_name", "feature_ids"]),
-    on("V2GetBundle", 200, Json(of::<Value>)).query(&["feature_ids"]),
+    on("V2GetBundle", 200, Json(of::<BundleDescription>)).query(&["feature_ids"]),
     on("v2UploadClusterIngressCert", 201, Empty).body(of::<String>),
     on("v2CompleteInstallation", 202, Json(of::<Cluster>)).body(of::<CompletionParams>),
     on("v2UpdateClusterLogsProgress", 204, Empty).body(of::<LogsProgressParams>),
     on("V2ListClusterManifests", 200, Json(of::<Vec<ClusterManifest>>)).query(&["include_system_generated"]),
     on("V2CreateClusterManifest", 201, Json(of::<ClusterManifest>)).body(of::<CreateManifestParams>),
-    on("V2UpdateClusterManifest", 200, Json(of::<ClusterManifest>)).body(of::<Value>),
-    on("V2DeleteClusterManifest", 200, Empty).query(&["folder", "file_name"]),
+    on("V2UpdateClusterManifest", 200, Json(of::<ClusterManifest>)).body(of::<UpdateManifestParams>),
+    on("V2DeleteClusterManifest", 200, Empty).query(&["folder", "file_name!"]),
     on("v2ListComponentVersions", 200, Json(of::<ListVersions>)),
     on("v2ListSupportedOpenshiftVersions", 200, Json(of::<BTreeMap<String, OpenshiftVersion>>))
         .query(&["version", "only_latest"]),
     on("v2ListReleaseSources", 200, Json(of::<Vec<Value>>)),
-    on("v2DownloadClusterManifest", 200, File).query(&["folder", "file_name"]),
+    on("v2DownloadClusterManifest", 200, File).query(&["folder", "file_name!"]),
     on("V2DownloadClusterLogs", 200, File).query(&["logs_type", "host_id"]),
-    on("V2UploadLogs", 204, Empty).query(&["logs_type", "infra_env_id", "host_id"]),
+    on("V2UploadLogs", 204, Empty).query(&["logs_type!", "infra_env_id", "host_id"]),
     on("V2ListOfClusterOperators", 200, Json(of::<Vec<MonitoredOperator>>)).query(&["operator_name"]),
     on("v2ReportMonitoredOperatorStatus", 200, Empty).body(of::<OperatorMonitorReport>),
     on("v2DownloadHostIgnition", 200, File),
@@ -169,13 +175,13 @@ pub(super) static SHAPES: &[OperationShape] = &[
         ]),
     on("v2TriggerEvent", 201, Empty).body(of::<Event>),
     on("streamEvents", 200, EventStream).query(&["cluster_id", "host_id", "host_ids", "infra_env_id", "categories", "severities"]),
-    on("GetSupportedFeatures", 200, Json(of::<Value>))
-        .query(&["openshift_version", "cpu_architecture", "platform_type", "external_platform_name"]),
-    on("GetDetailedSupportedFeatures", 200, Json(of::<Value>))
-        .query(&["openshift_version", "cpu_architecture", "platform_type", "external_platform_name"]),
-    on("GetSupportedArchitectures", 200, Json(of::<Value>)).query(&["openshift_version"]),
-    on("v2ImportCluster", 201, Json(of::<Cluster>)).body(of::<Value>),
-    on("v2RegisterDisconnectedCluster", 201, Json(of::<Cluster>)).body(of::<Value>),
+    on("GetSupportedFeatures", 200, Json(of::<SupportedFeatures>))
+        .query(&["openshift_version!", "cpu_architecture", "platform_type", "external_platform_name"]),
+    on("GetDetailedSupportedFeatures", 200, Json(of::<DetailedSupportedFeatures>))
+        .query(&["openshift_version!", "cpu_architecture", "platform_type", "external_platform_name"]),
+    on("GetSupportedArchitectures", 200, Json(of::<SupportedArchitectures>)).query(&["openshift_version!"]),
+    on("v2ImportCluster", 201, Json(of::<Cluster>)).body(of::<ImportClusterParams>),
+    on("v2RegisterDisconnectedCluster", 201, Json(of::<Cluster>)).body(of::<DisconnectedClusterCreateParams>),
     on("v2GetIgnoredValidations", 200, Json(of::<Value>)),
     on("v2SetIgnoredValidations", 201, Json(of::<Value>)).body(of::<Value>),
     on("V2GetClusterUISettings", 200, Json(of::<String>)),
