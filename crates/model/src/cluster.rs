@@ -454,10 +454,10 @@ pub struct LoadBalancer {
 
 /// `platform` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct ClusterPlatform {
     pub r#type: PlatformType,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<PlatformExternal>,
 }
 

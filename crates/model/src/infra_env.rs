@@ -134,10 +134,10 @@ pub struct InfraEnvUpdateParams {
 
 /// Part of `host_static_network_config`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 pub struct MacInterfaceMapItem {
     pub mac_address: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub logical_nic_name: String,
 }
 

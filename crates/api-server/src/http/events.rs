@@ -120,15 +120,17 @@ pub(crate) async fn trigger(
     caller: Caller,
     body: JsonBody,
 ) -> Result<StatusCode, ApiError> {
-    let event: Event = body.parse("trigger-event-params")?;
-    if event.category.is_none() {
-        return Err(ApiError::parameter(
-            "category",
-            "body",
-            "should be one of [user metrics]",
-        ));
+    let mut event: Event = body.parse("trigger-event-params")?;
+    let missing = if event.message.is_empty() {
+        Some("message")
+    } else {
+        event.event_time.0.is_none().then_some("event_time")
+    };
+    if let Some(member) = missing {
+        return Err(ApiError::parameter(member, "body", "is required"));
     }
     app.check_event(&caller, &event).await?;
+    event.category.get_or_insert(EventCategory::User);
     app.trigger_event(event).await?;
     Ok(StatusCode::CREATED)
 }

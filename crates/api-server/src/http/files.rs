@@ -5,6 +5,7 @@ use axum::extract::State;
 use model::Error;
 use model::ids::ClusterId;
 use model::infra_env::PresignedUrl;
+use model::logs::LogsType;
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -67,7 +68,11 @@ pub(crate) async fn cluster_file_link(
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<Json<PresignedUrl>, ApiError> {
-    let link = match query.required_one_of("file_name", LINKED_FILES)? {
+    let name = query.required_one_of("file_name", LINKED_FILES)?;
+    // Refused also where they have no meaning.
+    query.id("host_id")?;
+    query.one_of::<LogsType>("logs_type")?;
+    let link = match name {
         LOGS => logs_link(&app, id, &query).await?,
         MANIFESTS => manifest_link(&app, id, &query).await?,
         name => {

@@ -25,9 +25,12 @@ fn source(query: &Query) -> Result<Option<LogSource>, ApiError> {
 
 /// The sender of the logs of type `kind`; none for all.
 pub(super) fn source_of(query: &Query, kind: &str) -> Result<Option<LogSource>, ApiError> {
-    match parse_one_of("logs_type", kind)? {
+    let (kind, host) = (parse_one_of("logs_type", kind)?, query.id("host_id")?);
+    // Agents name it, the host's id is enough.
+    query.id("infra_env_id")?;
+    match kind {
         LogsType::Controller => Ok(Some(LogSource::Controller)),
-        LogsType::Host => match query.id("host_id")? {
+        LogsType::Host => match host {
             Some(id) => Ok(Some(LogSource::Host(id.into()))),
             None => Err(ApiError::parameter(
                 "host_id",

@@ -28,7 +28,7 @@ async fn single_node(server: &Server) -> String {
 }
 
 /// Asserts that the agent is to exit, and registers it again.
-async fn register_again(server: &Server, host: &str) -> Value {
+pub(crate) async fn register_again(server: &Server, host: &str) -> Value {
     let instructions = format!("{host}/instructions");
     let steps = server.get(&instructions).await.expect(200);
     assert_eq!(steps["post_step_action"], "exit", "{steps}");

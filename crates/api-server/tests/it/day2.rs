@@ -48,7 +48,7 @@ async fn poll(server: &Server, host: &str) {
 }
 
 /// Sends the results that make a registered day-2 host known.
-async fn make_known(server: &Server, host: &str, number: u32) {
+pub(crate) async fn make_known(server: &Server, host: &str, number: u32) {
     let reply = server.reply(host, "inventory", &inventory(number)).await;
     reply.expect(204);
     let downloaded = json!({ "is_success": true, "url": "http://api:22624/config/worker" });

@@ -127,6 +127,13 @@ async fn single_nodes_are_installed() {
 
 /// Creates and installs a single-node cluster: its id, and its host's path.
 pub(crate) async fn install_single_node(server: &Server) -> (String, String) {
+    let (id, host) = finalize_single_node(server).await;
+    finish(server, &format!("/v2/clusters/{id}")).await;
+    (id, host)
+}
+
+/// The same, until the cluster is finalizing.
+pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
     let (id, host) = ready(server).await;
     let path = format!("/v2/clusters/{id}");
     let ordered = server
@@ -204,7 +211,6 @@ pub(crate) async fn install_single_node(server: &Server) -> (String, String) {
         "{}",
         cluster["progress"]
     );
-    finish(server, &path).await;
     (id, host)
 }
 
@@ -223,7 +229,7 @@ async fn check_system_manifests(server: &Server, path: &str) {
 }
 
 /// Reports of the controller, until the cluster is installed.
-async fn finish(server: &Server, path: &str) {
+pub(crate) async fn finish(server: &Server, path: &str) {
     let stage = json!({ "finalizing_stage": "Waiting for cluster operators" });
     server
         .put(&format!("{path}/progress"), &stage)

@@ -7,6 +7,7 @@ mod audit;
 mod binding;
 mod campaign;
 mod clusters;
+mod contract;
 mod database;
 mod day2;
 mod errors;

@@ -201,6 +201,7 @@ impl SecuredServer {
             "v2ListEvents" | "streamEvents" => request.query(&[("cluster_id", &own.cluster)]),
             "v2TriggerEvent" => request.json(&json!({
                 "name": "e", "cluster_id": own.cluster, "severity": "info", "category": "user", "message": "m",
+                "event_time": "2026-01-02T03:04:05Z",
             })),
             _ => request,
         };
