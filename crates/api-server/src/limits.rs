@@ -3,7 +3,7 @@
 use rules::bounds;
 use service::limits::{Bound, Limit};
 
-use crate::app::{agent, cache, clusters, events, manifests, transaction};
+use crate::app::{agent, cache, clusters, events, manifests, operators, transaction};
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
@@ -42,6 +42,7 @@ fn of_bodies() -> Vec<Limit> {
         ),
         fixed("texts of an event", events::EVENT_BYTES),
         fixed("progress text of a host", agent::PROGRESS_INFO_BYTES),
+        fixed("text of an operator's report", operators::REPORT_BYTES),
         fixed("text of the user interface", clusters::UI_SETTINGS_BYTES),
         Limit::fixed("manifest", bytes(manifests::SIZE_LIMIT), "request", "400"),
         Limit::fixed(

@@ -2,6 +2,7 @@
 //!
 //! Rules across several records are in `create` and `update`.
 
+mod endpoint;
 mod kernel;
 mod labels;
 mod names;
@@ -16,6 +17,7 @@ mod static_network;
 mod tang;
 mod topology;
 
+pub use endpoint::{endpoint_headers, endpoint_token};
 pub use kernel::{installer_args, kernel_arguments};
 pub use labels::node_labels;
 pub use names::{FORBIDDEN_HOSTNAMES, base_dns_domain, cluster_name, hostname, tags};

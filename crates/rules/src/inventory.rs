@@ -27,6 +27,11 @@ pub fn accept(
     policy: &InstallationPolicy,
     _now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
+    // serde accepts a list for a struct.
+    if json.trim_start().starts_with('[') {
+        let reason = "the inventory cannot be read: it is a list";
+        return Err(Error::invalid("output", reason));
+    }
     let inventory: Inventory = serde_json::from_str(json).map_err(|error| {
         Error::invalid("output", format!("the inventory cannot be read: {error}"))
     })?;

@@ -389,17 +389,25 @@ fn store<T: DeserializeOwned + Serialize>(
 
 /// Agents send a list that they have not collected as `null`.
 fn list<T: DeserializeOwned>(reply: &StepReply) -> Result<Vec<T>, Error> {
-    Ok(parse::<Option<Vec<T>>>(reply)?.unwrap_or_default())
+    let list: Option<Vec<T>> =
+        serde_json::from_str(&reply.output).map_err(|error| unreadable(reply, &error))?;
+    Ok(list.unwrap_or_default())
 }
 
+/// Parses a record. serde accepts a list for a struct.
 fn parse<T: DeserializeOwned>(reply: &StepReply) -> Result<T, Error> {
+    if reply.output.trim_start().starts_with('[') {
+        return Err(unreadable(reply, &"it is a list"));
+    }
+    serde_json::from_str(&reply.output).map_err(|error| unreadable(reply, &error))
+}
+
+fn unreadable(reply: &StepReply, problem: &dyn std::fmt::Display) -> Error {
     let step = reply.step_type.map_or("", StepType::as_str);
-    serde_json::from_str(&reply.output).map_err(|error| {
-        Error::invalid(
-            "output",
-            format!("the output of step {step} cannot be read: {error}"),
-        )
-    })
+    Error::invalid(
+        "output",
+        format!("the output of step {step} cannot be read: {problem}"),
+    )
 }
 
 fn print<T: Serialize>(value: &T) -> Result<String, Error> {

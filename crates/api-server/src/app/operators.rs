@@ -8,6 +8,9 @@ use rules::NewEvent;
 
 use super::{ApiServer, ClusterTransaction, Scope};
 
+/// Bound of version and status_info of a report, which are stored in the cluster. Units: bytes.
+pub(crate) const REPORT_BYTES: usize = rules::bounds::TEXT_BYTES;
+
 impl ApiServer {
     /// The monitored operators of a cluster: all or the one of that name.
     ///
@@ -41,6 +44,17 @@ impl ApiServer {
     ) -> Result<(), Error> {
         if report.name.is_empty() {
             return Err(Error::invalid("name", "is empty: name the operator"));
+        }
+        for (what, text) in [
+            ("version", &report.version),
+            ("status_info", &report.status_info),
+        ] {
+            if text.len() > REPORT_BYTES {
+                return Err(Error::TooLarge {
+                    what,
+                    limit: REPORT_BYTES as u64,
+                });
+            }
         }
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;

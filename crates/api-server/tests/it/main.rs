@@ -4,6 +4,7 @@
 
 mod access;
 mod audit;
+mod bad_bodies;
 mod binding;
 mod campaign;
 mod clusters;

@@ -162,6 +162,12 @@ fn set_networks(cluster: &mut Cluster, params: &ClusterCreateParams) -> Result<(
         cluster_defaults.push(cluster_network(net));
         service_defaults.push(service_network(service));
     }
+    if let (Some(first), Some(prefix)) = (
+        cluster_defaults.first_mut(),
+        params.cluster_network_host_prefix,
+    ) {
+        first.host_prefix = prefix;
+    }
     let old_cluster = params.cluster_network_cidr.as_ref().map(|cidr| {
         vec![ClusterNetwork {
             cluster_id: None,

@@ -43,7 +43,11 @@ pub fn host(
         changed.record.machine_config_pool_name = pool;
     }
     if let Some(token) = &params.ignition_endpoint_token {
+        input::endpoint_token(token)?;
         changed.record.ignition_endpoint_token_set = !token.is_empty();
+    }
+    if let Some(headers) = &params.ignition_endpoint_http_headers {
+        input::endpoint_headers(headers)?;
     }
     if let Some(labels) = &params.node_labels {
         let labels = input::node_labels(labels)?;

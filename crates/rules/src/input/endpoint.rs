@@ -1,0 +1,71 @@
+//! Token and headers with which a day-2 host asks its ignition endpoint.
+
+use model::Error;
+use model::host::IgnitionEndpointHttpHeadersParams;
+
+use super::refusal::refuse;
+
+/// Checks the bearer token; its text is shown nowhere.
+pub fn endpoint_token(token: &str) -> Result<(), Error> {
+    if is_value(token) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "ignition_endpoint_token",
+        "has control characters: give the token without line breaks",
+    ))
+}
+
+/// Checks names and values of headers; values are shown nowhere.
+/// Source: RFC 9110, section 5: tokens and field values.
+pub fn endpoint_headers(list: &[IgnitionEndpointHttpHeadersParams]) -> Result<(), Error> {
+    const FIELD: &str = "ignition_endpoint_http_headers";
+    for header in list {
+        if !is_name(&header.key) {
+            let remedy = "is not the name of a header: use letters, digits and '-'";
+            return Err(refuse(FIELD, &header.key, remedy));
+        }
+        if !is_value(&header.value) {
+            let key = &header.key;
+            let reason = format!("has control characters in the value of {key}: leave them out");
+            return Err(Error::invalid(FIELD, reason));
+        }
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+fn is_value(value: &str) -> bool {
+    !value.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_a_name_and_one_line() {
+        for (key, value, fits) in [
+            ("X-Token", "a b", true),
+            ("X-Token", "", true),
+            ("", "a", false),
+            ("X Token", "a", false),
+            ("X:Token", "a", false),
+            ("X-Token", "a\nb", false),
+        ] {
+            let header = IgnitionEndpointHttpHeadersParams {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            };
+            let result = endpoint_headers(&[header]);
+            assert_eq!(result.is_ok(), fits, "{key:?} {value:?}");
+        }
+        assert!(endpoint_token("abc.def").is_ok());
+        let error = endpoint_token("secret\n").unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}
