@@ -12,6 +12,7 @@ mod day2;
 mod encoded;
 pub(crate) mod event_stream;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod files;
 mod grace_period;
 pub(crate) mod hosts;
@@ -106,6 +107,8 @@ pub(crate) struct ServerState {
     loads: KeyedMutex<uuid::Uuid>,
     /// Concurrency limit of changes: it leaves connections of the pool to polls.
     changes: Semaphore,
+    /// Concurrency limit of explanations.
+    explanations: Semaphore,
     refreshes: pending_refresh::Refreshes,
 }
 
@@ -146,6 +149,7 @@ impl ApiServer {
             changing: KeyedMutex::default(),
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
+            explanations: Semaphore::new(1),
             refreshes: pending_refresh::Refreshes::default(),
         }))
     }

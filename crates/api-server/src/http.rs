@@ -9,6 +9,7 @@ pub(crate) mod download;
 mod encoded_json;
 pub(crate) mod error;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod extract;
 pub(crate) mod files;
 pub(crate) mod hosts;

@@ -3,7 +3,7 @@
 use rules::bounds;
 use service::limits::{Bound, Limit};
 
-use crate::app::{agent, cache, clusters, events, manifests, operators, transaction};
+use crate::app::{agent, cache, clusters, events, explain, manifests, operators, transaction};
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
@@ -50,6 +50,18 @@ fn of_bodies() -> Vec<Limit> {
             Bound::Count(MAX_LIMIT.unsigned_abs(), "events"),
             "request",
             "the first of them",
+        ),
+        Limit::fixed(
+            "causes of an explanation",
+            Bound::Count(rules::explain::MAX_CAUSES as u64, "causes"),
+            "request",
+            "the first of them",
+        ),
+        Limit::fixed(
+            "subjects of a page of explanations",
+            Bound::Count(explain::MAX_PAGE as u64, "subjects"),
+            "request",
+            "400",
         ),
         Limit::fixed(
             "changes waiting for a cluster",

@@ -1,7 +1,7 @@
 //! Table of the installer API's operations: source of the routes and of the description.
 //!
-//! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling, and
-//! `/v2/events/stream`, and `/v2/audit`.
+//! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
+//! `/v2/events/stream`, `/v2/audit`, and explanations.
 
 pub mod access;
 
@@ -100,6 +100,8 @@ pub static OPERATIONS: &[Operation] = &[
     json("v2ListClusters", "GET", "/v2/clusters", VIEW_OR_WATCHER),
     json("v2GetCluster", "GET", "/v2/clusters/{cluster_id}", VIEW_CLUSTER),
     json("v2DeregisterCluster", "DELETE", "/v2/clusters/{cluster_id}", EDIT),
+    json("explainCluster", "GET", "/v2/clusters/{cluster_id}/explain", VIEW),
+    json("listExplanations", "GET", "/v2/explain", VIEW),
     json("V2UpdateCluster", "PATCH", "/v2/clusters/{cluster_id}", EDIT),
     json("v2UpdateClusterFinalizingProgress", "PUT", "/v2/clusters/{cluster_id}/progress", AGENT),
     json("ListClusterHosts", "GET", "/v2/clusters/{cluster_id}/hosts", VIEW_OR_AGENT),

@@ -18,8 +18,8 @@ use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, audit, clusters, events, files, hosts, infra_envs, installation, logs, manifests,
-    operators, support, versions,
+    agent, audit, clusters, events, explain, files, hosts, infra_envs, installation, logs,
+    manifests, operators, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -43,6 +43,7 @@ fn cluster_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         }
         "v2ListClusters" => get(clusters::list),
         "v2GetCluster" => get(clusters::get),
+        "explainCluster" => get(explain::cluster),
         "V2UpdateCluster" => patch(clusters::update),
         "v2DeregisterCluster" => delete(clusters::deregister),
         "ListClusterHosts" => get(clusters::hosts),
@@ -133,6 +134,7 @@ fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2ListEvents" => get(events::list),
         "v2TriggerEvent" => post(events::trigger),
         "streamEvents" => get(events::stream),
+        "listExplanations" => get(explain::list),
         "v2ListSupportedOpenshiftVersions" => get(versions::list),
         "v2ListComponentVersions" => get(versions::components),
         "v2ListReleaseSources" => get(versions::release_sources),

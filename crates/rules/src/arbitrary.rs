@@ -11,7 +11,7 @@ use proptest::sample::select;
 use crate::fixtures::{self, later, now};
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
-use crate::{InstallationPolicy, refresh};
+use crate::{InstallationPolicy, explain, refresh};
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -200,6 +200,38 @@ proptest! {
         prop_assert_eq!(&snapshot.cluster, &cluster);
         for (host, before) in snapshot.hosts.iter().zip(&hosts) {
             prop_assert_eq!(&host.record, before);
+        }
+    }
+
+    #[test]
+    fn explanations_agree_with_statuses(mut snapshot in snapshot()) {
+        let policy = InstallationPolicy::default();
+        refresh::cluster(&mut snapshot, &policy, now());
+        let failures = explain::FailureTimes::default();
+        let explanation = explain::cluster(&snapshot, &failures, &policy, now());
+        prop_assert_eq!(&explanation, &explain::cluster(&snapshot, &failures, &policy, now()));
+        for cause in &explanation.causes {
+            prop_assert!(!cause.id.is_empty(), "{:?}", cause);
+            prop_assert!(!cause.required.is_empty(), "{:?}", cause);
+            prop_assert!(cause.fix.ends_with('.'), "{:?}", cause);
+        }
+        let has = |id: uuid::Uuid| explanation.causes.iter().any(|cause| cause.subject.id == id);
+        let cluster = &snapshot.cluster;
+        if matches!(cluster.status, ClusterStatus::Insufficient | ClusterStatus::PendingForInput) {
+            prop_assert!(has(cluster.id.0), "{:?}", cluster.status_info);
+            prop_assert!(explain::is_problem(&explanation));
+        }
+        for host in &snapshot.hosts {
+            let record = &host.record;
+            match record.status {
+                HostStatus::Insufficient | HostStatus::PendingForInput => {
+                    prop_assert!(has(record.id.0), "{:?}", record.status_info);
+                }
+                HostStatus::Known | HostStatus::Installed => {
+                    prop_assert!(!has(record.id.0), "{:?}", explanation.causes);
+                }
+                _ => {}
+            }
         }
     }
 

@@ -14,6 +14,7 @@ pub mod connectivity;
 pub mod create;
 pub mod disks;
 pub mod event;
+pub mod explain;
 #[cfg(test)]
 mod fixtures;
 mod free_addresses;
@@ -50,6 +51,7 @@ pub mod snapshot;
 pub mod steps;
 pub mod support;
 pub mod table;
+mod timeout;
 pub mod update;
 pub mod urls;
 mod usage;

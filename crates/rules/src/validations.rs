@@ -23,13 +23,13 @@ mod verdict;
 
 pub use cluster::cluster_validations;
 pub(crate) use conclude::{
-    ClusterJudgement, Flip, HostJudgement, Ignored, flips, judge_cluster, judge_host,
+    ClusterJudgement, Flip, HostJudgement, Ignored, applicable, flips, judge_cluster, judge_host,
 };
 pub use subject::{ClusterSubject, HostSubject};
 pub use validation::{
     Category, ClusterBlock, ClusterValidation, HostBlock, HostValidation, Status, Unbound,
 };
-pub use verdict::Verdict;
+pub use verdict::{Finding, Verdict};
 
 /// Every validation of hosts, in the order in which they are sent.
 pub fn host_validations() -> impl Iterator<Item = &'static HostValidation> {

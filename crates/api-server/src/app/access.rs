@@ -290,7 +290,10 @@ impl ApiServer {
         self.check_subjects(caller, ids).await
     }
 
-    async fn check_subjects(&self, caller: &Caller, ids: PathIds) -> Result<(), Error> {
+    /// Checks that a caller reads the resources; an administrator reads all.
+    ///
+    /// Errors: NotFound; Forbidden – no resource is named.
+    pub(super) async fn check_subjects(&self, caller: &Caller, ids: PathIds) -> Result<(), Error> {
         if matches!(caller, Caller::Agent(AgentToken::Any)) || caller.oversees() {
             return Ok(());
         }

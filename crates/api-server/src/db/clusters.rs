@@ -182,6 +182,26 @@ pub(crate) async fn records(
         .collect()
 }
 
+/// Ids of clusters that are not deleted, in their order, after one of them.
+pub(crate) async fn ids_after(
+    connection: &mut PgConnection,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<ClusterId>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id
+        from clusters
+        where deleted_at is null and ($1::uuid is null or id > $1)
+        order by id
+        limit $2",
+        after,
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(ClusterId).collect())
+}
+
 /// Number of clusters that are not deleted.
 pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(

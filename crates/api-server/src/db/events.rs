@@ -3,6 +3,7 @@
 use model::events::{Event, EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
+use rules::explain::FailureTimes;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
@@ -397,4 +398,28 @@ fn event(row: &sqlx::postgres::PgRow) -> Result<Event, sqlx::Error> {
         request_id: row.try_get("request_id")?,
         props: row.try_get("props")?,
     })
+}
+
+/// Times of the last failure of validations: those of a cluster and its hosts, or of the unbound hosts of an infra-env.
+pub(crate) async fn failure_times(
+    connection: &mut PgConnection,
+    cluster: Option<ClusterId>,
+    infra_env: Option<InfraEnvId>,
+) -> Result<FailureTimes, Error> {
+    // Users may store events of these names, too: the id is searched, as a malformed text cannot be cast.
+    let rows = sqlx::query!(
+        r#"select host_id, substring(props from '"validation_id":"([a-z0-9-]+)"') as id, max(event_time) as "since!"
+        from events
+        where name in ('host_validation_failed', 'cluster_validation_failed')
+            and (cluster_id = $1 or (infra_env_id = $2 and cluster_id is null))
+        group by 1, 2"#,
+        cluster.map(|id| id.0),
+        infra_env.map(|id| id.0)
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| Some(((row.host_id.map(HostId), row.id?), row.since)))
+        .collect())
 }

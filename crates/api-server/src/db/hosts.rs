@@ -464,3 +464,23 @@ pub(crate) async fn endpoint_secrets(
     .await?;
     Ok(row.unwrap_or_default())
 }
+
+/// Infra-envs with unbound hosts, in the order of their ids, after one of them.
+pub(crate) async fn pools_after(
+    connection: &mut PgConnection,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<InfraEnvId>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select distinct infra_env_id
+        from hosts
+        where cluster_id is null and ($1::uuid is null or infra_env_id > $1)
+        order by infra_env_id
+        limit $2",
+        after,
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(InfraEnvId).collect())
+}

@@ -11,6 +11,7 @@ use model::cluster::{
     DisconnectedClusterCreateParams, ImportClusterParams,
 };
 use model::events::Event;
+use model::explain::{Explanation, ExplanationList};
 use model::hardware::PreflightHardwareRequirements;
 use model::host::{
     BindHostParams, Host, HostCreateParams, HostIgnitionParams, HostProgress, HostUpdateParams,
@@ -98,6 +99,8 @@ pub(super) static SHAPES: &[OperationShape] = &[
         .query(&["openshift_cluster_id", "ams_subscription_ids", "with_hosts", "owner"]),
     on("v2GetCluster", 200, Json(of::<Cluster>)).query(&["exclude-hosts"]),
     on("v2DeregisterCluster", 204, Empty),
+    on("explainCluster", 200, Json(of::<Explanation>)),
+    on("listExplanations", 200, Json(of::<ExplanationList>)).query(&["after", "limit"]),
     on("V2UpdateCluster", 201, Json(of::<Cluster>)).body(of::<ClusterUpdateParams>),
     on("v2UpdateClusterFinalizingProgress", 200, Empty).body(of::<ClusterFinalizingProgress>),
     on("ListClusterHosts", 200, Json(of::<Vec<Host>>))

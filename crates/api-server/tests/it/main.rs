@@ -14,6 +14,7 @@ mod day2;
 mod errors;
 mod event_stream;
 mod events;
+mod explain;
 mod full_disk;
 mod harness;
 mod hosts;

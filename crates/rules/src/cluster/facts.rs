@@ -1,6 +1,5 @@
 //! Inputs of a cluster's guards: plain values, computed once.
 
-use chrono::TimeDelta;
 use model::cluster::{Cluster, FinalizingStage, PreparationStatus};
 use model::host::HostStatus;
 use model::logs::LogsState;
@@ -10,9 +9,9 @@ use model::time::Timestamp;
 use super::counting;
 use crate::host::{limit_of, older};
 use crate::policy::InstallationPolicy;
-use crate::progress;
 use crate::roles;
 use crate::snapshot::Snapshot;
+use crate::timeout;
 
 /// Validation results of a cluster.
 #[derive(Debug, Clone, Default)]
@@ -92,11 +91,8 @@ impl Facts {
     ) -> Self {
         let cluster = &snapshot.cluster;
         let preparation = &cluster.last_installation_preparation;
-        let age = older(cluster.status_updated_at, now);
         let progress = cluster.progress.clone().unwrap_or_default();
-        let stage_limit = progress.finalizing_stage.map_or(TimeDelta::MAX, |stage| {
-            progress::finalizing_limit(stage, cluster, policy.soft_timeouts)
-        });
+        let stage_timeout = timeout::finalizing_stage(cluster, policy);
         let hosts = |statuses: &[HostStatus]| {
             snapshot
                 .hosts
@@ -111,7 +107,7 @@ impl Facts {
             prepared: preparation.status == Some(PreparationStatus::Success),
             preparation_failed: preparation.status == Some(PreparationStatus::Failed),
             preparation_reason: preparation.reason.clone(),
-            prepare_expired: age > limit_of(policy.prepare_timeout),
+            prepare_expired: timeout::preparation(cluster, policy).is_expired(now),
             hosts_prepared: !snapshot.hosts.is_empty() && hosts(&[HostStatus::PreparingSuccessful]),
             hosts_failed_preparing: named(snapshot, &[HostStatus::PreparingFailed], true),
             hosts_left_preparing: left_preparing(snapshot),
@@ -124,15 +120,11 @@ impl Facts {
             can_finalize: counting::can_finalize(snapshot),
             hosts_in_error: named(snapshot, &[HostStatus::Error], true),
             hosts_ended: hosts(&[HostStatus::Installed, HostStatus::Error]),
-            installation_expired: older(cluster.install_started_at, now)
-                > limit_of(policy.installation_timeout),
-            finalizing_expired: age > limit_of(policy.finalizing_timeout),
-            finalizing_stage_expired: older(progress.finalizing_stage_started_at, now)
-                > stage_limit,
+            installation_expired: timeout::installation(cluster, policy).is_expired(now),
+            finalizing_expired: timeout::finalizing(cluster, policy).is_expired(now),
+            finalizing_stage_expired: stage_timeout.is_some_and(|timeout| timeout.is_expired(now)),
             finalizing_stage: progress.finalizing_stage,
-            finalizing_limit_min: progress
-                .finalizing_stage
-                .map_or(0, |_| stage_limit.num_minutes()),
+            finalizing_limit_min: stage_timeout.map_or(0, |timeout| timeout.limit.num_minutes()),
             soft_timeouts: policy.soft_timeouts || cluster.org_soft_timeouts_enabled,
             kubeconfig: snapshot.files.kubeconfig,
             builtin_available: operators(cluster, OperatorType::Builtin)

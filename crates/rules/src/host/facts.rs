@@ -11,8 +11,8 @@ use crate::check_outcome::CheckOutcome;
 use crate::disks::installation_disk;
 use crate::host_state::HostState;
 use crate::policy::InstallationPolicy;
-use crate::progress;
 use crate::roles;
+use crate::timeout;
 
 /// Position of a reported stage relative to the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,14 +132,11 @@ impl Facts {
         let record = &host.record;
         let stage = record.progress.as_ref().and_then(|one| one.current_stage);
         let single_node = cluster.is_some_and(roles::is_single_node);
-        let limit = stage.map_or(TimeDelta::MAX, |one| {
-            progress::stage_limit(one, single_node)
-        });
+        let stage_timeout = timeout::host_stage(record, single_node);
         let updated = record
             .progress
             .as_ref()
             .map_or(DateTime(None), |one| one.stage_updated_at);
-        let age = older(record.status_updated_at, now);
         Self {
             now,
             day2: record.kind == HostKind::AddToExistingClusterHost,
@@ -161,16 +158,12 @@ impl Facts {
             images: crate::images::images_outcome(record),
             bad_images: crate::images::failed_images(record).join(", "),
             stage,
-            stage_expired: older(updated, now) > limit,
-            stage_limit_min: if stage.is_some() {
-                limit.num_minutes()
-            } else {
-                0
-            },
+            stage_expired: stage_timeout.is_some_and(|timeout| timeout.is_expired(now)),
+            stage_limit_min: stage_timeout.map_or(0, |timeout| timeout.limit.num_minutes()),
             stage_stale: older(updated, now) >= TimeDelta::minutes(1),
-            prepare_expired: age > limit_of(policy.prepare_host_timeout),
-            start_expired: age > TimeDelta::minutes(20),
-            action_expired: age > limit_of(policy.pending_user_action_timeout),
+            prepare_expired: timeout::host_preparation(record, policy).is_expired(now),
+            start_expired: timeout::host_start(record).is_expired(now),
+            action_expired: timeout::host_user_action(record, policy).is_expired(now),
             cluster_needs_it: cluster_inputs.cluster_needs_it,
             soft_timeouts: policy.soft_timeouts,
             logs_overdue: are_logs_overdue(record, policy, now),

@@ -28,6 +28,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         machine_cidr_defined,
         "Nodes have their addresses in it.",
+    )
+    .needs(
+        "a machine network",
+        "Set the VIPs, from which it follows, or the network itself.",
     ),
     row(
         Id::ClusterCidrDefined,
@@ -35,6 +39,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         cluster_cidr_defined,
         "Pods get their addresses from it.",
+    )
+    .needs(
+        "a cluster network",
+        "Set cluster_networks, for instance 10.128.0.0/14 with host_prefix 23.",
     ),
     row(
         Id::ServiceCidrDefined,
@@ -42,6 +50,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         service_cidr_defined,
         "Services get their addresses from it.",
+    )
+    .needs(
+        "a service network",
+        "Set service_networks, for instance 172.30.0.0/16.",
     ),
     row(
         Id::ApiVipsDefined,
@@ -49,6 +61,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         api_vips_defined,
         "The API is reached there.",
+    )
+    .needs(
+        "a virtual address for the API",
+        "Set api_vips to a free address of the hosts' network.",
     ),
     row(
         Id::IngressVipsDefined,
@@ -56,6 +72,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         ingress_vips_defined,
         "Applications are reached there.",
+    )
+    .needs(
+        "a virtual address for ingress",
+        "Set ingress_vips to a free address of the hosts' network.",
     ),
     row(
         Id::DnsDomainDefined,
@@ -63,13 +83,18 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Input,
         dns_domain_defined,
         "Names of the cluster end in it.",
-    ),
+    )
+    .needs("a base domain", "Set base_dns_domain."),
     row(
         Id::PullSecretSet,
         Category::Configuration,
         ClusterBlock::Input,
         pull_secret_set,
         "Images are pulled with it.",
+    )
+    .needs(
+        "a pull secret",
+        "Set pull_secret to the credentials of the registries that images come from.",
     ),
     row(
         Id::MachineCidrEqualsToCalculatedCidr,
@@ -77,6 +102,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         machine_cidr_calculated,
         "VIPs must be in the hosts' network.",
+    )
+    .needs(
+        "a machine network of the hosts that holds the virtual addresses",
+        "Choose virtual addresses of the hosts' network, or correct machine_networks.",
     ),
     row(
         Id::ApiVipsValid,
@@ -84,6 +113,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         api_vips_valid,
         "The address must be free.",
+    )
+    .needs(
+        "a free address in a machine network",
+        "Choose a free address of the machine network for api_vips.",
     ),
     row(
         Id::IngressVipsValid,
@@ -91,6 +124,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         ingress_vips_valid,
         "The address must be free.",
+    )
+    .needs(
+        "a free address in a machine network",
+        "Choose a free address of the machine network for ingress_vips.",
     ),
     row(
         Id::AllHostsAreReadyToInstall,
@@ -98,6 +135,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         all_hosts_ready,
         "Every host takes part.",
+    )
+    .needs(
+        "hosts that are all ready",
+        "Fix the hosts, or remove them from the cluster.",
     ),
     row(
         Id::SufficientMastersCount,
@@ -105,6 +146,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         sufficient_masters,
         "A control plane has a fixed size.",
+    )
+    .needs(
+        "as many masters as control_plane_count says",
+        "Add hosts, or change their roles.",
     ),
     row(
         Id::NetworkPrefixValid,
@@ -112,6 +157,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         network_prefix_valid,
         "Every host needs a part of the cluster network.",
+    )
+    .needs(
+        "a host prefix that gives each host a part of the network",
+        "Choose a larger cluster network or another host_prefix.",
     ),
     row(
         Id::NoCidrsOverlapping,
@@ -119,6 +168,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         no_cidrs_overlapping,
         "Addresses must be unambiguous.",
+    )
+    .needs(
+        "networks that do not overlap",
+        "Change one of the networks.",
     ),
     row(
         Id::NtpServerConfigured,
@@ -126,6 +179,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         ntp_server_configured,
         "Hosts' clocks must agree.",
+    )
+    .needs(
+        "clocks that differ by at most 240 s",
+        "Set reachable time sources in additional_ntp_source.",
     ),
     row(
         Id::NetworkTypeValid,
@@ -133,6 +190,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         network_type_valid,
         "Plugins differ in their features.",
+    )
+    .needs(
+        "a network plugin that fits the settings",
+        "Choose OVNKubernetes, or change the setting that excludes the plugin.",
     ),
     row(
         Id::CustomManifestsRequirementsSatisfied,
@@ -140,6 +201,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         custom_manifests,
         "Third-party plugins come as manifests.",
+    )
+    .needs(
+        "manifests of the network plugin",
+        "Add the manifests of the plugin.",
     ),
     row(
         Id::NetworksSameAddressFamilies,
@@ -147,6 +212,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         same_families,
         "Pods, services and machines must use the same address families.",
+    )
+    .needs(
+        "the same address families in all lists of networks",
+        "Make machine, cluster and service networks hold the same families.",
     ),
     row(
         Id::PlatformRequirementsSatisfied,
@@ -154,6 +223,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Install,
         platform_requirements,
         "Hosts must fit the platform.",
+    )
+    .needs(
+        "hosts and manifests that fit the platform",
+        "Replace the hosts, add the manifests, or choose another platform.",
     ),
     row(
         Id::OpenshiftAiGpuRequirementsSatisfied,
@@ -161,6 +234,10 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
         ClusterBlock::Nothing,
         openshift_ai_gpu,
         "Models run faster on GPUs.",
+    )
+    .needs(
+        "a GPU of NVIDIA (10de) or AMD (1002)",
+        "Add a host with a supported GPU.",
     ),
 ];
 
@@ -182,6 +259,8 @@ const fn row(
         blocks,
         check,
         doc,
+        required: "",
+        fix: "",
     }
 }
 
@@ -203,6 +282,7 @@ fn dns_domain_defined(cluster: &ClusterSubject<'_>) -> Verdict {
         "The base domain is set",
         "base_dns_domain: it is not set; set the domain that the cluster's names end in",
     )
+    .observed("no base domain")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isPullSecretSet.
@@ -212,6 +292,7 @@ fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
         "The pull secret is set",
         "pull_secret: it is not set; set the credentials of the registries that images come from",
     )
+    .observed("no pull secret")
 }
 
 /// Judges the hosts that are there; sufficient-masters-count judges their number.
@@ -231,6 +312,7 @@ fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
             waiting.join(", ")
         ),
     )
+    .observed(waiting.join(", "))
 }
 
 fn is_ready(status: HostStatus) -> bool {
@@ -265,17 +347,25 @@ fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     if masters != wanted {
         return Verdict::fail(format!(
             "Hosts: {masters} can be masters, control_plane_count is {wanted}; add hosts or change their roles"
-        ));
+        ))
+        .observed(format_args!("{masters} hosts can be masters"))
+        .required(format_args!("{wanted} masters"));
     }
     if cluster.single_node && workers > 0 {
         return Verdict::fail(format!(
             "Hosts: a single node cluster has no workers, but there are {workers}; take them out of the cluster"
-        ));
+        ))
+        .observed(format_args!("{workers} workers"))
+        .required("no workers in a single node cluster")
+        .fix("Take the workers out of the cluster.");
     }
     if wanted == 2 && arbiters != 1 && !roles::is_fenced(cluster.snapshot) {
         return Verdict::fail(format!(
             "Hosts: two masters need one arbiter (there are {arbiters}) or fencing credentials of both; add what is missing"
-        ));
+        ))
+        .observed(format_args!("{arbiters} arbiters, no fencing credentials of both masters"))
+        .required("one arbiter, or fencing credentials of both masters")
+        .fix("Add an arbiter, or fencing credentials of both masters.");
     }
     Verdict::ok(format!("There are {masters} masters and {workers} workers"))
 }
@@ -302,6 +392,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
             last.1, first.1
         ),
     )
+    .observed(format_args!("{} is {spread} s ahead of {}", last.1, first.1))
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, platformRequirementsSatisfied.
@@ -320,7 +411,10 @@ fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
                     || cluster.snapshot.files.user_manifests,
                 "The user integrates the platform",
                 "Platform: an external cloud controller manager requires manifests, but none were added; add them",
-            );
+            )
+            .observed("no manifests of the user")
+            .required("manifests of the cloud controller manager")
+            .fix("Add the manifests of the cloud controller manager.");
         }
         PlatformType::Baremetal | PlatformType::None => {
             return Verdict::ok(format!(
@@ -349,4 +443,9 @@ fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
             strangers.join(", ")
         ),
     )
+    .observed(format_args!(
+        "machines of other makers: {}",
+        strangers.join(", ")
+    ))
+    .required(format_args!("machines of {needed}"))
 }

@@ -28,6 +28,7 @@ pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
         "The machine network is defined",
         "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself",
     )
+    .observed("no machine network")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isClusterCidrDefined.
@@ -37,6 +38,7 @@ pub(super) fn cluster_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
         "The cluster network is defined",
         "cluster_networks: none is defined; set one, for instance 10.128.0.0/14 with host_prefix 23",
     )
+    .observed("no cluster network")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isServiceCidrDefined.
@@ -46,6 +48,7 @@ pub(super) fn service_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
         "The service network is defined",
         "service_networks: none is defined; set one, for instance 172.30.0.0/16",
     )
+    .observed("no service network")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isMachineCidrEqualsToCalculatedCidr.
@@ -73,12 +76,16 @@ pub(super) fn machine_cidr_calculated(cluster: &ClusterSubject<'_>) -> Verdict {
         let Some(calculated) = networks::holding(&hosts, vip) else {
             return Verdict::fail(format!(
                 "api_vips: {vip} is in none of the hosts' networks; choose an address of one"
-            ));
+            ))
+            .observed(format_args!("{vip} is in none of the hosts' networks"))
+            .fix("Choose virtual addresses of the hosts' network.");
         };
         if !cluster.networks.machine.contains(&calculated) {
             return Verdict::fail(format!(
                 "machine_networks: {calculated}, which holds {vip}, is not among them; set it"
-            ));
+            ))
+            .observed(format_args!("machine_networks without {calculated}"))
+            .required(format_args!("{calculated}, which holds {vip}"));
         }
     }
     Verdict::ok("The machine network is the one that holds the virtual addresses")
@@ -113,6 +120,12 @@ pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
                 "host_prefix: {prefix} of cluster network {net} must be between {} and {}",
                 length.max(1),
                 bits - 7
+            ))
+            .observed(format_args!("host_prefix {prefix} of {net}"))
+            .required(format_args!(
+                "a host_prefix between {} and {}",
+                length.max(1),
+                bits - 7
             ));
         }
         // 62 bits hold more hosts than any cluster has.
@@ -120,7 +133,9 @@ pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
         if subnets < hosts {
             return Verdict::fail(format!(
                 "host_prefix: {prefix} splits cluster network {net} into {subnets} parts, {hosts} are needed; choose a larger network or a longer prefix"
-            ));
+            ))
+            .observed(format_args!("{subnets} parts of {net}"))
+            .required(format_args!("{hosts} parts, one for each host"));
         }
     }
     Verdict::ok("The cluster network has a part for every host")
@@ -130,17 +145,25 @@ pub(super) fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
 pub(super) fn no_cidrs_overlapping(cluster: &ClusterSubject<'_>) -> Verdict {
     let networks = &cluster.networks;
     if !networks.unparsable.is_empty() {
-        return Verdict::Error(format!(
+        return Verdict::error(format!(
             "Networks: {} cannot be read as CIDR",
             networks.unparsable.join(", ")
-        ));
+        ))
+        .observed(networks.unparsable.join(", "))
+        .required("networks as CIDR");
     }
     if networks.cluster.len() != networks.service.len() {
-        return Verdict::Error(format!(
+        return Verdict::error(format!(
             "Networks: there are {} cluster and {} service networks; there must be as many of each",
             networks.cluster.len(),
             networks.service.len()
-        ));
+        ))
+        .observed(format_args!(
+            "{} cluster and {} service networks",
+            networks.cluster.len(),
+            networks.service.len()
+        ))
+        .required("as many cluster as service networks");
     }
     let named: Vec<(&str, IpNet)> = networks
         .machine
@@ -154,7 +177,8 @@ pub(super) fn no_cidrs_overlapping(cluster: &ClusterSubject<'_>) -> Verdict {
             if name != other_name && networks::overlap(net, other) {
                 return Verdict::fail(format!(
                     "Networks: {name} network {net} and {other_name} network {other} overlap; change one"
-                ));
+                ))
+                .observed(format_args!("{name} {net} and {other_name} {other}"));
             }
         }
     }
@@ -175,7 +199,8 @@ pub(super) fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
             cluster.day2,
             "The cluster is installed already",
             "network_type: it is not set; set OVNKubernetes or another plugin",
-        );
+        )
+        .observed("no network_type");
     };
     let networks = &cluster.networks;
     let mut all = networks
@@ -186,12 +211,15 @@ pub(super) fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
     if kind == NetworkType::OpenShiftSDN && (cluster.single_node || all.any(|net| !is_v4(net))) {
         return Verdict::fail(
             "network_type: OpenShiftSDN supports neither IPv6 nor a single node; choose OVNKubernetes",
-        );
+        )
+        .observed("OpenShiftSDN with IPv6 or on a single node");
     }
     if kind == NetworkType::OVNKubernetes && cluster.cluster.vip_dhcp_allocation == Some(true) {
         return Verdict::fail(
             "network_type: OVNKubernetes supports no virtual addresses from DHCP; set them and disable vip_dhcp_allocation",
-        );
+        )
+        .observed("OVNKubernetes with vip_dhcp_allocation")
+        .fix("Set the virtual addresses and disable vip_dhcp_allocation.");
     }
     Verdict::ok(format!("Network type {kind} fits"))
 }
@@ -209,7 +237,8 @@ pub(super) fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
             format!(
                 "network_type: {kind} requires manifests of the plugin, but none were added; add them"
             ),
-        ),
+        )
+        .observed(format_args!("network_type {kind} without manifests")),
         None => Verdict::ok("The platform provides the network plugin"),
     }
 }
@@ -235,4 +264,5 @@ pub(super) fn same_families(cluster: &ClusterSubject<'_>) -> Verdict {
         "Machine, cluster and service networks are of the same address families",
         "Networks: machine, cluster and service networks are not of the same address families; make each list hold the same",
     )
+    .observed("lists of networks that differ in their address families")
 }

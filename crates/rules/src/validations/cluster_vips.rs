@@ -59,6 +59,7 @@ fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verd
         format!("{field} is set"),
         format!("{field}: none is set; set a free address of the hosts' network"),
     )
+    .observed(format_args!("no {field}"))
 }
 
 pub(super) fn api_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
@@ -93,7 +94,7 @@ fn vips_valid(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdic
 fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
     let ip = &vip.ip;
     let Ok(address) = ip.parse::<IpAddr>() else {
-        return Verdict::fail(format!("{field}: {ip} is not an IP address"));
+        return Verdict::fail(format!("{field}: {ip} is not an IP address")).observed(ip);
     };
     let machine = &cluster.networks.machine;
     if machine.is_empty() {
@@ -104,12 +105,17 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
         return Verdict::fail(format!(
             "{field}: {ip} is not in machine network {}; choose an address of it",
             nets.join(", ")
-        ));
+        ))
+        .observed(ip)
+        .required(format_args!("an address of {}", nets.join(", ")));
     };
     let reserved = is_v4(network) && network.prefix_len() < 31;
     if reserved && (address == network.network() || address == network.broadcast()) {
         return Verdict::fail(format!(
             "{field}: {ip} is the network or broadcast address of {network}; choose another address"
+        ))
+        .observed(format_args!(
+            "{ip}, the network or broadcast address of {network}"
         ));
     }
     if cluster.user_load_balancer {
@@ -119,6 +125,8 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
         Verdict::fail(format!(
             "{field}: {ip} is in use already; choose a free address of {network}"
         ))
+        .observed(format_args!("{ip} is in use"))
+        .required(format_args!("a free address of {network}"))
     };
     let hosts = &cluster.snapshot.hosts;
     match vip.verification {

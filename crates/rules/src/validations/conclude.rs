@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster;
 use super::subject::{ClusterSubject, HostSubject};
-use super::validation::{Category, ClusterBlock, HostBlock, Status, Unbound};
+use super::validation::{Category, ClusterBlock, HostBlock, HostValidation, Status, Unbound};
 use super::verdict::Verdict;
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
@@ -95,8 +95,8 @@ impl ValidationReport {
             Verdict::Hidden => return true,
             _ if options.disabled => (Status::Disabled, "This validation is disabled".to_owned()),
             Verdict::Success(message) => (Status::Success, message),
-            Verdict::Failure(message) => (Status::Failure, message),
-            Verdict::Error(message) => (Status::Error, message),
+            Verdict::Failure(finding) => (Status::Failure, finding.message),
+            Verdict::Error(finding) => (Status::Error, finding.message),
             Verdict::Pending(what) => (Status::Pending, what),
         };
         let passes = options.ignored || matches!(status, Status::Success | Status::Disabled);
@@ -144,6 +144,21 @@ struct CheckOptions {
     blocks: bool,
 }
 
+/// Validations of a host, with the effect of their failure.
+pub(crate) fn applicable(
+    is_unbound: bool,
+) -> impl Iterator<Item = (&'static HostValidation, HostBlock)> {
+    super::host_validations()
+        .filter(move |one| !(is_unbound && one.unbound == Unbound::Hidden))
+        .map(move |one| {
+            let blocks = match one.unbound {
+                Unbound::Shown if is_unbound => HostBlock::Nothing,
+                _ => one.blocks,
+            };
+            (one, blocks)
+        })
+}
+
 /// Judges a host.
 pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJudgement {
     let mut sheet = ValidationReport::default();
@@ -155,15 +170,7 @@ pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJu
         sufficient: true,
         ..HostJudgement::default()
     };
-    for validation in super::host_validations() {
-        let is_unbound = subject.cluster.is_none();
-        if is_unbound && validation.unbound == Unbound::Hidden {
-            continue;
-        }
-        let blocks = match validation.unbound {
-            Unbound::Hidden | Unbound::Shown if is_unbound => HostBlock::Nothing,
-            _ => validation.blocks,
-        };
+    for (validation, blocks) in applicable(subject.cluster.is_none()) {
         let options = CheckOptions {
             disabled: subject
                 .policy
@@ -253,11 +260,11 @@ impl Ignored {
         }
     }
 
-    fn host(&self, id: HostValidationId) -> bool {
+    pub(crate) fn host(&self, id: HostValidationId) -> bool {
         !NEVER_IGNORED_HOST.contains(&id) && names(&self.host, id.as_str())
     }
 
-    fn cluster(&self, id: ClusterValidationId) -> bool {
+    pub(crate) fn cluster(&self, id: ClusterValidationId) -> bool {
         !NEVER_IGNORED_CLUSTER.contains(&id) && names(&self.cluster, id.as_str())
     }
 }

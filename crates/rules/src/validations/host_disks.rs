@@ -18,7 +18,8 @@ pub(super) fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
         Speed::Failed(code) => Verdict::fail(format!(
             "Disk speed: the test of {} ended with exit code {code}; choose another installation disk",
             disk()
-        )),
+        ))
+        .observed(format_args!("exit code {code} of the test of {}", disk())),
         Speed::Measured(ms) => {
             Verdict::ok(format!("A flush of the installation disk takes {ms} ms"))
         }
@@ -49,6 +50,7 @@ pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
             without.join(", ")
         ),
     )
+    .observed(format_args!("disks without id: {}", without.join(", ")))
 }
 
 /// Source: assisted-service, internal/host/validator.go, noSkipInstallationDisk.
@@ -62,6 +64,7 @@ pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
             "Disk {wanted} is the installation disk, whose formatting cannot be skipped; choose another installation disk or format it"
         ),
     )
+    .observed(format_args!("formatting of {wanted} is skipped"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, noSkipMissingDisk.
@@ -82,6 +85,7 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
             missing.join(", ")
         ),
     )
+    .observed(format_args!("missing disks: {}", missing.join(", ")))
 }
 
 /// Source: assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied.
@@ -130,7 +134,9 @@ fn joined_encryption(subject: &HostSubject<'_>, cluster: &ClusterSubject<'_>) ->
         Encryption::Tang(_) => tang(subject),
         Encryption::Unknown => Verdict::fail(
             "The cluster encrypts disks neither by TPM nor by Tang servers; check its MachineConfigs",
-        ),
+        )
+        .observed("an unknown kind of disk encryption in the cluster's ignition")
+        .fix("Check the MachineConfigs of the cluster."),
     }
 }
 
@@ -156,6 +162,8 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
             "Disk encryption needs a TPM 2.0, the host's TPM is {has}; enable it in the firmware or encrypt with Tang servers"
         ),
     )
+    .observed(format_args!("TPM {has}"))
+    .required(format_args!("TPM {}", TpmVersion::V20))
 }
 
 /// Source: assisted-service, internal/host/validator.go, areTangServersReachable.
@@ -169,8 +177,12 @@ fn tang(subject: &HostSubject<'_>) -> Verdict {
             answer.is_success,
             "The host reaches every Tang server",
             "The host does not reach every Tang server; check their URLs and thumbprints and the network",
-        ),
-        Err(_) => Verdict::fail(format!("The Tang servers could not be checked: {text}")),
+        )
+        .observed("a Tang server that does not answer")
+        .required("an answer of every Tang server"),
+        Err(_) => Verdict::fail(format!("The Tang servers could not be checked: {text}"))
+            .observed(text)
+            .required("an answer of every Tang server"),
     }
 }
 
@@ -178,15 +190,15 @@ fn tang(subject: &HostSubject<'_>) -> Verdict {
 pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
     let inventory = match subject.inventory() {
         Ok(inventory) if is_cut(inventory) => {
-            return Verdict::Error(
-                "Disks: the inventory is truncated, its disks are unknown".to_owned(),
-            );
+            return Verdict::error("Disks: the inventory is truncated, its disks are unknown")
+                .observed("a truncated inventory");
         }
         Ok(inventory) => inventory,
         Err(pending) => return pending,
     };
     if inventory.disks.is_empty() {
-        return Verdict::Error("Disks: the host reports none; attach one to install to".to_owned());
+        return Verdict::error("Disks: the host reports none; attach one to install to")
+            .observed("no disks");
     }
     let eligible = subject.eligible_disks().count();
     if eligible > 0 {
@@ -205,4 +217,5 @@ pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
         inventory.disks.len(),
         problems.join("; ")
     ))
+    .observed(problems.join("; "))
 }

@@ -26,6 +26,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Shown,
         has_inventory,
         "Other validations need the inventory.",
+    )
+    .needs(
+        "an inventory of the host",
+        "Check that the agent runs on the host and reaches the service.",
     ),
     row(
         Id::InventoryNotFullyTruncated,
@@ -33,6 +37,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Shown,
         not_fully_truncated,
         "A fully truncated inventory proves nothing.",
+    )
+    .needs(
+        "a complete inventory",
+        "Raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE.",
     ),
     row(
         Id::InventoryNotPartiallyTruncated,
@@ -40,6 +48,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Shown,
         not_partially_truncated,
         "Some disks or interfaces are not shown.",
+    )
+    .needs(
+        "a complete inventory",
+        "Raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE.",
     ),
     row(
         Id::HasMinCpuCores,
@@ -47,6 +59,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         has_min_cpu_cores,
         "Fewer cores than any role needs.",
+    )
+    .needs(
+        "CPU cores for one of the roles",
+        "Add CPU cores, or leave the host out.",
     ),
     row(
         Id::HasMinMemory,
@@ -54,6 +70,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         has_min_memory,
         "Less memory than any role needs.",
+    )
+    .needs(
+        "memory for one of the roles",
+        "Add memory, or leave the host out.",
     ),
     row(
         Id::HasMinValidDisks,
@@ -61,6 +81,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         has_min_valid_disks,
         "There must be a disk to install to.",
+    )
+    .needs(
+        "an eligible disk",
+        "Attach a disk that is eligible for the installation.",
     ),
     row(
         Id::HasCpuCoresForRole,
@@ -68,6 +92,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         has_cpu_cores_for_role,
         "Cores for the role and the operators on it.",
+    )
+    .needs(
+        "CPU cores for the role",
+        "Add CPU cores, or choose another role.",
     ),
     row(
         Id::HasMemoryForRole,
@@ -75,13 +103,18 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         has_memory_for_role,
         "Memory for the role and the operators on it.",
-    ),
+    )
+    .needs("memory for the role", "Add memory, or choose another role."),
     row(
         Id::HostnameUnique,
         HostBlock::Sufficient,
         Unbound::Hidden,
         hostname_unique,
         "Names identify nodes.",
+    )
+    .needs(
+        "a name that no other host of the cluster has",
+        "Rename one of the hosts.",
     ),
     row(
         Id::HostnameValid,
@@ -89,6 +122,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         hostname_valid,
         "Node names are DNS names.",
+    )
+    .needs(
+        "a DNS name of at most 63 lower-case characters",
+        "Give the host a valid name of its own.",
     ),
     row(
         Id::SufficientInstallationDiskSpeed,
@@ -96,6 +133,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         disk_speed,
         "etcd waits for every flush.",
+    )
+    .needs(
+        "a disk whose speed test ends without error",
+        "Choose another installation disk, or replace the disk.",
     ),
     row(
         Id::CompatibleWithClusterPlatform,
@@ -103,6 +144,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         compatible_with_platform,
         "A platform integration needs its own machines.",
+    )
+    .needs(
+        "a machine of the platform's maker",
+        "Choose another platform, or use another machine.",
     ),
     row(
         Id::VsphereDiskUuidEnabled,
@@ -110,6 +155,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         vsphere_disk_ids,
         "vSphere storage finds disks by id.",
+    )
+    .needs(
+        "an id for every disk",
+        "Set disk.EnableUUID to TRUE in the settings of the virtual machine.",
     ),
     row(
         Id::CompatibleAgent,
@@ -117,6 +166,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Shown,
         compatible_agent,
         "Agent and service must speak the same protocol.",
+    )
+    .needs(
+        "the agent of the service",
+        "Wait for the upgrade of the agent, or boot the host from a new discovery image.",
     ),
     row(
         Id::NoSkipInstallationDisk,
@@ -124,6 +177,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         no_skip_installation_disk,
         "The installation disk is always written.",
+    )
+    .needs(
+        "an installation disk that may be formatted",
+        "Choose another installation disk, or let it be formatted.",
     ),
     row(
         Id::NoSkipMissingDisk,
@@ -131,6 +188,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         no_skip_missing_disk,
         "A disk to be kept must be there.",
+    )
+    .needs(
+        "disks that exist",
+        "Remove the missing disks from the list of disks to skip formatting.",
     ),
     row(
         Id::DiskEncryptionRequirementsSatisfied,
@@ -138,6 +199,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         disk_encryption,
         "Encryption needs a TPM or reachable Tang servers.",
+    )
+    .needs(
+        "a TPM 2.0, or reachable Tang servers",
+        "Enable the TPM in the firmware, or make the Tang servers reachable.",
     ),
 ];
 
@@ -155,6 +220,8 @@ const fn row(
         unbound,
         check,
         doc,
+        required: "",
+        fix: "",
     }
 }
 
@@ -185,7 +252,8 @@ fn truncation(subject: &HostSubject<'_>, kind: Type) -> Verdict {
         Some(cut) if cut.r#type == kind => Verdict::fail(format!(
             "The inventory was too large and the agent truncated it ({kind}): {}; raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE",
             cut.reasons.join(", ")
-        )),
+        ))
+        .observed(format_args!("a truncated inventory ({kind})")),
         _ => Verdict::ok("The inventory is complete"),
     }
 }
@@ -217,6 +285,8 @@ fn has_min_cpu_cores(subject: &HostSubject<'_>) -> Verdict {
             needs.worker.cpu_cores, needs.master.cpu_cores
         ),
     )
+    .observed(format_args!("{has} CPU cores"))
+    .required(format_args!("{} CPU cores", needs.least().cpu_cores))
 }
 
 /// Source: assisted-service, internal/host/validator.go, hasMinMemory.
@@ -235,6 +305,8 @@ fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
             needs.worker.ram_mib, needs.master.ram_mib
         ),
     )
+    .observed(format_args!("{has} MiB of memory"))
+    .required(format_args!("{} MiB of memory", needs.least().ram_mib))
 }
 
 /// Inventory and role, or a pending verdict.
@@ -289,6 +361,11 @@ fn has_cpu_cores_for_role(subject: &HostSubject<'_>) -> Verdict {
             needs.cores, needs.operators
         ),
     )
+    .observed(format_args!("{has} CPU cores"))
+    .required(format_args!(
+        "{} CPU cores for role {role}{}",
+        needs.cores, needs.operators
+    ))
 }
 
 /// Source: assisted-service, internal/host/validator.go, hasMemoryForRole.
@@ -309,6 +386,11 @@ fn has_memory_for_role(subject: &HostSubject<'_>) -> Verdict {
             needs.mib, needs.operators
         ),
     )
+    .observed(format_args!("{has} MiB of memory"))
+    .required(format_args!(
+        "{} MiB of memory for role {role}{}",
+        needs.mib, needs.operators
+    ))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isHostnameUnique.
@@ -330,6 +412,7 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
         format!("Hostname {name} is unique in the cluster"),
         format!("Hostname {name} is used by {holders} hosts of the cluster; rename this host"),
     )
+    .observed(format_args!("{holders} hosts named {name}"))
 }
 
 /// Names that every machine has.
@@ -353,7 +436,8 @@ fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     if FORBIDDEN.contains(&name) {
         return Verdict::fail(format!(
             "Hostname {name} is not allowed; give the host a name of its own"
-        ));
+        ))
+        .observed(name);
     }
     Verdict::of(
         is_hostname(name),
@@ -362,6 +446,7 @@ fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
             "Hostname {name} is not valid; it needs lower-case letters, digits, hyphens and dots, must start with a letter or digit, and be at most {HOSTNAME_LIMIT} characters long"
         ),
     )
+    .observed(name)
 }
 
 /// Source: assisted-service, internal/host/hostutil/host_utils.go, ValidateHostname.
@@ -397,6 +482,8 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
             "Platform {kind} needs machines of {needed}, this one is of {maker:?}; choose another platform or another machine"
         ),
     )
+    .observed(format_args!("a machine of {maker:?}"))
+    .required(format_args!("a machine of {needed}"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, compatibleAgent.
@@ -411,6 +498,8 @@ fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
         "The agent has the service's version",
         format!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
     )
+    .observed(format_args!("agent {has}"))
+    .required(format_args!("agent {wanted}"))
 }
 
 fn is_installing(subject: &HostSubject<'_>) -> bool {

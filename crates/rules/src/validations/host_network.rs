@@ -28,6 +28,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         connected,
         "A host without heartbeats receives no steps.",
+    )
+    .needs(
+        "a heartbeat within the allowed time",
+        "Check that the host runs and reaches the service.",
     ),
     row(
         Id::MediaConnected,
@@ -35,6 +39,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Blocks,
         media_connected,
         "The live system reads from its medium.",
+    )
+    .needs(
+        "a readable boot medium",
+        "Attach the discovery image again and reboot the host.",
     ),
     row(
         Id::MachineCidrDefined,
@@ -42,6 +50,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         machine_cidr_defined,
         "Nodes have their addresses in the machine network.",
+    )
+    .needs(
+        "a machine network",
+        "Set the API and ingress VIPs, or the machine network itself.",
     ),
     row(
         Id::BelongsToMachineCidr,
@@ -49,6 +61,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         belongs_to_machine_cidr,
         "Nodes talk over the machine network.",
+    )
+    .needs(
+        "an address in each machine network",
+        "Connect the host to the machine network, or change that network.",
     ),
     row(
         Id::IgnitionDownloadable,
@@ -56,6 +72,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         ignition_downloadable,
         "A host that joins gets its configuration from the cluster.",
+    )
+    .needs(
+        "the ignition of the cluster",
+        "Check the API address of the cluster and the network between host and cluster.",
     ),
     row(
         Id::BelongsToMajorityGroup,
@@ -63,6 +83,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         belongs_to_majority_group,
         "Nodes must all reach each other.",
+    )
+    .needs(
+        "connectivity to the majority of hosts",
+        "Check cabling, VLAN and firewall of the host.",
     ),
     row(
         Id::ValidPlatformNetworkSettings,
@@ -70,6 +94,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         valid_platform_network_settings,
         "VIPs do not work on this platform.",
+    )
+    .needs(
+        "user-managed networking on this platform",
+        "Set user_managed_networking.",
     ),
     row(
         Id::NtpSynced,
@@ -77,6 +105,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Shown,
         ntp_synced,
         "Certificates need the right time.",
+    )
+    .needs(
+        "a synchronized time source",
+        "Set reachable time sources in additional_ntp_source.",
     ),
     row(
         Id::TimeSyncedBetweenHostAndService,
@@ -84,6 +116,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         time_synced,
         "Certificates need the right time.",
+    )
+    .needs(
+        "a clock at most 20 minutes behind and 60 minutes ahead of the service's",
+        "Set the host's clock, or configure a time source.",
     ),
     row(
         Id::ContainerImagesAvailable,
@@ -91,6 +127,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         container_images_available,
         "The installation pulls them again.",
+    )
+    .needs(
+        "images that can be pulled",
+        "Check the registry, the pull secret and the network of the host.",
     ),
     row(
         Id::SufficientNetworkLatencyRequirementForRole,
@@ -98,6 +138,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         latency,
         "etcd suffers from slow networks.",
+    )
+    .needs(
+        "a latency within the limit of the role",
+        "Fix the network between the hosts of this role.",
     ),
     row(
         Id::SufficientPacketLossRequirementForRole,
@@ -105,6 +149,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         packet_loss,
         "etcd suffers from lossy networks.",
+    )
+    .needs(
+        "a packet loss within the limit of the role",
+        "Fix the network between the hosts of this role.",
     ),
     row(
         Id::HasDefaultRoute,
@@ -112,6 +160,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         has_default_route,
         "OVN needs a default route.",
+    )
+    .needs(
+        "a default route with gateway and interface",
+        "Configure a default route.",
     ),
     row(
         Id::ApiDomainNameResolvedCorrectly,
@@ -119,6 +171,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         api_resolved,
         "Nodes find the API by name.",
+    )
+    .needs(
+        "a DNS record that leads to the load balancer",
+        "Add or correct the DNS record.",
     ),
     row(
         Id::ApiIntDomainNameResolvedCorrectly,
@@ -126,6 +182,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         api_int_resolved,
         "Nodes find the API by name.",
+    )
+    .needs(
+        "a DNS record that leads to the load balancer",
+        "Add or correct the DNS record.",
     ),
     row(
         Id::AppsDomainNameResolvedCorrectly,
@@ -133,6 +193,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         apps_resolved,
         "The console is found by name.",
+    )
+    .needs(
+        "a DNS record that leads to the load balancer",
+        "Add or correct the DNS record.",
     ),
     row(
         Id::DnsWildcardNotConfigured,
@@ -140,6 +204,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         no_wildcard,
         "A wildcard makes short names resolve wrongly.",
+    )
+    .needs(
+        "no wildcard record in the cluster's domain",
+        "Remove the wildcard record from DNS.",
     ),
     row(
         Id::NonOverlappingSubnets,
@@ -147,6 +215,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         non_overlapping_subnets,
         "Replies would leave by the wrong interface.",
+    )
+    .needs(
+        "networks that do not overlap",
+        "Give each interface a network of its own.",
     ),
     row(
         Id::NoIpCollisionsInNetwork,
@@ -154,6 +226,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         no_ip_collisions,
         "Two machines claim one address.",
+    )
+    .needs(
+        "addresses that one machine has",
+        "Give each machine its own address.",
     ),
     row(
         Id::MtuValid,
@@ -161,6 +237,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         mtu_valid,
         "Large packets get lost.",
+    )
+    .needs(
+        "the same MTU along the way",
+        "Set the same MTU on hosts and switches.",
     ),
     row(
         Id::NoIscsiNicBelongsToMachineCidr,
@@ -168,6 +248,10 @@ pub static VALIDATIONS: &[HostValidation] = &[
         Unbound::Hidden,
         no_iscsi_nic,
         "The cluster network is set up anew on the machine network's interface.",
+    )
+    .needs(
+        "an iSCSI interface outside the machine network",
+        "Give storage an interface and a network of its own.",
     ),
 ];
 
@@ -185,6 +269,8 @@ const fn row(
         unbound,
         check,
         doc,
+        required: "",
+        fix: "",
     }
 }
 
@@ -224,6 +310,14 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
             limit.num_seconds()
         ),
     )
+    .observed(called.map_or_else(
+        || "no heartbeat".to_owned(),
+        |called| format!("last heartbeat at {}", called.format("%FT%TZ")),
+    ))
+    .required(format_args!(
+        "a heartbeat each {} s or more often",
+        limit.num_seconds()
+    ))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isMediaConnected.
@@ -236,6 +330,7 @@ fn media_connected(subject: &HostSubject<'_>) -> Verdict {
         "The boot medium can be read",
         "The boot medium cannot be read; attach the discovery image again and reboot the host",
     )
+    .observed("read errors of the boot medium")
 }
 
 /// Source: assisted-service, internal/host/validator.go, isMachineCidrDefined.
@@ -252,6 +347,7 @@ fn machine_cidr_defined(subject: &HostSubject<'_>) -> Verdict {
         "The machine network is defined",
         "Machine network: it is not defined; set the API and ingress VIPs, or the machine network itself",
     )
+    .observed("no machine network")
 }
 
 /// Hosts that need no address in the machine networks.
@@ -306,6 +402,8 @@ fn belongs_to_machine_cidr(subject: &HostSubject<'_>) -> Verdict {
             shown(&missing)
         ),
     )
+    .observed(format_args!("no address in {}", shown(&missing)))
+    .required(format_args!("an address in {}", shown(machine)))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isIgnitionDownloadable.
@@ -322,7 +420,8 @@ fn ignition_downloadable(subject: &HostSubject<'_>) -> Verdict {
                 "Ignition could not be downloaded from {}: {}; check the API address of the cluster and the network",
                 answer.url, answer.download_error
             ),
-        ),
+        )
+        .observed(format_args!("{}: {}", answer.url, answer.download_error)),
     }
 }
 
@@ -345,6 +444,7 @@ fn valid_platform_network_settings(subject: &HostSubject<'_>) -> Verdict {
         "The platform's network takes VIPs",
         format!("Product {product} takes no VIPs; set user_managed_networking"),
     )
+    .observed(format_args!("product {product}"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isNTPSynced.
@@ -365,7 +465,8 @@ fn ntp_synced(subject: &HostSubject<'_>) -> Verdict {
                 "The host's clock follows none of its {} time sources; set reachable ones in additional_ntp_source",
                 sources.len()
             ),
-        ),
+        )
+        .observed(format_args!("none of {} time sources is synchronized", sources.len())),
     }
 }
 
@@ -385,6 +486,7 @@ fn time_synced(subject: &HostSubject<'_>) -> Verdict {
             if offset < 0 { "behind" } else { "ahead of" }
         ),
     )
+    .observed(format_args!("an offset of {offset} s"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, sucessfullOrUnknownContainerImagesAvailability.
@@ -394,6 +496,10 @@ fn container_images_available(subject: &HostSubject<'_>) -> Verdict {
     if !failed.is_empty() {
         return Verdict::fail(format!(
             "Images cannot be pulled: {}; check the registry, the pull secret and the network",
+            failed.join(", ")
+        ))
+        .observed(format_args!(
+            "images that cannot be pulled: {}",
             failed.join(", ")
         ));
     }
@@ -414,6 +520,7 @@ fn has_default_route(subject: &HostSubject<'_>) -> Verdict {
         "The host has a default route",
         "Routes: the host has no default route with gateway and interface; configure one",
     )
+    .observed("no default route")
 }
 
 /// Source: assisted-service, internal/host/validator.go, nonOverlappingSubnets.
@@ -443,7 +550,8 @@ fn non_overlapping_subnets(subject: &HostSubject<'_>) -> Verdict {
         {
             return Verdict::fail(format!(
                 "Networks {wide} ({other}) and {net} ({interface}) overlap; give the interfaces networks of their own"
-            ));
+            ))
+            .observed(format_args!("{wide} ({other}) and {net} ({interface})"));
         }
         widest = Some((net, interface));
     }
@@ -477,6 +585,7 @@ fn no_ip_collisions(subject: &HostSubject<'_>) -> Verdict {
             clashes.join("; ")
         ),
     )
+    .observed(clashes.join("; "))
 }
 
 /// Source: assisted-service, internal/host/validator.go, noIscsiNicBelongsToMachineCidr.
@@ -509,4 +618,5 @@ fn no_iscsi_nic(subject: &HostSubject<'_>) -> Verdict {
             inside.join(", ")
         ),
     )
+    .observed(format_args!("iSCSI address {}", inside.join(", ")))
 }

@@ -95,7 +95,9 @@ fn too_small(
         return Some(Verdict::fail(format!(
             "CPU: operator {name} needs {} cores, the host has {cores}; add cores or leave the operator out",
             needs.cores
-        )));
+        ))
+        .observed(format_args!("{cores} CPU cores"))
+        .required(format_args!("{} CPU cores", needs.cores)));
     }
     let mib = usable_mib(host.inventory);
     (mib < needs.mib).then(|| {
@@ -103,6 +105,8 @@ fn too_small(
             "Memory: operator {name} needs {} MiB, the host has {mib} MiB; add memory or leave the operator out",
             needs.mib
         ))
+        .observed(format_args!("{mib} MiB of memory"))
+        .required(format_args!("{} MiB of memory", needs.mib))
     })
 }
 
@@ -126,6 +130,11 @@ fn unsupported(cluster: &ClusterSubject<'_>, name: &'static str) -> Option<Verdi
             "Operator {name} is not available on {architecture} in version {}; choose a later version or leave it out",
             cluster.cluster.openshift_version
         ))
+        .observed(format_args!(
+            "version {} on {architecture}",
+            cluster.cluster.openshift_version
+        ))
+        .required(format_args!("a version that has operator {name}"))
     })
 }
 
@@ -139,6 +148,8 @@ macro_rules! rows {
             unbound: Unbound::Hidden,
             check: |subject| judge(subject, $name),
             doc: concat!("Host requirements of operator ", $name, "."),
+            required: concat!("a host that operator ", $name, " runs on"),
+            fix: concat!("Change the host as required, or leave operator ", $name, " out."),
         },)*];
 
         /// The same operators' validations of clusters.
@@ -148,6 +159,8 @@ macro_rules! rows {
             blocks: ClusterBlock::Install,
             check: |cluster| judge_cluster(cluster, $name),
             doc: concat!("Cluster requirements of operator ", $name, "."),
+            required: concat!("a cluster that operator ", $name, " runs on"),
+            fix: concat!("Change the cluster as required, or leave operator ", $name, " out."),
         },)*];
     };
 }

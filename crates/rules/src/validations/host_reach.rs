@@ -85,6 +85,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
             missing.join(", ")
         ),
     )
+    .observed(format_args!("no majority reached in {}", missing.join(", ")))
 }
 
 /// Reports about other hosts of the same role, when the role has a threshold.
@@ -156,6 +157,8 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
             slow.join(", ")
         ),
     )
+    .observed(slow.join(", "))
+    .required(format_args!("at most {limit} ms"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, hasSufficientPacketLossRequirementForRole.
@@ -178,6 +181,8 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
             lossy.join(", ")
         ),
     )
+    .observed(lossy.join(", "))
+    .required(format_args!("at most {limit} %"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isAPIDomainNameResolvedCorrectly.
@@ -210,9 +215,12 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
         return Verdict::ok("The node resolves this name itself");
     }
     let Some(domain) = cluster.domain() else {
-        return Verdict::Error(
-            "Base domain: it is not set, so names of the cluster cannot be resolved".to_owned(),
-        );
+        return Verdict::error(
+            "Base domain: it is not set, so names of the cluster cannot be resolved",
+        )
+        .observed("no base domain")
+        .required("a base domain")
+        .fix("Set base_dns_domain.");
     };
     let name = format!("{prefix}.{domain}");
     let Some(answer) = answer(subject, &name) else {
@@ -220,7 +228,8 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
     };
     let addresses = found(answer);
     if addresses.is_empty() {
-        return Verdict::fail(format!("DNS: {name} does not resolve; add a record for it"));
+        return Verdict::fail(format!("DNS: {name} does not resolve; add a record for it"))
+            .observed(format_args!("no address of {name}"));
     }
     let own: Vec<String> = addresses
         .iter()
@@ -241,6 +250,7 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
             own.join(", ")
         ),
     )
+    .observed(format_args!("{name} resolves to {}, an address of this host", own.join(", ")))
 }
 
 fn answer<'a>(
@@ -278,6 +288,7 @@ pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
         format!("No wildcard record for {domain} exists"),
         format!("DNS: a wildcard record resolves every name in {domain}; remove *.{domain}"),
     )
+    .observed(format_args!("every name in {domain} resolves"))
 }
 
 /// Source: assisted-service, internal/host/validator.go, isMtuValid.
@@ -323,4 +334,5 @@ pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
             broken.join(", ")
         ),
     )
+    .observed(format_args!("lost packets from {}", broken.join(", ")))
 }

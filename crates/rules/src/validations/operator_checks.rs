@@ -156,5 +156,7 @@ fn enough_workers(cluster: &ClusterSubject<'_>) -> Option<Verdict> {
         Verdict::fail(format!(
             "Roles: openshift-ai needs {AI_WORKERS} workers, the cluster has {workers}; add workers"
         ))
+        .observed(format_args!("{workers} workers"))
+        .required(format_args!("{AI_WORKERS} workers"))
     })
 }

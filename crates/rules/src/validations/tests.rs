@@ -13,7 +13,7 @@ use model::operators::{MonitoredOperator, OperatorType};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Category, Unbound, cluster_validations, host_validations};
+use super::{Category, ClusterBlock, HostBlock, Unbound, cluster_validations, host_validations};
 use crate::fixtures::{self, later, now};
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
@@ -863,4 +863,52 @@ fn unbound_hosts_are_blocked_by_heartbeats_and_four_validations() {
     refresh::unbound_host(&mut host, &policy(), now());
     assert_eq!(host.record.status, HostStatus::InsufficientUnbound);
     assert!(!host.record.status_info.contains("agent"));
+}
+
+#[test]
+fn every_blocking_problem_is_explained_by_its_parts() {
+    let failures = crate::explain::FailureTimes::default();
+    let explained = |snapshot: &Snapshot, id: &str, of_host: bool| {
+        let explanation = crate::explain::cluster(snapshot, &failures, &policy(), now());
+        let subject = if of_host {
+            snapshot.hosts[0].record.id.0
+        } else {
+            snapshot.cluster.id.0
+        };
+        let mut causes = explanation.causes.into_iter();
+        causes.find(|cause| cause.id == id && cause.subject.id == subject)
+    };
+    let hosts = HOSTS.iter().map(|row| (row, true));
+    let clusters = CLUSTERS.iter().map(|row| (row, false));
+    for ((id, status, change), of_host) in hosts.chain(clusters) {
+        let blocks = if of_host {
+            let mut rows = host_validations().filter(|row| row.id.as_str() == *id);
+            !rows.any(|row| matches!(row.blocks, HostBlock::Nothing | HostBlock::Preparing))
+        } else {
+            let mut rows = cluster_validations().filter(|row| row.id.as_str() == *id);
+            !rows.any(|row| row.blocks == ClusterBlock::Nothing)
+        };
+        let snapshot = judged(*change);
+        let found = explained(&snapshot, id, of_host);
+        let is_problem = matches!(*status, "failure" | "error" | "pending");
+        // One of the validations that wait for an input stands for all.
+        let Some(cause) = found else {
+            let is_silent = !blocks || !is_problem || *status == "pending";
+            assert!(is_silent, "{id} {status} is not explained");
+            continue;
+        };
+        assert!(blocks && is_problem, "{id} {status}");
+        assert_eq!(cause.status.as_str(), *status, "{id}");
+        for text in [&cause.observed, &cause.required, &cause.fix] {
+            assert!(!text.is_empty(), "{id}: {cause:?}");
+        }
+        assert!(cause.fix.ends_with('.'), "{id}: {}", cause.fix);
+        let text = if of_host {
+            &snapshot.hosts[0].record.validations_info
+        } else {
+            &snapshot.cluster.validations_info
+        };
+        let message = &entries(text)[*id].message;
+        assert_ne!(cause.observed, *message, "{id}: no observed value");
+    }
 }

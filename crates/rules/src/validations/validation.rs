@@ -120,6 +120,19 @@ pub struct HostValidation {
     pub check: fn(&HostSubject<'_>) -> Verdict,
     /// The reason, for readers.
     pub doc: &'static str,
+    /// The value that passes, unless a verdict names a more exact one.
+    pub required: &'static str,
+    /// The remedy, as one sentence.
+    pub fix: &'static str,
+}
+
+impl HostValidation {
+    /// Adds the value that passes, and the remedy.
+    pub(super) const fn needs(mut self, required: &'static str, fix: &'static str) -> Self {
+        self.required = required;
+        self.fix = fix;
+        self
+    }
 }
 
 /// Effect of a cluster's failed validation.
@@ -145,4 +158,17 @@ pub struct ClusterValidation {
     pub check: fn(&ClusterSubject<'_>) -> Verdict,
     /// The reason, for readers.
     pub doc: &'static str,
+    /// The value that passes, unless a verdict names a more exact one.
+    pub required: &'static str,
+    /// The remedy, as one sentence.
+    pub fix: &'static str,
+}
+
+impl ClusterValidation {
+    /// Adds the value that passes, and the remedy.
+    pub(super) const fn needs(mut self, required: &'static str, fix: &'static str) -> Self {
+        self.required = required;
+        self.fix = fix;
+        self
+    }
 }

@@ -1,18 +1,42 @@
 //! Verdicts of checks.
 
+use std::fmt::Display;
+
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It passes.
     Success(String),
     /// It fails.
-    Failure(String),
+    Failure(Finding),
     /// An input is missing; the text names it.
     Pending(String),
     /// An input is broken.
-    Error(String),
+    Error(Finding),
     /// It does not apply: neither shown nor blocking.
     Hidden,
+}
+
+/// A problem: its message, and its parts for explanations. An empty part follows from the row of the validation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// Field, value and remedy in one sentence.
+    pub message: String,
+    /// The value that was found.
+    pub observed: String,
+    /// The value that would pass.
+    pub required: String,
+    /// The remedy.
+    pub fix: String,
+}
+
+impl Finding {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
+    }
 }
 
 impl Verdict {
@@ -23,7 +47,12 @@ impl Verdict {
 
     /// Failure: field, value, remedy.
     pub(crate) fn fail(message: impl Into<String>) -> Self {
-        Self::Failure(message.into())
+        Self::Failure(Finding::new(message))
+    }
+
+    /// A broken input.
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Self::Error(Finding::new(message))
     }
 
     /// An input is missing.
@@ -36,7 +65,38 @@ impl Verdict {
         if claim {
             Self::Success(good.into())
         } else {
-            Self::Failure(bad.into())
+            Self::fail(bad)
+        }
+    }
+
+    /// Adds the value that was found, unless the check passes.
+    pub(crate) fn observed(mut self, value: impl Display) -> Self {
+        if let Some(finding) = self.finding() {
+            finding.observed = value.to_string();
+        }
+        self
+    }
+
+    /// Adds the value that would pass; without it, the row's.
+    pub(crate) fn required(mut self, value: impl Display) -> Self {
+        if let Some(finding) = self.finding() {
+            finding.required = value.to_string();
+        }
+        self
+    }
+
+    /// Adds a remedy; without it, the row's.
+    pub(crate) fn fix(mut self, sentence: impl Display) -> Self {
+        if let Some(finding) = self.finding() {
+            finding.fix = sentence.to_string();
+        }
+        self
+    }
+
+    fn finding(&mut self) -> Option<&mut Finding> {
+        match self {
+            Self::Failure(finding) | Self::Error(finding) => Some(finding),
+            Self::Success(_) | Self::Pending(_) | Self::Hidden => None,
         }
     }
 }

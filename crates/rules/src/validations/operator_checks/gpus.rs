@@ -35,6 +35,8 @@ pub(super) fn secure_boot_off(inventory: &Inventory) -> Option<Verdict> {
         Verdict::fail(
             "Secure boot: kernel modules built on the host are not signed; disable it in the firmware",
         )
+        .observed("secure boot is enabled")
+        .required("secure boot is disabled")
     })
 }
 
@@ -61,5 +63,7 @@ pub(super) fn has_gpu(cluster: &ClusterSubject<'_>, vendor: &GpuVendor) -> Optio
             "GPU: no host that runs workloads has one of {} ({}); add such a host or leave the operator out",
             vendor.name, vendor.id
         ))
+        .observed("no such GPU on hosts that run workloads")
+        .required(format_args!("a GPU of {} ({})", vendor.name, vendor.id))
     })
 }

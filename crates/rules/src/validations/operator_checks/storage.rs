@@ -62,6 +62,8 @@ pub(super) fn odf_host(host: &OperatorHost<'_>, cluster: &ClusterSubject<'_>) ->
         Verdict::fail(format!(
             "Disks: odf needs an HDD or SSD of {size} GB or more besides the installation disk; attach one"
         ))
+        .observed("no such disk")
+        .required(format_args!("an HDD or SSD of {size} GB or more"))
     })
 }
 
@@ -69,7 +71,9 @@ pub(super) fn odf_cluster(cluster: &ClusterSubject<'_>) -> Option<Verdict> {
     let Some(mode) = OdfMode::of(cluster.snapshot) else {
         return Some(Verdict::fail(
             "Roles: odf needs three workers or more, or none; change the roles of hosts, or their number",
-        ));
+        )
+        .observed(format_args!("{} workers", roles::workers(cluster.snapshot)))
+        .required("three workers or more, or none"));
     };
     let holders = cluster.snapshot.hosts.iter().filter(|host| {
         let given = host.record.role.unwrap_or_default();
@@ -89,6 +93,10 @@ pub(super) fn odf_cluster(cluster: &ClusterSubject<'_>) -> Option<Verdict> {
             "Disks: {hosts} hosts have {disks} disks for odf, which needs {ODF_HOSTS} hosts with an HDD or SSD of \
              {ODF_DISK_GB} GB or more besides the installation disk; attach disks"
         ))
+        .observed(format_args!("{disks} disks on {hosts} hosts"))
+        .required(format_args!(
+            "{ODF_DISKS} disks of {ODF_DISK_GB} GB or more on {ODF_HOSTS} hosts"
+        ))
     })
 }
 
@@ -102,9 +110,11 @@ pub(super) fn logical_volumes(
     }
     let workers = roles::workers(cluster.snapshot);
     if role == HostRole::AutoAssign && !cluster.single_node && workers >= SCHEDULABLE_BELOW {
-        return Some(Verdict::fail(
-            "Role: lvm needs a role for the host; choose master or worker",
-        ));
+        return Some(
+            Verdict::fail("Role: lvm needs a role for the host; choose master or worker")
+                .observed("role auto-assign")
+                .required("role master or worker"),
+        );
     }
     let size = more_disk_gb(cluster);
     (spare_disks_of(host.record, host.inventory, size) == 0).then(|| {
@@ -116,6 +126,8 @@ pub(super) fn logical_volumes(
         Verdict::fail(format!(
             "Disks: lvm needs an HDD or SSD{least} besides the installation disk; attach one"
         ))
+        .observed("no such disk")
+        .required(format_args!("an HDD or SSD{least}"))
     })
 }
 
@@ -125,5 +137,7 @@ pub(super) fn logical_volume_version(cluster: &ClusterSubject<'_>) -> Option<Ver
         Verdict::fail(
             "Operator lvm needs version 4.15 or later on more than one host; choose a later version or leave it out",
         )
+        .observed(format_args!("version {}", cluster.cluster.openshift_version))
+        .required("version 4.15 or later")
     })
 }

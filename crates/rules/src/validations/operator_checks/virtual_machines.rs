@@ -57,9 +57,11 @@ pub(super) fn virtual_machines(
         flags.any(|flag| flag == "vmx" || flag == "svm") || cpu.architecture == "aarch64"
     });
     if !can_virtualize {
-        return Some(Verdict::fail(
-            "CPU: cnv needs virtualization (vmx or svm); enable it in the firmware",
-        ));
+        return Some(
+            Verdict::fail("CPU: cnv needs virtualization (vmx or svm); enable it in the firmware")
+                .observed("no virtualization")
+                .required("virtualization (vmx or svm)"),
+        );
     }
     let has = version(cluster);
     let needs_disk = cluster.single_node
@@ -69,8 +71,13 @@ pub(super) fn virtual_machines(
     if needs_disk && !disks.any(|disk| disk.size_bytes > HOST_PATH_BYTES) {
         return Some(Verdict::fail(
             "Disks: cnv on a single node needs an HDD or SSD of more than 50 GiB besides the installation disk; attach one",
-        ));
+        )
+        .observed("no such disk")
+        .required("an HDD or SSD of more than 50 GiB"));
     }
-    (host.role == HostRole::AutoAssign)
-        .then(|| Verdict::fail("Role: cnv needs a role for every host; choose master or worker"))
+    (host.role == HostRole::AutoAssign).then(|| {
+        Verdict::fail("Role: cnv needs a role for every host; choose master or worker")
+            .observed("role auto-assign")
+            .required("role master or worker")
+    })
 }

@@ -1,0 +1,246 @@
+//! Collection of causes: their order, their bound, and the outcome that follows from them.
+
+use std::collections::BTreeSet;
+
+use model::explain::{
+    Cause, CauseKind, CauseStatus, ExplainedSubject, Explanation, ExplanationOutcome,
+};
+use model::host::Host;
+use model::ids::HostId;
+use model::time::{DateTime, Timestamp};
+use model::validations::{ClusterValidationId, HostValidationId};
+use uuid::Uuid;
+
+use super::states::StateRow;
+use super::{FailureTimes, MAX_CAUSES};
+use crate::validations::{ClusterBlock, ClusterValidation, HostBlock, HostValidation, Verdict};
+
+/// Order of causes: each is to be removed before the later ones, many of which disappear with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// A status or stage that its subject does not leave by itself.
+    Stuck,
+    /// A host without heartbeats or inventory, whose other inputs are unknown or out of date.
+    Connection,
+    /// An input of the user.
+    Input,
+    /// A failed validation of a host.
+    Host,
+    /// A failed validation of the cluster.
+    Cluster,
+    /// An input that is not known yet.
+    Pending,
+    /// A consequence of hosts' causes.
+    Consequence,
+    /// Work in progress, within its time.
+    Waiting,
+}
+
+/// Row and verdict of a validation that does not pass.
+struct Failed {
+    id: &'static str,
+    rank: Rank,
+    required: &'static str,
+    fix: &'static str,
+    verdict: Verdict,
+}
+
+/// Causes of one explanation.
+pub(super) struct Causes<'a> {
+    failures: &'a FailureTimes,
+    now: Timestamp,
+    outcome: ExplanationOutcome,
+    found: Vec<(Rank, Cause)>,
+    /// Inputs that subjects wait for.
+    inputs: BTreeSet<(Uuid, String)>,
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn new(failures: &'a FailureTimes, now: Timestamp) -> Self {
+        Self {
+            failures,
+            now,
+            outcome: ExplanationOutcome::Settled,
+            found: Vec::new(),
+            inputs: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn add_cluster_validation(
+        &mut self,
+        about: &ExplainedSubject,
+        since: DateTime,
+        row: &ClusterValidation,
+        verdict: Verdict,
+    ) {
+        let rank = match row.blocks {
+            ClusterBlock::Nothing => return,
+            _ if row.id == ClusterValidationId::AllHostsAreReadyToInstall => Rank::Consequence,
+            ClusterBlock::Input => Rank::Input,
+            ClusterBlock::Install => Rank::Cluster,
+        };
+        let failed = Failed {
+            id: row.id.as_str(),
+            rank,
+            required: row.required,
+            fix: row.fix,
+            verdict,
+        };
+        self.add_validation(about, None, since, failed);
+    }
+
+    pub(super) fn add_host_validation(
+        &mut self,
+        about: &ExplainedSubject,
+        record: &Host,
+        row: &HostValidation,
+        verdict: Verdict,
+    ) {
+        let is_connection = row.blocks == HostBlock::Connection;
+        let failed = Failed {
+            id: row.id.as_str(),
+            rank: if is_connection {
+                Rank::Connection
+            } else {
+                Rank::Host
+            },
+            required: row.required,
+            fix: row.fix,
+            verdict,
+        };
+        self.add_validation(about, Some(record.id), record.status_updated_at, failed);
+    }
+
+    fn add_validation(
+        &mut self,
+        about: &ExplainedSubject,
+        host: Option<HostId>,
+        since: DateTime,
+        failed: Failed,
+    ) {
+        let (status, rank, finding) = match failed.verdict {
+            Verdict::Success(_) | Verdict::Hidden => return,
+            Verdict::Failure(finding) => (CauseStatus::Failure, failed.rank, finding),
+            Verdict::Error(finding) => (CauseStatus::Error, failed.rank, finding),
+            Verdict::Pending(ref input) => {
+                // The first of the validations that wait for an input stands for all.
+                if self.inputs.insert((about.id, input.clone())) {
+                    self.add_pending(about, since, &failed, input);
+                }
+                return;
+            }
+        };
+        let recorded = self.failures.get(&(host, failed.id.to_owned()));
+        let since = recorded.map_or(since, |time| DateTime::from(*time));
+        let or = |text: String, default: &str| {
+            if text.is_empty() {
+                default.to_owned()
+            } else {
+                text
+            }
+        };
+        let cause = Cause {
+            observed: or(finding.observed, &finding.message),
+            required: or(finding.required, failed.required),
+            fix: or(finding.fix, failed.fix),
+            ..cause(status, failed.id, about, since)
+        };
+        self.add(rank, ExplanationOutcome::NotReady, cause);
+    }
+
+    fn add_pending(
+        &mut self,
+        about: &ExplainedSubject,
+        since: DateTime,
+        failed: &Failed,
+        input: &str,
+    ) {
+        let is_root = failed.id == HostValidationId::HasInventory.as_str();
+        let fix = if is_root {
+            failed.fix.to_owned()
+        } else {
+            format!(
+                "Wait for {input}; if it does not come, remove the causes that are listed before this one."
+            )
+        };
+        let cause = Cause {
+            observed: format!("waiting for {input}"),
+            required: failed.required.to_owned(),
+            fix,
+            ..cause(CauseStatus::Pending, failed.id, about, since)
+        };
+        let rank = if is_root {
+            Rank::Connection
+        } else {
+            Rank::Pending
+        };
+        self.add(rank, ExplanationOutcome::NotReady, cause);
+    }
+
+    /// Adds a status or stage.
+    pub(super) fn add_state<I>(
+        &mut self,
+        about: &ExplainedSubject,
+        status_since: DateTime,
+        row: &StateRow<I>,
+        input: &I,
+    ) {
+        let timeout = row.timeout;
+        let is_overdue = timeout.is_some_and(|timeout| timeout.is_expired(self.now));
+        let status = if is_overdue {
+            CauseStatus::Overdue
+        } else if row.is_stuck {
+            CauseStatus::Failure
+        } else {
+            CauseStatus::Waiting
+        };
+        let (rank, outcome) = match status {
+            CauseStatus::Waiting => (Rank::Waiting, ExplanationOutcome::InProgress),
+            _ => (Rank::Stuck, ExplanationOutcome::Stuck),
+        };
+        let since = timeout.map_or(status_since, |timeout| timeout.since);
+        let cause = Cause {
+            kind: row.kind,
+            allowed_seconds: timeout.map(|timeout| timeout.limit.num_seconds()),
+            observed: (row.observed)(input),
+            required: row.required.to_owned(),
+            fix: row.fix.to_owned(),
+            ..cause(status, row.id, about, since)
+        };
+        self.add(rank, outcome, cause);
+    }
+
+    fn add(&mut self, rank: Rank, outcome: ExplanationOutcome, cause: Cause) {
+        self.outcome = self.outcome.max(outcome);
+        self.found.push((rank, cause));
+    }
+
+    pub(super) fn into_explanation(
+        mut self,
+        subject: ExplainedSubject,
+        status: String,
+    ) -> Explanation {
+        // Stable: within a rank, the order of the tables.
+        self.found.sort_by_key(|(rank, _)| *rank);
+        let omitted = self.found.len().saturating_sub(MAX_CAUSES);
+        self.found.truncate(MAX_CAUSES);
+        Explanation {
+            subject,
+            status,
+            outcome: self.outcome,
+            causes: self.found.into_iter().map(|(_, cause)| cause).collect(),
+            omitted_causes: i64::try_from(omitted).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+fn cause(status: CauseStatus, id: &str, about: &ExplainedSubject, since: DateTime) -> Cause {
+    Cause {
+        kind: CauseKind::Validation,
+        id: id.to_owned(),
+        status,
+        subject: about.clone(),
+        since,
+        ..Cause::default()
+    }
+}
