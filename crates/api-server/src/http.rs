@@ -6,6 +6,7 @@ mod archive;
 pub(crate) mod audit;
 pub(crate) mod clusters;
 pub(crate) mod download;
+pub(crate) mod dry_run;
 mod encoded_json;
 pub(crate) mod error;
 pub(crate) mod events;

@@ -14,6 +14,7 @@ use axum::routing::get;
 use model::schema::RecordSchemas;
 use serde_json::{Map, Value, json};
 
+use crate::http::dry_run::DRY_RUN;
 use crate::operations::access::{CredentialPlace, Scheme};
 use crate::operations::{BASE, OPERATIONS, Operation, ResponseContent};
 use shapes::{OperationShape, ResponseShape, SHAPES};
@@ -123,7 +124,8 @@ fn describe(
     let in_path = parameters(operation.path).map(path_parameter);
     let in_query = shape.map_or(&[][..], |shape| shape.query).iter();
     let in_query = in_query.map(|name| query_parameter(name));
-    let parameters: Vec<Value> = in_path.chain(in_query).collect();
+    let dry_run = operation.accepts_dry_run.then(dry_run_parameter);
+    let parameters: Vec<Value> = in_path.chain(in_query).chain(dry_run).collect();
     if !parameters.is_empty() {
         described["parameters"] = json!(parameters);
     }
@@ -164,6 +166,16 @@ fn query_parameter(name: &str) -> Value {
     json!({
         "name": required.unwrap_or(name), "in": "query", "required": required.is_some(),
         "schema": { "type": "string" },
+    })
+}
+
+fn dry_run_parameter() -> Value {
+    json!({
+        "name": DRY_RUN,
+        "in": "query",
+        "required": false,
+        "schema": { "type": "boolean", "default": false },
+        "description": "Responds as ever, and writes nothing: no record, no event, no file.",
     })
 }
 
@@ -269,6 +281,7 @@ mod tests {
         assert_eq!(body, "#/components/schemas/ClusterCreateParams");
         let created = &create["responses"]["201"]["content"][JSON]["schema"]["$ref"];
         assert_eq!(created, "#/components/schemas/Cluster");
+        assert_eq!(create["parameters"][0]["name"], DRY_RUN);
         let read = &document["paths"]["/v2/clusters/{cluster_id}"]["get"]["parameters"];
         assert_eq!(read[0]["name"], "cluster_id");
         assert_eq!(read[1], query_parameter("exclude-hosts"));

@@ -27,6 +27,15 @@ pub struct Operation {
     pub content: ResponseContent,
     /// Credentials that open it, unless AUTH_TYPE is none.
     pub access: Access,
+    /// It accepts `dry_run=true`: the same response, and nothing is written.
+    pub accepts_dry_run: bool,
+}
+
+impl Operation {
+    const fn dry_run(mut self) -> Self {
+        self.accepts_dry_run = true;
+        self
+    }
 }
 
 /// Content of a successful response.
@@ -64,6 +73,7 @@ const fn json(
         path,
         content: ResponseContent::Json,
         access,
+        accepts_dry_run: false,
     }
 }
 
@@ -96,38 +106,38 @@ const fn lines(id: &'static str, path: &'static str, access: Access) -> Operatio
 /// Every operation, in the order of the description.
 #[rustfmt::skip]
 pub static OPERATIONS: &[Operation] = &[
-    json("v2RegisterCluster", "POST", "/v2/clusters", EDIT),
+    json("v2RegisterCluster", "POST", "/v2/clusters", EDIT).dry_run(),
     json("v2ListClusters", "GET", "/v2/clusters", VIEW_OR_WATCHER),
     json("v2GetCluster", "GET", "/v2/clusters/{cluster_id}", VIEW_CLUSTER),
-    json("v2DeregisterCluster", "DELETE", "/v2/clusters/{cluster_id}", EDIT),
+    json("v2DeregisterCluster", "DELETE", "/v2/clusters/{cluster_id}", EDIT).dry_run(),
     json("explainCluster", "GET", "/v2/clusters/{cluster_id}/explain", VIEW),
     json("listExplanations", "GET", "/v2/explain", VIEW),
-    json("V2UpdateCluster", "PATCH", "/v2/clusters/{cluster_id}", EDIT),
+    json("V2UpdateCluster", "PATCH", "/v2/clusters/{cluster_id}", EDIT).dry_run(),
     json("v2UpdateClusterFinalizingProgress", "PUT", "/v2/clusters/{cluster_id}/progress", AGENT),
     json("ListClusterHosts", "GET", "/v2/clusters/{cluster_id}/hosts", VIEW_OR_AGENT),
     json("GetClusterSupportedPlatforms", "GET", "/v2/clusters/{cluster_id}/supported-platforms", VIEW),
-    json("RegisterInfraEnv", "POST", "/v2/infra-envs", EDIT),
+    json("RegisterInfraEnv", "POST", "/v2/infra-envs", EDIT).dry_run(),
     json("ListInfraEnvs", "GET", "/v2/infra-envs", VIEW_OR_WATCHER),
     json("GetInfraEnv", "GET", "/v2/infra-envs/{infra_env_id}", IMAGE_CONTENT),
-    json("UpdateInfraEnv", "PATCH", "/v2/infra-envs/{infra_env_id}", EDIT),
-    json("DeregisterInfraEnv", "DELETE", "/v2/infra-envs/{infra_env_id}", EDIT),
+    json("UpdateInfraEnv", "PATCH", "/v2/infra-envs/{infra_env_id}", EDIT).dry_run(),
+    json("DeregisterInfraEnv", "DELETE", "/v2/infra-envs/{infra_env_id}", EDIT).dry_run(),
     json("GetInfraEnvDownloadURL", "GET", "/v2/infra-envs/{infra_env_id}/downloads/image-url", EDIT),
-    json("v2RegisterHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts", AGENT),
+    json("v2RegisterHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts", AGENT).dry_run(),
     json("v2ListHosts", "GET", "/v2/infra-envs/{infra_env_id}/hosts", VIEW_OR_AGENT),
     json("v2GetHost", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}", VIEW),
-    json("v2UpdateHost", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}", EDIT),
-    json("v2DeregisterHost", "DELETE", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}", EDIT),
+    json("v2UpdateHost", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}", EDIT).dry_run(),
+    json("v2DeregisterHost", "DELETE", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}", EDIT).dry_run(),
     json("v2GetNextSteps", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions", AGENT),
     json("v2PostStepReply", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions", AGENT),
     json("v2UpdateHostInstallProgress", "PUT", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/progress", AGENT),
-    json("BindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/bind", EDIT),
-    json("UnbindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/unbind", EDIT),
-    json("v2ResetHostValidation", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}", EDIT),
-    json("v2ResetHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset", EDIT),
-    json("v2InstallHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install", EDIT),
-    json("v2UpdateHostInstallerArgs", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/installer-args", EDIT),
+    json("BindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/bind", EDIT).dry_run(),
+    json("UnbindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/unbind", EDIT).dry_run(),
+    json("v2ResetHostValidation", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}", EDIT).dry_run(),
+    json("v2ResetHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset", EDIT).dry_run(),
+    json("v2InstallHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install", EDIT).dry_run(),
+    json("v2UpdateHostInstallerArgs", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/installer-args", EDIT).dry_run(),
     json("v2GetHostIgnition", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition", EDIT),
-    json("v2UpdateHostIgnition", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition", EDIT),
+    json("v2UpdateHostIgnition", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition", EDIT).dry_run(),
     file("v2DownloadInfraEnvFiles", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files", IMAGE_CONTENT),
     json("GetInfraEnvPresignedFileURL", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files-presigned", EDIT),
     json("v2UpdateHostLogsProgress", "PUT", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress", AGENT),
@@ -140,13 +150,13 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2GetPresignedForClusterFiles", "GET", "/v2/clusters/{cluster_id}/downloads/files-presigned", VIEW),
     file("DownloadMinimalInitrd", "GET", "/v2/infra-envs/{infra_env_id}/downloads/minimal-initrd", IMAGE_RAMDISK),
     json("v2GetClusterInstallConfig", "GET", "/v2/clusters/{cluster_id}/install-config", VIEW),
-    json("v2UpdateClusterInstallConfig", "PATCH", "/v2/clusters/{cluster_id}/install-config", EDIT),
+    json("v2UpdateClusterInstallConfig", "PATCH", "/v2/clusters/{cluster_id}/install-config", EDIT).dry_run(),
     json("V2ListManagedDomains", "GET", "/v2/domains", VIEW),
-    json("v2InstallCluster", "POST", "/v2/clusters/{cluster_id}/actions/install", EDIT),
-    json("V2CancelInstallation", "POST", "/v2/clusters/{cluster_id}/actions/cancel", EDIT),
-    json("v2ResetCluster", "POST", "/v2/clusters/{cluster_id}/actions/reset", EDIT),
-    json("TransformClusterToDay2", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-workers", EDIT),
-    json("TransformClusterToAddingHosts", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-hosts", EDIT),
+    json("v2InstallCluster", "POST", "/v2/clusters/{cluster_id}/actions/install", EDIT).dry_run(),
+    json("V2CancelInstallation", "POST", "/v2/clusters/{cluster_id}/actions/cancel", EDIT).dry_run(),
+    json("v2ResetCluster", "POST", "/v2/clusters/{cluster_id}/actions/reset", EDIT).dry_run(),
+    json("TransformClusterToDay2", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-workers", EDIT).dry_run(),
+    json("TransformClusterToAddingHosts", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-hosts", EDIT).dry_run(),
     json("v2GetPreflightRequirements", "GET", "/v2/clusters/{cluster_id}/preflight-requirements", VIEW),
     json("V2ListOperatorProperties", "GET", "/v2/supported-operators/{operator_name}", VIEW),
     json("V2ListSupportedOperators", "GET", "/v2/supported-operators", EDIT),
@@ -175,8 +185,8 @@ pub static OPERATIONS: &[Operation] = &[
     json("GetSupportedFeatures", "GET", "/v2/support-levels/features", VIEW),
     json("GetDetailedSupportedFeatures", "GET", "/v2/support-levels/features/detailed", VIEW),
     json("GetSupportedArchitectures", "GET", "/v2/support-levels/architectures", VIEW),
-    json("v2ImportCluster", "POST", "/v2/clusters/import", EDIT),
-    json("v2RegisterDisconnectedCluster", "POST", "/v2/clusters/disconnected", EDIT),
+    json("v2ImportCluster", "POST", "/v2/clusters/import", EDIT).dry_run(),
+    json("v2RegisterDisconnectedCluster", "POST", "/v2/clusters/disconnected", EDIT).dry_run(),
     json("v2GetIgnoredValidations", "GET", "/v2/clusters/{cluster_id}/ignored-validations", EDIT),
     json("v2SetIgnoredValidations", "PUT", "/v2/clusters/{cluster_id}/ignored-validations", EDIT),
     json("V2GetClusterUISettings", "GET", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
@@ -196,5 +206,11 @@ mod tests {
             .map(|one| (one.method, one.path))
             .collect();
         assert_eq!(unique.len(), OPERATIONS.len());
+    }
+
+    #[test]
+    fn operations_that_read_have_no_dry_run() {
+        let mut reading = OPERATIONS.iter().filter(|one| one.method == "GET");
+        assert!(reading.all(|one| !one.accepts_dry_run));
     }
 }

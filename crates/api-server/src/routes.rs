@@ -13,12 +13,13 @@ use service::layers::RequestId;
 use tower_http::compression::predicate::Predicate;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
-use crate::app::{ApiServer, request};
+use crate::app::ApiServer;
+use crate::app::request::{self, RequestProperties};
 use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, audit, clusters, events, explain, files, hosts, infra_envs, installation, logs,
+    agent, audit, clusters, dry_run, events, explain, files, hosts, infra_envs, installation, logs,
     manifests, operators, support, versions,
 };
 use crate::openapi;
@@ -190,15 +191,16 @@ fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRout
     methods.sort_unstable();
     let allowed = methods.join(",");
     let mut router = MethodRouter::new();
-    for operation in operations {
-        let content = operation.content;
+    for operation in operations.iter().copied() {
         // A test keeps handlers and operations equal.
         let Some(handler) = handler(operation.id) else {
             continue;
         };
         let negotiated = handler.layer(middleware::from_fn(
             move |request: Request, next: Next| async move {
-                match check_accept(request.headers(), content) {
+                let checked = check_accept(request.headers(), operation.content)
+                    .and_then(|()| dry_run::check(request.uri(), operation));
+                match checked {
                     Ok(()) => next.run(request).await,
                     Err(refusal) => refusal.into_response(),
                 }
@@ -240,7 +242,16 @@ async fn gate(State(app): State<ApiServer>, request: Request, next: Next) -> Res
         .extensions()
         .get::<RequestId>()
         .map_or_else(uuid::Uuid::new_v4, |id| id.0);
-    request::scope(id, next.run(request)).await
+    let is_dry_run = match dry_run::is_requested(request.uri()) {
+        Ok(is_dry_run) => is_dry_run,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let properties = RequestProperties { id, is_dry_run };
+    let response = request::scope(properties, next.run(request)).await;
+    if is_dry_run {
+        return dry_run::mark(response);
+    }
+    response
 }
 
 /// Merges repeated slashes and removes the trailing one: some clients send both.

@@ -12,7 +12,7 @@ use model::time::Timestamp;
 use rules::host::Trigger;
 use rules::{HostState, NewEvent, Snapshot, heartbeat};
 
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::blocking;
 use crate::db::{self, hosts, tx};
 
@@ -115,8 +115,10 @@ impl ApiServer {
             .change_one("register host", scope, id, decide)
             .await?
             .stored;
-        self.check_ins
-            .note(infra_env.id, id, service::clock::now(), None);
+        if !request::is_dry_run() {
+            self.check_ins
+                .note(infra_env.id, id, service::clock::now(), None);
+        }
         let host = stored
             .snapshot
             .host(id)

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::encoded::{BesideRecord, ListedCluster};
 use super::render::HostCounts;
 use super::transaction::LARGE_CLUSTER;
-use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render};
+use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, events, render, request};
 use crate::auth::Caller;
 use crate::blocking;
 use crate::db::clusters::{self, ClusterFilter, ListedRow};
@@ -121,7 +121,7 @@ impl ApiServer {
             clusters::insert(&mut tx, &snapshot.cluster, pull_secret, now).await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
-            tx.commit().await?;
+            request::commit(tx).await?;
             Ok(())
         })
         .await?;
@@ -362,6 +362,9 @@ impl ApiServer {
         };
         self.change("deregister cluster", Scope::Cluster(id), decide)
             .await?;
+        if request::is_dry_run() {
+            return Ok(());
+        }
         self.evict(id);
         self.store.delete_cluster(id).await
     }

@@ -10,7 +10,7 @@ use rules::steps::IgnitionAccess;
 use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
-use super::{ApiServer, ClusterTransaction, Scope};
+use super::{ApiServer, ClusterTransaction, Scope, request};
 use crate::auth::Caller;
 use crate::install::{self, day2};
 
@@ -69,19 +69,21 @@ impl ApiServer {
             check_known(host)?;
             Ok(cluster)
         };
-        let (cluster, stored) = self.change("assign day-2 role", scope, assign).await?;
+        let (cluster, stored) = self.change("assign day-2 role", scope, &assign).await?;
         let ignition = self.node_ignition(&stored.snapshot, id).await?;
         // Before the transition: the next poll makes the agent download it.
-        let put = self
-            .store
-            .put(cluster, &ignition.name, ignition.content.clone());
-        put.await?;
+        if !request::is_dry_run() {
+            let put = self
+                .store
+                .put(cluster, &ignition.name, ignition.content.clone());
+            put.await?;
+        }
         let access = &ignition.access;
         let start = |change: &mut ClusterTransaction| {
-            change.refresh(&self.policy);
+            // Assigned again: a dry run has rolled the first assignment back.
+            assign(change)?;
             let (now, target) = (change.now, change.snapshot.cluster.clone());
             let (host, _) = day2_host(change, id)?;
-            check_known(host)?;
             if day2::pointer(&target, host, access)?.to_json() != ignition.content {
                 return Err(Error::conflict(format!(
                     "host {id} changed while its ignition was made: retry"

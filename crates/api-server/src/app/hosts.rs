@@ -7,7 +7,7 @@ use model::ids::{HostId, InfraEnvId};
 use rules::{HostState, NewEvent};
 
 use super::logs::LogSource;
-use super::{ApiServer, ClusterTransaction, Scope, render};
+use super::{ApiServer, ClusterTransaction, Scope, render, request};
 use crate::db::hosts;
 use crate::db::tx;
 
@@ -116,7 +116,7 @@ impl ApiServer {
             .change("deregister host", Scope::Host(infra_env, id), decide)
             .await?;
         // Logs of a deleted host cannot be downloaded, but count towards the quota of the cluster.
-        if let Some(cluster) = cluster {
+        if let Some(cluster) = cluster.filter(|_| !request::is_dry_run()) {
             let logs = LogSource::Host(id).object();
             self.store.delete(cluster, &logs).await?;
         }

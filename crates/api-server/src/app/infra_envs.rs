@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::bounded_cache::BoundedCache;
-use super::{ApiServer, events, render};
+use super::{ApiServer, events, render, request};
 use crate::auth::Caller;
 use crate::db::{self, InfraEnvRow, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
@@ -97,7 +97,7 @@ impl ApiServer {
             event.cluster_id = infra_env.cluster_id;
             let records = events::to_record(&[event], now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
-            tx.commit().await?;
+            request::commit(tx).await?;
             Ok(infra_env)
         })
         .await?;
@@ -197,7 +197,7 @@ impl ApiServer {
             infra_envs::save(&mut tx, &row.record, &row.pull_secret, now).await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
-            tx.commit().await?;
+            request::commit(tx).await?;
             Ok(row.record)
         })
         .await?;
@@ -225,7 +225,7 @@ impl ApiServer {
             event.cluster_id = row.record.cluster_id;
             let records = events::to_record(&[event], now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
-            tx.commit().await?;
+            request::commit(tx).await?;
             Ok(())
         })
         .await

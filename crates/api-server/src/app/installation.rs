@@ -12,7 +12,7 @@ use rules::cluster::Trigger;
 use serde_json::Value;
 
 use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
-use super::{ApiServer, ClusterTransaction, Scope, render};
+use super::{ApiServer, ClusterTransaction, Scope, render, request};
 use crate::files::{KEPT_BY_RESET, LOGS};
 use crate::install::kubeconfig;
 
@@ -27,6 +27,9 @@ impl ApiServer {
         let cluster = self
             .trigger("install cluster", id, Trigger::Prepare)
             .await?;
+        if request::is_dry_run() {
+            return Ok(cluster);
+        }
         for name in self.store.list(id, LOGS).await? {
             self.store.delete(id, name.as_str()).await?;
         }
@@ -48,7 +51,7 @@ impl ApiServer {
         let result = self.trigger("reset cluster", id, Trigger::Reset).await;
         self.record_refusal(id, "reset_installation_failed", &result)
             .await?;
-        if result.is_ok() {
+        if result.is_ok() && !request::is_dry_run() {
             self.store.delete_cluster_except(id, KEPT_BY_RESET).await?;
         }
         result

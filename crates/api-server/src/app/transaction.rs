@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::load::LoadedSnapshot;
 use super::pending_refresh::RefreshHandle;
-use super::{ApiServer, StoredSnapshot};
+use super::{ApiServer, StoredSnapshot, request};
 use crate::blocking;
 use crate::db::{self, tx};
 use crate::db::{clusters, hosts, locks};
@@ -59,7 +59,7 @@ pub(super) enum Refresh {
     Done,
 }
 
-/// A committed change.
+/// A committed change, or the one that a dry run would commit.
 #[derive(Debug)]
 pub(crate) struct CommittedChange<T> {
     pub(crate) value: T,
@@ -327,29 +327,46 @@ impl ApiServer {
         let installer_image = &self.step_settings.installer_image;
         let measured = measurements::of_change(&before.stored, &change, installer_image);
         let stored = self.save(&mut tx, lock_scope, &before, change).await?;
-        tx.commit().await?;
+        if !request::commit(tx).await? {
+            return Ok(Some(CommittedChange {
+                value,
+                stored,
+                refresh: None,
+            }));
+        }
         measured.iter().for_each(Measurement::record);
         let mut refresh = None;
+        // After the commit: the cache must not get ahead of the database.
         if let LockScope::Cluster(id) = lock_scope {
-            // After the commit: the cache must not get ahead of the database.
-            if is_joined {
-                // The next read orders the new host by its registration.
-                self.cache.remove(id);
-            } else {
-                self.cache.put(id, Arc::clone(&stored));
-            }
+            self.publish(id, &before.stored, &stored, is_joined);
             refresh = due.then(|| self.request_refresh(id));
-            if clusters::is_preparation_due(&stored.snapshot.cluster)
-                && !clusters::is_preparation_due(&before.stored.snapshot.cluster)
-            {
-                self.preparation.notify_one();
-            }
         }
         Ok(Some(CommittedChange {
             value,
             stored,
             refresh,
         }))
+    }
+
+    /// Shows a committed change to readers of the cache, and to the task of preparations.
+    fn publish(
+        &self,
+        id: ClusterId,
+        before: &StoredSnapshot,
+        stored: &Arc<StoredSnapshot>,
+        is_joined: bool,
+    ) {
+        if is_joined {
+            // The next read orders the new host by its registration.
+            self.cache.remove(id);
+        } else {
+            self.cache.put(id, Arc::clone(stored));
+        }
+        if clusters::is_preparation_due(&stored.snapshot.cluster)
+            && !clusters::is_preparation_due(&before.snapshot.cluster)
+        {
+            self.preparation.notify_one();
+        }
     }
 
     fn apply_check_ins(&self, snapshot: &mut Snapshot, only: Option<HostId>) {

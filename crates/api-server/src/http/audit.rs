@@ -10,6 +10,7 @@ use model::audit::AuditRecord;
 use model::ids::HostId;
 use service::layers::RequestId;
 
+use super::dry_run;
 use super::error::ApiError;
 use super::query::Query;
 use crate::app::ApiServer;
@@ -25,7 +26,7 @@ const PATH_LENGTH: usize = 512;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Created(pub(crate) OwnedResource);
 
-/// The record of a change by a user; none for reads and for changes by hosts and clusters.
+/// The record of a change by a user; none for reads, dry runs, and changes by hosts and clusters.
 pub(super) fn begin(
     app: &ApiServer,
     operation: &Operation,
@@ -38,7 +39,7 @@ pub(super) fn begin(
         Caller::User(user) => (user.name.clone(), user.org_id.clone()),
         _ => return None,
     };
-    if operation.method == "GET" {
+    if operation.method == "GET" || dry_run::is_requested(&parts.uri).unwrap_or(false) {
         return None;
     }
     let record = AuditRecord {
