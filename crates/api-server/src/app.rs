@@ -12,6 +12,7 @@ mod day2;
 mod encoded;
 pub(crate) mod event_stream;
 pub(crate) mod events;
+pub(crate) mod expected_hosts;
 pub(crate) mod explain;
 pub(crate) mod files;
 mod grace_period;

@@ -8,6 +8,7 @@ pub(crate) mod clusters;
 mod connection;
 mod error;
 pub(crate) mod events;
+pub(crate) mod expected_hosts;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 mod location;

@@ -10,6 +10,7 @@ pub(crate) mod dry_run;
 mod encoded_json;
 pub(crate) mod error;
 pub(crate) mod events;
+pub(crate) mod expected_hosts;
 pub(crate) mod explain;
 pub(crate) mod extract;
 pub(crate) mod files;

@@ -1,6 +1,6 @@
 //! Limits of the API server for its clients.
 
-use rules::bounds;
+use rules::{bounds, expected_hosts};
 use service::limits::{Bound, Limit};
 
 use crate::app::{agent, cache, clusters, events, explain, manifests, operators, transaction};
@@ -61,6 +61,24 @@ fn of_bodies() -> Vec<Limit> {
             "subjects of a page of explanations",
             Bound::Count(explain::MAX_PAGE as u64, "subjects"),
             "request",
+            "400",
+        ),
+        Limit::fixed(
+            "expected hosts of an infra-env",
+            Bound::Count(expected_hosts::MAX_HOSTS as u64, "entries"),
+            "request",
+            "400",
+        ),
+        Limit::fixed(
+            "MAC addresses of an expected host",
+            Bound::Count(expected_hosts::MAX_MAC_ADDRESSES as u64, "entries"),
+            "entry",
+            "400",
+        ),
+        Limit::fixed(
+            "text of an expected host",
+            bytes(expected_hosts::TEXT_BYTES),
+            "entry",
             "400",
         ),
         Limit::fixed(

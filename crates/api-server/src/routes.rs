@@ -19,8 +19,8 @@ use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, audit, clusters, dry_run, events, explain, files, hosts, infra_envs, installation, logs,
-    manifests, operators, support, versions,
+    agent, audit, clusters, dry_run, events, expected_hosts, explain, files, hosts, infra_envs,
+    installation, logs, manifests, operators, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -102,6 +102,9 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "GetInfraEnvPresignedFileURL" => get(infra_envs::file_url),
         "v2DownloadInfraEnvFiles" => get(infra_envs::download_file),
         "DownloadMinimalInitrd" => get(infra_envs::minimal_initrd),
+        "getExpectedHosts" => get(expected_hosts::get),
+        "setExpectedHosts" => put(expected_hosts::set),
+        "deleteExpectedHosts" => delete(expected_hosts::delete),
         "RegenerateInfraEnvSigningKey" => post(infra_envs::regenerate_signing_key),
         _ => return None,
     })

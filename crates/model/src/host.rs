@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::LargeText;
+use crate::expected_hosts::{HostExpectation, IdentityChange};
 use crate::ids::{ClusterId, HostId, InfraEnvId};
 use crate::logs::LogsState;
 use crate::time::{DateTime, GoTime};
@@ -98,6 +99,12 @@ pub struct Host {
     pub skip_formatting_disks: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fencing_credentials: String,
+    /// Of this API alone: absent, unless the infra-env has a list of expected hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expectation: Option<HostExpectation>,
+    /// Of this API alone: absent, unless another machine used the host's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_change: Option<IdentityChange>,
 }
 
 /// `host-create-params` of the installer API.

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod cluster;
 pub mod error;
 pub mod events;
+pub mod expected_hosts;
 pub mod explain;
 pub mod hardware;
 pub mod host;

@@ -75,6 +75,9 @@ wire_enum! {
         MetallbRequirementsSatisfied = "metallb-requirements-satisfied",
         LokiRequirementsSatisfied = "loki-requirements-satisfied",
         OpenshiftLoggingRequirementsSatisfied = "openshift-logging-requirements-satisfied",
+        MatchesExpectedHost = "matches-expected-host",
+        HostIdUnique = "host-id-unique",
+        SerialNumberUnique = "serial-number-unique",
     }
 }
 

@@ -35,4 +35,5 @@ pub use topology::{Topology, topology};
 pub(crate) use networks::{NetworkInput, NetworkRules};
 pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
 pub(crate) use refusal::refuse;
+pub(crate) use static_network::is_mac;
 pub(crate) use tang::tang_servers;

@@ -13,6 +13,7 @@ use crate::disks;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
 use crate::host_state::HostState;
+use crate::identity;
 use crate::policy::InstallationPolicy;
 use crate::roles;
 
@@ -25,7 +26,7 @@ pub fn accept(
     cluster: Option<&Cluster>,
     json: &str,
     policy: &InstallationPolicy,
-    _now: Timestamp,
+    now: Timestamp,
 ) -> Result<Vec<NewEvent>, Error> {
     // serde accepts a list for a struct.
     if json.trim_start().starts_with('[') {
@@ -42,6 +43,7 @@ pub fn accept(
             host.record.id, host.record.status
         )));
     }
+    identity::note_inventory(&mut host.record, host.inventory.as_deref(), &inventory, now);
     let before = host.inventory.replace(Arc::new(inventory));
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
     let requirements = Requirements::of(policy, version);
@@ -99,7 +101,7 @@ fn choose_disks(host: &mut HostState) {
     }
 }
 
-fn is_open(status: HostStatus) -> bool {
+pub(crate) fn is_open(status: HostStatus) -> bool {
     matches!(
         status,
         HostStatus::Discovering

@@ -14,6 +14,7 @@ pub mod connectivity;
 pub mod create;
 pub mod disks;
 pub mod event;
+pub mod expected_hosts;
 pub mod explain;
 #[cfg(test)]
 mod fixtures;
@@ -24,6 +25,7 @@ pub mod host;
 mod host_state;
 mod host_texts;
 pub mod hosts;
+mod identity;
 pub mod ignition_endpoint;
 pub mod images;
 pub mod input;

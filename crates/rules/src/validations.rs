@@ -9,6 +9,7 @@ mod cluster_vips;
 mod conclude;
 mod host_disks;
 pub mod host_hardware;
+mod host_identity;
 pub mod host_network;
 pub mod host_operators;
 mod host_reach;

@@ -7,7 +7,7 @@ use model::events::EventSeverity;
 use model::host::{Host, HostCreateParams, HostProgress, HostStatus};
 use model::ids::{HostId, InfraEnvId};
 use model::infra_env::InfraEnv;
-use model::steps::{StepReply, Steps};
+use model::steps::{StepReply, StepType, Steps};
 use model::time::Timestamp;
 use rules::host::Trigger;
 use rules::{HostState, NewEvent, Snapshot, heartbeat};
@@ -221,13 +221,26 @@ impl ApiServer {
         if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, reply)) {
             return Ok(());
         }
+        // Only an inventory says which expected host it is.
+        let is_inventory = reply.step_type == Some(StepType::Inventory);
+        let expected = if is_inventory {
+            self.expected_list(infra_env).await?
+        } else {
+            None
+        };
         let decide = |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
             let accepted = blocking::unless_short(long, || {
                 rules::replies::accept(host, cluster, reply, &self.policy, now)
             })?;
+            let matched = if is_inventory {
+                rules::expected_hosts::assign(host, cluster, expected.as_deref())
+            } else {
+                None
+            };
             change.events.extend(accepted.events);
+            change.events.extend(matched);
             if change.cluster().is_some() {
                 rules::replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
             }

@@ -125,7 +125,9 @@ impl ApiServer {
             Ok(())
         })
         .await?;
-        CLUSTER_CREATIONS.count(&[]).record();
+        if !request::is_dry_run() {
+            CLUSTER_CREATIONS.count(&[]).record();
+        }
         Ok(render::cluster(&snapshot, true))
     }
 

@@ -11,6 +11,7 @@ use model::cluster::{
     DisconnectedClusterCreateParams, ImportClusterParams,
 };
 use model::events::Event;
+use model::expected_hosts::{ExpectedHostList, ExpectedHostsParams};
 use model::explain::{Explanation, ExplanationList};
 use model::hardware::PreflightHardwareRequirements;
 use model::host::{
@@ -131,6 +132,9 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2DownloadInfraEnvFiles", 200, File).query(&["file_name!", "mac", "ipxe_script_type", "discovery_iso_type"]),
     on("GetInfraEnvPresignedFileURL", 200, Json(of::<PresignedUrl>)).query(&["file_name!", "ipxe_script_type"]),
     on("v2UpdateHostLogsProgress", 204, Empty).body(of::<LogsProgressParams>),
+    on("getExpectedHosts", 200, Json(of::<ExpectedHostList>)),
+    on("setExpectedHosts", 200, Json(of::<ExpectedHostList>)).body(of::<ExpectedHostsParams>),
+    on("deleteExpectedHosts", 204, Empty),
     on("RegenerateInfraEnvSigningKey", 204, Empty),
     on("V2GetClusterDefaultConfig", 200, Json(of::<ClusterDefaultConfig>)),
     on("V2GetPresignedForClusterCredentials", 200, Json(of::<PresignedUrl>)).query(&["file_name!"]),

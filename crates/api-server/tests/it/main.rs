@@ -15,6 +15,7 @@ mod dry_run;
 mod errors;
 mod event_stream;
 mod events;
+mod expected_hosts;
 mod explain;
 mod full_disk;
 mod harness;

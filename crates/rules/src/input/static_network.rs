@@ -102,7 +102,7 @@ fn interfaces(field: &str, yaml: &str, names: &BTreeSet<&str>) -> Result<(), Err
     Ok(())
 }
 
-fn is_mac(text: &str) -> bool {
+pub(crate) fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     parts.len() == 6
         && parts

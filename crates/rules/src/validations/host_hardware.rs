@@ -9,10 +9,10 @@ use super::host_disks::{
     disk_encryption, disk_speed, has_min_valid_disks, no_skip_installation_disk,
     no_skip_missing_disk, vsphere_disk_ids,
 };
-use super::host_operators;
 use super::subject::{HostSubject, INVENTORY};
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
+use super::{host_identity, host_operators};
 use crate::hardware::{maker, mebibytes, usable_mib};
 use crate::networking;
 use crate::operators::HostResources;
@@ -203,6 +203,39 @@ pub static VALIDATIONS: &[HostValidation] = &[
     .needs(
         "a TPM 2.0, or reachable Tang servers",
         "Enable the TPM in the firmware, or make the Tang servers reachable.",
+    ),
+    row(
+        Id::MatchesExpectedHost,
+        HostBlock::Sufficient,
+        Unbound::Shown,
+        host_identity::matches_expected_host,
+        "An infra-env with a list of expected hosts installs no other machines.",
+    )
+    .needs(
+        "a machine of the list of expected hosts, with its settings",
+        "Correct the host, or the list of expected hosts of its infra-env.",
+    ),
+    row(
+        Id::HostIdUnique,
+        HostBlock::Sufficient,
+        Unbound::Shown,
+        host_identity::host_id_unique,
+        "Two machines with one id overwrite each other's reports.",
+    )
+    .needs(
+        "one machine for each host id",
+        "Give each machine a serial number and a UUID of its own, or shut one of them down.",
+    ),
+    row(
+        Id::SerialNumberUnique,
+        HostBlock::Nothing,
+        Unbound::Hidden,
+        host_identity::serial_number_unique,
+        "Copied machines often share more than their serial number.",
+    )
+    .needs(
+        "a serial number that no other host of the cluster has",
+        "Give each machine a serial number of its own.",
     ),
 ];
 

@@ -15,6 +15,7 @@ use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
 use crate::host_state::HostState;
 use crate::host_texts::HostTexts;
+use crate::identity::serial_number;
 use crate::networking;
 use crate::networks::NetworkSet;
 use crate::policy::InstallationPolicy;
@@ -37,6 +38,8 @@ pub struct ClusterSubject<'a> {
     pub(crate) resolves_names: Option<bool>,
     pub(crate) index: HashMap<HostId, usize>,
     pub(crate) names: HashMap<String, usize>,
+    /// Positions of the hosts by serial number.
+    pub(crate) serial_numbers: HashMap<&'a str, Vec<usize>>,
     /// Number of hosts that have tried to reach each host, and of all that try.
     pub(crate) tried: HashMap<HostId, usize>,
     pub(crate) trying: usize,
@@ -54,7 +57,11 @@ impl<'a> ClusterSubject<'a> {
     ) -> Self {
         let cluster = &snapshot.cluster;
         let mut names = HashMap::new();
-        for host in &snapshot.hosts {
+        let mut serial_numbers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, host) in snapshot.hosts.iter().enumerate() {
+            if let Some(serial) = host.inventory.as_deref().and_then(serial_number) {
+                serial_numbers.entry(serial).or_default().push(at);
+            }
             if let Some(name) = hostname(host) {
                 *names.entry(name.to_lowercase()).or_default() += 1;
             }
@@ -88,6 +95,7 @@ impl<'a> ClusterSubject<'a> {
                 .map(|(at, host)| (host.record.id, at))
                 .collect(),
             names,
+            serial_numbers,
             tried,
             trying,
             groups: Groups::parse(&cluster.connectivity_majority_groups),

@@ -1,11 +1,13 @@
 //! Inputs that make each validation pass, fail or wait.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::cluster::{
     ClusterKind, ClusterPlatform, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget,
     LoadBalancer, LoadBalancerType, PlatformType,
 };
+use model::expected_hosts::{ExpectedHost, HostExpectation, IdentityChange};
 use model::host::{HostKind, HostRole, HostStatus, MediaStatus};
 use model::inventory::{Inventory, InventoryTruncation, Iscsi, SystemVendor, TpmVersion, Type};
 use model::network::{MachineNetwork, NetworkType, VipVerification};
@@ -150,6 +152,27 @@ fn platform(snapshot: &mut Snapshot, kind: PlatformType) {
     snapshot.cluster.platform = Some(ClusterPlatform {
         r#type: kind,
         external: None,
+    });
+}
+
+/// The first host has an entry of that name.
+fn expected(snapshot: &mut Snapshot, name: &str) {
+    snapshot.hosts[0].record.expectation = Some(HostExpectation {
+        expected: Some(ExpectedHost {
+            mac_addresses: vec!["52:54:00:00:00:00".to_owned()],
+            name: name.to_owned(),
+            ..ExpectedHost::default()
+        }),
+        listed: 1,
+    });
+}
+
+fn changed_machine(snapshot: &mut Snapshot, changes: i64, minute: i64) {
+    snapshot.hosts[0].record.identity_change = Some(IdentityChange {
+        mac_addresses: vec!["52:54:00:00:00:00".to_owned()],
+        other_mac_addresses: vec!["52:54:00:00:00:99".to_owned()],
+        changes,
+        changed_at: later(minute).into(),
     });
 }
 
@@ -341,6 +364,36 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     }),
     ("disk-encryption-requirements-satisfied", "failure", |all| {
         downloaded(all, &json!({ "luks": [{ "clevis": {} }] }))
+    }),
+    ("matches-expected-host", "hidden", |_| ()),
+    ("matches-expected-host", "failure", |all| {
+        all.hosts[0].record.expectation = Some(HostExpectation::default())
+    }),
+    ("matches-expected-host", "failure", |all| {
+        expected(all, "other")
+    }),
+    ("matches-expected-host", "success", |all| {
+        expected(all, "node-0")
+    }),
+    ("host-id-unique", "hidden", |_| ()),
+    ("host-id-unique", "hidden", |all| {
+        changed_machine(all, 1, -1)
+    }),
+    ("host-id-unique", "hidden", |all| {
+        changed_machine(all, 2, -11)
+    }),
+    ("host-id-unique", "failure", |all| {
+        changed_machine(all, 2, -1)
+    }),
+    ("serial-number-unique", "hidden", |_| ()),
+    ("serial-number-unique", "failure", |all| {
+        for at in [0, 1] {
+            let inventory = all.hosts[at].inventory.as_mut().unwrap();
+            Arc::make_mut(inventory).system_vendor = Some(SystemVendor {
+                serial_number: "S1".to_owned(),
+                ..SystemVendor::default()
+            });
+        }
     }),
     ("machine-cidr-defined", "failure", |all| {
         all.cluster.api_vips.clear()
@@ -904,11 +957,11 @@ fn every_blocking_problem_is_explained_by_its_parts() {
         }
         assert!(cause.fix.ends_with('.'), "{id}: {}", cause.fix);
         let text = if of_host {
-            &snapshot.hosts[0].record.validations_info
+            snapshot.hosts[0].record.validations_info.text()
         } else {
-            &snapshot.cluster.validations_info
+            snapshot.cluster.validations_info.clone()
         };
-        let message = &entries(text)[*id].message;
+        let message = &entries(&text)[*id].message;
         assert_ne!(cause.observed, *message, "{id}: no observed value");
     }
 }
