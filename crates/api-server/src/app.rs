@@ -9,6 +9,7 @@ pub(crate) mod cache;
 mod check_ins;
 pub(crate) mod clusters;
 mod day2;
+pub(crate) mod declarations;
 mod encoded;
 pub(crate) mod event_stream;
 pub(crate) mod events;

@@ -5,6 +5,7 @@ pub(crate) mod agent;
 mod archive;
 pub(crate) mod audit;
 pub(crate) mod clusters;
+pub(crate) mod declarations;
 pub(crate) mod download;
 pub(crate) mod dry_run;
 mod encoded_json;

@@ -3,7 +3,9 @@
 use rules::{bounds, expected_hosts};
 use service::limits::{Bound, Limit};
 
-use crate::app::{agent, cache, clusters, events, explain, manifests, operators, transaction};
+use crate::app::{
+    agent, cache, clusters, declarations, events, explain, manifests, operators, transaction,
+};
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
@@ -12,6 +14,7 @@ use crate::settings::Settings;
 /// All limits of the API server.
 pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     let mut limits = of_bodies();
+    limits.extend(of_own_operations());
     limits.extend(of_replies());
     limits.extend(of_records(settings));
     limits.extend(of_files(settings));
@@ -52,6 +55,18 @@ fn of_bodies() -> Vec<Limit> {
             "the first of them",
         ),
         Limit::fixed(
+            "changes waiting for a cluster",
+            Bound::Count(transaction::MAX_WAITING as u64, "requests"),
+            "cluster",
+            "503 with Retry-After",
+        ),
+    ]
+}
+
+/// Limits of operations that no other installer has.
+fn of_own_operations() -> Vec<Limit> {
+    vec![
+        Limit::fixed(
             "causes of an explanation",
             Bound::Count(rules::explain::MAX_CAUSES as u64, "causes"),
             "request",
@@ -62,6 +77,12 @@ fn of_bodies() -> Vec<Limit> {
             Bound::Count(explain::MAX_PAGE as u64, "subjects"),
             "request",
             "400",
+        ),
+        Limit::fixed(
+            "declared files",
+            bytes(declarations::BODY_BYTES),
+            "request",
+            "413",
         ),
         Limit::fixed(
             "expected hosts of an infra-env",
@@ -80,12 +101,6 @@ fn of_bodies() -> Vec<Limit> {
             bytes(expected_hosts::TEXT_BYTES),
             "entry",
             "400",
-        ),
-        Limit::fixed(
-            "changes waiting for a cluster",
-            Bound::Count(transaction::MAX_WAITING as u64, "requests"),
-            "cluster",
-            "503 with Retry-After",
         ),
     ]
 }

@@ -22,6 +22,7 @@ use shapes::{OperationShape, ResponseShape, SHAPES};
 /// Version of the document's format.
 const OPENAPI: &str = "3.0.3";
 const JSON: &str = ResponseContent::Json.media_type();
+const YAML: &str = "application/yaml";
 const BYTES: &str = ResponseContent::File.media_type();
 const LINES: &str = ResponseContent::JsonLines.media_type();
 const EVENTS: &str = ResponseContent::EventStream.media_type();
@@ -134,6 +135,15 @@ fn describe(
     };
     if let Some(body) = shape.body {
         let content = json!({ JSON: { "schema": body(schemas) } });
+        described["requestBody"] = json!({ "required": true, "content": content });
+    }
+    if shape.is_yaml {
+        let schema = json!({
+            "type": "string",
+            "description": "install-config.yaml and agent-config.yaml as documents of one text, or as parts \
+                            install-config and agent-config of a form",
+        });
+        let content = json!({ YAML: { "schema": schema } });
         described["requestBody"] = json!({ "required": true, "content": content });
     }
     let status = shape.status.to_string();

@@ -1,7 +1,7 @@
 //! Table of the installer API's operations: source of the routes and of the description.
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
-//! `/v2/events/stream`, `/v2/audit`, explanations, and expected hosts.
+//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts and declarations.
 
 pub mod access;
 
@@ -141,6 +141,9 @@ pub static OPERATIONS: &[Operation] = &[
     file("v2DownloadInfraEnvFiles", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files", IMAGE_CONTENT),
     json("GetInfraEnvPresignedFileURL", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files-presigned", EDIT),
     json("v2UpdateHostLogsProgress", "PUT", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress", AGENT),
+    json("applyDeclaration", "POST", "/v2/infra-envs/apply", EDIT).dry_run(),
+    json("applyToInfraEnv", "POST", "/v2/infra-envs/{infra_env_id}/apply", EDIT).dry_run(),
+    file("exportDeclaration", "GET", "/v2/infra-envs/{infra_env_id}/export", VIEW),
     json("getExpectedHosts", "GET", "/v2/infra-envs/{infra_env_id}/expected-hosts", VIEW),
     json("setExpectedHosts", "PUT", "/v2/infra-envs/{infra_env_id}/expected-hosts", EDIT),
     json("deleteExpectedHosts", "DELETE", "/v2/infra-envs/{infra_env_id}/expected-hosts", EDIT),

@@ -19,8 +19,8 @@ use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, audit, clusters, dry_run, events, expected_hosts, explain, files, hosts, infra_envs,
-    installation, logs, manifests, operators, support, versions,
+    agent, audit, clusters, declarations, dry_run, events, expected_hosts, explain, files, hosts,
+    infra_envs, installation, logs, manifests, operators, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -102,6 +102,9 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "GetInfraEnvPresignedFileURL" => get(infra_envs::file_url),
         "v2DownloadInfraEnvFiles" => get(infra_envs::download_file),
         "DownloadMinimalInitrd" => get(infra_envs::minimal_initrd),
+        "applyDeclaration" => post(declarations::apply_new),
+        "applyToInfraEnv" => post(declarations::apply),
+        "exportDeclaration" => get(declarations::export),
         "getExpectedHosts" => get(expected_hosts::get),
         "setExpectedHosts" => put(expected_hosts::set),
         "deleteExpectedHosts" => delete(expected_hosts::delete),
@@ -209,7 +212,7 @@ fn path_router(app: &ApiServer, operations: &[&'static Operation]) -> MethodRout
                 }
             },
         ));
-        let state = (app.clone(), *operation);
+        let state = (app.clone(), operation);
         router =
             router.merge(negotiated.layer(middleware::from_fn_with_state(state, check_access)));
     }

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod cluster;
+pub mod declaration;
 pub mod error;
 pub mod events;
 pub mod expected_hosts;

@@ -12,6 +12,7 @@ pub mod cluster;
 mod cluster_ignition;
 pub mod connectivity;
 pub mod create;
+pub mod declaration;
 pub mod disks;
 pub mod event;
 pub mod expected_hosts;

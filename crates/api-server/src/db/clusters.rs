@@ -202,6 +202,24 @@ pub(crate) async fn ids_after(
     Ok(ids.into_iter().map(ClusterId).collect())
 }
 
+/// Ids of clusters of a name that are not deleted, in their order; at most 100.
+pub(crate) async fn ids_of_name(
+    connection: &mut PgConnection,
+    name: &str,
+) -> Result<Vec<ClusterId>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id
+        from clusters
+        where deleted_at is null and name = $1
+        order by id
+        limit 100",
+        name
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(ClusterId).collect())
+}
+
 /// Number of clusters that are not deleted.
 pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
     let count = sqlx::query_scalar!(

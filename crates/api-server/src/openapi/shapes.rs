@@ -10,6 +10,7 @@ use model::cluster::{
     ClusterFinalizingProgress, ClusterUpdateParams, CompletionParams,
     DisconnectedClusterCreateParams, ImportClusterParams,
 };
+use model::declaration::AppliedDeclaration;
 use model::events::Event;
 use model::expected_hosts::{ExpectedHostList, ExpectedHostsParams};
 use model::explain::{Explanation, ExplanationList};
@@ -62,6 +63,8 @@ pub(super) struct OperationShape {
     pub(super) response: ResponseShape,
     /// JSON body of the request.
     pub(super) body: Option<SchemaOf>,
+    /// The request's body is YAML.
+    pub(super) is_yaml: bool,
     /// Query parameters; the required ones end with `!`.
     pub(super) query: &'static [&'static str],
 }
@@ -69,6 +72,11 @@ pub(super) struct OperationShape {
 impl OperationShape {
     const fn body(mut self, schema: SchemaOf) -> Self {
         self.body = Some(schema);
+        self
+    }
+
+    const fn yaml(mut self) -> Self {
+        self.is_yaml = true;
         self
     }
 
@@ -84,6 +92,7 @@ const fn on(id: &'static str, status: u16, response: ResponseShape) -> Operation
         status,
         response,
         body: None,
+        is_yaml: false,
         query: &[],
     }
 }
@@ -132,6 +141,9 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2DownloadInfraEnvFiles", 200, File).query(&["file_name!", "mac", "ipxe_script_type", "discovery_iso_type"]),
     on("GetInfraEnvPresignedFileURL", 200, Json(of::<PresignedUrl>)).query(&["file_name!", "ipxe_script_type"]),
     on("v2UpdateHostLogsProgress", 204, Empty).body(of::<LogsProgressParams>),
+    on("applyDeclaration", 201, Json(of::<AppliedDeclaration>)).yaml().query(&["openshift_version"]),
+    on("applyToInfraEnv", 200, Json(of::<AppliedDeclaration>)).yaml(),
+    on("exportDeclaration", 200, File),
     on("getExpectedHosts", 200, Json(of::<ExpectedHostList>)),
     on("setExpectedHosts", 200, Json(of::<ExpectedHostList>)).body(of::<ExpectedHostsParams>),
     on("deleteExpectedHosts", 204, Empty),

@@ -20,7 +20,19 @@ use description::ApiShapes;
 
 const PART: &str = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l\"\r\n\r\nBYTES\r\n--b--\r\n";
 /// Operations of this server that the description has not.
-const OWN_PATHS: &[&str] = &["/v2/events/stream", "/v2/platform-versions"];
+const OWN_PATHS: &[&str] = &[
+    "/v2/audit",
+    "/v2/clusters/{cluster_id}/explain",
+    "/v2/events/stream",
+    "/v2/explain",
+    "/v2/infra-envs/apply",
+    "/v2/infra-envs/{infra_env_id}/apply",
+    "/v2/infra-envs/{infra_env_id}/expected-hosts",
+    "/v2/infra-envs/{infra_env_id}/export",
+    "/v2/platform-versions",
+];
+/// Query parameters that this server alone has.
+const OWN_PARAMETERS: &[&str] = &["dry_run"];
 
 /// The objects that requests are about.
 #[derive(Debug, Default)]
@@ -448,6 +460,7 @@ fn served(document: &Value) -> BTreeMap<String, Outline> {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let mut query: Vec<String> = parameters
                 .filter(|parameter| parameter["in"] == "query")
+                .filter(|parameter| !OWN_PARAMETERS.contains(&parameter["name"].as_str().unwrap()))
                 .map(|parameter| {
                     let mark = if parameter["required"] == true {
                         "!"

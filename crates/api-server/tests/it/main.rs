@@ -11,6 +11,7 @@ mod clusters;
 mod contract;
 mod database;
 mod day2;
+mod declarations;
 mod dry_run;
 mod errors;
 mod event_stream;

@@ -1,0 +1,127 @@
+//! Handlers of declarations. Bodies are YAML: both files as documents of one text, or as parts of a form.
+
+use axum::body::Bytes;
+use axum::extract::multipart::{Multipart, MultipartError};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::{Extension, Json};
+use model::Error;
+use model::declaration::AppliedDeclaration;
+
+use super::audit::Created;
+use super::download::FileResponse;
+use super::error::ApiError;
+use super::extract::InInfraEnv;
+use super::query::Query;
+use crate::app::ApiServer;
+use crate::app::declarations::BODY_BYTES;
+use crate::auth::{Caller, OwnedResource};
+
+/// Names of the form's parts.
+const PARTS: [&str; 2] = ["install-config", "agent-config"];
+const FORM: &str = "multipart/form-data";
+
+/// Both files, as YAML documents.
+pub(crate) struct DeclaredFiles(String);
+
+impl<S: Send + Sync> FromRequest<S> for DeclaredFiles {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let kind = request.headers().get(CONTENT_TYPE);
+        let kind = kind
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        if kind.to_ascii_lowercase().starts_with(FORM) {
+            return read_form(request, state).await.map(Self);
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                return too_large();
+            }
+            ApiError::Request(format!("the body could not be read: {}", error.body_text()))
+        })?;
+        let text = String::from_utf8(bytes.into())
+            .map_err(|_| ApiError::parameter("files", "body", "should be UTF-8 text"))?;
+        Ok(Self(text))
+    }
+}
+
+fn too_large() -> ApiError {
+    ApiError::Domain(Error::TooLarge {
+        what: "the body",
+        limit: BODY_BYTES as u64,
+    })
+}
+
+async fn read_form<S: Send + Sync>(request: Request, state: &S) -> Result<String, ApiError> {
+    let unreadable = |error: MultipartError| {
+        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            return too_large();
+        }
+        ApiError::Request(error.body_text())
+    };
+    let mut form = Multipart::from_request(request, state)
+        .await
+        .map_err(|error| ApiError::Request(error.body_text()))?;
+    let mut documents = Vec::new();
+    while let Some(part) = form.next_field().await.map_err(unreadable)? {
+        let name = part.name().unwrap_or_default().to_owned();
+        if !PARTS.contains(&name.trim_end_matches(".yaml")) {
+            let problem = format!("should be one of [{}]", PARTS.join(" "));
+            return Err(ApiError::parameter(&name, "formData", problem));
+        }
+        documents.push(part.text().await.map_err(unreadable)?);
+    }
+    Ok(documents.join("\n---\n"))
+}
+
+/// Applies the files to the cluster that they name; creates it, with its infra-env, if it does not exist.
+pub(crate) async fn apply_new(
+    State(app): State<ApiServer>,
+    caller: Caller,
+    query: Query,
+    files: DeclaredFiles,
+) -> Result<
+    (
+        StatusCode,
+        Option<Extension<Created>>,
+        Json<AppliedDeclaration>,
+    ),
+    ApiError,
+> {
+    let version = query.text("openshift_version").unwrap_or_default();
+    let applied = app.apply_declaration(&caller, &files.0, version).await?;
+    let status = if applied.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let cluster = applied.cluster_id.map(OwnedResource::Cluster);
+    let subject = cluster.map(|cluster| Extension(Created(cluster)));
+    Ok((status, subject, Json(applied)))
+}
+
+/// Applies the files to an infra-env and its cluster.
+pub(crate) async fn apply(
+    State(app): State<ApiServer>,
+    caller: Caller,
+    InInfraEnv(id): InInfraEnv,
+    files: DeclaredFiles,
+) -> Result<Json<AppliedDeclaration>, ApiError> {
+    Ok(Json(app.apply_to_infra_env(&caller, id, &files.0).await?))
+}
+
+/// Both files as one text of two documents.
+pub(crate) async fn export(
+    State(app): State<ApiServer>,
+    caller: Caller,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<FileResponse, ApiError> {
+    let text = app.export_declaration(&caller, id).await?;
+    Ok(FileResponse::bytes(
+        format!("{id}-declaration.yaml"),
+        text.into_bytes(),
+    ))
+}

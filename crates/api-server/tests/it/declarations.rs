@@ -1,0 +1,251 @@
+//! Declarations: the agent-based installer's files are applied, again, in parts, as dry runs, and exported.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, PULL_SECRET, Server, inventory};
+
+const INSTALL: &str = "
+apiVersion: v1
+metadata:
+  name: demo
+baseDomain: example.com
+controlPlane:
+  name: master
+  replicas: 3
+networking:
+  machineNetwork:
+  - cidr: 192.0.2.0/24
+platform:
+  baremetal:
+    apiVIPs: [192.0.2.5]
+    ingressVIPs: [192.0.2.6]
+fips: true
+";
+const AGENT: &str = "
+apiVersion: v1beta1
+kind: AgentConfig
+metadata:
+  name: rack-1
+additionalNTPSources: [192.0.2.1]
+hosts:
+- hostname: alpha
+  role: master
+  rootDeviceHints:
+    deviceName: /dev/sda
+  interfaces:
+  - name: eth0
+    macAddress: 52:54:00:aa:00:01
+  networkConfig:
+    interfaces:
+    - name: eth0
+      type: ethernet
+      state: up
+";
+
+fn files() -> String {
+    format!("{INSTALL}pullSecret: '{PULL_SECRET}'\n---{AGENT}")
+}
+
+async fn send(server: &Server, path: &str, text: &str) -> Answer {
+    let request = server.request(Method::POST, path);
+    let request = request.header("content-type", "application/yaml");
+    Server::send(request.body(text.to_owned())).await
+}
+
+/// Sends the parts of a form.
+async fn send_form(server: &Server, path: &str, parts: &[(&str, &str)]) -> Answer {
+    let part = |(name, text): &(&str, &str)| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n")
+    };
+    let body: String = parts.iter().map(part).collect();
+    let request = server.request(Method::POST, path);
+    let request = request.header("content-type", "multipart/form-data; boundary=b");
+    Server::send(request.body(body + "--b--\r\n")).await
+}
+
+fn fields(applied: &Value) -> Vec<&str> {
+    let changes = applied["changes"].as_array().unwrap();
+    changes
+        .iter()
+        .map(|one| one["field"].as_str().unwrap())
+        .collect()
+}
+
+async fn count(server: &Server, path: &str) -> usize {
+    server.get(path).await.expect(200).as_array().unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_create_a_cluster_and_change_nothing_the_second_time() {
+    let server = Server::start().await;
+    let path = "/v2/infra-envs/apply";
+    let dry = send(&server, &format!("{path}?dry_run=true"), &files())
+        .await
+        .expect(201);
+    assert_eq!(fields(&dry), ["cluster", "infra-env", "expected host"]);
+    assert!(dry.get("cluster_id").is_none(), "{dry}");
+    assert_eq!(count(&server, "/v2/clusters").await, 0);
+    assert_eq!(count(&server, "/v2/infra-envs").await, 0);
+
+    let created = send(&server, path, &files()).await.expect(201);
+    let cluster = created["cluster_id"].as_str().unwrap();
+    let infra_env = created["infra_env_id"].as_str().unwrap();
+    let record = server
+        .get(&format!("/v2/clusters/{cluster}"))
+        .await
+        .expect(200);
+    assert_eq!(record["openshift_version"], "4.18.7", "the default release");
+    assert_eq!(record["api_vips"][0]["ip"], "192.0.2.5");
+    assert_eq!(record["additional_ntp_source"], "192.0.2.1");
+    assert_eq!(record["install_config_overrides"], r#"{"fips":true}"#);
+    let record = server
+        .get(&format!("/v2/infra-envs/{infra_env}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&record["name"], &record["cluster_id"]),
+        (&json!("rack-1"), &json!(cluster))
+    );
+    assert!(
+        record["static_network_config"]
+            .as_str()
+            .unwrap()
+            .contains("ethernet")
+    );
+    assert!(
+        !created.to_string().contains("dXNlcjpwYXNzd29yZA"),
+        "{created}"
+    );
+
+    let again = send(&server, path, &files()).await.expect(200);
+    assert_eq!(fields(&again), [] as [&str; 0], "{again}");
+    let of_infra_env = format!("/v2/infra-envs/{infra_env}/apply");
+    let again = send(&server, &of_infra_env, &files()).await.expect(200);
+    assert_eq!(fields(&again), [] as [&str; 0], "{again}");
+
+    // The expected host takes its settings over.
+    let host = server.host(infra_env, 1).await;
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
+    let record = server.get(&host).await.expect(200);
+    assert_eq!(
+        (&record["requested_hostname"], &record["role"]),
+        (&json!("alpha"), &json!("master"))
+    );
+
+    // Exported files of this state change nothing either.
+    let export = server
+        .get(&format!("/v2/infra-envs/{infra_env}/export"))
+        .await;
+    assert_eq!(export.status, 200);
+    assert!(!export.text.contains("pullSecret:"), "{}", export.text);
+    let again = send(&server, &of_infra_env, &export.text).await.expect(200);
+    assert_eq!(fields(&again), [] as [&str; 0], "{again}\n{}", export.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_members_are_listed_and_applied() {
+    let server = Server::start().await;
+    let created = send(&server, "/v2/infra-envs/apply", &files())
+        .await
+        .expect(201);
+    let cluster = format!("/v2/clusters/{}", created["cluster_id"].as_str().unwrap());
+    let infra_env = created["infra_env_id"].as_str().unwrap();
+    let path = format!("/v2/infra-envs/{infra_env}/apply");
+    let changed = files()
+        .replace("[192.0.2.1]", "[192.0.2.2]")
+        .replace("fips: true", "fips: false")
+        .replace("hostname: alpha", "hostname: omega");
+    let expected = [
+        "install-config.yaml: fips",
+        "agent-config.yaml: additionalNTPSources",
+        "agent-config.yaml: hosts",
+    ];
+    let dry = send(&server, &format!("{path}?dry_run=true"), &changed)
+        .await
+        .expect(200);
+    assert_eq!(fields(&dry), expected);
+    let record = server.get(&cluster).await.expect(200);
+    assert_eq!(record["additional_ntp_source"], "192.0.2.1");
+    let real = send(&server, &path, &changed).await.expect(200);
+    assert_eq!(real, dry);
+    let record = server.get(&cluster).await.expect(200);
+    assert_eq!(record["additional_ntp_source"], "192.0.2.2");
+    assert_eq!(record["install_config_overrides"], r#"{"fips":false}"#);
+    let list = server
+        .get(&format!("/v2/infra-envs/{infra_env}/expected-hosts"))
+        .await
+        .expect(200);
+    assert_eq!(list["hosts"][0]["expected"]["name"], "omega");
+    // A part that is refused keeps the others from being written.
+    let broken = changed
+        .replace("[192.0.2.2]", "[192.0.2.3]")
+        .replace("role: master", "role: bootstrap");
+    send(&server, &path, &broken).await.expect(400);
+    let record = server.get(&cluster).await.expect(200);
+    assert_eq!(record["additional_ntp_source"], "192.0.2.2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_parts_of_a_form_and_refused_with_their_member() {
+    let server = Server::start().await;
+    let path = "/v2/infra-envs/apply?dry_run=true";
+    let install = format!("{INSTALL}pullSecret: '{PULL_SECRET}'\n");
+    let parts = [
+        ("agent-config", AGENT),
+        ("install-config.yaml", install.as_str()),
+    ];
+    let applied = send_form(&server, path, &parts).await.expect(201);
+    assert_eq!(applied["created"], true);
+    send_form(&server, path, &[("other", "x")])
+        .await
+        .expect(400);
+    let rendezvous = files().replace(
+        "kind: AgentConfig",
+        "kind: AgentConfig\nrendezvousIP: 192.0.2.9",
+    );
+    let refused = send(&server, path, &rendezvous).await.expect(400);
+    assert!(
+        refused["reason"].as_str().unwrap().contains("rendezvousIP"),
+        "{refused}"
+    );
+    let refused = send(&server, path, &INSTALL.replace("fips", "fibs"))
+        .await
+        .expect(400);
+    assert!(
+        refused["reason"].as_str().unwrap().contains("fibs"),
+        "{refused}"
+    );
+    let refused = send(&server, path, INSTALL).await.expect(400);
+    assert!(
+        refused["reason"].as_str().unwrap().contains("pullSecret"),
+        "{refused}"
+    );
+
+    let pool = server.infra_env(None).await;
+    send(&server, &format!("/v2/infra-envs/{pool}/apply"), &files())
+        .await
+        .expect(400);
+    server
+        .get(&format!("/v2/infra-envs/{pool}/export"))
+        .await
+        .expect(400);
+}
+
+// limit: declared files
+#[tokio::test(flavor = "multi_thread")]
+async fn declared_files_are_limited() {
+    let server = Server::start().await;
+    let status = async |length: usize| {
+        let text = format!("#{}", " ".repeat(length - 1));
+        send(&server, "/v2/infra-envs/apply", &text)
+            .await
+            .status
+            .as_u16()
+    };
+    assert_eq!(status(2 << 20).await, 400, "read, and has no document");
+    assert_eq!(status((2 << 20) + 1).await, 413);
+}

@@ -1,0 +1,75 @@
+//! Declarations: the agent-based installer's input files as the wanted state of a cluster, its infra-env and its
+//! expected hosts.
+//!
+//! A member that the files leave out keeps its value. Every member is honoured or refused, none is ignored. Invariant:
+//! the exported files of any state, read again, change nothing.
+//!
+//! Source: openshift/installer, pkg/types/installconfig.go, pkg/types/agent/agent_config_type.go.
+
+mod current;
+mod files;
+mod hosts;
+mod plan;
+mod refused;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::network::NetworkType;
+use model::versions::CpuArchitecture;
+use serde_json::Value;
+
+pub use current::{CurrentState, declare};
+pub use files::{parse, print};
+pub use hosts::DeclaredHost;
+pub use plan::{ApplyPlan, cluster_params, infra_env_params, plan};
+
+/// The wanted state: the members of both files that are present.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Declaration {
+    /// Name of the cluster.
+    pub name: String,
+    /// Name of the infra-env.
+    pub infra_env_name: Option<String>,
+    /// Base domain.
+    pub base_domain: Option<String>,
+    /// Pull secret; exports leave it out.
+    pub pull_secret: Option<String>,
+    /// Public keys.
+    pub ssh_key: Option<String>,
+    /// PEM certificates.
+    pub trust_bundle: Option<String>,
+    /// Network plugin.
+    pub network_type: Option<NetworkType>,
+    /// CIDRs.
+    pub machine_networks: Option<Vec<String>>,
+    /// CIDRs and host prefixes.
+    pub cluster_networks: Option<Vec<(String, i64)>>,
+    /// CIDRs.
+    pub service_networks: Option<Vec<String>>,
+    /// Number of masters.
+    pub control_plane: Option<i64>,
+    /// Number of workers, which no record holds.
+    pub workers: Option<i64>,
+    /// Architecture of all pools.
+    pub architecture: Option<CpuArchitecture>,
+    /// Hyperthreading of masters and of workers.
+    pub hyperthreading: Option<(bool, bool)>,
+    /// Whether the user manages the network (platform none).
+    pub user_managed: Option<bool>,
+    /// Virtual addresses of the API.
+    pub api_vips: Option<Vec<String>>,
+    /// Virtual addresses of ingress.
+    pub ingress_vips: Option<Vec<String>>,
+    /// Proxies: HTTP, HTTPS, and exceptions.
+    pub proxy: Option<[String; 3]>,
+    /// Members that become overrides of the generated install-config.
+    pub overrides: BTreeMap<String, Value>,
+    /// Time sources.
+    pub ntp_sources: Option<Vec<String>>,
+    /// Minimal discovery image.
+    pub minimal_iso: Option<bool>,
+    /// Hosts.
+    pub hosts: Option<Vec<DeclaredHost>>,
+}

@@ -1,0 +1,485 @@
+//! Plans: the differences between a declaration and the stored records, as changes of the records.
+
+use std::collections::BTreeMap;
+
+use model::Error;
+use model::cluster::{
+    ClusterCreateParams, ClusterPlatform, ClusterUpdateParams, Hyperthreading, PlatformType,
+};
+use model::declaration::DeclaredChange;
+use model::expected_hosts::ExpectedHost;
+use model::host::HostRole;
+use model::ids::ClusterId;
+use model::infra_env::{ImageType, InfraEnvCreateParams, InfraEnvUpdateParams};
+use model::network::{ApiVip, ClusterNetwork, IngressVip, MachineNetwork, Proxy, ServiceNetwork};
+use serde_json::Value;
+
+use super::current::{CurrentState, declare};
+use super::files::{AGENT, INSTALL};
+use super::{Declaration, DeclaredHost, refused};
+use crate::input;
+
+/// Changes of the records that make them agree with a declaration.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ApplyPlan {
+    /// Changes for the caller.
+    pub changes: Vec<DeclaredChange>,
+    /// Update of the cluster.
+    pub cluster: Option<ClusterUpdateParams>,
+    /// New overrides of the install-config.
+    pub overrides: Option<String>,
+    /// Update of the infra-env.
+    pub infra_env: Option<InfraEnvUpdateParams>,
+    /// New list of expected hosts.
+    pub expected: Option<Vec<ExpectedHost>>,
+    /// Members whose effect differs from the agent-based installer's.
+    pub notes: Vec<String>,
+}
+
+/// Parameters of a new cluster.
+///
+/// Errors: Invalid – a member is missing that a new cluster needs.
+pub fn cluster_params(wanted: &Declaration, version: &str) -> Result<ClusterCreateParams, Error> {
+    let missing = |path: &str| {
+        let reason = "is missing, and a new cluster needs it";
+        Error::invalid(format!("{INSTALL}: {path}"), reason)
+    };
+    let update = of_cluster(wanted);
+    Ok(ClusterCreateParams {
+        name: wanted.name.clone(),
+        openshift_version: version.to_owned(),
+        base_dns_domain: wanted
+            .base_domain
+            .clone()
+            .ok_or_else(|| missing("baseDomain"))?,
+        pull_secret: wanted
+            .pull_secret
+            .clone()
+            .ok_or_else(|| missing("pullSecret"))?,
+        ssh_public_key: wanted.ssh_key.clone().unwrap_or_default(),
+        cpu_architecture: wanted.architecture,
+        api_vips: update.api_vips,
+        ingress_vips: update.ingress_vips,
+        http_proxy: update.http_proxy,
+        https_proxy: update.https_proxy,
+        no_proxy: update.no_proxy,
+        user_managed_networking: update.user_managed_networking,
+        additional_ntp_source: update.additional_ntp_source,
+        hyperthreading: update.hyperthreading,
+        network_type: update.network_type,
+        cluster_networks: update.cluster_networks,
+        service_networks: update.service_networks,
+        machine_networks: update.machine_networks,
+        platform: update.platform,
+        control_plane_count: update.control_plane_count,
+        ..ClusterCreateParams::default()
+    })
+}
+
+/// Parameters of a new infra-env.
+///
+/// Errors: Invalid – the pull secret is missing.
+pub fn infra_env_params(
+    wanted: &Declaration,
+    cluster: Option<ClusterId>,
+    version: &str,
+) -> Result<InfraEnvCreateParams, Error> {
+    let update = of_infra_env(wanted)?;
+    let pull_secret = wanted.pull_secret.clone().ok_or_else(|| {
+        let reason = "is missing, and a new infra-env needs it";
+        Error::invalid(format!("{INSTALL}: pullSecret"), reason)
+    })?;
+    Ok(InfraEnvCreateParams {
+        name: wanted
+            .infra_env_name
+            .clone()
+            .unwrap_or_else(|| wanted.name.clone()),
+        pull_secret,
+        cluster_id: cluster,
+        openshift_version: version.to_owned(),
+        cpu_architecture: wanted.architecture,
+        proxy: update.proxy,
+        additional_ntp_sources: update.additional_ntp_sources,
+        ssh_authorized_key: update.ssh_authorized_key,
+        static_network_config: update.static_network_config,
+        image_type: update.image_type,
+        additional_trust_bundle: update.additional_trust_bundle.unwrap_or_default(),
+        ..InfraEnvCreateParams::default()
+    })
+}
+
+/// Plans the changes of known records. Idempotent: the plan of a declaration of the same state is empty.
+///
+/// Errors: Invalid – a member that cannot change, or malformed certificates; Conflict – see [`declare`].
+pub fn plan(
+    wanted: &Declaration,
+    state: CurrentState<'_>,
+    pull_secret: &str,
+) -> Result<ApplyPlan, Error> {
+    let known = declare(state)?;
+    check_fixed(wanted, &known)?;
+    let wanted = Declaration {
+        trust_bundle: match &wanted.trust_bundle {
+            Some(bundle) => Some(input::ca_certificates(
+                &format!("{INSTALL}: additionalTrustBundle"),
+                bundle,
+            )?),
+            None => None,
+        },
+        pull_secret: wanted
+            .pull_secret
+            .clone()
+            .filter(|secret| !is_same_json(secret, pull_secret)),
+        ..wanted.clone()
+    };
+    let mut differences = Differences::default();
+    let changed = differences.find(&wanted, &known);
+    let mut plan = ApplyPlan {
+        notes: notes(&wanted),
+        ..ApplyPlan::default()
+    };
+    let cluster = of_cluster(&changed);
+    plan.cluster = (cluster != ClusterUpdateParams::default()).then_some(cluster);
+    let infra_env = of_infra_env(&changed)?;
+    let is_new = state.infra_env.is_none();
+    plan.infra_env = (infra_env != InfraEnvUpdateParams::default() && !is_new).then_some(infra_env);
+    plan.expected = changed.hosts.as_ref().map(|hosts| {
+        let known = state.expected.unwrap_or_default();
+        hosts.iter().map(|host| host.expected(known)).collect()
+    });
+    if !changed.overrides.is_empty() {
+        plan.overrides = Some(merged_overrides(
+            &state.cluster.install_config_overrides,
+            &changed.overrides,
+        ));
+    }
+    plan.changes = differences.changes;
+    Ok(plan)
+}
+
+/// Members that a cluster keeps from its creation on.
+fn check_fixed(wanted: &Declaration, known: &Declaration) -> Result<(), Error> {
+    let refuse = |file: &str, path: &str, given: &str, known: &str| {
+        let remedy = format!("is {known} since the creation: create another cluster");
+        Err(refused::value(file, path, given, &remedy))
+    };
+    if let (Some(given), Some(known)) = (wanted.architecture, known.architecture)
+        && given != known
+    {
+        return refuse(
+            INSTALL,
+            "controlPlane.architecture",
+            given.as_str(),
+            known.as_str(),
+        );
+    }
+    if let (Some(given), Some(known)) = (&wanted.infra_env_name, &known.infra_env_name)
+        && given != known
+    {
+        return refuse(AGENT, "metadata.name", given, known);
+    }
+    Ok(())
+}
+
+fn is_same_json(left: &str, right: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    left == right || read(left).is_some_and(|left| read(right) == Some(left))
+}
+
+fn merged_overrides(known: &str, changed: &BTreeMap<String, Value>) -> String {
+    let mut all: BTreeMap<String, Value> = serde_json::from_str(known).unwrap_or_default();
+    all.extend(changed.clone());
+    // Maps of JSON values cannot fail to be printed.
+    serde_json::to_string(&all).unwrap_or_default()
+}
+
+fn notes(wanted: &Declaration) -> Vec<String> {
+    let mut notes = Vec::new();
+    let declared = wanted.hosts.as_ref().map(|hosts| {
+        let is_worker = |role: Option<HostRole>| role == Some(HostRole::Worker);
+        hosts.iter().filter(|host| is_worker(host.role)).count()
+    });
+    let declared = declared.and_then(|count| i64::try_from(count).ok());
+    if let Some(workers) = wanted.workers
+        && declared != Some(workers)
+    {
+        notes.push(format!(
+            "{INSTALL}: compute[0].replicas {workers} is not enforced: as many workers are installed as hosts have that role"
+        ));
+    }
+    notes
+}
+
+/// Members that differ.
+#[derive(Default)]
+struct Differences {
+    changes: Vec<DeclaredChange>,
+}
+
+impl Differences {
+    /// The wanted declaration without the members that agree with the known one.
+    fn find(&mut self, wanted: &Declaration, known: &Declaration) -> Declaration {
+        let mut changed = Declaration::default();
+        self.find_cluster(wanted, known, &mut changed);
+        self.find_networking(wanted, known, &mut changed);
+        self.find_secrets(wanted, known, &mut changed);
+        let (w, k) = (wanted, known);
+        let path = "additionalNTPSources";
+        changed.ntp_sources =
+            self.member(AGENT, path, w.ntp_sources.as_ref(), k.ntp_sources.as_ref());
+        changed.minimal_iso = self.member(
+            AGENT,
+            "minimalISO",
+            w.minimal_iso.as_ref(),
+            k.minimal_iso.as_ref(),
+        );
+        changed.hosts = self.member(AGENT, "hosts", w.hosts.as_ref(), k.hosts.as_ref());
+        changed
+    }
+
+    fn find_cluster(&mut self, w: &Declaration, k: &Declaration, changed: &mut Declaration) {
+        if w.name != k.name {
+            self.note(INSTALL, "metadata.name", &k.name, &w.name);
+            changed.name.clone_from(&w.name);
+        }
+        let path = "baseDomain";
+        changed.base_domain = self.member(
+            INSTALL,
+            path,
+            w.base_domain.as_ref(),
+            k.base_domain.as_ref(),
+        );
+        let path = "controlPlane.replicas";
+        changed.control_plane = self.member(
+            INSTALL,
+            path,
+            w.control_plane.as_ref(),
+            k.control_plane.as_ref(),
+        );
+        let path = "controlPlane.hyperthreading, compute[0].hyperthreading";
+        changed.hyperthreading = self.member(
+            INSTALL,
+            path,
+            w.hyperthreading.as_ref(),
+            k.hyperthreading.as_ref(),
+        );
+    }
+
+    fn find_networking(&mut self, w: &Declaration, k: &Declaration, changed: &mut Declaration) {
+        let path = "networking.networkType";
+        changed.network_type = self.member(
+            INSTALL,
+            path,
+            w.network_type.as_ref(),
+            k.network_type.as_ref(),
+        );
+        let path = "networking.machineNetwork";
+        changed.machine_networks = self.member(
+            INSTALL,
+            path,
+            w.machine_networks.as_ref(),
+            k.machine_networks.as_ref(),
+        );
+        let path = "networking.clusterNetwork";
+        changed.cluster_networks = self.member(
+            INSTALL,
+            path,
+            w.cluster_networks.as_ref(),
+            k.cluster_networks.as_ref(),
+        );
+        let path = "networking.serviceNetwork";
+        changed.service_networks = self.member(
+            INSTALL,
+            path,
+            w.service_networks.as_ref(),
+            k.service_networks.as_ref(),
+        );
+        if w.user_managed.is_some() && w.user_managed != k.user_managed {
+            let name = |user_managed| {
+                if user_managed == Some(true) {
+                    "none"
+                } else {
+                    "baremetal"
+                }
+            };
+            self.note(
+                INSTALL,
+                "platform",
+                name(k.user_managed),
+                name(w.user_managed),
+            );
+            changed.user_managed = w.user_managed;
+        }
+        let path = "platform.baremetal.apiVIPs";
+        changed.api_vips = self.member(INSTALL, path, w.api_vips.as_ref(), k.api_vips.as_ref());
+        let path = "platform.baremetal.ingressVIPs";
+        changed.ingress_vips = self.member(
+            INSTALL,
+            path,
+            w.ingress_vips.as_ref(),
+            k.ingress_vips.as_ref(),
+        );
+    }
+
+    /// Members that may hold passwords are not shown.
+    fn find_secrets(&mut self, w: &Declaration, k: &Declaration, changed: &mut Declaration) {
+        const HIDDEN: &str = "(not shown)";
+        if w.proxy.is_some() && w.proxy != k.proxy {
+            self.note(INSTALL, "proxy", HIDDEN, HIDDEN);
+            changed.proxy.clone_from(&w.proxy);
+        }
+        changed.ssh_key = self.member(INSTALL, "sshKey", w.ssh_key.as_ref(), k.ssh_key.as_ref());
+        let path = "additionalTrustBundle";
+        changed.trust_bundle = self.member(
+            INSTALL,
+            path,
+            w.trust_bundle.as_ref(),
+            k.trust_bundle.as_ref(),
+        );
+        if w.pull_secret.is_some() {
+            self.note(INSTALL, "pullSecret", HIDDEN, HIDDEN);
+            changed.pull_secret.clone_from(&w.pull_secret);
+        }
+        for (name, value) in &w.overrides {
+            let known = k.overrides.get(name);
+            if known != Some(value) {
+                self.note(INSTALL, name, &shown(&known), &shown(value));
+                changed.overrides.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The wanted value, if the file has one that differs.
+    fn member<T: PartialEq + Clone + serde::Serialize>(
+        &mut self,
+        file: &str,
+        path: &str,
+        wanted: Option<&T>,
+        known: Option<&T>,
+    ) -> Option<T> {
+        let wanted = wanted?;
+        if known == Some(wanted) {
+            return None;
+        }
+        self.note(file, path, &shown(&known), &shown(wanted));
+        Some(wanted.clone())
+    }
+
+    fn note(&mut self, file: &str, path: &str, before: &str, after: &str) {
+        self.changes.push(DeclaredChange {
+            field: format!("{file}: {path}"),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        });
+    }
+}
+
+/// A value as text: JSON, texts without quotes, nothing for an absent one.
+fn shown<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::Null) | Err(_) => String::new(),
+        Ok(Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+    }
+}
+
+/// Members of the cluster.
+fn of_cluster(changed: &Declaration) -> ClusterUpdateParams {
+    let proxy = |at: usize| changed.proxy.as_ref().map(|proxy| proxy[at].clone());
+    ClusterUpdateParams {
+        name: Some(changed.name.clone()).filter(|name| !name.is_empty()),
+        base_dns_domain: changed.base_domain.clone(),
+        pull_secret: changed.pull_secret.clone(),
+        ssh_public_key: changed.ssh_key.clone(),
+        network_type: changed.network_type,
+        machine_networks: changed.machine_networks.as_ref().map(|list| {
+            let network = |cidr: &String| MachineNetwork {
+                cidr: cidr.clone(),
+                ..MachineNetwork::default()
+            };
+            list.iter().map(network).collect()
+        }),
+        cluster_networks: changed.cluster_networks.as_ref().map(|list| {
+            let network = |(cidr, host_prefix): &(String, i64)| ClusterNetwork {
+                cidr: cidr.clone(),
+                host_prefix: *host_prefix,
+                ..ClusterNetwork::default()
+            };
+            list.iter().map(network).collect()
+        }),
+        service_networks: changed.service_networks.as_ref().map(|list| {
+            let network = |cidr: &String| ServiceNetwork {
+                cidr: cidr.clone(),
+                ..ServiceNetwork::default()
+            };
+            list.iter().map(network).collect()
+        }),
+        control_plane_count: changed.control_plane,
+        hyperthreading: changed.hyperthreading.map(hyperthreading),
+        user_managed_networking: changed.user_managed,
+        platform: changed.user_managed.map(|user_managed| ClusterPlatform {
+            r#type: if user_managed {
+                PlatformType::None
+            } else {
+                PlatformType::Baremetal
+            },
+            external: None,
+        }),
+        api_vips: changed.api_vips.as_ref().map(|list| {
+            let vip = |ip: &String| ApiVip {
+                ip: ip.clone(),
+                ..ApiVip::default()
+            };
+            list.iter().map(vip).collect()
+        }),
+        ingress_vips: changed.ingress_vips.as_ref().map(|list| {
+            let vip = |ip: &String| IngressVip {
+                ip: ip.clone(),
+                ..IngressVip::default()
+            };
+            list.iter().map(vip).collect()
+        }),
+        http_proxy: proxy(0),
+        https_proxy: proxy(1),
+        no_proxy: proxy(2),
+        additional_ntp_source: changed.ntp_sources.as_ref().map(|list| list.join(",")),
+        ..ClusterUpdateParams::default()
+    }
+}
+
+fn hyperthreading((masters, workers): (bool, bool)) -> Hyperthreading {
+    match (masters, workers) {
+        (true, true) => Hyperthreading::All,
+        (true, false) => Hyperthreading::Masters,
+        (false, true) => Hyperthreading::Workers,
+        (false, false) => Hyperthreading::None,
+    }
+}
+
+/// Members of the infra-env.
+fn of_infra_env(changed: &Declaration) -> Result<InfraEnvUpdateParams, Error> {
+    let networks = changed.hosts.as_ref().map(|hosts| {
+        let networks = hosts.iter().filter_map(DeclaredHost::static_network);
+        networks.collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(InfraEnvUpdateParams {
+        proxy: changed.proxy.clone().map(|[http, https, no]| Proxy {
+            http_proxy: Some(http),
+            https_proxy: Some(https),
+            no_proxy: Some(no),
+        }),
+        additional_ntp_sources: changed.ntp_sources.as_ref().map(|list| list.join(",")),
+        ssh_authorized_key: changed.ssh_key.clone(),
+        pull_secret: changed.pull_secret.clone().unwrap_or_default(),
+        static_network_config: networks.transpose()?,
+        image_type: changed.minimal_iso.map(|is_minimal| {
+            if is_minimal {
+                ImageType::MinimalIso
+            } else {
+                ImageType::FullIso
+            }
+        }),
+        additional_trust_bundle: changed.trust_bundle.clone(),
+        ..InfraEnvUpdateParams::default()
+    })
+}
