@@ -106,20 +106,7 @@ impl ServerSettings for Settings {
         {
             report("RELEASE_KEYRING", error.chain());
         }
-        if let Some(path) = &self.db_ca_file {
-            readable(path).unwrap_or_else(|text| report("DB_CA_FILE", text));
-        } else if matches!(self.db_sslmode, SslMode::VerifyCa | SslMode::VerifyFull) {
-            report(
-                "DB_CA_FILE",
-                "requires a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
-            );
-        }
-        if self.db_max_open_connections < 4 {
-            report(
-                "DB_MAX_OPEN_CONNECTIONS",
-                "requires at least 4 connections".to_owned(),
-            );
-        }
+        problems_of_database(self, &mut report);
         if let Err(text) = mounted_iso(Path::new(LIVE_ISO)) {
             report("/data/livecd.iso", text);
         }
@@ -127,6 +114,23 @@ impl ServerSettings for Settings {
             report("/data/coreos-installer", text);
         }
         problems
+    }
+}
+
+fn problems_of_database(settings: &Settings, report: &mut impl FnMut(&str, String)) {
+    if let Some(path) = &settings.db_ca_file {
+        readable(path).unwrap_or_else(|text| report("DB_CA_FILE", text));
+    } else if matches!(settings.db_sslmode, SslMode::VerifyCa | SslMode::VerifyFull) {
+        report(
+            "DB_CA_FILE",
+            "requires a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
+        );
+    }
+    if settings.db_max_open_connections < 4 {
+        report(
+            "DB_MAX_OPEN_CONNECTIONS",
+            "requires at least 4 connections".to_owned(),
+        );
     }
 }
 
@@ -212,11 +216,13 @@ fn mounted_iso(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Checks that a mounted coreos-installer is executable.
+/// Checks that a mounted coreos-installer is executable. Nothing is mounted in a folder that this server may not enter.
 fn mounted_program(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt as _;
+    if !path.exists() {
+        return Ok(());
+    }
     match path.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(format!("is mounted but cannot be read: {error}")),
         Ok(metadata) if metadata.is_file() && metadata.permissions().mode() & 0o111 != 0 => Ok(()),
         Ok(_) => Err("is mounted but is not an executable file".to_owned()),
@@ -270,6 +276,15 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(variables(&malformed), keys[..1]);
+    }
+
+    #[test]
+    fn mounted_programs_must_be_executable() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(mounted_program(file.path()).is_err());
+        assert!(mounted_program(Path::new("/proc/self/exe")).is_ok());
+        // As below a folder of another user, the path cannot be looked up.
+        assert!(mounted_program(&file.path().join("coreos-installer")).is_ok());
     }
 
     #[test]
