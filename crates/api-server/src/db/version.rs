@@ -2,8 +2,8 @@
 
 use model::time::Timestamp;
 
-/// Version of a record: each change of the record changes it. The time tells records of the same revision apart, after
-/// an older state of the database was restored.
+/// Version of a record: each change of the record changes it. Records of one revision differ in their time
+/// after an older state of the database was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordVersion {
     /// Raised with each change.
