@@ -24,6 +24,15 @@ pub const MESSAGE_BYTES: usize = 4 << 10;
 /// Stored container images, tested disks, time sources or names of a host.
 pub const RESULTS: usize = 256;
 
+/// Hosts with a static network in an infra-env. More do not fit into the embed area of an image.
+pub const NETWORKS: usize = 1000;
+/// Units: bytes of the network configuration of one host. One with 20 bonds of VLANs has 20 KiB.
+pub const NETWORK_YAML_BYTES: usize = 64 << 10;
+/// NICs of one host that a static network names.
+pub const NETWORK_NICS: usize = 256;
+/// Units: bytes of the logical name of a NIC. The kernel's own names have at most 15.
+pub const NIC_NAME_BYTES: usize = 64;
+
 /// A bound on one list of an inventory.
 #[derive(Debug)]
 pub struct Count {

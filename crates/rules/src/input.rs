@@ -29,7 +29,7 @@ pub use secrets::{
     ca_certificates, cloud_token, ignition_config_override, pull_secret, registry_of,
 };
 pub use ssh::ssh_public_keys;
-pub use static_network::static_network_config;
+pub use static_network::{applicable_static_network, static_network_config};
 pub use topology::{Topology, topology};
 
 pub(crate) use networks::{NetworkInput, NetworkRules};

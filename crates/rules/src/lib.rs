@@ -51,6 +51,7 @@ pub mod roles;
 #[cfg(test)]
 mod samples;
 pub mod snapshot;
+pub mod static_network;
 pub mod steps;
 pub mod support;
 pub mod table;

@@ -7,6 +7,7 @@ use model::infra_env::ImageType;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
 
 use crate::input::registry_of;
+use crate::static_network::NMSTATE_SERVICE_FROM;
 
 /// Built once from the settings.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct Offer {
     pub two_nodes_with_fencing: bool,
     /// `CHECK_CLUSTER_VERSION`: the installation waits for the cluster's version operator.
     pub check_cluster_version: bool,
+    /// `MIN_VERSION_FOR_NMSTATE_SERVICE`: first version whose images apply nmstate configurations themselves.
+    pub nmstate_service_from: String,
 }
 
 impl Default for Offer {
@@ -55,6 +58,7 @@ impl Default for Offer {
             two_nodes_with_arbiter: true,
             two_nodes_with_fencing: false,
             check_cluster_version: false,
+            nmstate_service_from: NMSTATE_SERVICE_FROM.to_owned(),
         }
     }
 }

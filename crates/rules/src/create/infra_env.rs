@@ -84,6 +84,7 @@ pub fn infra_env(
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
         },
     )?;
+    input::applicable_static_network(&infra_env, &ctx.offer.nmstate_service_from)?;
     let address = urls::ImageAddress::ById(id);
     infra_env.download_url = urls::download_url(
         &ctx.offer.image_service_url,

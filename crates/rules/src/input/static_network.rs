@@ -3,103 +3,179 @@
 use std::collections::BTreeSet;
 
 use model::Error;
-use model::infra_env::HostStaticNetworkConfig;
+use model::infra_env::{HostStaticNetworkConfig, InfraEnv};
 use serde_json::Value;
 
 use super::refusal::refuse;
+use crate::bounds::{NETWORK_NICS, NETWORK_YAML_BYTES, NETWORKS, NIC_NAME_BYTES};
+use crate::static_network::{NetworkForm, files, parse};
 
 const FIELD: &str = "static_network_config";
-/// Interface types that the network configuration creates, without a MAC address of their own.
-const CREATED: &[&str] = &[
-    "bond",
-    "dummy",
-    "linux-bridge",
-    "loopback",
-    "mac-vlan",
-    "mac-vtap",
-    "ovs-bridge",
-    "ovs-interface",
-    "veth",
-    "vlan",
-    "vrf",
-    "vxlan",
-];
 
-/// Checks the static network configuration of all hosts.
+/// Checks the static network configuration of all hosts, whichever form their image takes.
 /// Source: assisted-service, pkg/staticnetworkconfig/generator.go, ValidateStaticConfigParamsYAML.
 pub fn static_network_config(hosts: &[HostStaticNetworkConfig]) -> Result<(), Error> {
+    if hosts.len() > NETWORKS {
+        return Err(Error::invalid(
+            FIELD,
+            format!(
+                "has {} hosts, the limit of an infra-env is {NETWORKS}",
+                hosts.len()
+            ),
+        ));
+    }
     let mut macs = BTreeSet::new();
     for (index, host) in hosts.iter().enumerate() {
         let at = format!("{FIELD}[{index}]");
-        if host.mac_interface_map.is_empty() {
+        let names = nics(&format!("{at}.mac_interface_map"), host, &mut macs)?;
+        let field = format!("{at}.network_yaml");
+        let size = host.network_yaml.len();
+        if size > NETWORK_YAML_BYTES {
             return Err(Error::invalid(
-                format!("{at}.mac_interface_map"),
-                "is empty: name at least one MAC address, which identifies the host",
+                field,
+                format!("has {size} bytes, the limit of a host is {NETWORK_YAML_BYTES}"),
             ));
         }
-        let mut names = BTreeSet::new();
-        for entry in &host.mac_interface_map {
-            let field = format!("{at}.mac_interface_map");
-            if !is_mac(&entry.mac_address) {
-                return Err(refuse(
-                    &field,
-                    &entry.mac_address,
-                    "is not a MAC address: write 52:54:00:12:34:56",
-                ));
-            }
-            if !macs.insert(entry.mac_address.to_ascii_lowercase()) {
-                return Err(refuse(
-                    &field,
-                    &entry.mac_address,
-                    "is duplicated: a MAC address belongs to one interface of one host",
-                ));
-            }
-            if entry.logical_nic_name.is_empty() || !names.insert(entry.logical_nic_name.as_str()) {
-                return Err(refuse(
-                    &field,
-                    &entry.logical_nic_name,
-                    "is empty or duplicated: each interface of a host has its own logical_nic_name",
-                ));
-            }
-        }
-        interfaces(&format!("{at}.network_yaml"), &host.network_yaml, &names)?;
+        interfaces(&field, &parse(&field, &host.network_yaml)?, &names)?;
     }
     Ok(())
 }
 
+/// Checks that the infra-env's images can apply its static networks: those without nmstate's service need keyfiles,
+/// which cannot express everything.
+pub fn applicable_static_network(infra_env: &InfraEnv, service_from: &str) -> Result<(), Error> {
+    let form = NetworkForm::of(&infra_env.openshift_version, service_from);
+    if form == NetworkForm::Policy || infra_env.static_network_config.is_empty() {
+        return Ok(());
+    }
+    let hosts: Vec<HostStaticNetworkConfig> =
+        serde_json::from_str(&infra_env.static_network_config)
+            .map_err(|error| Error::internal("reading the static networks", error))?;
+    hosts
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, host)| files(index, host, form).map(drop))
+}
+
+/// The logical names of a host's NICs; `macs` has those of the hosts before.
+fn nics<'a>(
+    field: &str,
+    host: &'a HostStaticNetworkConfig,
+    macs: &mut BTreeSet<String>,
+) -> Result<BTreeSet<&'a str>, Error> {
+    let map = &host.mac_interface_map;
+    if map.is_empty() {
+        return Err(Error::invalid(
+            field,
+            "is empty: name at least one MAC address, which identifies the host",
+        ));
+    }
+    if map.len() > NETWORK_NICS {
+        return Err(Error::invalid(
+            field,
+            format!(
+                "has {} entries, the limit of a host is {NETWORK_NICS}",
+                map.len()
+            ),
+        ));
+    }
+    let mut names = BTreeSet::new();
+    for entry in map {
+        let (mac, name) = (&entry.mac_address, entry.logical_nic_name.as_str());
+        if !is_mac(mac) {
+            return Err(refuse(
+                field,
+                mac,
+                "is not a MAC address: write 52:54:00:12:34:56",
+            ));
+        }
+        if !macs.insert(mac.to_ascii_lowercase()) {
+            return Err(refuse(
+                field,
+                mac,
+                "is duplicated: a MAC address belongs to one interface of one host",
+            ));
+        }
+        if !is_nic_name(name) {
+            return Err(refuse(
+                field,
+                name,
+                "is no name of an interface: use at most 64 letters, digits, '.', '_', '-', '@' or ':'",
+            ));
+        }
+        if !names.insert(name) {
+            return Err(refuse(
+                field,
+                name,
+                "is duplicated: each interface of a host has its own logical_nic_name",
+            ));
+        }
+    }
+    Ok(names)
+}
+
+/// Names are lines of a file and patterns of the script that replaces them.
+fn is_nic_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@:".contains(&byte);
+    (1..=NIC_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
 /// Source: assisted-service, pkg/staticnetworkconfig/generator.go, validateInterfaceNamesExistenceYAML.
-fn interfaces(field: &str, yaml: &str, names: &BTreeSet<&str>) -> Result<(), Error> {
-    let state: Value = serde_yaml::from_str(yaml)
-        .map_err(|error| Error::invalid(field, format!("is not YAML: {error}")))?;
+fn interfaces(field: &str, state: &Value, names: &BTreeSet<&str>) -> Result<(), Error> {
     let Some(list) = state.get("interfaces").and_then(Value::as_array) else {
         return Err(Error::invalid(
             field,
             "has no list of interfaces: write \"interfaces:\" and one item for each interface",
         ));
     };
+    let text = |interface: &Value, member: &str| {
+        let value = interface.get(member).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let by_mac: BTreeSet<String> = list
+        .iter()
+        .filter(|interface| text(interface, "identifier") == "mac-address")
+        .map(|interface| text(interface, "name"))
+        .collect();
+    let is_known =
+        |name: &str| names.contains(name) || by_mac.contains(name) || is_predictable(name);
     for interface in list {
-        let text = |member: &str| {
-            interface
-                .get(member)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let name = text("name");
+        let name = text(interface, "name");
         if name.is_empty() {
             return Err(Error::invalid(
                 field,
                 "an interface has no name: add \"name:\"",
             ));
         }
-        if !names.contains(name) && !CREATED.contains(&text("type")) {
+        let ports = interface
+            .pointer("/link-aggregation/port")
+            .and_then(Value::as_array);
+        let unknown = match text(interface, "type").as_str() {
+            "" | "ethernet" | "802-3-ethernet" => Some(name).filter(|name| !is_known(name)),
+            "bond" => ports
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .find(|port| !is_known(port))
+                .map(str::to_owned),
+            _ => None,
+        };
+        if let Some(name) = unknown {
             return Err(refuse(
                 field,
-                name,
+                &name,
                 "is not in mac_interface_map: add its MAC address there",
             ));
         }
     }
     Ok(())
+}
+
+/// Whether the kernel gives a NIC this name by its place in the machine, so that it needs no MAC address. Source:
+/// systemd.net-naming-scheme(7).
+fn is_predictable(name: &str) -> bool {
+    let place = name.strip_prefix("en").and_then(|rest| rest.bytes().next());
+    place.is_some_and(|byte| b"PsvxXbucaipod".contains(&byte))
 }
 
 pub(crate) fn is_mac(text: &str) -> bool {
@@ -160,11 +236,74 @@ mod tests {
                 "name unknown",
                 vec![host(YAML, &[("52:54:00:aa:00:01", "eth1")])],
             ),
+            (
+                "port unknown",
+                vec![host(
+                    "interfaces:\n- name: bond0\n  type: bond\n  link-aggregation:\n    port: [eth1]\n",
+                    &[one],
+                )],
+            ),
+            (
+                "name with a space",
+                vec![host(YAML, &[("52:54:00:aa:00:01", "eth0 ")])],
+            ),
             ("no yaml", vec![host("[", &[one])]),
             ("no interfaces", vec![host("routes: {}", &[one])]),
         ] {
             assert!(static_network_config(&hosts).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn names_by_place_and_by_mac_need_no_map() {
+        let one = [("52:54:00:aa:00:01", "eth0")];
+        for yaml in [
+            "interfaces: [{name: eno1, type: ethernet}]",
+            "interfaces: [{name: lan, type: ethernet, identifier: mac-address}]",
+            "interfaces: [{name: wlan0, type: wifi}]",
+            "interfaces: [{name: b, type: bond, link-aggregation: {port: [eth0, ens3]}}]",
+        ] {
+            static_network_config(&[host(yaml, &one)]).unwrap();
+        }
+    }
+
+    // limit: static networks of an infra-env
+    // limit: static network of a host
+    // limit: NICs of a static network
+    #[test]
+    fn networks_are_bounded() {
+        let hosts = |count: usize| -> Vec<HostStaticNetworkConfig> {
+            let mac = |index: usize| format!("52:54:00:00:{:02x}:{:02x}", index / 256, index % 256);
+            (0..count)
+                .map(|index| host(YAML, &[(&mac(index), "eth0")]))
+                .collect()
+        };
+        static_network_config(&hosts(NETWORKS)).unwrap();
+        let error = static_network_config(&hosts(NETWORKS + 1)).unwrap_err();
+        assert!(
+            error.to_string().contains("limit of an infra-env"),
+            "{error}"
+        );
+
+        let one = [("52:54:00:aa:00:01", "eth0")];
+        let padded = |size: usize| format!("{YAML}#{}", "x".repeat(size - YAML.len() - 1));
+        static_network_config(&[host(&padded(NETWORK_YAML_BYTES), &one)]).unwrap();
+        let error = static_network_config(&[host(&padded(NETWORK_YAML_BYTES + 1), &one)]);
+        assert!(error.unwrap_err().to_string().contains("limit of a host"));
+
+        let many = |count: usize| {
+            let mut host = host(YAML, &one);
+            host.mac_interface_map = (0..count)
+                .map(|index| MacInterfaceMapItem {
+                    mac_address: format!("52:54:00:bb:{:02x}:{:02x}", index / 256, index % 256),
+                    logical_nic_name: format!("eth{index}"),
+                })
+                .collect();
+            static_network_config(&[host])
+        };
+        many(NETWORK_NICS).unwrap();
+        let error = many(NETWORK_NICS + 1).unwrap_err();
+        assert!(error.to_string().contains("limit of a host"), "{error}");
     }
 
     proptest! {

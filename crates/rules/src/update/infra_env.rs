@@ -45,6 +45,11 @@ pub fn infra_env(
     changed
         .openshift_version
         .clone_from(&os_image.openshift_version);
+    if changed.static_network_config != infra_env.static_network_config
+        || changed.openshift_version != infra_env.openshift_version
+    {
+        input::applicable_static_network(&changed, &ctx.offer.nmstate_service_from)?;
+    }
     if let Some(proxy) = params.proxy {
         input::proxy(&proxy, &changed.openshift_version)?;
         changed.proxy = Some(proxy);

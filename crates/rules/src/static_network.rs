@@ -1,0 +1,136 @@
+//! Static networks of hosts: nmstate configurations, in the form that a discovery image applies.
+//!
+//! Newer images have nmstate's service, which takes the configuration as a policy. Older ones only read keyfiles of
+//! NetworkManager, which are rendered here for the documented subset; the rest is refused. The crate `nmstate` renders
+//! everything, but needs an archived YAML parser, D-Bus types, and members of JSON objects in insertion order, which it
+//! would switch on for the whole workspace. The tests' golden files are its output.
+
+mod connection;
+mod dns;
+mod ip;
+mod keyfile;
+mod link;
+mod policy;
+mod profile;
+mod routes;
+mod scalar;
+mod state;
+
+use std::collections::BTreeMap;
+
+use model::Error;
+use model::infra_env::HostStaticNetworkConfig;
+use serde_json::Value;
+
+use crate::versions::Number;
+use state::NetworkState;
+
+/// First version whose live image has nmstate's service. Source: assisted-service,
+/// pkg/staticnetworkconfig/backward_compatibility.go.
+pub const NMSTATE_SERVICE_FROM: &str = "4.18";
+
+/// Form in which an image applies the network of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkForm {
+    /// Keyfiles of NetworkManager.
+    Keyfiles,
+    /// A policy of nmstate, applied by its service.
+    Policy,
+}
+
+impl NetworkForm {
+    /// The form for images of `version`; `first` is the first version with nmstate's service. Empty versions and those
+    /// that do not parse have keyfiles, which every image reads.
+    pub fn of(version: &str, first: &str) -> Self {
+        match (version.parse::<Number>(), first.parse::<Number>()) {
+            (Ok(version), Ok(first)) if version.precedence(&first).is_ge() => Self::Policy,
+            _ => Self::Keyfiles,
+        }
+    }
+}
+
+/// A network file of a host, below its folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkFile {
+    /// File name.
+    pub name: String,
+    /// Text.
+    pub content: String,
+}
+
+/// The network files of the host at `index`: its configuration, then the names of its NICs by MAC address.
+///
+/// Errors: `Invalid` naming the host – the configuration does not parse, or keyfiles cannot express it.
+pub fn files(
+    index: usize,
+    host: &HostStaticNetworkConfig,
+    form: NetworkForm,
+) -> Result<Vec<NetworkFile>, Error> {
+    let field = format!("static_network_config[{index}].network_yaml");
+    let state = parse(&field, &host.network_yaml)?;
+    let mut files = match form {
+        NetworkForm::Policy => vec![NetworkFile {
+            name: format!("ymlFile{index}.yml"),
+            content: policy::text(state, &host.mac_interface_map)?,
+        }],
+        NetworkForm::Keyfiles => keyfiles(state).map_err(|reason| {
+            let form = "images before nmstate's service (4.18) get keyfiles of NetworkManager";
+            Error::invalid(&field, format!("{reason}; {form}"))
+        })?,
+    };
+    files.push(NetworkFile {
+        name: "mac_interface.ini".to_owned(),
+        content: names_by_mac(host),
+    });
+    Ok(files)
+}
+
+/// The configuration as data.
+///
+/// Errors: `Invalid` – not YAML.
+pub(crate) fn parse(field: &str, yaml: &str) -> Result<Value, Error> {
+    serde_yaml::from_str(yaml)
+        .map_err(|error| Error::invalid(field, format!("is not YAML: {error}")))
+}
+
+fn keyfiles(state: Value) -> Result<Vec<NetworkFile>, String> {
+    let state: NetworkState = serde_path_to_error::deserialize(state).map_err(|error| {
+        let path = error.path().to_string();
+        format!("at {path}: {}", error.into_inner())
+    })?;
+    let profiles = profile::profiles(state)?;
+    let mut files = Vec::new();
+    for profile in profiles.iter() {
+        let keyfile = connection::keyfile(profile, &profiles)?;
+        files.push(NetworkFile {
+            name: format!("{}.nmconnection", keyfile.id),
+            content: keyfile.text()?,
+        });
+    }
+    files.sort_by(|left, right| left.name.cmp(&right.name));
+    match files.windows(2).find(|two| two[0].name == two[1].name) {
+        Some(two) => Err(format!(
+            "two interfaces have the file {}: give them different profile names",
+            two[0].name
+        )),
+        None if files.is_empty() => Err("no interface is up: there is nothing to apply".to_owned()),
+        None => Ok(files),
+    }
+}
+
+/// `MAC=name` lines, sorted.
+fn names_by_mac(host: &HostStaticNetworkConfig) -> String {
+    let by_address: BTreeMap<&str, &str> = host
+        .mac_interface_map
+        .iter()
+        .map(|item| (item.mac_address.as_str(), item.logical_nic_name.as_str()))
+        .collect();
+    let lines: Vec<String> = by_address
+        .iter()
+        .map(|(address, name)| format!("{address}={name}\n"))
+        .collect();
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests;

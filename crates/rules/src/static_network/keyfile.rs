@@ -1,0 +1,79 @@
+//! A keyfile of NetworkManager: sections of keys.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+
+/// A connection profile as a file.
+#[derive(Debug)]
+pub(super) struct Keyfile {
+    /// Name of the connection and of the file.
+    pub(super) id: String,
+    /// In the order of the file.
+    pub(super) sections: Vec<KeyfileSection>,
+}
+
+/// A section; keys are sorted.
+#[derive(Debug)]
+pub(super) struct KeyfileSection {
+    name: &'static str,
+    keys: BTreeMap<String, String>,
+}
+
+impl KeyfileSection {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            keys: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn set(&mut self, key: impl Into<String>, value: impl Display) {
+        self.keys.insert(key.into(), value.to_string());
+    }
+
+    pub(super) fn set_some(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+
+    /// A list; an empty one is left out.
+    pub(super) fn set_list(&mut self, key: &str, values: &[String]) {
+        if !values.is_empty() {
+            self.set(key, values.join(";"));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+impl Keyfile {
+    /// The file. The connection precedes those that the initrd generates for every NIC. Source: assisted-service,
+    /// pkg/staticnetworkconfig/generator.go, formatNMConnection.
+    ///
+    /// Errors: a control character, which would end the line, or a name that is no file name.
+    pub(super) fn text(&self) -> Result<String, String> {
+        if self.id.is_empty() || self.id.starts_with('.') || self.id.contains('/') {
+            return Err(format!("{:?} cannot be a file name", self.id));
+        }
+        let mut text = String::new();
+        for section in &self.sections {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let _ = writeln!(text, "[{}]", section.name);
+            for (key, value) in &section.keys {
+                if value.chars().any(char::is_control) {
+                    return Err(format!("{value:?} holds a control character"));
+                }
+                let _ = writeln!(text, "{key}={value}");
+            }
+            if section.name == "connection" {
+                text.push_str("autoconnect-priority=1\n");
+            }
+        }
+        Ok(text)
+    }
+}
