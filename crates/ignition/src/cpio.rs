@@ -97,6 +97,13 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<CpioMember<'_>>, usize), Error> {
     }
 }
 
+/// Sizes of the data and of the name, with its zero byte, in a member's header.
+///
+/// Errors: `Archive` when it is no newc header.
+pub fn sizes(header: &[u8; HEADER]) -> Result<(u32, u32), Error> {
+    read_header(header, 0).map(|[_, size, name_size]| (size, name_size))
+}
+
 /// Mode, size and length of the name.
 fn read_header(bytes: &[u8], at: usize) -> Result<[u32; 3], Error> {
     let header = slice(bytes, at, HEADER, at)?;

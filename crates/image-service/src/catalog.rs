@@ -1,10 +1,14 @@
 //! Catalog of OS images, and the base image of each.
 
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bytes::Bytes;
 use model::Error;
+use tokio::sync::OnceCell;
 
-use crate::image::BaseImage;
+use crate::image::{BaseImage, nmstatectl_archive};
 use crate::settings::{FULL_ISO, OsImage, normalised_architecture};
 
 /// A base image that several entries may share.
@@ -16,9 +20,37 @@ pub(crate) struct CatalogImage {
     /// URL of the download; may be empty.
     pub(crate) url: String,
     state: RwLock<Option<Arc<BaseImage>>>,
+    /// Archive with its `nmstatectl`, once a network boot has needed it. Units: some megabytes.
+    nmstatectl: OnceCell<Bytes>,
 }
 
 impl CatalogImage {
+    /// The archive with `nmstatectl`: the file of that name in `folder`, else out of the root file system.
+    ///
+    /// Errors: `Unavailable` – neither; the remedy is the file.
+    pub(crate) async fn nmstatectl(&self, folder: &Path) -> Result<Bytes, Error> {
+        let file = folder.join(format!("nmstatectl-{}-{}", self.version, self.architecture));
+        let archive = self.nmstatectl.get_or_try_init(|| async {
+            if let Ok(bytes) = tokio::fs::read(&file).await {
+                return Ok(Bytes::from(bytes));
+            }
+            let Some(image) = self.get() else {
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            let extracted = tokio::task::spawn_blocking(move || nmstatectl_archive(&image)).await;
+            extracted.map_err(io::Error::other)?
+        });
+        archive.await.cloned().map_err(|error| {
+            let (file, error_text) = (file.display(), error.to_string());
+            tracing::error!(
+                error = error_text,
+                "static networks of a network boot need nmstatectl, which cannot be taken out of the OS image; \
+                 write a gzip-compressed cpio archive with /usr/bin/nmstatectl to {file}"
+            );
+            Error::unavailable("nmstatectl of the OS image", error)
+        })
+    }
+
     /// Name of its file in the data folder.
     pub(crate) fn file_name(&self) -> String {
         format!("rhcos-full-iso-{}-{}.iso", self.version, self.architecture)
@@ -63,6 +95,7 @@ impl ImageCatalog {
                     architecture: image.cpu_architecture.clone(),
                     url: image.url.clone(),
                     state: RwLock::default(),
+                    nmstatectl: OnceCell::new(),
                 }));
                 catalog.bases.len() - 1
             });
@@ -76,6 +109,22 @@ impl ImageCatalog {
     ///
     /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not populated.
     pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<BaseImage>, Error> {
+        self.entry(version, architecture)?
+            .get()
+            .ok_or(Error::Unavailable {
+                what: "the OS image (it is being downloaded, or its download is retried)",
+                source: None,
+            })
+    }
+
+    /// The entry of an architecture, populated or not; as [`Self::image`].
+    ///
+    /// Errors: `NotFound`.
+    pub(crate) fn entry(
+        &self,
+        version: &str,
+        architecture: &str,
+    ) -> Result<&Arc<CatalogImage>, Error> {
         let architecture = normalised_architecture(architecture);
         let of_architecture = || {
             let entries = self.entries.iter();
@@ -93,10 +142,7 @@ impl ImageCatalog {
             let id = format!("{version} {architecture} (on offer: {})", known.join(", "));
             return Err(Error::not_found("OS image", id));
         };
-        self.bases[*base].get().ok_or(Error::Unavailable {
-            what: "the OS image (it is being downloaded, or its download is retried)",
-            source: None,
-        })
+        Ok(&self.bases[*base])
     }
 }
 

@@ -33,6 +33,7 @@ use stream_limit::StreamLimit;
 #[derive(Debug, Clone)]
 pub(crate) struct ImageApp {
     catalog: Arc<ImageCatalog>,
+    data_dir: Arc<Path>,
     api: InstallerApi,
     streams: StreamLimit,
     customising: CustomisingPool,
@@ -52,6 +53,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     health.starting(populate::COMPONENT);
     let app = ImageApp {
         catalog: Arc::clone(&catalog),
+        data_dir: settings.data_dir.as_path().into(),
         api: InstallerApi::new(api_client, &settings.api_url()),
         streams: StreamLimit::new(settings.max_concurrent_requests),
         customising: CustomisingPool::new(),

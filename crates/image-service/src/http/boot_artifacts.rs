@@ -13,7 +13,7 @@ use super::images::default_architecture;
 use super::response::{Representation, respond};
 use crate::ImageApp;
 use crate::content::ImageContent;
-use crate::image::pxe_initrd as compose;
+use crate::image::{needs_nmstatectl, pxe_initrd as compose};
 
 const RAW: &str = "application/x-raw-disk-image";
 const BINARY: &str = "application/octet-stream";
@@ -67,7 +67,7 @@ pub(super) async fn boot_artifact(
     Ok(respond(&head, what, permit))
 }
 
-/// The initrd with the ignition archive appended.
+/// The initrd with the archives of the ignition and of static networks appended.
 pub(super) async fn pxe_initrd(
     State(app): State<ImageApp>,
     Path(id): Path<String>,
@@ -90,11 +90,18 @@ pub(super) async fn pxe_initrd(
         app.api.ignition(id, None, &credentials),
         app.api.minimal_initrd(id, &credentials),
     )?;
+    let nmstatectl = match &ramdisk {
+        Some(ramdisk) if needs_nmstatectl(ramdisk).map_err(unreadable)? => {
+            let entry = app.catalog.entry(&version, &architecture)?;
+            Some(entry.nmstatectl(&app.data_dir).await?)
+        }
+        _ => None,
+    };
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
     let content = app
         .customising
-        .run(move || compose(&image, &ignition.json, ramdisk))
+        .run(move || compose(&image, &ignition.json, ramdisk, nmstatectl))
         .await?;
     let what = Representation {
         content,
@@ -104,6 +111,10 @@ pub(super) async fn pxe_initrd(
         base_modified,
     };
     Ok(respond(&head, what, permit))
+}
+
+fn unreadable(error: ignition::Error) -> Error {
+    Error::internal("reading the ramdisk of the installer API", error)
 }
 
 /// On these routes an unknown version is an invalid parameter (400). Source: assisted-image-service.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -212,6 +213,15 @@ impl BaseImage {
     /// The root file system.
     pub fn rootfs(&self) -> Piece {
         self.piece(&self.rootfs)
+    }
+
+    /// Fills `buffer` from `offset` in rootfs.img.
+    pub(super) fn read_rootfs(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.rootfs.end - self.rootfs.start) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.file.read_exact_at(buffer, self.rootfs.start + offset)
     }
 
     fn piece(&self, range: &Range<u64>) -> Piece {

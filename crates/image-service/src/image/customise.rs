@@ -107,20 +107,22 @@ fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseErro
     Ok(bytes.into())
 }
 
-/// The initrd with `ignition` and, if present, `ramdisk` (an archive already) appended. Source: assisted-image-service.
+/// The initrd with `ignition` and, if present, `ramdisk` and `nmstatectl` (archives already) appended. Source:
+/// assisted-image-service.
 ///
 /// Errors: when the configuration cannot be packed.
 pub fn pxe_initrd(
     image: &BaseImage,
     ignition: &[u8],
     ramdisk: Option<Bytes>,
+    nmstatectl: Option<Bytes>,
 ) -> Result<ImageContent, CustomiseError> {
     let mut content = ImageContent::new();
     content.push(image.initrd());
     content.align();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
-    if let Some(ramdisk) = ramdisk {
-        content.push(Piece::Memory(ramdisk));
+    for archive in [ramdisk, nmstatectl].into_iter().flatten() {
+        content.push(Piece::Memory(archive));
         content.align();
     }
     Ok(content)

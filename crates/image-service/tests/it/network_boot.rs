@@ -1,8 +1,9 @@
 //! Boot artifacts of a network boot.
 
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, RANGE};
+use testkit::iso::LiveImageOptions;
 
-use crate::world::{ID, World};
+use crate::world::{ID, OS_VERSION, World};
 
 #[tokio::test]
 async fn kernel_and_rootfs_come_out_of_the_image() {
@@ -80,4 +81,68 @@ async fn the_initrd_carries_the_configuration() {
         .map(|file| file.name.as_str())
         .collect();
     assert_eq!(names, ["etc/x", "config.ign"]);
+}
+
+/// A ramdisk as the installer API sends it.
+fn network_ramdisk(file: &str) -> Vec<u8> {
+    let name = format!("/etc/assisted/network/host0/{file}");
+    let member = ignition::cpio::CpioMember {
+        name: &name,
+        mode: 0o100_600,
+        data: b"network",
+    };
+    ignition::archive::pack(&[member]).unwrap()
+}
+
+fn names(initrd: &[u8]) -> Vec<(String, u32)> {
+    let files = ignition::archive::read(initrd).unwrap();
+    let names = files.into_iter().map(|file| (file.name, file.mode));
+    names.skip_while(|(name, _)| name != "config.ign").collect()
+}
+
+#[tokio::test]
+async fn network_policies_come_with_nmstatectl() {
+    let options = LiveImageOptions {
+        rootfs_head: include_bytes!("../data/zstd.squashfs").to_vec(),
+        ..LiveImageOptions::small()
+    };
+    let world = World::of_image(&options, |_| {}).await;
+    let path = format!("/images/{ID}/pxe-initrd?version=4.18");
+    for (file, nmstatectl) in [
+        ("eth0.nmconnection", None),
+        (
+            "ymlFile0.yml",
+            Some(("/usr/bin/nmstatectl".to_owned(), 0o100_755)),
+        ),
+    ] {
+        let ramdisk = network_ramdisk(file);
+        world.api.set(|answers| answers.ramdisk = Some(ramdisk));
+        let initrd = world.bytes(&path).await;
+        let names = names(&initrd);
+        assert_eq!(names[1].0, format!("/etc/assisted/network/host0/{file}"));
+        assert_eq!(names.get(2), nmstatectl.as_ref());
+    }
+    let files = ignition::archive::read(&world.bytes(&path).await).unwrap();
+    assert!(files.last().unwrap().data.starts_with(b"\x7fELFnmstatectl"));
+}
+
+#[tokio::test]
+async fn without_nmstatectl_the_administrator_provides_it() {
+    let world = World::new().await;
+    let path = format!("/images/{ID}/pxe-initrd?version=4.18");
+    let ramdisk = network_ramdisk("ymlFile0.yml");
+    world.api.set(|answers| answers.ramdisk = Some(ramdisk));
+    // The made-up root file system cannot be read.
+    assert_eq!(world.get(&path).send().await.unwrap().status(), 503);
+
+    let member = ignition::cpio::CpioMember {
+        name: "/usr/bin/nmstatectl",
+        mode: 0o100_755,
+        data: b"program",
+    };
+    let archive = ignition::archive::pack(&[member]).unwrap();
+    let file = format!("nmstatectl-{OS_VERSION}-x86_64");
+    std::fs::write(world.data.path().join(file), archive).unwrap();
+    let names = names(&world.bytes(&path).await);
+    assert_eq!(names[2].0, "/usr/bin/nmstatectl");
 }

@@ -150,9 +150,15 @@ impl World {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::of_image(&LiveImageOptions::small(), change).await
+    }
+
+    pub(crate) async fn of_image(
+        options: &LiveImageOptions,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let written =
-            testkit::iso::write(&own_file(data.path()), &LiveImageOptions::small()).unwrap();
+        let written = testkit::iso::write(&own_file(data.path()), options).unwrap();
         let base = std::fs::read(own_file(data.path())).unwrap();
         let mut world = Self::without_image(data, change).await;
         world.base = base;

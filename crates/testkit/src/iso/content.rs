@@ -26,7 +26,7 @@ pub(super) fn tree(options: &LiveImageOptions) -> io::Result<FileTree> {
         format!("rw coreos.liveiso={volume_id} ignition.firstboot ignition.platform.id=metal");
     let grub = loader_config(GRUB, &kargs);
     let isolinux = loader_config(ISOLINUX, &kargs);
-    let rootfs = rootfs(options.rootfs_bytes)?;
+    let rootfs = rootfs(options.rootfs_bytes, &options.rootfs_head)?;
 
     let grub_path = format!("EFI/{}/grub.cfg", options.vendor);
     let mut areas = vec![area(&grub_path, &grub)];
@@ -121,18 +121,22 @@ fn marked(length: u64) -> Data {
 }
 
 /// An uncompressed archive whose first member is the root file system.
-fn rootfs(length: u64) -> io::Result<Data> {
+fn rootfs(length: u64, content: &[u8]) -> io::Result<Data> {
     let size = u32::try_from(length).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "rootfs_bytes is 4 GiB or more")
     })?;
     let head = cpio::header("root.squashfs", cpio::REGULAR | 0o644, size);
     let start = head.len() as u64;
-    let content = marked(length);
-    let mut parts = vec![(0, head), (start, b"hsqs".to_vec())];
+    let made_up = marked(length).parts.into_iter();
+    let mut parts = vec![(0, head)];
+    if content.is_empty() {
+        parts.push((start, b"hsqs".to_vec()));
+    } else {
+        parts.push((start, content.to_vec()));
+    }
     parts.extend(
-        content
-            .parts
-            .into_iter()
+        made_up
+            .filter(|(offset, _)| *offset >= content.len() as u64)
             .map(|(offset, bytes)| (start + offset, bytes)),
     );
     let marker = CpioMember {
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_rootfs_is_an_archive() {
-        let rootfs = rootfs(5001).unwrap();
+        let rootfs = rootfs(5001, b"").unwrap();
         let mut bytes = vec![0; super::super::tree::index(rootfs.length)];
         rootfs.read(0, &mut bytes);
         let (members, length) = cpio::read(&bytes).unwrap();
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn the_initrd_can_be_unpacked() {
         let options = LiveImageOptions::small();
-        let rootfs = rootfs(10).unwrap();
+        let rootfs = rootfs(10, b"").unwrap();
         let files = ignition::archive::read(&initrd(&options, &rootfs).unwrap()).unwrap();
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
         assert!(names.contains(&"etc/coreos-live-initramfs"));

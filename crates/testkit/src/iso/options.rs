@@ -17,6 +17,8 @@ pub struct LiveImageOptions {
     pub vmlinuz_bytes: u64,
     /// Units: bytes, of the root file system inside rootfs.img.
     pub rootfs_bytes: u64,
+    /// First bytes of the root file system, in place of made-up ones: a whole squashfs image, for example.
+    pub rootfs_head: Vec<u8>,
     /// Whether there is a Joliet tree (long names for Windows).
     pub joliet: bool,
     /// Whether the plain tree carries Rock Ridge entries (long names for Unix).
@@ -37,6 +39,7 @@ impl Default for LiveImageOptions {
             vendor: "redhat".to_owned(),
             vmlinuz_bytes: 6 * 1024 * 1024,
             rootfs_bytes: 101 * 1024 * 1024,
+            rootfs_head: Vec::new(),
             joliet: true,
             rock_ridge: true,
             kargs_json: true,
