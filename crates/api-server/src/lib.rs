@@ -96,6 +96,7 @@ async fn build(settings: Settings) -> Result<ApiServer, Error> {
         mirrors: mirrors.clone(),
         agent_start_timeout: settings.agent_timeout_start,
         insecure_policy: settings.force_insecure_policy_json,
+        nmstate_service_from: settings.min_version_for_nmstate_service.0.clone(),
     };
     let confinement = settings.confinement();
     if !settings.dummy_ignition {

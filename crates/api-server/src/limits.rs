@@ -49,6 +49,24 @@ fn of_bodies() -> Vec<Limit> {
         fixed("text of the user interface", clusters::UI_SETTINGS_BYTES),
         Limit::fixed("manifest", bytes(manifests::SIZE_LIMIT), "request", "400"),
         Limit::fixed(
+            "static networks of an infra-env",
+            Bound::Count(bounds::NETWORKS as u64, "hosts"),
+            "infra-env",
+            "400",
+        ),
+        Limit::fixed(
+            "static network of a host",
+            bytes(bounds::NETWORK_YAML_BYTES),
+            "host",
+            "400",
+        ),
+        Limit::fixed(
+            "NICs of a static network",
+            Bound::Count(bounds::NETWORK_NICS as u64, "NICs"),
+            "host",
+            "400",
+        ),
+        Limit::fixed(
             "events of an answer",
             Bound::Count(MAX_LIMIT.unsigned_abs(), "events"),
             "request",

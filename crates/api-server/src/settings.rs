@@ -184,6 +184,20 @@ impl Setting for SandboxMode {
     }
 }
 
+/// A version from which something holds, as in `4.18`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstVersion(pub String);
+
+impl Setting for FirstVersion {
+    const EXPECTED: &'static str = "a version, as in 4.18";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let parsed: Result<rules::versions::Number, _> = text.parse();
+        parsed.map_err(|_| format!("{text:?} is no version"))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 /// TLS mode of database connections, as in libpq.
 ///
 /// Source: PostgreSQL's documentation, "SSL Mode Descriptions". `allow` is missing: it protects nothing.
@@ -370,8 +384,9 @@ service::settings! {
         agent_inventory_disk_min_size: Option<u64> = "",
         /// Invoker of the installer, as the cluster records it.
         install_invoker: String = "assisted-installer",
-        /// First version whose discovery image applies nmstate configurations itself.
-        min_version_for_nmstate_service: String = "4.18",
+        /// First version whose discovery image applies nmstate configurations itself. Older ones, and infra-envs without
+        /// a version, get keyfiles of NetworkManager.
+        min_version_for_nmstate_service: FirstVersion = "4.18",
         /// Registry mirrors, in the format of containers-registries.conf.
         registries_conf_path: PathBuf = "/etc/containers/registries.conf",
         /// PEM file of the mirrors' certificate authorities.
@@ -550,6 +565,7 @@ impl Settings {
             two_nodes_with_arbiter: self.tna_clusters_support,
             two_nodes_with_fencing: self.tnf_clusters_support,
             check_cluster_version: self.check_cluster_version,
+            nmstate_service_from: self.min_version_for_nmstate_service.0.clone(),
             ..rules::Offer::default()
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Error;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, InfraEnvId};
-use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
+use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
 use rules::NewEvent;
 use secrecy::ExposeSecret as _;
 use sqlx::PgConnection;
@@ -231,8 +231,12 @@ impl ApiServer {
         .await
     }
 
-    /// The discovery ignition of an infra-env.
-    pub(crate) async fn discovery_ignition(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
+    /// The discovery ignition of an infra-env; `image_type` replaces its own type.
+    pub(crate) async fn discovery_ignition(
+        &self,
+        id: InfraEnvId,
+        image_type: Option<ImageType>,
+    ) -> Result<Vec<u8>, Error> {
         let row = self.infra_env_row(id).await?;
         let secrets = discovery::DiscoverySecrets {
             agent_token: self.auth.agent_token(id, &row.pull_secret)?,
@@ -242,9 +246,20 @@ impl ApiServer {
             !secrets.pull_secret.expose_secret().is_empty(),
             "checked when it was stored"
         );
-        let config = discovery::ignition(&row.record, &secrets, &self.discovery)?;
+        let image_type = image_type.unwrap_or(row.record.r#type);
+        let config = discovery::ignition(&row.record, image_type, &secrets, &self.discovery)?;
         serde_json::to_vec(&config)
             .map_err(|error| Error::internal("writing the discovery ignition", error))
+    }
+
+    /// The static networks of an infra-env as a tar archive; empty without any.
+    pub(crate) fn static_networks(&self, infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
+        discovery::static_networks(infra_env, &self.discovery.nmstate_service_from)
+    }
+
+    /// The ramdisk of a network boot of an infra-env; empty without content.
+    pub(crate) fn minimal_initrd(&self, infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
+        discovery::minimal_initrd(infra_env, &self.discovery.nmstate_service_from)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use ignition::{IgnitionConfig, IgnitionFile, SpecVersion, Unit, User, archive};
 use model::Error;
-use model::infra_env::InfraEnv;
+use model::infra_env::{ImageType, InfraEnv};
 use secrecy::ExposeSecret;
 
 use super::agent::SERVICE_CA_PATH;
@@ -19,15 +19,21 @@ const PROGRAM: u32 = 0o755;
 const READABLE: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
-/// The discovery ignition of `infra_env`, with the user's override merged over it.
+/// The discovery ignition of `infra_env` for an image of `image_type`, with the user's override merged over it.
 ///
 /// Errors: `Invalid` – the override does not parse or merge, or the result exceeds [`LIMIT_BYTES`].
 pub fn ignition(
     infra_env: &InfraEnv,
+    image_type: ImageType,
     secrets: &DiscoverySecrets,
     ctx: &DiscoveryOptions,
 ) -> Result<IgnitionConfig, Error> {
-    let own = network::add(base(infra_env, secrets, ctx), infra_env)?;
+    let own = network::add(
+        base(infra_env, secrets, ctx),
+        infra_env,
+        image_type,
+        &ctx.nmstate_service_from,
+    )?;
     let text = infra_env.ignition_config_override.trim();
     if text.is_empty() {
         check_size(&own, "infra_env")?;

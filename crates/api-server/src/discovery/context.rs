@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rules::static_network::NMSTATE_SERVICE_FROM;
 use secrecy::SecretString;
 
 use crate::install::RegistryMirrors;
@@ -32,6 +33,8 @@ pub struct DiscoveryOptions {
     pub agent_start_timeout: Duration,
     /// `FORCE_INSECURE_POLICY_JSON`.
     pub insecure_policy: bool,
+    /// `MIN_VERSION_FOR_NMSTATE_SERVICE`.
+    pub nmstate_service_from: String,
 }
 
 impl Default for DiscoveryOptions {
@@ -44,6 +47,7 @@ impl Default for DiscoveryOptions {
             mirrors: None,
             agent_start_timeout: Duration::from_mins(3),
             insecure_policy: false,
+            nmstate_service_from: NMSTATE_SERVICE_FROM.to_owned(),
         }
     }
 }

@@ -9,12 +9,11 @@ use ignition::archive;
 use ignition::cpio::{CpioMember, DIRECTORY, LINK, REGULAR};
 use model::Error;
 use model::infra_env::InfraEnv;
+use rules::static_network::NetworkForm;
 
-use super::{network, proxy};
+use super::network::{self, HostNetworks};
+use super::proxy;
 
-const UNIT: &str = include_str!("host_files/initrd-network.service");
-/// Time for applying the network. Units: seconds.
-const TIMEOUT_S: i64 = 60;
 const UNIT_PATH: &str = "/etc/systemd/system/pre-network-manager-config.service";
 const WANTED: &str = "/etc/systemd/system/initrd.target.wants/pre-network-manager-config.service";
 const PROXY_PATH: &str = "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf";
@@ -41,18 +40,19 @@ impl RamdiskMembers {
 
 /// The ramdisk of `infra_env`: a compressed cpio archive; empty without static networks and proxy.
 ///
-/// Errors: `Invalid` – the static networks do not parse, or the live image is too old for them.
-pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
+/// Errors: `Invalid` – the static networks do not parse, or keyfiles cannot express them.
+pub(crate) fn archive(infra_env: &InfraEnv, service_from: &str) -> Result<Vec<u8>, Error> {
     let mut members = RamdiskMembers::default();
-    let files = network::files(infra_env)?;
-    for file in &files {
-        let path = format!("{}/{}", network::FOLDER, file.path);
-        members.add(path, REGULAR | 0o600, file.content.as_str());
+    let networks = HostNetworks::of(infra_env, service_from)?;
+    for (path, content) in &networks.files {
+        let path = format!("{}/{path}", network::FOLDER);
+        members.add(path, REGULAR | 0o600, content.as_str());
     }
-    if !files.is_empty() {
+    if !networks.files.is_empty() {
         members.add(network::SCRIPT_PATH, REGULAR | 0o755, network::SCRIPT);
         let delay_s = infra_env.network_discovery_delay_seconds.unwrap_or(0);
-        members.add(UNIT_PATH, REGULAR | 0o644, unit(delay_s));
+        let unit = network::unit(initrd_unit(networks.form), delay_s);
+        members.add(UNIT_PATH, REGULAR | 0o644, unit);
         members.add(WANTED, LINK | 0o777, UNIT_PATH);
     }
     let proxy = infra_env.proxy.as_ref();
@@ -63,11 +63,12 @@ pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
     pack(&members)
 }
 
-/// The unit that applies the network after a delay, in which slow NICs appear.
-fn unit(delay_s: i64) -> String {
-    let timeout_s = TIMEOUT_S.saturating_add(delay_s);
-    UNIT.replace("@timeout@", &timeout_s.to_string())
-        .replace("@delay@", &delay_s.to_string())
+/// The unit of the initrd. Its own service installs keyfiles; nmstate needs the NetworkManager of the initrd.
+fn initrd_unit(form: NetworkForm) -> &'static str {
+    match form {
+        NetworkForm::Keyfiles => include_str!("host_files/initrd-network-keyfiles.service"),
+        NetworkForm::Policy => include_str!("host_files/initrd-network-policy.service"),
+    }
 }
 
 fn pack(members: &RamdiskMembers) -> Result<Vec<u8>, Error> {
@@ -106,7 +107,7 @@ mod tests {
             proxy: Some(Proxy::default()),
             ..InfraEnv::default()
         };
-        assert!(super::archive(&infra_env).unwrap().is_empty());
+        assert!(super::archive(&infra_env, "4.18").unwrap().is_empty());
     }
 
     #[test]
@@ -118,7 +119,7 @@ mod tests {
                 .to_owned(),
             ..InfraEnv::default()
         };
-        let names = names(&super::archive(&infra_env).unwrap());
+        let names = names(&super::archive(&infra_env, "4.18").unwrap());
         let position = |path: &str| names.iter().position(|(name, _)| name == path).unwrap();
         for (name, mode) in &names {
             let parent = Path::new(name).parent().unwrap().to_str().unwrap();
@@ -130,11 +131,27 @@ mod tests {
         assert_eq!(mode(network::SCRIPT_PATH), 0o100_755);
         assert_eq!(mode(WANTED), 0o120_777);
         assert_eq!(mode("/etc/assisted"), 0o40_755);
+
+        let older = InfraEnv {
+            openshift_version: "4.16.3".to_owned(),
+            static_network_config: infra_env
+                .static_network_config
+                .replace("[]", "[{name: eth0}]"),
+            ..InfraEnv::default()
+        };
+        let files = archive::read(&super::archive(&older, "4.18").unwrap()).unwrap();
+        let text = |path: &str| {
+            let file = files.iter().find(|file| file.name == path).expect(path);
+            String::from_utf8(file.data.clone()).unwrap()
+        };
+        assert!(text("/etc/assisted/network/host0/eth0.nmconnection").contains("id=eth0\n"));
+        assert!(text(UNIT_PATH).contains("Before=coreos-copy-firstboot-network.service"));
+        assert!(text(network::SCRIPT_PATH).contains("nmconnection"));
     }
 
     #[test]
     fn the_unit_waits_for_slow_nics() {
-        let unit = unit(30);
+        let unit = network::unit(initrd_unit(NetworkForm::Policy), 30);
         assert!(
             unit.contains("\nTimeoutSec=90\nEnvironment=DISCOVERY_DELAY_SECONDS=30\n"),
             "{unit}"
@@ -151,7 +168,7 @@ mod tests {
             }),
             ..InfraEnv::default()
         };
-        let files = archive::read(&super::archive(&infra_env).unwrap()).unwrap();
+        let files = archive::read(&super::archive(&infra_env, "4.18").unwrap()).unwrap();
         let file = files.last().unwrap();
         assert_eq!(file.name, PROXY_PATH);
         assert_eq!(

@@ -1,114 +1,120 @@
-//! Static networks: one nmstate configuration per host, selected on the host by MAC addresses.
-
-use std::collections::BTreeMap;
+//! Static networks: files per host, selected on the host by MAC addresses.
 
 use ignition::{IgnitionConfig, IgnitionFile, Unit};
 use model::Error;
 use model::infra_env::{HostStaticNetworkConfig, ImageType, InfraEnv};
-use rules::versions::at_least;
+use rules::static_network::{self, NetworkForm};
 
 /// Folder of the network files on a host.
 pub(super) const FOLDER: &str = "/etc/assisted/network";
-/// Program that applies the configuration of the host, live and in the initrd.
+/// Program that applies the files of the host, live and in the initrd.
 pub(super) const SCRIPT: &str = include_str!("host_files/pre-network-manager-config.sh");
 /// Path of [`SCRIPT`] on a host.
 pub(super) const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
-/// The first version whose live image applies nmstate files itself.
-const FIRST_VERSION: (u64, u64) = (4, 18);
 
-/// A network file of a host, below [`FOLDER`].
-pub(super) struct HostFile {
-    pub(super) path: String,
-    pub(super) content: String,
+/// The network files of all hosts.
+pub(super) struct HostNetworks {
+    pub(super) form: NetworkForm,
+    /// Path below [`FOLDER`], content.
+    pub(super) files: Vec<(String, String)>,
 }
 
-/// Adds the static networks of `infra_env`. Minimal images have them in their initrd.
+impl HostNetworks {
+    /// The files of `infra_env`, in the form that its images apply; `service_from` is the first version with nmstate's
+    /// service.
+    ///
+    /// Errors: `Invalid` – the stored text does not parse, or keyfiles cannot express it.
+    pub(super) fn of(infra_env: &InfraEnv, service_from: &str) -> Result<Self, Error> {
+        let form = NetworkForm::of(&infra_env.openshift_version, service_from);
+        let text = infra_env.static_network_config.trim();
+        let hosts: Vec<HostStaticNetworkConfig> = if text.is_empty() {
+            Vec::new()
+        } else {
+            serde_json::from_str(text)
+                .map_err(|error| Error::invalid("static_network_config", error.to_string()))?
+        };
+        let mut files = Vec::new();
+        for (index, host) in hosts.iter().enumerate() {
+            for file in static_network::files(index, host, form)? {
+                files.push((format!("host{index}/{}", file.name), file.content));
+            }
+        }
+        Ok(Self { form, files })
+    }
+
+    /// The unit of the live system. Keyfiles have to be there before NetworkManager starts; nmstate talks to it.
+    fn live_unit(&self) -> &'static str {
+        match self.form {
+            NetworkForm::Keyfiles => include_str!("host_files/network-keyfiles.service"),
+            NetworkForm::Policy => include_str!("host_files/network-policy.service"),
+        }
+    }
+}
+
+/// Adds the static networks of `infra_env` to the ignition of an image. Minimal images have them in their initrd.
 ///
-/// Errors: `Invalid` – the stored text does not parse, or the live image is older than [`FIRST_VERSION`].
-pub(super) fn add(config: IgnitionConfig, infra_env: &InfraEnv) -> Result<IgnitionConfig, Error> {
-    if infra_env.r#type == ImageType::MinimalIso {
+/// Errors: as [`HostNetworks::of`].
+pub(super) fn add(
+    config: IgnitionConfig,
+    infra_env: &InfraEnv,
+    image_type: ImageType,
+    service_from: &str,
+) -> Result<IgnitionConfig, Error> {
+    if image_type == ImageType::MinimalIso {
         return Ok(config);
     }
-    let files = files(infra_env)?;
-    if files.is_empty() {
+    let networks = HostNetworks::of(infra_env, service_from)?;
+    if networks.files.is_empty() {
         return Ok(config);
     }
+    let delay_s = infra_env.network_discovery_delay_seconds.unwrap_or(0);
     let config = config
         .file(IgnitionFile::text(SCRIPT_PATH, 0o755, SCRIPT))
         .unit(Unit::enabled(
             "pre-network-manager-config.service",
-            include_str!("host_files/pre-network-manager-config.service"),
+            unit(networks.live_unit(), delay_s),
         ));
-    Ok(files.iter().fold(config, |config, file| {
-        let path = format!("{FOLDER}/{}", file.path);
-        config.file(IgnitionFile::text(path, 0o600, &file.content))
-    }))
+    Ok(networks
+        .files
+        .iter()
+        .fold(config, |config, (path, content)| {
+            config.file(IgnitionFile::text(
+                format!("{FOLDER}/{path}"),
+                0o600,
+                content,
+            ))
+        }))
+}
+
+/// Time for applying the network. Units: seconds.
+const TIMEOUT_S: i64 = 60;
+
+/// A unit that applies the network after a delay, in which slow NICs appear.
+pub(super) fn unit(text: &str, delay_s: i64) -> String {
+    let timeout_s = TIMEOUT_S.saturating_add(delay_s);
+    text.replace("@timeout@", &timeout_s.to_string())
+        .replace("@delay@", &delay_s.to_string())
 }
 
 /// The same files as a tar archive; empty without static networks.
 ///
-/// Errors: as [`add`].
-pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
-    let files = files(infra_env)?;
-    if files.is_empty() {
+/// Errors: as [`HostNetworks::of`].
+pub(crate) fn archive(infra_env: &InfraEnv, service_from: &str) -> Result<Vec<u8>, Error> {
+    let networks = HostNetworks::of(infra_env, service_from)?;
+    if networks.files.is_empty() {
         return Ok(Vec::new());
     }
+    let failed = |error| Error::internal("writing the archive of networks", error);
+    let folder = FOLDER.trim_start_matches('/');
     let mut builder = tar::Builder::new(Vec::new());
-    for file in &files {
+    for (path, content) in &networks.files {
         let mut header = tar::Header::new_gnu();
-        header.set_size(file.content.len() as u64);
+        header.set_size(content.len() as u64);
         header.set_mode(0o600);
+        let path = format!("{folder}/{path}");
         builder
-            .append_data(&mut header, &file.path, file.content.as_bytes())
-            .map_err(|error| Error::internal("writing the archive of networks", error))?;
+            .append_data(&mut header, path, content.as_bytes())
+            .map_err(failed)?;
     }
-    builder
-        .into_inner()
-        .map_err(|error| Error::internal("writing the archive of networks", error))
-}
-
-/// The network files of every host.
-///
-/// Errors: as [`add`].
-pub(super) fn files(infra_env: &InfraEnv) -> Result<Vec<HostFile>, Error> {
-    let text = infra_env.static_network_config.trim();
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    let refuse = |reason: String| Error::invalid("static_network_config", reason);
-    let hosts: Vec<HostStaticNetworkConfig> =
-        serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
-    let version = &infra_env.openshift_version;
-    let (major, minor) = FIRST_VERSION;
-    if !hosts.is_empty() && !at_least(version, major, minor) {
-        return Err(refuse(format!(
-            "needs a discovery image of version {major}.{minor} or newer, this infra-env has {version:?}; set its \
-             openshift_version"
-        )));
-    }
-    let files = hosts.iter().enumerate().flat_map(|(index, host)| {
-        let file = |name: String, content| HostFile {
-            path: format!("host{index}/{name}"),
-            content,
-        };
-        [
-            file(format!("ymlFile{index}.yml"), host.network_yaml.clone()),
-            file("mac_interface.ini".to_owned(), names(host)),
-        ]
-    });
-    Ok(files.collect())
-}
-
-/// `MAC=name` lines, sorted.
-fn names(host: &HostStaticNetworkConfig) -> String {
-    let by_address: BTreeMap<&str, &str> = host
-        .mac_interface_map
-        .iter()
-        .map(|item| (item.mac_address.as_str(), item.logical_nic_name.as_str()))
-        .collect();
-    let lines: Vec<String> = by_address
-        .iter()
-        .map(|(address, name)| format!("{address}={name}\n"))
-        .collect();
-    lines.concat()
+    builder.into_inner().map_err(failed)
 }

@@ -15,7 +15,6 @@ use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::infra_envs::IpxeScript;
 use crate::auth::{Caller, OwnedResource};
-use crate::discovery;
 
 const IGNITION: &str = "discovery.ign";
 const IPXE: &str = "ipxe-script";
@@ -119,11 +118,11 @@ pub(crate) async fn download_file(
 ) -> Result<Response, ApiError> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE, NETWORK])?;
     let script = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
-    query.one_of::<ImageType>("discovery_iso_type")?;
+    let image_type = query.one_of::<ImageType>("discovery_iso_type")?;
     let mac = query.mac("mac")?;
     let infra_env = app.infra_env(id).await?;
     let download = match file {
-        IGNITION => FileResponse::bytes(IGNITION, app.discovery_ignition(id).await?),
+        IGNITION => FileResponse::bytes(IGNITION, app.discovery_ignition(id, image_type).await?),
         IPXE => {
             let script = IpxeScript {
                 by_boot_order: script == Some(BOOT_ORDER),
@@ -135,8 +134,12 @@ pub(crate) async fn download_file(
             )
         }
         _ => {
-            let archive = discovery::static_networks(&infra_env)?;
-            let name = if archive.is_empty() { "" } else { NETWORK };
+            let archive = app.static_networks(&infra_env)?;
+            let name = if archive.is_empty() {
+                String::new()
+            } else {
+                format!("{id}-{NETWORK}.tar")
+            };
             FileResponse::bytes(name, archive)
         }
     };
@@ -156,7 +159,7 @@ pub(crate) async fn minimal_initrd(
     State(app): State<ApiServer>,
     InInfraEnv(id): InInfraEnv,
 ) -> Result<Response, ApiError> {
-    let archive = discovery::minimal_initrd(&app.infra_env(id).await?)?;
+    let archive = app.minimal_initrd(&app.infra_env(id).await?)?;
     if archive.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -1,6 +1,7 @@
 //! Infra-envs: create, list, read, update, delete, downloads.
 
 use serde_json::json;
+use service::settings::Setting as _;
 
 use crate::harness::{PULL_SECRET, Server};
 
@@ -88,7 +89,13 @@ async fn updates_are_stored_with_static_networks_as_text() {
         .unwrap()
         .map(|entry| entry.unwrap().path().unwrap().display().to_string())
         .collect();
-    assert_eq!(names, ["host0/ymlFile0.yml", "host0/mac_interface.ini"]);
+    assert_eq!(
+        names,
+        [
+            "etc/assisted/network/host0/ymlFile0.yml",
+            "etc/assisted/network/host0/mac_interface.ini"
+        ]
+    );
     for wrong in ["&mac=x", "&discovery_iso_type=x", "&ipxe_script_type=x"] {
         server.get(&format!("{file}{wrong}")).await.expect(400);
     }
@@ -107,6 +114,71 @@ async fn updates_are_stored_with_static_networks_as_text() {
         .patch(&path, &json!({ "proxy": { "http_proxy": "ftp://x" } }))
         .await
         .expect(400);
+}
+
+/// The files of an infra-env's ramdisk, and those in its ignition for an image of `image_type`.
+async fn network_files(server: &Server, id: &str, image_type: &str) -> (Vec<String>, Vec<String>) {
+    let path = format!("/v2/infra-envs/{id}/downloads/minimal-initrd");
+    let answer = server.request(reqwest::Method::GET, &path).send().await;
+    let ramdisk = answer.unwrap().bytes().await.unwrap();
+    let files = ignition::archive::read(&ramdisk).unwrap();
+    let is_network = |name: &String| name.contains("/network/host0/");
+    let in_ramdisk = files.into_iter().map(|file| file.name).filter(is_network);
+    let file = format!("file_name=discovery.ign&discovery_iso_type={image_type}");
+    let path = format!("/v2/infra-envs/{id}/downloads/files?{file}");
+    let config = server.get(&path).await.expect(200);
+    let files = config["storage"]["files"].as_array().unwrap().clone();
+    let names = files
+        .iter()
+        .map(|file| file["path"].as_str().unwrap().to_owned());
+    let sorted = |names: &mut dyn Iterator<Item = String>| {
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    (
+        sorted(&mut in_ramdisk.into_iter()),
+        sorted(&mut names.filter(is_network)),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn static_networks_have_the_form_of_the_version() {
+    let server = Server::with(|settings| {
+        let images = json!([
+            { "openshift_version": "4.16", "cpu_architecture": "x86_64", "url": "http://images/4.16.iso", "version": "416.94" },
+            { "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://images/4.18.iso", "version": "418.94" },
+        ]);
+        settings.os_images = api_server::settings::OsImages::parse(&images.to_string()).unwrap();
+    })
+    .await;
+    let network = |kind: &str| {
+        json!([{
+            "network_yaml": format!("interfaces: [{{name: eth0, type: {kind}}}]"),
+            "mac_interface_map": [{ "mac_address": "52:54:00:aa:00:01", "logical_nic_name": "eth0" }],
+        }])
+    };
+    for (version, file) in [("4.16", "eth0.nmconnection"), ("4.18", "ymlFile0.yml")] {
+        let params = json!({
+            "name": "rack-1", "pull_secret": PULL_SECRET, "openshift_version": version,
+            "static_network_config": network("ethernet"),
+        });
+        let created = server.post("/v2/infra-envs", &params).await.expect(201);
+        let id = created["id"].as_str().unwrap();
+        let mut expected =
+            [file, "mac_interface.ini"].map(|name| format!("/etc/assisted/network/host0/{name}"));
+        expected.sort();
+        for (image_type, in_ignition) in [("full-iso", &expected[..]), ("minimal-iso", &[])] {
+            let (in_ramdisk, found) = network_files(&server, id, image_type).await;
+            assert_eq!(in_ramdisk, expected, "{version}");
+            assert_eq!(found, in_ignition, "{version} {image_type}");
+        }
+        // Keyfiles cannot express everything; nmstate on the host can.
+        let wide = json!({ "static_network_config": network("infiniband") });
+        let status = if version == "4.16" { 400 } else { 201 };
+        let path = format!("/v2/infra-envs/{id}");
+        server.patch(&path, &wide).await.expect(status);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
