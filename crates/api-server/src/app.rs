@@ -35,6 +35,7 @@ mod refresh;
 pub(crate) mod render;
 pub(crate) mod request;
 mod save;
+mod sealing;
 mod steps;
 pub(crate) mod transaction;
 mod url_tokens;
@@ -58,6 +59,7 @@ pub(crate) use transaction::{ClusterTransaction, Scope};
 use crate::auth::Authentication;
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
+use crate::secrets::KeySet;
 use crate::settings::Settings;
 use crate::{discovery, install};
 
@@ -131,7 +133,7 @@ impl ApiServer {
             policy: settings.policy(),
             offer: settings.offer(mirrors),
             step_settings: settings.steps(),
-            db: Database::new(&settings, Resolver::system()),
+            db: Database::new(&settings, Resolver::system(), store.keyring().clone()),
             event_limits: EventLimits {
                 per_cluster: settings.max_events_per_cluster.into(),
                 total: settings.max_events.into(),
@@ -161,6 +163,11 @@ impl ApiServer {
     /// Errors: Unavailable – the schema is not migrated yet.
     fn pool(&self) -> Result<&PgPool, Error> {
         self.db.pool()
+    }
+
+    /// Keys of stored secrets; none without a key file.
+    pub(crate) async fn keys(&self) -> KeySet {
+        self.db.keys().await
     }
 
     /// Evicts a deleted cluster from the caches.

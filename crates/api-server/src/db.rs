@@ -13,7 +13,10 @@ pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 mod location;
 pub(crate) mod locks;
+mod record;
 mod schema;
+pub(crate) mod sealing;
+pub(crate) mod secret_keys;
 mod unavailable;
 mod version;
 

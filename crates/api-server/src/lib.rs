@@ -16,6 +16,7 @@ mod measurements;
 mod openapi;
 pub mod operations;
 mod routes;
+mod secrets;
 mod server_settings;
 pub mod settings;
 mod tasks;
@@ -69,9 +70,11 @@ async fn build(settings: Settings) -> Result<ApiServer, Error> {
         cluster_bytes: settings.max_cluster_files_bytes,
         total_bytes: settings.max_files_bytes,
     };
+    let keyring = secrets::Keyring::open(settings.secrets_key_file.as_deref()).await?;
     let store = files::FileStore::open_within(&settings.work_dir, quotas)
         .await
-        .map_err(|error| Error::new("opening WORK_DIR", error))?;
+        .map_err(|error| Error::new("opening WORK_DIR", error))?
+        .sealing_with(keyring);
     let service_ca = settings
         .service_ca_cert_path
         .as_deref()

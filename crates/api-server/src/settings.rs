@@ -315,6 +315,9 @@ service::settings! {
         db_max_open_connections: u32 = "20",
         /// Maximum lifetime of a connection.
         db_connections_max_lifetime: Duration = "30m",
+        /// File of keys that stored secrets are sealed with: 32 bytes in base64 per line, the newest first. Written by
+        /// `atoll secrets rotate-key`. Empty: secrets are stored as they are.
+        secrets_key_file: Option<PathBuf> = "",
         /// Installable release images.
         release_images: ReleaseImages = "",
         /// Allowed registries (host and port) of release images in requests. Default: those of RELEASE_IMAGES.

@@ -6,6 +6,7 @@ mod monitor;
 mod notifications;
 mod pause;
 mod preparation;
+mod sealing;
 
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ pub(crate) async fn run(
         preparation::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),
+        sealing::run(&app, &shutdown),
     );
     app.requests.close();
     if tokio::time::timeout(DRAIN, app.requests.wait())

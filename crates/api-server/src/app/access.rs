@@ -225,14 +225,16 @@ impl ApiServer {
     }
 
     async fn check_pull_secret(&self, token: &str, resource: OwnedResource) -> Result<(), Error> {
+        let keys = self.keys().await;
         let secrets = tx("read pull secrets", async || {
             let mut connection = self.pool()?.acquire().await?;
             match resource {
                 OwnedResource::Cluster(id) => {
-                    access::pull_secrets_of_cluster(&mut connection, id).await
+                    access::pull_secrets_of_cluster(&mut connection, &keys, id).await
                 }
                 OwnedResource::InfraEnv(id) => {
-                    let secret = access::pull_secret_of_infra_env(&mut connection, id).await?;
+                    let secret =
+                        access::pull_secret_of_infra_env(&mut connection, &keys, id).await?;
                     Ok(secret.into_iter().collect())
                 }
             }

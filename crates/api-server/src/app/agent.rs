@@ -186,7 +186,7 @@ impl ApiServer {
             let origin = self.infra_env_at(&mut connection, infra_env, polled.infra_env);
             let origin = origin.await?;
             let Some((cluster, revision)) = polled.cluster else {
-                let row = hosts::find(&mut connection, infra_env, id).await?;
+                let row = hosts::find(&mut connection, &self.keys().await, infra_env, id).await?;
                 // Bound or deleted meanwhile.
                 let row = row.filter(|row| row.record.cluster_id.is_none());
                 let mut stored = StoredSnapshot::default();

@@ -121,7 +121,7 @@ impl ApiServer {
     ) -> Result<Vec<InfraEnvId>, Error> {
         let found = tx("list infra-envs", async || {
             let mut connection = self.pool()?.acquire().await?;
-            infra_envs::list(&mut connection, Some(cluster)).await
+            infra_envs::list(&mut connection, &self.keys().await, Some(cluster)).await
         })
         .await?;
         Ok(found.iter().map(|infra_env| infra_env.id).collect())

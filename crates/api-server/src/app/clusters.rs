@@ -118,7 +118,14 @@ impl ApiServer {
                 ))
                 .into());
             }
-            clusters::insert(&mut tx, &snapshot.cluster, pull_secret, now).await?;
+            clusters::insert(
+                &mut tx,
+                &self.keys().await,
+                &snapshot.cluster,
+                pull_secret,
+                now,
+            )
+            .await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;
@@ -196,7 +203,7 @@ impl ApiServer {
             }
         }
         for ids in missing.chunks(RECORDS_AT_ONCE) {
-            for (record, version) in clusters::records(connection, ids).await? {
+            for (record, version) in clusters::records(connection, &self.keys().await, ids).await? {
                 let id = record.id;
                 encoded.insert(id, self.encoded.list(record, version)?);
             }
@@ -405,7 +412,7 @@ impl ApiServer {
     pub(super) async fn pull_secret(&self, id: ClusterId) -> Result<secrecy::SecretString, Error> {
         let found = tx("read pull secret", async || {
             let mut connection = self.pool()?.acquire().await?;
-            clusters::pull_secret(&mut connection, id).await
+            clusters::pull_secret(&mut connection, &self.keys().await, id).await
         })
         .await?;
         found

@@ -18,7 +18,10 @@ impl ApiServer {
         let (list, rows) = tx("read expected hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
             let list = expected_hosts::find(&mut connection, id).await?;
-            Ok((list, hosts::of_infra_env(&mut connection, id).await?))
+            Ok((
+                list,
+                hosts::of_infra_env(&mut connection, &self.keys().await, id).await?,
+            ))
         })
         .await?;
         let list =
@@ -59,7 +62,10 @@ impl ApiServer {
         tx("store expected hosts", async || {
             let mut tx = self.pool()?.begin().await?;
             // Locked: an infra-env is not deleted meanwhile.
-            if infra_envs::find_for_update(&mut tx, id).await?.is_none() {
+            if infra_envs::find_for_update(&mut tx, &self.keys().await, id)
+                .await?
+                .is_none()
+            {
                 return Err(Error::not_found("infra-env", id).into());
             }
             expected_hosts::set(&mut tx, id, &list, now).await?;
@@ -95,7 +101,7 @@ impl ApiServer {
     ) -> Result<(), Error> {
         let rows = tx("list hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, infra_env).await
+            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env).await
         })
         .await?;
         let ids: Vec<HostId> = rows.into_iter().map(|row| row.record.id).collect();

@@ -90,7 +90,7 @@ impl ApiServer {
         let infra_env = self.infra_env_row(id).await?.record;
         let (rows, failures) = tx("read pool hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let rows = hosts::of_infra_env(&mut connection, id).await?;
+            let rows = hosts::of_infra_env(&mut connection, &self.keys().await, id).await?;
             let failures = events::failure_times(&mut connection, None, Some(id)).await?;
             Ok((rows, failures))
         })

@@ -27,7 +27,7 @@ impl ApiServer {
         self.infra_env_row(infra_env).await?;
         let rows = tx("list hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, infra_env).await
+            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env).await
         })
         .await?;
         Ok(rows
@@ -43,7 +43,7 @@ impl ApiServer {
     pub(crate) async fn host(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
         let row = tx("read host", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::find(&mut connection, infra_env, id).await
+            hosts::find(&mut connection, &self.keys().await, infra_env, id).await
         })
         .await?;
         let mut host = row.ok_or_else(|| Error::not_found("host", id))?.record;

@@ -45,7 +45,7 @@ impl ApiServer {
         {
             return Ok(record);
         }
-        let row = infra_envs::find(connection, id).await?;
+        let row = infra_envs::find(connection, &self.keys().await, id).await?;
         let row = row.ok_or_else(|| Error::not_found("infra-env", id))?;
         let texts = serde_json::to_vec(&row.record);
         let size = size_of::<InfraEnv>() + texts.map_or(CACHE_BYTES, |texts| texts.len());
@@ -68,7 +68,9 @@ impl ApiServer {
         let infra_env = tx("register infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
             let cluster = match params.cluster_id {
-                Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
+                Some(id) => clusters::find(&mut tx, &self.keys().await, id)
+                    .await?
+                    .map(|row| row.record),
                 None => None,
             };
             let ctx = rules::create::CreateContext {
@@ -90,7 +92,14 @@ impl ApiServer {
                 ))
                 .into());
             }
-            infra_envs::insert(&mut tx, &infra_env, &params.pull_secret, now).await?;
+            infra_envs::insert(
+                &mut tx,
+                &self.keys().await,
+                &infra_env,
+                &params.pull_secret,
+                now,
+            )
+            .await?;
             let text = format!("Registered infra-env {}", infra_env.name);
             let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
                 .infra_env(infra_env.id);
@@ -128,7 +137,7 @@ impl ApiServer {
     ) -> Result<Vec<InfraEnv>, Error> {
         tx("list infra-envs", async || {
             let mut connection = self.pool()?.acquire().await?;
-            infra_envs::list(&mut connection, cluster).await
+            infra_envs::list(&mut connection, &self.keys().await, cluster).await
         })
         .await
     }
@@ -157,7 +166,7 @@ impl ApiServer {
     pub(super) async fn infra_env_row(&self, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
         let row = tx("read infra-env", async || {
             let mut connection = self.pool()?.acquire().await?;
-            infra_envs::find(&mut connection, id).await
+            infra_envs::find(&mut connection, &self.keys().await, id).await
         })
         .await?;
         row.ok_or_else(|| Error::not_found("infra-env", id))
@@ -176,11 +185,15 @@ impl ApiServer {
         let now = service::clock::now();
         let updated = tx("update infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
-            let Some(mut row) = infra_envs::find_for_update(&mut tx, id).await? else {
+            let Some(mut row) =
+                infra_envs::find_for_update(&mut tx, &self.keys().await, id).await?
+            else {
                 return Err(Error::not_found("infra-env", id).into());
             };
             let cluster = match row.record.cluster_id {
-                Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
+                Some(id) => clusters::find(&mut tx, &self.keys().await, id)
+                    .await?
+                    .map(|row| row.record),
                 None => None,
             };
             let ctx = rules::update::UpdateContext {
@@ -194,7 +207,14 @@ impl ApiServer {
             if !params.pull_secret.is_empty() {
                 row.pull_secret.clone_from(&params.pull_secret);
             }
-            infra_envs::save(&mut tx, &row.record, &row.pull_secret, now).await?;
+            infra_envs::save(
+                &mut tx,
+                &self.keys().await,
+                &row.record,
+                &row.pull_secret,
+                now,
+            )
+            .await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;
@@ -211,7 +231,8 @@ impl ApiServer {
         let now = service::clock::now();
         tx("deregister infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
-            let Some(row) = infra_envs::find_for_update(&mut tx, id).await? else {
+            let Some(row) = infra_envs::find_for_update(&mut tx, &self.keys().await, id).await?
+            else {
                 return Err(Error::not_found("infra-env", id).into());
             };
             if infra_envs::has_hosts(&mut tx, id).await? {

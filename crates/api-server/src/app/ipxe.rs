@@ -49,7 +49,7 @@ impl ApiServer {
     async fn check_boots_discovery(&self, infra_env: &InfraEnv, mac: &str) -> Result<(), Error> {
         let rows = tx("find host by MAC", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::of_infra_env(&mut connection, infra_env.id).await
+            hosts::of_infra_env(&mut connection, &self.keys().await, infra_env.id).await
         })
         .await?;
         let host = rows

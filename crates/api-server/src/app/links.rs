@@ -117,7 +117,7 @@ impl ApiServer {
         let new = new_key()?;
         let key = tx("read signing key", async || {
             let mut connection = self.pool()?.acquire().await?;
-            clusters::signing_key(&mut connection, id, &new).await
+            clusters::signing_key(&mut connection, &self.keys().await, id, &new).await
         })
         .await?;
         key.ok_or_else(|| Error::not_found("cluster", id))
@@ -131,7 +131,7 @@ impl ApiServer {
         let new = new_key()?;
         let found = tx("replace signing key", async || {
             let mut connection = self.pool()?.acquire().await?;
-            infra_envs::set_signing_key(&mut connection, id, &new).await
+            infra_envs::set_signing_key(&mut connection, &self.keys().await, id, &new).await
         })
         .await?;
         if found {

@@ -11,6 +11,7 @@ use sqlx::PgConnection;
 use super::{ApiServer, StoredSnapshot};
 use crate::db::check_ins as check_in_rows;
 use crate::db::{self, CheckIn, clusters, hosts};
+use crate::secrets::KeySet;
 
 /// A snapshot, and whether its refresh is due: validations and statuses are older than the records.
 pub(super) struct LoadedSnapshot {
@@ -61,9 +62,9 @@ impl ApiServer {
             Some(known) if known.revision == head.revision => Some(known),
             // Deleted rows are not in the difference: it is complete only if no host left since.
             Some(known) if head.left_revision <= known.revision => {
-                update(connection, id, head, &known).await?
+                update(connection, &self.keys().await, id, head, &known).await?
             }
-            _ => read(connection, id).await?,
+            _ => read(connection, &self.keys().await, id).await?,
         };
         Ok(stored.map(|stored| {
             self.cache.put(id, Arc::clone(&stored));
@@ -135,14 +136,15 @@ fn by_host(check_ins: Vec<CheckIn>) -> HashMap<(InfraEnvId, HostId), CheckIn> {
 /// All rows of a cluster.
 async fn read(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
 ) -> Result<Option<Arc<StoredSnapshot>>, db::Error> {
     // The cluster first: hosts newer than the cached revision are harmless, the next difference reads them again.
     // A host that left in between raises `left_revision`, so that all is read again.
-    let Some(row) = clusters::find(connection, id).await? else {
+    let Some(row) = clusters::find(connection, keys, id).await? else {
         return Ok(None);
     };
-    let rows = hosts::of_cluster(connection, id).await?;
+    let rows = hosts::of_cluster(connection, keys, id).await?;
     Ok(Some(Arc::new(StoredSnapshot {
         revision: row.revision,
         snapshot: Snapshot {
@@ -157,6 +159,7 @@ async fn read(
 /// Applies the rows that changed since `known`.
 async fn update(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
     head: clusters::ClusterRevisions,
     known: &StoredSnapshot,
@@ -164,14 +167,14 @@ async fn update(
     let mut stored = known.clone();
     stored.revision = head.revision;
     if head.record_revision > known.revision {
-        let Some(row) = clusters::find(connection, id).await? else {
+        let Some(row) = clusters::find(connection, keys, id).await? else {
             return Ok(None);
         };
         stored.snapshot.cluster = row.record;
         stored.snapshot.files = row.files;
         stored.release_info = row.release_info;
     }
-    let rows = hosts::changed_since(connection, id, known.revision).await?;
+    let rows = hosts::changed_since(connection, keys, id, known.revision).await?;
     if rows.is_empty() {
         return Ok(Some(Arc::new(stored)));
     }

@@ -42,7 +42,7 @@ impl ApiServer {
         let mut revision = known.revision;
         if let LockScope::Cluster(id) = lock_scope {
             if let Some(text) = &change.side_writes.pull_secret {
-                clusters::set_pull_secret(connection, id, text).await?;
+                clusters::set_pull_secret(connection, &self.keys().await, id, text).await?;
             }
             if let Some(info) = change.side_writes.release_info {
                 clusters::set_release_info(connection, id, &info).await?;
@@ -60,7 +60,9 @@ impl ApiServer {
             if differences.cluster || change.snapshot.files != known.snapshot.files {
                 change.snapshot.cluster.updated_at = now.into();
                 let (cluster, files) = (&change.snapshot.cluster, change.snapshot.files);
-                revision = clusters::save(connection, cluster, files, bump, now).await?;
+                revision =
+                    clusters::save(connection, &self.keys().await, cluster, files, bump, now)
+                        .await?;
                 if clusters::is_preparation_due(cluster) {
                     clusters::notify_preparation(connection).await?;
                 }
@@ -78,7 +80,8 @@ impl ApiServer {
             }
         }
         if let Some((infra_env, host, secrets)) = &change.side_writes.endpoint {
-            hosts::set_endpoint_secrets(connection, *infra_env, *host, secrets).await?;
+            hosts::set_endpoint_secrets(connection, &self.keys().await, *infra_env, *host, secrets)
+                .await?;
         }
         let records = events::to_record(&change.events, now);
         event_rows::insert(connection, &records, self.event_limits, now).await?;
@@ -109,7 +112,16 @@ impl ApiServer {
         for at in &differences.added {
             let host = &hosts[*at].record;
             let limit = self.settings.max_hosts_per_infra_env;
-            if !hosts::insert(connection, host, revision, limit.cast_signed(), change.now).await? {
+            if !hosts::insert(
+                connection,
+                &self.keys().await,
+                host,
+                revision,
+                limit.cast_signed(),
+                change.now,
+            )
+            .await?
+            {
                 return Err(limit_reached("infra-env", host.infra_env_id, limit).into());
             }
         }
@@ -122,7 +134,14 @@ impl ApiServer {
             after: &host.record,
         });
         let changed: Vec<hosts::ChangedHost<'_>> = changed.chain(unbound).collect();
-        hosts::save(connection, &changed, revision, change.now).await
+        hosts::save(
+            connection,
+            &self.keys().await,
+            &changed,
+            revision,
+            change.now,
+        )
+        .await
     }
 }
 

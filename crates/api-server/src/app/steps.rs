@@ -64,7 +64,7 @@ impl ApiServer {
         let (infra_env, id) = (host.infra_env_id, host.id);
         let secrets = tx("read endpoint secrets", async || {
             let mut connection = self.pool()?.acquire().await?;
-            hosts::endpoint_secrets(&mut connection, infra_env, id).await
+            hosts::endpoint_secrets(&mut connection, &self.keys().await, infra_env, id).await
         })
         .await?;
         let headers = secrets

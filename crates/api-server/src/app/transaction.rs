@@ -402,7 +402,7 @@ impl ApiServer {
         id: HostId,
     ) -> Result<HostState, db::Error> {
         locks::lock(connection, LockScope::Pool(infra_env, id).lock_id()).await?;
-        let row = hosts::find(connection, infra_env, id).await?;
+        let row = hosts::find(connection, &self.keys().await, infra_env, id).await?;
         let mut row = row.ok_or_else(|| Error::not_found("host", id))?;
         if let Some(cluster) = row.record.cluster_id {
             return Err(Error::conflict(format!("host {id} is bound to cluster {cluster}")).into());
@@ -425,7 +425,9 @@ impl ApiServer {
             }
             LockScope::Pool(infra_env, id) => {
                 let mut stored = StoredSnapshot::default();
-                if let Some(row) = hosts::find(connection, infra_env, id).await? {
+                if let Some(row) =
+                    hosts::find(connection, &self.keys().await, infra_env, id).await?
+                {
                     if row.record.cluster_id.is_some() {
                         return Err(db::Error::Moved);
                     }

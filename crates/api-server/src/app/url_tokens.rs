@@ -138,7 +138,7 @@ impl ApiServer {
         let new = new_key()?;
         let key = tx("read signing key", async || {
             let mut connection = self.pool()?.acquire().await?;
-            infra_envs::signing_key(&mut connection, id, &new).await
+            infra_envs::signing_key(&mut connection, &self.keys().await, id, &new).await
         })
         .await?;
         key.ok_or_else(|| Error::not_found("infra-env", id))

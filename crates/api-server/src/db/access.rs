@@ -4,6 +4,7 @@ use model::ids::{ClusterId, InfraEnvId};
 use sqlx::PgConnection;
 
 use super::Error;
+use crate::secrets::{KeySet, SecretTable};
 
 /// Whether the infra-env belongs to the cluster, or one of its hosts does.
 pub(crate) async fn shares_hosts(
@@ -72,30 +73,47 @@ pub(crate) async fn owner_of_infra_env(
 /// Pull secrets of a cluster, of its infra-envs, and of those of its hosts.
 pub(crate) async fn pull_secrets_of_cluster(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
 ) -> Result<Vec<String>, Error> {
-    Ok(sqlx::query_scalar!(
-        r#"select pull_secret as "pull_secret!"
-        from clusters
-        where id = $1 and deleted_at is null
-        union
-        select pull_secret
-        from infra_envs
-        where cluster_id = $1 or id in (select infra_env_id from hosts where cluster_id = $1)"#,
+    let rows = sqlx::query!(
+        r#"select distinct on (pull_secret) id as "id!", is_cluster as "is_cluster!", pull_secret as "pull_secret!"
+        from (
+            select id, true as is_cluster, pull_secret
+            from clusters
+            where id = $1 and deleted_at is null
+            union all
+            select id, false, pull_secret
+            from infra_envs
+            where cluster_id = $1 or id in (select infra_env_id from hosts where cluster_id = $1)
+        ) as stored"#,
         id.0
     )
     .fetch_all(connection)
-    .await?)
+    .await?;
+    let opened = rows.into_iter().map(|row| {
+        let table = if row.is_cluster {
+            SecretTable::Clusters
+        } else {
+            SecretTable::InfraEnvs
+        };
+        let place = table.place("pull_secret", row.id);
+        Ok(keys.open_text(&place, row.pull_secret)?)
+    });
+    opened.collect()
 }
 
 /// The pull secret of an infra-env.
 pub(crate) async fn pull_secret_of_infra_env(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: InfraEnvId,
 ) -> Result<Option<String>, Error> {
-    Ok(
-        sqlx::query_scalar!("select pull_secret from infra_envs where id = $1", id.0)
-            .fetch_optional(connection)
-            .await?,
-    )
+    let stored = sqlx::query_scalar!("select pull_secret from infra_envs where id = $1", id.0)
+        .fetch_optional(connection)
+        .await?;
+    let place = SecretTable::InfraEnvs.place("pull_secret", id);
+    Ok(stored
+        .map(|stored| keys.open_text(&place, stored))
+        .transpose()?)
 }

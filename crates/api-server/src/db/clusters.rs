@@ -7,7 +7,10 @@ use rules::StoredFiles;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, RecordVersion};
+use super::{Error, RecordVersion, record};
+use crate::secrets::{KeySet, SecretTable};
+
+const TABLE: SecretTable = SecretTable::Clusters;
 
 /// A cluster as stored.
 #[derive(Debug, Clone)]
@@ -22,23 +25,10 @@ pub(crate) struct ClusterRow {
     pub(crate) files: StoredFiles,
 }
 
-fn record(id: Uuid, json: &str) -> Result<Cluster, Error> {
-    serde_json::from_str(json).map_err(|source| Error::Record {
-        what: format!("cluster {id}"),
-        source,
-    })
-}
-
-fn json(cluster: &Cluster) -> Result<String, Error> {
-    serde_json::to_string(cluster).map_err(|source| Error::Record {
-        what: format!("cluster {}", cluster.id),
-        source,
-    })
-}
-
 /// A cluster that is not deleted.
 pub(crate) async fn find(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
 ) -> Result<Option<ClusterRow>, Error> {
     let row = sqlx::query!(
@@ -52,7 +42,7 @@ pub(crate) async fn find(
     row.map(|row| {
         Ok(ClusterRow {
             revision: row.revision,
-            record: record(id.0, &row.record)?,
+            record: record::parse(keys, TABLE, id, &row.record)?,
             release_info: row.release_info,
             files: StoredFiles {
                 kubeconfig: row.kubeconfig_stored,
@@ -160,6 +150,7 @@ pub(crate) async fn list(
 /// Records of clusters, of deleted ones, too.
 pub(crate) async fn records(
     connection: &mut PgConnection,
+    keys: &KeySet,
     ids: &[ClusterId],
 ) -> Result<Vec<(Cluster, RecordVersion)>, Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
@@ -177,7 +168,7 @@ pub(crate) async fn records(
                 revision: row.record_revision,
                 updated_at: row.updated_at,
             };
-            Ok((record(row.id, &row.record)?, version))
+            Ok((record::parse(keys, TABLE, row.id, &row.record)?, version))
         })
         .collect()
 }
@@ -231,6 +222,7 @@ pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
 /// Adds a cluster.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
+    keys: &KeySet,
     cluster: &Cluster,
     pull_secret: &str,
     now: Timestamp,
@@ -242,8 +234,8 @@ pub(crate) async fn insert(
         cluster.name,
         cluster.status.as_str(),
         cluster.openshift_cluster_id,
-        json(cluster)?,
-        pull_secret,
+        record::print(keys, TABLE, cluster.id, cluster)?,
+        keys.seal_text(&TABLE.place("pull_secret", cluster.id), pull_secret)?,
         now
     )
     .execute(connection)
@@ -265,6 +257,7 @@ pub(crate) struct RevisionBump {
 /// Stores a changed cluster; returns its new revision.
 pub(crate) async fn save(
     connection: &mut PgConnection,
+    keys: &KeySet,
     cluster: &Cluster,
     files: StoredFiles,
     bump: RevisionBump,
@@ -290,7 +283,7 @@ pub(crate) async fn save(
         cluster.name,
         cluster.status.as_str(),
         cluster.openshift_cluster_id,
-        json(cluster)?,
+        record::print(keys, TABLE, cluster.id, cluster)?,
         is_preparation_due(cluster),
         files.kubeconfig,
         files.user_manifests,
@@ -357,26 +350,32 @@ pub(crate) async fn delete(
 /// The pull secret of a cluster.
 pub(crate) async fn pull_secret(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
 ) -> Result<Option<String>, Error> {
-    Ok(sqlx::query_scalar!(
+    let stored = sqlx::query_scalar!(
         "select pull_secret from clusters where id = $1 and deleted_at is null",
         id.0
     )
     .fetch_optional(connection)
-    .await?)
+    .await?;
+    let place = TABLE.place("pull_secret", id);
+    Ok(stored
+        .map(|stored| keys.open_text(&place, stored))
+        .transpose()?)
 }
 
 /// Replaces the pull secret of a cluster.
 pub(crate) async fn set_pull_secret(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
     pull_secret: &str,
 ) -> Result<(), Error> {
     sqlx::query!(
         "update clusters set pull_secret = $2 where id = $1",
         id.0,
-        pull_secret
+        keys.seal_text(&TABLE.place("pull_secret", id), pull_secret)?
     )
     .execute(connection)
     .await?;
@@ -431,19 +430,22 @@ pub(crate) async fn set_ui_settings(
 /// The key of a cluster's signed links; `new` becomes it if there is none yet. None for an unknown cluster.
 pub(crate) async fn signing_key(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: ClusterId,
     new: &[u8],
 ) -> Result<Option<Vec<u8>>, Error> {
-    Ok(sqlx::query_scalar!(
+    let place = TABLE.place("signing_key", id);
+    let stored = sqlx::query_scalar!(
         r#"update clusters
         set signing_key = coalesce(signing_key, $2)
         where id = $1 and deleted_at is null
         returning signing_key as "signing_key!""#,
         id.0,
-        new
+        keys.seal(&place, new)?
     )
     .fetch_optional(connection)
-    .await?)
+    .await?;
+    Ok(stored.map(|stored| keys.open(&place, stored)).transpose()?)
 }
 
 /// Clusters whose preparation is due.

@@ -10,7 +10,8 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::location::Location;
-use super::{DatabaseUnavailable, Error, schema};
+use super::{DatabaseUnavailable, Error, schema, secret_keys};
+use crate::secrets::{KeySet, Keyring};
 use crate::settings::{Settings, SslMode};
 
 /// Longest wait of a request for a connection; then 503.
@@ -37,6 +38,7 @@ const TX_DURATION: &str = "atoll_api_transaction_duration_seconds";
 pub(crate) struct Database {
     pool: PgPool,
     location: Arc<Location>,
+    keyring: Keyring,
     usable: Arc<AtomicBool>,
     /// Time of the last failover: older connections lead to the previous database.
     moved: Arc<Mutex<Option<Instant>>>,
@@ -44,7 +46,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// A pool that connects lazily.
-    pub(crate) fn new(settings: &Settings, resolver: Resolver) -> Self {
+    pub(crate) fn new(settings: &Settings, resolver: Resolver, keyring: Keyring) -> Self {
         let options = connect_options(settings);
         let moved = Arc::new(Mutex::new(None));
         let pool = PgPoolOptions::new()
@@ -66,6 +68,7 @@ impl Database {
         Self {
             pool,
             location: Arc::new(Location::new(options, resolver)),
+            keyring,
             usable: Arc::new(AtomicBool::new(false)),
             moved,
         }
@@ -82,6 +85,11 @@ impl Database {
             what: "the database",
             source: None,
         })
+    }
+
+    /// Keys of stored secrets; none without a key file.
+    pub(crate) async fn keys(&self) -> KeySet {
+        self.keyring.keys().await
     }
 
     /// A connection beside the pool for health checks: a busy pool does not mean a failed database. Each address is
@@ -137,6 +145,7 @@ impl Database {
         connection: &mut PgConnection,
     ) -> Result<(), DatabaseUnavailable> {
         schema::migrate(connection).await?;
+        secret_keys::check(connection, &self.keys().await).await?;
         self.usable.store(true, Ordering::Release);
         Ok(())
     }

@@ -47,7 +47,7 @@ impl HostsFile {
             resolv_conf: "/nowhere/resolv.conf".into(),
             ..ResolverOptions::default()
         });
-        Database::new(&settings, resolver)
+        Database::new(&settings, resolver, Keyring::default())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use model::Error as Domain;
 
+use crate::secrets::SealError;
+
 /// A failure inside a transaction: of the database, or a refusal by a decision.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -19,6 +21,9 @@ pub(crate) enum Error {
         /// The parser's error.
         source: serde_json::Error,
     },
+    /// A stored secret cannot be opened or sealed.
+    #[error(transparent)]
+    Secret(#[from] SealError),
     /// The host was bound or unbound between lookup and lock: retry.
     #[error("concurrent change of the host's cluster")]
     Moved,
@@ -48,7 +53,7 @@ impl Error {
         match self {
             Self::Domain(error) => error,
             Self::Database(error) => from_sqlx(error, doing),
-            error @ Self::Record { .. } => Domain::internal(doing, error),
+            error @ (Self::Record { .. } | Self::Secret(_)) => Domain::internal(doing, error),
             Self::Moved => {
                 Domain::conflict("another request is changing the host or cluster, retry")
             }

@@ -1,5 +1,7 @@
 //! Statements about hosts.
 
+use std::fmt;
+
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::LargeText;
 use model::host::Host;
@@ -9,7 +11,23 @@ use rules::HostState;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, RecordVersion};
+use super::{Error, RecordVersion, record};
+use crate::secrets::{KeySet, SecretTable};
+
+const TABLE: SecretTable = SecretTable::Hosts;
+
+/// Name of a row, with which its secrets are sealed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowName {
+    pub(super) infra_env: Uuid,
+    pub(super) id: Uuid,
+}
+
+impl fmt::Display for RowName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.infra_env, self.id)
+    }
+}
 
 /// Binding of a host: enough to answer a poll from the cache.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +56,7 @@ impl HostRow {
 
 /// Columns of a [`HostRow`].
 struct HostColumns {
+    infra_env_id: Uuid,
     id: Uuid,
     record: String,
     inventory: String,
@@ -49,31 +68,29 @@ struct HostColumns {
     clock_offset_s: Option<i64>,
 }
 
-impl TryFrom<HostColumns> for HostRow {
-    type Error = Error;
-
-    fn try_from(row: HostColumns) -> Result<Self, Error> {
-        let mut record: Host =
-            serde_json::from_str(&row.record).map_err(|source| Error::Record {
-                what: format!("host {}", row.id),
-                source,
-            })?;
-        record.inventory = row.inventory.into();
-        record.connectivity = row.connectivity.into();
-        record.validations_info = row.validations_info.into();
-        record.free_addresses = row.free_addresses.into();
-        if let Some(checked_in_at) = row.checked_in_at {
-            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, row.clock_offset_s);
+impl HostColumns {
+    fn open(self, keys: &KeySet) -> Result<HostRow, Error> {
+        let name = RowName {
+            infra_env: self.infra_env_id,
+            id: self.id,
+        };
+        let mut record: Host = record::parse(keys, TABLE, name, &self.record)?;
+        record.inventory = self.inventory.into();
+        record.connectivity = self.connectivity.into();
+        record.validations_info = self.validations_info.into();
+        record.free_addresses = self.free_addresses.into();
+        if let Some(checked_in_at) = self.checked_in_at {
+            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, self.clock_offset_s);
         }
-        Ok(Self {
+        Ok(HostRow {
             record,
-            revision: row.revision,
+            revision: self.revision,
         })
     }
 }
 
 /// The record as JSON, without the texts that have columns of their own.
-fn json(host: &Host) -> Result<String, Error> {
+fn json(keys: &KeySet, host: &Host) -> Result<String, Error> {
     let mut record = host.clone();
     for text in [
         &mut record.inventory,
@@ -83,10 +100,14 @@ fn json(host: &Host) -> Result<String, Error> {
     ] {
         text.clear();
     }
-    serde_json::to_string(&record).map_err(|source| Error::Record {
-        what: format!("host {}", host.id),
-        source,
-    })
+    record::print(keys, TABLE, row_name(host.infra_env_id, host.id), &record)
+}
+
+fn row_name(infra_env: InfraEnvId, id: HostId) -> RowName {
+    RowName {
+        infra_env: infra_env.0,
+        id: id.0,
+    }
 }
 
 /// The cluster of a host, with its revision; none for an unknown host.
@@ -149,13 +170,14 @@ pub(crate) async fn poll(
 /// One host.
 pub(crate) async fn find(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: InfraEnvId,
     id: HostId,
 ) -> Result<Option<HostRow>, Error> {
     let row = sqlx::query_as!(
         HostColumns,
-        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
-            hosts.validations_info, hosts.free_addresses, hosts.revision,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
             checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
@@ -164,19 +186,20 @@ pub(crate) async fn find(
         id.0
     );
     let row = row.fetch_optional(connection).await?;
-    row.map(HostRow::try_from).transpose()
+    row.map(|row| row.open(keys)).transpose()
 }
 
 /// The hosts of a cluster, in the order of their registration. Rows are read one by one: their texts are compressed at
 /// once.
 pub(crate) async fn of_cluster(
     connection: &mut PgConnection,
+    keys: &KeySet,
     cluster: ClusterId,
 ) -> Result<Vec<HostRow>, Error> {
     let rows = sqlx::query_as!(
         HostColumns,
-        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
-            hosts.validations_info, hosts.free_addresses, hosts.revision,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
             checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
@@ -185,7 +208,7 @@ pub(crate) async fn of_cluster(
         cluster.0
     );
     rows.fetch(connection)
-        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .map(|row| row?.open(keys))
         .try_collect()
         .await
 }
@@ -193,13 +216,14 @@ pub(crate) async fn of_cluster(
 /// The hosts of a cluster that changed after `revision`, in the order of their registration.
 pub(crate) async fn changed_since(
     connection: &mut PgConnection,
+    keys: &KeySet,
     cluster: ClusterId,
     revision: i64,
 ) -> Result<Vec<HostRow>, Error> {
     let rows = sqlx::query_as!(
         HostColumns,
-        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
-            hosts.validations_info, hosts.free_addresses, hosts.revision,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
             checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
@@ -209,7 +233,7 @@ pub(crate) async fn changed_since(
         revision
     );
     rows.fetch(connection)
-        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .map(|row| row?.open(keys))
         .try_collect()
         .await
 }
@@ -217,12 +241,13 @@ pub(crate) async fn changed_since(
 /// The hosts of an infra-env, in the order of their registration.
 pub(crate) async fn of_infra_env(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: InfraEnvId,
 ) -> Result<Vec<HostRow>, Error> {
     let rows = sqlx::query_as!(
         HostColumns,
-        r#"select hosts.id, hosts.record::text as "record!", hosts.inventory, hosts.connectivity,
-            hosts.validations_info, hosts.free_addresses, hosts.revision,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
             checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
@@ -231,7 +256,7 @@ pub(crate) async fn of_infra_env(
         infra_env.0
     );
     rows.fetch(connection)
-        .map(|row| -> Result<HostRow, Error> { row?.try_into() })
+        .map(|row| row?.open(keys))
         .try_collect()
         .await
 }
@@ -265,6 +290,7 @@ pub(crate) async fn count_by_status(
 /// Inserts a host at a revision of its cluster; false if its infra-env has `limit` hosts already.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
+    keys: &KeySet,
     host: &Host,
     revision: i64,
     limit: i32,
@@ -283,7 +309,7 @@ pub(crate) async fn insert(
         host.id.0,
         host.cluster_id.map(|id| id.0),
         host.status.as_str(),
-        json(host)?,
+        json(keys, host)?,
         now,
         revision,
         limit,
@@ -317,6 +343,7 @@ impl ChangedHost<'_> {
 /// Stores changed hosts at a revision of their cluster, in one statement. Texts without changes stay as they are stored.
 pub(crate) async fn save(
     connection: &mut PgConnection,
+    keys: &KeySet,
     hosts: &[ChangedHost<'_>],
     revision: i64,
     now: Timestamp,
@@ -360,7 +387,9 @@ pub(crate) async fn save(
         &ids,
         &clusters as &[Option<Uuid>],
         &statuses,
-        &records().map(json).collect::<Result<Vec<_>, _>>()?,
+        &records()
+            .map(|host| json(keys, host))
+            .collect::<Result<Vec<_>, _>>()?,
         now,
         revision,
         &texts(|host| &host.inventory) as &[Option<String>],
@@ -402,10 +431,15 @@ pub(crate) struct EndpointSecrets {
 /// Replaces the secrets that are set.
 pub(crate) async fn set_endpoint_secrets(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: InfraEnvId,
     id: HostId,
     secrets: &EndpointSecrets,
 ) -> Result<(), Error> {
+    let sealed = |column: &str, text: Option<&str>| {
+        let place = TABLE.place(column, row_name(infra_env, id));
+        text.map(|text| keys.seal_text(&place, text)).transpose()
+    };
     sqlx::query!(
         "update hosts
         set ignition_endpoint_token = coalesce($3, ignition_endpoint_token),
@@ -413,8 +447,8 @@ pub(crate) async fn set_endpoint_secrets(
         where infra_env_id = $1 and id = $2",
         infra_env.0,
         id.0,
-        secrets.token,
-        secrets.headers
+        sealed("ignition_endpoint_token", secrets.token.as_deref())?,
+        sealed("ignition_endpoint_http_headers", secrets.headers.as_deref())?
     )
     .execute(connection)
     .await?;
@@ -449,6 +483,7 @@ pub(crate) async fn silent_in_pool(
 /// The secrets of a host's ignition endpoint.
 pub(crate) async fn endpoint_secrets(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: InfraEnvId,
     id: HostId,
 ) -> Result<EndpointSecrets, Error> {
@@ -462,7 +497,15 @@ pub(crate) async fn endpoint_secrets(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.unwrap_or_default())
+    let stored = row.unwrap_or_default();
+    let opened = |column: &str, text: Option<String>| {
+        let place = TABLE.place(column, row_name(infra_env, id));
+        text.map(|text| keys.open_text(&place, text)).transpose()
+    };
+    Ok(EndpointSecrets {
+        token: opened("ignition_endpoint_token", stored.token)?,
+        headers: opened("ignition_endpoint_http_headers", stored.headers)?,
+    })
 }
 
 /// Infra-envs with unbound hosts, in the order of their ids, after one of them.

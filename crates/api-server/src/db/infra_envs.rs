@@ -4,9 +4,11 @@ use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 use sqlx::PgConnection;
-use uuid::Uuid;
 
-use super::{Error, RecordVersion};
+use super::{Error, RecordVersion, record};
+use crate::secrets::{KeySet, SecretTable};
+
+const TABLE: SecretTable = SecretTable::InfraEnvs;
 
 /// An infra-env as stored.
 #[derive(Debug, Clone)]
@@ -19,23 +21,10 @@ pub(crate) struct InfraEnvRow {
     pub(crate) version: RecordVersion,
 }
 
-fn record(id: Uuid, json: &str) -> Result<InfraEnv, Error> {
-    serde_json::from_str(json).map_err(|source| Error::Record {
-        what: format!("infra-env {id}"),
-        source,
-    })
-}
-
-fn json(infra_env: &InfraEnv) -> Result<String, Error> {
-    serde_json::to_string(infra_env).map_err(|source| Error::Record {
-        what: format!("infra-env {}", infra_env.id),
-        source,
-    })
-}
-
 /// One infra-env.
 pub(crate) async fn find(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query!(
@@ -46,8 +35,8 @@ pub(crate) async fn find(
     .await?;
     row.map(|row| {
         Ok(InfraEnvRow {
-            record: record(id.0, &row.record)?,
-            pull_secret: row.pull_secret,
+            record: record::parse(keys, TABLE, id, &row.record)?,
+            pull_secret: keys.open_text(&TABLE.place("pull_secret", id), row.pull_secret)?,
             version: RecordVersion {
                 revision: row.revision,
                 updated_at: row.updated_at,
@@ -60,6 +49,7 @@ pub(crate) async fn find(
 /// One infra-env, with its row locked until the transaction ends.
 pub(crate) async fn find_for_update(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: InfraEnvId,
 ) -> Result<Option<InfraEnvRow>, Error> {
     let row = sqlx::query!(
@@ -70,8 +60,8 @@ pub(crate) async fn find_for_update(
     .await?;
     row.map(|row| {
         Ok(InfraEnvRow {
-            record: record(id.0, &row.record)?,
-            pull_secret: row.pull_secret,
+            record: record::parse(keys, TABLE, id, &row.record)?,
+            pull_secret: keys.open_text(&TABLE.place("pull_secret", id), row.pull_secret)?,
             version: RecordVersion {
                 revision: row.revision,
                 updated_at: row.updated_at,
@@ -84,6 +74,7 @@ pub(crate) async fn find_for_update(
 /// Infra-envs, oldest first: all or those of one cluster.
 pub(crate) async fn list(
     connection: &mut PgConnection,
+    keys: &KeySet,
     cluster: Option<ClusterId>,
 ) -> Result<Vec<InfraEnv>, Error> {
     let rows = sqlx::query!(
@@ -96,7 +87,7 @@ pub(crate) async fn list(
     .fetch_all(connection)
     .await?;
     rows.into_iter()
-        .map(|row| record(row.id, &row.record))
+        .map(|row| record::parse(keys, TABLE, row.id, &row.record))
         .collect()
 }
 
@@ -109,6 +100,7 @@ pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
 /// Adds an infra-env.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: &InfraEnv,
     pull_secret: &str,
     now: Timestamp,
@@ -119,8 +111,8 @@ pub(crate) async fn insert(
         infra_env.id.0,
         infra_env.cluster_id.map(|id| id.0),
         infra_env.name,
-        json(infra_env)?,
-        pull_secret,
+        record::print(keys, TABLE, infra_env.id, infra_env)?,
+        keys.seal_text(&TABLE.place("pull_secret", infra_env.id), pull_secret)?,
         now
     )
     .execute(connection)
@@ -131,6 +123,7 @@ pub(crate) async fn insert(
 /// Stores a changed infra-env.
 pub(crate) async fn save(
     connection: &mut PgConnection,
+    keys: &KeySet,
     infra_env: &InfraEnv,
     pull_secret: &str,
     now: Timestamp,
@@ -143,8 +136,8 @@ pub(crate) async fn save(
         infra_env.id.0,
         infra_env.cluster_id.map(|id| id.0),
         infra_env.name,
-        json(infra_env)?,
-        pull_secret,
+        record::print(keys, TABLE, infra_env.id, infra_env)?,
+        keys.seal_text(&TABLE.place("pull_secret", infra_env.id), pull_secret)?,
         now
     )
     .execute(connection)
@@ -163,13 +156,14 @@ pub(crate) async fn delete(connection: &mut PgConnection, id: InfraEnvId) -> Res
 /// Replaces the signing key of an infra-env; false for an unknown one.
 pub(crate) async fn set_signing_key(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: InfraEnvId,
     key: &[u8],
 ) -> Result<bool, Error> {
     let done = sqlx::query!(
         "update infra_envs set signing_key = $2 where id = $1",
         id.0,
-        key
+        keys.seal(&TABLE.place("signing_key", id), key)?
     )
     .execute(connection)
     .await?;
@@ -179,27 +173,30 @@ pub(crate) async fn set_signing_key(
 /// The signing key of an infra-env; `new` becomes it if there is none yet. None for an unknown infra-env.
 pub(crate) async fn signing_key(
     connection: &mut PgConnection,
+    keys: &KeySet,
     id: InfraEnvId,
     new: &[u8],
 ) -> Result<Option<Vec<u8>>, Error> {
+    let place = TABLE.place("signing_key", id);
     // Read first: each check of a token reads it, and only the first use writes it.
     let known = sqlx::query_scalar!("select signing_key from infra_envs where id = $1", id.0)
         .fetch_optional(&mut *connection)
         .await?;
-    match known {
-        Some(None) => {}
-        known => return Ok(known.flatten()),
-    }
-    Ok(sqlx::query_scalar!(
-        r#"update infra_envs
-        set signing_key = coalesce(signing_key, $2)
-        where id = $1
-        returning signing_key as "signing_key!""#,
-        id.0,
-        new
-    )
-    .fetch_optional(connection)
-    .await?)
+    let stored = match known {
+        Some(None) => {
+            let made = sqlx::query_scalar!(
+                r#"update infra_envs
+                set signing_key = coalesce(signing_key, $2)
+                where id = $1
+                returning signing_key as "signing_key!""#,
+                id.0,
+                keys.seal(&place, new)?
+            );
+            made.fetch_optional(connection).await?
+        }
+        known => known.flatten(),
+    };
+    Ok(stored.map(|stored| keys.open(&place, stored)).transpose()?)
 }
 
 /// Whether hosts are registered in it.

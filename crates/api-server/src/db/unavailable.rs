@@ -25,6 +25,9 @@ pub(crate) enum DatabaseUnavailable {
     /// Its schema belongs to another program.
     #[error("its schema belongs to another program: {0}")]
     Foreign(String),
+    /// Its secrets are sealed with a key that is not in the key file, or there is no key file.
+    #[error("its secrets are sealed with the key {0}")]
+    Sealed(String),
     /// A migration failed.
     #[error(transparent)]
     Schema(#[from] MigrateError),
@@ -57,6 +60,12 @@ impl DatabaseUnavailable {
             Self::Silent(_) => "does not answer",
             Self::Newer { .. } => NEWER,
             Self::Foreign(_) => FOREIGN,
+            Self::Sealed(id) => {
+                return format!(
+                    "its secrets are sealed with the key {id}, which is missing: set SECRETS_KEY_FILE to the file \
+                     with that key"
+                );
+            }
             Self::Connection(error)
             | Self::Schema(
                 MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _),
@@ -79,7 +88,7 @@ impl DatabaseUnavailable {
     /// Whether the database refused: permanent until the configuration changes.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
-            Self::Newer { .. } | Self::Foreign(_) => return true,
+            Self::Newer { .. } | Self::Foreign(_) | Self::Sealed(_) => return true,
             Self::Connection(error) if tls(error).is_some() => return true,
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The file store: objects as files, replaced atomically.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Cursor, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,15 +10,19 @@ use durable::sync_folder;
 use model::Error;
 use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::either::Either;
 use uuid::Uuid;
 
+use super::LOGS;
 use super::atomic::{
     Temporary, blocking, create, failure, is_absent, make_durable_folder, parent, put_file,
     retry_if_folder_deleted, temporary_in, unless_absent, write_whole,
 };
 use super::name::ObjectName;
 use super::quota::{FileQuotas, Quota, Reservation};
+use super::stale::is_same;
 use super::sweep::{DELETED, MAX_DEPTH, sweep};
+use crate::secrets::{KeySet, Keyring, SecretPlace};
 
 /// Buffer of a streamed upload. Units: bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -28,13 +32,14 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct FileStore {
     root: PathBuf,
     quota: Arc<Quota>,
+    keyring: Keyring,
 }
 
 /// An object opened for reading.
 #[derive(Debug)]
 pub struct Object {
-    /// Open file; stays readable when the object is replaced or deleted.
-    pub file: tokio::fs::File,
+    /// Open file, which stays readable when the object is replaced or deleted; of a sealed object its content.
+    pub content: Either<tokio::fs::File, Cursor<Vec<u8>>>,
     /// Units: bytes.
     pub length: u64,
     /// Time of the last put.
@@ -45,7 +50,7 @@ impl Object {
     /// Reads a small object whole.
     pub async fn bytes(mut self) -> Result<Vec<u8>, Error> {
         let mut content = Vec::with_capacity(usize::try_from(self.length).unwrap_or_default());
-        self.file
+        self.content
             .read_to_end(&mut content)
             .await
             .map_err(|error| Error::internal("reading a stored file", error))?;
@@ -65,7 +70,11 @@ impl FileStore {
     pub async fn open_within(root: impl Into<PathBuf>, limits: FileQuotas) -> Result<Self, Error> {
         let root = root.into();
         let quota = Arc::new(Quota::new(&root, limits));
-        let store = Self { root, quota };
+        let store = Self {
+            root,
+            quota,
+            keyring: Keyring::default(),
+        };
         let root = store.root.clone();
         let now = service::clock::now().into();
         blocking(
@@ -80,6 +89,18 @@ impl FileStore {
         )
         .await?;
         Ok(store)
+    }
+
+    /// Seals objects other than logs with the keys of `keyring`.
+    #[must_use]
+    pub(crate) fn sealing_with(mut self, keyring: Keyring) -> Self {
+        self.keyring = keyring;
+        self
+    }
+
+    /// Keys of sealed objects.
+    pub(crate) fn keyring(&self) -> &Keyring {
+        &self.keyring
     }
 
     /// The root folder.
@@ -97,7 +118,12 @@ impl FileStore {
         content: impl Into<Vec<u8>>,
     ) -> Result<(), Error> {
         let target = self.path(cluster, name)?;
-        let content = content.into();
+        let mut content = content.into();
+        if is_secret(name) {
+            let keys = self.keyring.keys().await;
+            let sealed = keys.seal(&place(cluster, name), &content);
+            content = sealed.map_err(|error| Error::internal("sealing a file", error))?;
+        }
         blocking(format!("storing {name} of cluster {cluster}"), move || {
             put_file(&target, &content)
         })
@@ -173,23 +199,59 @@ impl FileStore {
     pub async fn get(&self, cluster: ClusterId, name: &str) -> Result<Object, Error> {
         let path = self.path(cluster, name)?;
         let doing = || format!("reading {name} of cluster {cluster}");
-        let file = match tokio::fs::File::open(&path).await {
+        let failed = |error| Error::internal(doing(), error);
+        let mut file = match tokio::fs::File::open(&path).await {
             Ok(file) => file,
             Err(error) if is_absent(&error) => return Err(Error::not_found("file", name)),
-            Err(error) => return Err(Error::internal(doing(), error)),
+            Err(error) => return Err(failed(error)),
         };
-        let metadata = file
-            .metadata()
-            .await
-            .map_err(|error| Error::internal(doing(), error))?;
+        let metadata = file.metadata().await.map_err(failed)?;
         if !metadata.is_file() {
             return Err(Error::not_found("file", name));
         }
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let keys = self.keyring.keys().await;
+        if is_secret(name) && keys.active_id().is_some() {
+            // Small: written from memory.
+            let mut stored = Vec::new();
+            file.read_to_end(&mut stored).await.map_err(failed)?;
+            let opened = keys.open(&place(cluster, name), stored);
+            let content = opened.map_err(|error| Error::internal(doing(), error))?;
+            return Ok(Object {
+                length: content.len() as u64,
+                content: Either::Right(Cursor::new(content)),
+                modified,
+            });
+        }
         Ok(Object {
-            file,
+            content: Either::Left(file),
             length: metadata.len(),
-            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            modified,
         })
+    }
+
+    /// Seals the objects that are plain, or sealed with an older key. Objects that are replaced meanwhile are sealed
+    /// by their put.
+    ///
+    /// Errors: the disk; an object that does not open.
+    pub(crate) async fn seal_all(&self, keys: &KeySet) -> Result<(), Error> {
+        let root = self.root.clone();
+        let doing = || "sealing the files of clusters".to_owned();
+        let clusters = blocking(doing(), move || clusters_in(&root)).await?;
+        for cluster in clusters {
+            let (folder, keys) = (self.folder(cluster), keys.clone());
+            blocking(doing(), move || {
+                for name in names_in(&folder)? {
+                    if is_secret(name.as_str()) {
+                        let path = name.below(&folder);
+                        unless_absent(seal_file(&path, &place(cluster, name.as_str()), &keys))?;
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Whether an object of that name exists.
@@ -275,6 +337,47 @@ impl FileStore {
     fn path(&self, cluster: ClusterId, name: &str) -> Result<PathBuf, Error> {
         Ok(ObjectName::parse(name)?.below(&self.folder(cluster)))
     }
+}
+
+/// Logs are streamed, and hold no secrets that agents do not mask.
+fn is_secret(name: &str) -> bool {
+    name.split('/').next() != Some(LOGS)
+}
+
+fn place(cluster: ClusterId, name: &str) -> SecretPlace {
+    SecretPlace::new("files", name, cluster)
+}
+
+fn clusters_in(root: &Path) -> io::Result<Vec<ClusterId>> {
+    let mut clusters = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let name = entry?.file_name();
+        clusters.extend(
+            name.to_str()
+                .and_then(|name| name.parse::<ClusterId>().ok()),
+        );
+    }
+    Ok(clusters)
+}
+
+fn seal_file(path: &Path, place: &SecretPlace, keys: &KeySet) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let opened = file.metadata()?;
+    let mut stored = Vec::new();
+    file.read_to_end(&mut stored)?;
+    if !keys.is_outdated(&stored) {
+        return Ok(());
+    }
+    let plain = keys.open(place, stored).map_err(io::Error::other)?;
+    let sealed = keys.seal(place, &plain).map_err(io::Error::other)?;
+    let folder = parent(path);
+    let temporary = Temporary(temporary_in(folder));
+    write_whole(&temporary.0, &sealed)?;
+    if !is_same(path, &opened) {
+        return Ok(());
+    }
+    fs::rename(&temporary.0, path)?;
+    sync_folder(folder)
 }
 
 async fn copy_limited(

@@ -40,7 +40,7 @@ pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Bod
                         // Content-Length has been sent.
                         return Err(io::Error::other("a log was replaced during its download"));
                     }
-                    ReaderStream::new(stored.file.take(member.length)).right_stream()
+                    ReaderStream::new(stored.content.take(member.length)).right_stream()
                 }
             };
             let gap = member.length.next_multiple_of(BLOCK) - member.length;

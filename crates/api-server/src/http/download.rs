@@ -21,7 +21,7 @@ impl FileResponse {
         Self {
             name: name.into(),
             length: object.length,
-            body: Body::from_stream(ReaderStream::new(object.file)),
+            body: Body::from_stream(ReaderStream::new(object.content)),
         }
     }
 

@@ -135,9 +135,17 @@ impl Server {
     }
 
     /// Stops this server and starts another on its database and files, with default settings.
-    pub(crate) async fn restart(mut self) -> Self {
-        self.stop().await;
-        let settings = settings(&self.database, self.work_dir.path());
+    pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    /// Stops this server unless that is done, and starts another on its database and files.
+    pub(crate) async fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        if self.running.is_some() {
+            self.stop().await;
+        }
+        let mut settings = settings(&self.database, self.work_dir.path());
+        change(&mut settings);
         self.shutdown = CancellationToken::new();
         let running = api_server::start(settings, self.shutdown.clone())
             .await

@@ -32,6 +32,7 @@ mod openapi;
 mod operators;
 mod replicas;
 mod scale;
+mod secrets;
 mod secured;
 mod signatures;
 mod state;

@@ -1,0 +1,154 @@
+//! Members of stored records that hold secrets.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::envelope::{SealError, SecretPlace};
+use super::key_set::KeySet;
+
+/// A table with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SecretTable {
+    Clusters,
+    InfraEnvs,
+    Hosts,
+}
+
+impl SecretTable {
+    /// Name of the table.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Clusters => "clusters",
+            Self::InfraEnvs => "infra_envs",
+            Self::Hosts => "hosts",
+        }
+    }
+
+    /// Noun of its records.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Clusters => "cluster",
+            Self::InfraEnvs => "infra-env",
+            Self::Hosts => "host",
+        }
+    }
+
+    /// Members of its record: credentials of platforms and machines, keys of disks, and free configuration, in which
+    /// users put both.
+    const fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Clusters => &[
+                "/install_config_overrides",
+                "/disk_encryption/tang_servers",
+                "/http_proxy",
+                "/https_proxy",
+            ],
+            Self::InfraEnvs => &[
+                "/ignition_config_override",
+                "/proxy/http_proxy",
+                "/proxy/https_proxy",
+            ],
+            Self::Hosts => &["/fencing_credentials", "/ignition_config_overrides"],
+        }
+    }
+
+    /// Whether a printed record may have a secret: empty members are not printed.
+    pub(crate) fn may_have_secrets(self, json: &str) -> bool {
+        let mut names = self.members().iter().filter_map(|at| at.rsplit('/').next());
+        names.any(|name| json.contains(name))
+    }
+
+    /// A column or member of the row `row`.
+    pub(crate) fn place(self, column: &str, row: impl fmt::Display) -> SecretPlace {
+        SecretPlace::new(self.name(), column, row)
+    }
+}
+
+impl KeySet {
+    /// Seals the secret members of a record.
+    pub(crate) fn seal_record(
+        &self,
+        table: SecretTable,
+        row: impl fmt::Display,
+        record: &mut Value,
+    ) -> Result<(), SealError> {
+        if self.active_id().is_none() {
+            return Ok(());
+        }
+        for pointer in table.members() {
+            if let Some(Value::String(text)) = record.pointer_mut(pointer) {
+                *text = self.seal_text(&table.place(pointer, &row), text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the secret members of a stored record.
+    pub(crate) fn open_record(
+        &self,
+        table: SecretTable,
+        row: impl fmt::Display,
+        record: &mut Value,
+    ) -> Result<(), SealError> {
+        if self.active_id().is_none() {
+            return Ok(());
+        }
+        for pointer in table.members() {
+            if let Some(Value::String(text)) = record.pointer_mut(pointer) {
+                *text = self.open_text(&table.place(pointer, &row), std::mem::take(text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a secret member of a stored record is plain, or sealed with an older key.
+    pub(crate) fn is_outdated_record(&self, table: SecretTable, record: &Value) -> bool {
+        table.members().iter().any(|pointer| {
+            let text = record.pointer(pointer).and_then(Value::as_str);
+            text.is_some_and(|text| self.is_outdated_text(text))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::cluster::Cluster;
+    use model::host::Host;
+    use model::infra_env::InfraEnv;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn printed_records_name_their_secrets() {
+        let empty = [
+            (SecretTable::Hosts, json!(Host::default())),
+            (SecretTable::InfraEnvs, json!(InfraEnv::default())),
+            (SecretTable::Clusters, json!(Cluster::default())),
+        ];
+        for (table, record) in empty {
+            let json = record.to_string();
+            assert!(!table.may_have_secrets(&json), "{json}");
+            for pointer in table.members() {
+                // The names are those of the model: it reads a secret in each, and prints it again.
+                let path: Vec<&str> = pointer.split('/').skip(1).collect();
+                let secret = path
+                    .iter()
+                    .rev()
+                    .fold(json!("secret"), |value, name| json!({ *name: value }));
+                let record = match table {
+                    SecretTable::Clusters => json!(read::<Cluster>(&secret)),
+                    SecretTable::InfraEnvs => json!(read::<InfraEnv>(&secret)),
+                    SecretTable::Hosts => json!(read::<Host>(&secret)),
+                };
+                assert_eq!(record.pointer(pointer), Some(&json!("secret")));
+                assert!(table.may_have_secrets(&record.to_string()), "{pointer}");
+            }
+        }
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+}
