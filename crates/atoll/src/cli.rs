@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, token, versions,
+    backup, catalog, doctor, key_file, mirror, pod, registry, serve, status, terminal, token,
+    versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -40,6 +41,11 @@ enum AtollCommand {
     Registry {
         #[command(subcommand)]
         command: registry::RegistryCommand,
+    },
+    /// Manage the keys that stored secrets are sealed with
+    Secrets {
+        #[command(subcommand)]
+        command: key_file::SecretsCommand,
     },
     /// List, validate, compare and prune operator catalogs
     Catalog {
@@ -81,6 +87,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Restore(arguments) => backup::restore(&arguments),
         AtollCommand::Pod { command } => pod::run(&command),
         AtollCommand::Registry { command } => registry::run(&command),
+        AtollCommand::Secrets { command } => key_file::run(&command),
         AtollCommand::Catalog { command } => catalog::run(&command),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),

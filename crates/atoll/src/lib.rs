@@ -11,6 +11,7 @@ mod certificate;
 mod cli;
 mod doctor;
 mod file;
+mod key_file;
 mod mirror;
 mod pod;
 mod registry;
