@@ -159,7 +159,7 @@ fn members_are_honoured_or_refused() {
     assert!(parse("").is_err());
 }
 
-/// Every refused member is refused where it stands in its file.
+/// Every refused member is refused by its path in its file.
 #[test]
 fn refused_members_name_themselves() {
     let tables = [

@@ -123,7 +123,7 @@ impl<'a> Causes<'a> {
             Verdict::Failure(finding) => (CauseStatus::Failure, failed.rank, finding),
             Verdict::Error(finding) => (CauseStatus::Error, failed.rank, finding),
             Verdict::Pending(ref input) => {
-                // The first of the validations that wait for an input stands for all.
+                // Of the validations that wait for one input, only the first is listed.
                 if self.inputs.insert((about.id, input.clone())) {
                     self.add_pending(about, since, &failed, input);
                 }

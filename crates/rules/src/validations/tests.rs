@@ -944,7 +944,7 @@ fn every_blocking_problem_is_explained_by_its_parts() {
         let snapshot = judged(*change);
         let found = explained(&snapshot, id, of_host);
         let is_problem = matches!(*status, "failure" | "error" | "pending");
-        // One of the validations that wait for an input stands for all.
+        // Of the validations that wait for one input, only the first is listed.
         let Some(cause) = found else {
             let is_silent = !blocks || !is_problem || *status == "pending";
             assert!(is_silent, "{id} {status} is not explained");
