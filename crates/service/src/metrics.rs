@@ -1,18 +1,18 @@
 //! Metrics in the Prometheus text format.
 
-mod exporter;
-mod lifetime;
-mod series_limit;
+mod registry;
+mod series;
+mod text;
 
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
-pub use exporter::Exporter;
-pub use lifetime::DeclaredMetric;
+pub use registry::MetricsRecorder;
+pub use series::DeclaredMetric;
 
 /// Seconds a request took, by route, method and code.
 pub const HTTP_REQUEST_DURATION: &str = "atoll_http_request_duration_seconds";
@@ -34,14 +34,12 @@ pub fn declare(metrics: &'static [DeclaredMetric]) {
 }
 
 /// The process's recorder; installed at the first call.
-pub fn recorder() -> &'static Exporter {
-    static EXPORTER: OnceLock<Exporter> = OnceLock::new();
-    static INSTALLED: Once = Once::new();
-    let exporter = EXPORTER
-        .get_or_init(|| Exporter::new(MAX_SERIES, IDLE_SERIES, DECLARED.get_or_init(|| &[])));
-    INSTALLED.call_once(|| {
-        exporter.keep_up();
-        if ::metrics::set_global_recorder(exporter.recorder()).is_err() {
+pub fn recorder() -> &'static MetricsRecorder {
+    static RECORDER: OnceLock<MetricsRecorder> = OnceLock::new();
+    RECORDER.get_or_init(|| {
+        let declared = DECLARED.get_or_init(|| &[]);
+        let recorder = MetricsRecorder::new(MAX_SERIES, IDLE_SERIES, declared);
+        if ::metrics::set_global_recorder(recorder.clone()).is_err() {
             tracing::warn!("another metrics recorder is installed: /metrics will be empty");
         }
         ::metrics::describe_histogram!(
@@ -50,8 +48,8 @@ pub fn recorder() -> &'static Exporter {
             "Time to answer a request"
         );
         ::metrics::describe_gauge!(HTTP_REQUESTS_IN_FLIGHT, "Requests being answered");
-    });
-    exporter
+        recorder
+    })
 }
 
 /// A rendering, for the requests that were waiting when it began.
