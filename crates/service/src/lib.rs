@@ -20,6 +20,7 @@ pub mod metrics;
 mod opening_timeout;
 #[cfg(feature = "page")]
 pub mod page;
+mod probe;
 pub mod program;
 pub mod range;
 pub mod sendfile;

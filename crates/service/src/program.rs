@@ -9,9 +9,8 @@ use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
-use crate::http_client::own_client;
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, limit_table, logs, shutdown};
+use crate::{Error, limit_table, logs, probe, shutdown};
 
 pub use crate::server_settings::ServerSettings;
 
@@ -246,36 +245,10 @@ where
 }
 
 async fn ask<S: ServerSettings>(settings: &S, ready: bool) -> Result<(), Error> {
-    let Some(listen) = settings.listen().into_iter().next() else {
-        return Err(Error::new("asking the server", "no address is configured"));
-    };
-    let mut address = listen.address;
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            std::net::SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
+    match settings.listen().first() {
+        Some(listen) => probe::ask(listen, ready).await,
+        None => Err(Error::new("asking the server", "no address is configured")),
     }
-    let scheme = if listen.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
-    let path = if ready { "ready" } else { "health" };
-    let url = format!("{scheme}://{address}/{path}");
-    let doing = || format!("asking {url}");
-    let client = own_client(listen.tls.as_ref()).await?;
-    let response = client
-        .get(&url)
-        .send()
-        .await
-        .map_err(|e| Error::new(doing(), e))?;
-    let status = response.status();
-    if status.is_success() {
-        return Ok(());
-    }
-    let body = response.text().await.unwrap_or_default();
-    Err(Error::new(doing(), format!("answered {status} {body}")))
 }
 
 fn say(text: &str) -> ExitCode {
