@@ -5,4 +5,5 @@
 
 pub mod resolve;
 pub mod trust;
+#[cfg(feature = "http-client")]
 pub mod web;

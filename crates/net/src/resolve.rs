@@ -9,6 +9,7 @@ mod error;
 mod name;
 mod query;
 mod resolv_conf;
+#[cfg(feature = "http-client")]
 mod round_robin;
 mod servers;
 mod sockets;
@@ -28,6 +29,7 @@ pub use error::Error;
 
 use cache::AnswerCache;
 use resolv_conf::ResolvConf;
+#[cfg(feature = "http-client")]
 use round_robin::RoundRobin;
 use servers::DeadServers;
 
@@ -76,6 +78,7 @@ struct ResolverInner {
     hosts: WatchedFile<Hosts>,
     cache: AnswerCache,
     dead: DeadServers,
+    #[cfg(feature = "http-client")]
     round_robin: RoundRobin,
 }
 
@@ -106,6 +109,7 @@ impl Resolver {
             ),
             cache: AnswerCache::new(options.max_age, options.absent_age),
             dead: DeadServers::default(),
+            #[cfg(feature = "http-client")]
             round_robin: RoundRobin::default(),
             options,
         }))

@@ -11,6 +11,7 @@ pub mod conditional;
 mod error;
 pub mod forward;
 pub mod health;
+#[cfg(feature = "http-client")]
 mod http_client;
 pub mod layers;
 mod limit_table;
@@ -32,6 +33,7 @@ mod state_log;
 pub mod tls;
 
 pub use error::Error;
+#[cfg(feature = "http-client")]
 pub use http_client::http_client;
 pub use state_log::StateLog;
 pub use tokio_util::sync::CancellationToken;
