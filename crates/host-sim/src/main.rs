@@ -1,6 +1,5 @@
 //! `host-sim`: simulated hosts on the command line.
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let result = match (cli.mode, cli.simulate) {
         (Some(Mode::Load(load)), _) => load::run(&load).await.map(|report| print(&report)),

@@ -30,7 +30,7 @@ pub fn init(level: &str, format: LogFormat) {
     let is_terminal = std::io::stderr().is_terminal();
     let is_text = format == LogFormat::Text || (format == LogFormat::Auto && is_terminal);
     let lines = if is_text {
-        lines.with_ansi(is_terminal).with_target(false).boxed()
+        lines.with_target(false).boxed()
     } else {
         lines.json().flatten_event(true).boxed()
     };

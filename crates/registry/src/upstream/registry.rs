@@ -314,10 +314,7 @@ mod tests {
         let upstream = upstream(None).await;
         let log = Log::default();
         let logged = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(log)
-            .with_ansi(false)
-            .finish();
+        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
         let lines = tracing::subscriber::with_default(subscriber, || {
             let refuse = |reason: &str| {
                 let reason = reason.to_owned();
