@@ -6,6 +6,7 @@ mod glossary;
 mod history;
 mod limits;
 mod migrations;
+mod packages;
 mod record;
 mod source;
 mod text;
@@ -51,6 +52,11 @@ static RULES: &[TidyRule] = &[
         name: "inherited",
         claim: "versions and lints come from the workspace",
         check: crates::inherited,
+    },
+    TidyRule {
+        name: "packages",
+        claim: "the proxy and the web UI compile fewer than 150 packages",
+        check: packages::few,
     },
     TidyRule {
         name: "status-codes",
