@@ -2,17 +2,18 @@
 //! skips finished values.
 
 use model::Error;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::ApiServer;
-use crate::db::{sealing, secret_keys, tx};
-use crate::secrets::SecretTable;
+use crate::db::{self, sealing, secret_keys, tx};
+use crate::secrets::{KeySet, SecretTable};
 
 impl ApiServer {
     /// Seals every stored secret with the first key of the key file, unless that is done; whether there was anything to
     /// do.
     ///
-    /// Errors: the database or the disk; a secret that does not open.
+    /// Errors: the database or the disk; a key in use is not in the key file any more.
     pub(crate) async fn seal_secrets(&self) -> Result<bool, Error> {
         let keys = self.keys().await;
         let Some(id) = keys.active_id().map(|id| id.to_string()) else {
@@ -20,7 +21,11 @@ impl ApiServer {
         };
         let is_due = tx("read secret keys", async || {
             let mut connection = self.pool()?.acquire().await?;
-            secret_keys::is_pass_due(&mut connection, &id).await
+            let is_due = secret_keys::is_pass_due(&mut connection, &id).await?;
+            if is_due {
+                check_keys(&mut connection, &keys).await?;
+            }
+            Ok(is_due)
         })
         .await?;
         if !is_due {
@@ -46,6 +51,7 @@ impl ApiServer {
         // Only now: until then a start without an older key is refused.
         tx("complete secret key", async || {
             let mut tx = self.pool()?.begin().await?;
+            check_keys(&mut tx, &keys).await?;
             secret_keys::complete(&mut tx, &id).await?;
             tx.commit().await?;
             Ok(())
@@ -56,5 +62,19 @@ impl ApiServer {
             "secrets sealed; older keys of SECRETS_KEY_FILE are no longer needed"
         );
         Ok(true)
+    }
+}
+
+/// Checks that every key in use is at hand: only then is a value that does not open damaged or planted, and no key
+/// would help.
+///
+/// Errors: Conflict – one was removed from the key file, or another replica has a newer file.
+async fn check_keys(connection: &mut PgConnection, keys: &KeySet) -> Result<(), db::Error> {
+    match secret_keys::missing(connection, keys).await? {
+        Some(id) => Err(Error::conflict(format!(
+            "secrets are sealed with the key {id}, which this server does not have: add it to SECRETS_KEY_FILE"
+        ))
+        .into()),
+        None => Ok(()),
     }
 }

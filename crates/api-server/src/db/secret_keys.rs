@@ -12,18 +12,26 @@ pub(super) async fn check(
     connection: &mut PgConnection,
     keys: &KeySet,
 ) -> Result<(), DatabaseUnavailable> {
-    let used = sqlx::query_scalar!("select id from secret_keys order by id")
-        .fetch_all(&mut *connection)
-        .await?;
-    let known: Vec<String> = keys.ids().map(|id| id.to_string()).collect();
-    if let Some(missing) = used.into_iter().find(|id| !known.contains(id)) {
-        return Err(DatabaseUnavailable::Sealed(missing));
+    if let Some(id) = missing(connection, keys).await? {
+        return Err(DatabaseUnavailable::Sealed(id));
     }
     // Before the first secret is sealed with it.
     if let Some(active) = keys.active_id() {
         register(connection, &active.to_string()).await?;
     }
     Ok(())
+}
+
+/// Id of a key in use that is not in the key file.
+pub(crate) async fn missing(
+    connection: &mut PgConnection,
+    keys: &KeySet,
+) -> Result<Option<String>, sqlx::Error> {
+    let used = sqlx::query_scalar!("select id from secret_keys order by id")
+        .fetch_all(connection)
+        .await?;
+    let known: Vec<String> = keys.ids().map(|id| id.to_string()).collect();
+    Ok(used.into_iter().find(|id| !known.contains(id)))
 }
 
 /// Registers a key.

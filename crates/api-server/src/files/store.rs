@@ -368,7 +368,14 @@ fn seal_file(path: &Path, place: &SecretPlace, keys: &KeySet) -> io::Result<()> 
     if !keys.is_outdated(&stored) {
         return Ok(());
     }
-    let plain = keys.open(place, stored).map_err(io::Error::other)?;
+    let plain = match keys.open(place, stored) {
+        Ok(plain) => plain,
+        // A damaged file must not keep the others plain.
+        Err(error) => {
+            tracing::error!(%error, "file not sealed again");
+            return Ok(());
+        }
+    };
     let sealed = keys.seal(place, &plain).map_err(io::Error::other)?;
     let folder = parent(path);
     let temporary = Temporary(temporary_in(folder));

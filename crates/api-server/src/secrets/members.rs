@@ -34,9 +34,9 @@ impl SecretTable {
         }
     }
 
-    /// Members of its record: credentials of platforms and machines, keys of disks, and free configuration, in which
+    /// JSON pointers of the secret members of its record: credentials of platforms and machines, keys of disks, and free configuration, in which
     /// users put both.
-    const fn members(self) -> &'static [&'static str] {
+    pub(crate) const fn members(self) -> &'static [&'static str] {
         match self {
             Self::Clusters => &[
                 "/install_config_overrides",
@@ -100,14 +100,6 @@ impl KeySet {
             }
         }
         Ok(())
-    }
-
-    /// Whether a secret member of a stored record is plain, or sealed with an older key.
-    pub(crate) fn is_outdated_record(&self, table: SecretTable, record: &Value) -> bool {
-        table.members().iter().any(|pointer| {
-            let text = record.pointer(pointer).and_then(Value::as_str);
-            text.is_some_and(|text| self.is_outdated_text(text))
-        })
     }
 }
 

@@ -31,6 +31,7 @@ mod neighbours;
 mod openapi;
 mod operators;
 mod replicas;
+mod process;
 mod scale;
 mod secrets;
 mod secured;

@@ -1,7 +1,6 @@
 //! Secrets at rest: sealed columns, members and files; older values, rotations, missing keys.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use api_server::Settings;
 use api_server::operations::access::Scheme;
@@ -14,6 +13,7 @@ use testkit::postgres::{self, TestDatabase};
 
 use crate::harness::{Server, inventory, settings};
 use crate::installation::install_single_node;
+use crate::process::Process;
 use crate::secured::{SecuredServer, image_token, with};
 
 /// Password in the test's pull secret, as it is stored.
@@ -274,6 +274,43 @@ async fn plain_secrets_are_sealed_and_keys_rotated() {
     assert_readable(&server, &paths).await;
 }
 
+/// A text that looks sealed, with a key that no file has.
+fn planted() -> String {
+    let sealed = [b"\0atoll-1".as_slice(), &[7; 64]].concat();
+    format!("atoll-sealed:{}", BASE64.encode(sealed))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_do_not_open_keep_no_other_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = Server::start().await;
+    let stored = add_secrets(&plain).await;
+    let token = json!({ "ignition_endpoint_token": planted() });
+    let refused = plain.patch(&stored.host, &token).await;
+    assert!(!refused.text.contains(&planted()), "{}", refused.text);
+    let refused = refused.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("ignition_endpoint_token"), "{reason}");
+    let mut connection = plain.database.options().connect().await.unwrap();
+    // Versions before the check of tokens stored them.
+    for statement in [
+        "update hosts set ignition_endpoint_token = $1",
+        "update clusters set record = jsonb_set(record, '{http_proxy}', to_jsonb($1::text))",
+    ] {
+        let planted = sqlx::query(statement).bind(planted());
+        planted.execute(&mut connection).await.unwrap();
+    }
+
+    let server = plain
+        .restart_with(with_keys(&key_file(folder.path(), &[1])))
+        .await;
+    sealed(&server).await;
+    let text = dump(&server.database).await;
+    assert_eq!(text.matches(&planted()).count(), 2);
+    let left = PLAIN.iter().filter(|secret| text.contains(**secret));
+    assert_eq!(left.count(), 0, "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn starts_without_the_key_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -316,38 +353,6 @@ async fn starts_without_the_key_are_refused() {
 /// Infra-envs in the test of a kill: several batches.
 const MANY: i64 = 450;
 
-/// An API server as a process.
-struct Process(Child);
-
-impl Process {
-    fn start(database: &TestDatabase, work_dir: &Path, keys: &Path) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_api-server"))
-            .env("API_LISTEN_ADDRESS", "127.0.0.1")
-            .env("API_LISTEN_PORT", "0")
-            .env("DB_HOST", &database.host)
-            .env("DB_PORT", database.port.to_string())
-            .env("DB_USER", &database.user)
-            .env("DB_PASS", &database.password)
-            .env("DB_NAME", &database.name)
-            .env("WORK_DIR", work_dir)
-            .env("SECRETS_KEY_FILE", keys)
-            .env("DUMMY_IGNITION", "true")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self(child)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
 async fn sealed_rows(connection: &mut PgConnection) -> i64 {
     sqlx::query_scalar("select count(*) from infra_envs where pull_secret like 'atoll-sealed:%'")
         .fetch_one(connection)
@@ -379,7 +384,8 @@ async fn a_pass_that_was_killed_is_resumed() {
         .await
         .unwrap();
     let keys = key_file(folder.path(), &[1]);
-    let process = Process::start(&server.database, server.work_dir(), &keys);
+    let settings = [("SECRETS_KEY_FILE", keys.to_str().unwrap())];
+    let process = Process::start(&server.database, server.work_dir(), &settings);
     let mut other = server.database.options().connect().await.unwrap();
     let count = server
         .until("batches are sealed", async || {
