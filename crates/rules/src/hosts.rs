@@ -1,18 +1,34 @@
 //! The hosts of a snapshot: shared between copies until one of them changes a host.
 //!
-//! A copy of a snapshot costs one pointer per host, so that a change of one host does not copy the others.
+//! A copy of a snapshot costs one pointer per host, so that a change of one host does not copy the others. A host is
+//! found by its id at a cost that does not grow with the list.
 
+use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use model::ids::{HostId, InfraEnvId};
 
 use crate::host_state::HostState;
 
-/// Hosts in the order of their registration, copied on write.
+/// Hosts that are scanned rather than indexed: those of small lists, and those added since the index was made.
+const SCANNED: usize = 32;
+
+/// Hosts in the order of their registration, copied on write. Their ids differ, and stay as they are.
 #[derive(Debug, Clone, Default)]
-pub struct HostList(Vec<Arc<HostState>>);
+pub struct HostList {
+    hosts: Vec<Arc<HostState>>,
+    /// Positions of the first hosts by id: made by a look-up, and shared by the copies of the list.
+    index: OnceLock<Arc<HashMap<HostId, usize>>>,
+}
+
+/// A host as it was, and the number of hosts.
+#[derive(Debug)]
+pub struct HostCheckpoint {
+    host: Option<(usize, Arc<HostState>)>,
+    count: usize,
+}
 
 /// Iterates over hosts.
 pub type Iter<'a> =
@@ -24,71 +40,130 @@ pub type IterMut<'a> =
 impl HostList {
     /// The hosts, in order.
     pub fn iter(&self) -> Iter<'_> {
-        self.0.iter().map(Arc::as_ref)
+        self.hosts.iter().map(Arc::as_ref)
     }
 
     /// The hosts to change, in order. Every host that is visited stops being shared.
     pub fn iter_mut(&mut self) -> IterMut<'_> {
-        self.0.iter_mut().map(Arc::make_mut)
+        self.hosts.iter_mut().map(Arc::make_mut)
+    }
+
+    /// The host with this id.
+    pub fn by_id(&self, id: HostId) -> Option<&HostState> {
+        self.position_by_id(id).map(|at| &self[at])
     }
 
     /// The host with this id, to change; unlike [`Self::iter_mut`], the others stay shared.
     pub fn by_id_mut(&mut self, id: HostId) -> Option<&mut HostState> {
-        let own = self.0.iter_mut().find(|host| host.record.id == id)?;
-        Some(Arc::make_mut(own))
+        let at = self.position_by_id(id)?;
+        Some(&mut self[at])
+    }
+
+    /// The position of the host with this id.
+    pub fn position_by_id(&self, id: HostId) -> Option<usize> {
+        if self.hosts.len() <= SCANNED {
+            return self.scan(0, id);
+        }
+        let index = self.index.get_or_init(|| Arc::new(self.positions()));
+        match index.get(&id) {
+            Some(at) => Some(*at),
+            None => self.scan(index.len(), id),
+        }
+    }
+
+    fn scan(&self, from: usize, id: HostId) -> Option<usize> {
+        let found = self.iter().skip(from).position(|host| host.record.id == id);
+        found.map(|at| from + at)
+    }
+
+    fn positions(&self) -> HashMap<HostId, usize> {
+        let hosts = self.iter().enumerate();
+        hosts.map(|(at, host)| (host.record.id, at)).collect()
+    }
+
+    /// Remembers the host with this id, if it is in the list, and the number of hosts.
+    pub fn checkpoint(&self, id: HostId) -> HostCheckpoint {
+        let at = self.position_by_id(id);
+        HostCheckpoint {
+            host: at.map(|at| (at, Arc::clone(&self.hosts[at]))),
+            count: self.len(),
+        }
+    }
+
+    /// Undoes a change of the checkpoint's host, and removes the hosts that were added since.
+    pub fn restore(&mut self, checkpoint: HostCheckpoint) {
+        self.truncate(checkpoint.count);
+        if let Some((at, host)) = checkpoint.host {
+            self.hosts[at] = host;
+        }
     }
 
     /// The number of hosts.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.hosts.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.hosts.is_empty()
     }
 
     /// The host at that position.
     pub fn get(&self, at: usize) -> Option<&HostState> {
-        self.0.get(at).map(Arc::as_ref)
+        self.hosts.get(at).map(Arc::as_ref)
     }
 
     /// The host that registered first.
     pub fn first(&self) -> Option<&HostState> {
-        self.0.first().map(Arc::as_ref)
+        self.hosts.first().map(Arc::as_ref)
     }
 
     /// Adds a host as the last one.
     pub fn push(&mut self, host: HostState) {
-        self.0.push(Arc::new(host));
+        self.hosts.push(Arc::new(host));
+        // The next look-up makes it again: amortised over the scanned hosts, its cost does not grow with the list.
+        let indexed = self.index.get().map(|index| index.len());
+        if indexed.is_some_and(|indexed| self.hosts.len() > indexed + SCANNED) {
+            self.index = OnceLock::new();
+        }
+    }
+
+    /// Replaces the host at that position by a newer state of it.
+    pub fn set(&mut self, at: usize, host: HostState) {
+        self.hosts[at] = Arc::new(host);
     }
 
     /// Removes and returns the host with this id.
     pub fn remove(&mut self, id: HostId) -> Option<HostState> {
-        let at = self.0.iter().position(|host| host.record.id == id)?;
-        Some(Arc::unwrap_or_clone(self.0.remove(at)))
+        let at = self.position_by_id(id)?;
+        self.index = OnceLock::new();
+        Some(Arc::unwrap_or_clone(self.hosts.remove(at)))
     }
 
     /// Keeps the hosts for which `keep` holds.
     pub fn retain(&mut self, keep: impl Fn(&HostState) -> bool) {
-        self.0.retain(|host| keep(host));
+        self.index = OnceLock::new();
+        self.hosts.retain(|host| keep(host));
     }
 
     /// Keeps the first `count` hosts.
     pub fn truncate(&mut self, count: usize) {
-        self.0.truncate(count);
+        if self.index.get().is_some_and(|index| index.len() > count) {
+            self.index = OnceLock::new();
+        }
+        self.hosts.truncate(count);
     }
 
     /// The position of a host by its key.
     pub fn position(&self, infra_env: InfraEnvId, id: HostId) -> Option<usize> {
-        self.iter()
-            .position(|host| host.record.id == id && host.record.infra_env_id == infra_env)
+        let at = self.position_by_id(id)?;
+        (self[at].record.infra_env_id == infra_env).then_some(at)
     }
 
     /// Whether the host at `at` and the one at `other_at` of `other` are one copy: neither was written since they
     /// were shared.
     pub fn is_shared(&self, at: usize, other: &Self, other_at: usize) -> bool {
-        match (self.0.get(at), other.0.get(other_at)) {
+        match (self.hosts.get(at), other.hosts.get(other_at)) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
             _ => false,
         }
@@ -96,7 +171,7 @@ impl HostList {
 
     /// Replaces the host by the copy of `other`, so that both share it again.
     pub fn share(&mut self, at: usize, other: &Self, other_at: usize) {
-        if let (Some(own), Some(other)) = (self.0.get_mut(at), other.0.get(other_at)) {
+        if let (Some(own), Some(other)) = (self.hosts.get_mut(at), other.hosts.get(other_at)) {
             *own = Arc::clone(other);
         }
     }
@@ -106,13 +181,13 @@ impl Index<usize> for HostList {
     type Output = HostState;
 
     fn index(&self, at: usize) -> &HostState {
-        &self.0[at]
+        &self.hosts[at]
     }
 }
 
 impl IndexMut<usize> for HostList {
     fn index_mut(&mut self, at: usize) -> &mut HostState {
-        Arc::make_mut(&mut self.0[at])
+        Arc::make_mut(&mut self.hosts[at])
     }
 }
 
@@ -124,13 +199,16 @@ impl From<Vec<HostState>> for HostList {
 
 impl FromIterator<HostState> for HostList {
     fn from_iter<I: IntoIterator<Item = HostState>>(hosts: I) -> Self {
-        Self(hosts.into_iter().map(Arc::new).collect())
+        Self {
+            hosts: hosts.into_iter().map(Arc::new).collect(),
+            index: OnceLock::new(),
+        }
     }
 }
 
 impl Extend<HostState> for HostList {
     fn extend<I: IntoIterator<Item = HostState>>(&mut self, hosts: I) {
-        self.0.extend(hosts.into_iter().map(Arc::new));
+        hosts.into_iter().for_each(|host| self.push(host));
     }
 }
 
@@ -154,7 +232,83 @@ impl<'a> IntoIterator for &'a mut HostList {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures;
+    use std::sync::Arc;
+
+    use model::host::Host;
+    use model::ids::{HostId, InfraEnvId};
+    use uuid::Uuid;
+
+    use super::{HostList, SCANNED};
+    use crate::{HostState, fixtures};
+
+    fn host(number: usize) -> HostState {
+        HostState::new(Host {
+            id: id(number),
+            ..Host::default()
+        })
+    }
+
+    fn id(number: usize) -> HostId {
+        HostId(Uuid::from_u128(number as u128))
+    }
+
+    #[track_caller]
+    fn assert_found(hosts: &HostList) {
+        for at in 0..hosts.len() {
+            assert_eq!(hosts.position_by_id(hosts[at].record.id), Some(at));
+        }
+        assert_eq!(hosts.position_by_id(id(usize::MAX)), None);
+    }
+
+    #[test]
+    fn hosts_are_found_by_their_ids_after_every_change() {
+        let mut hosts = HostList::default();
+        for number in 0..4 * SCANNED {
+            hosts.push(host(number));
+            assert_found(&hosts);
+        }
+        hosts.remove(id(3)).unwrap();
+        assert_found(&hosts);
+        hosts.retain(|host| host.record.id.0.as_u128() % 7 > 0);
+        assert_found(&hosts);
+        hosts.truncate(2 * SCANNED);
+        assert_found(&hosts);
+        hosts.truncate(2 * SCANNED - 1);
+        hosts.push(host(1000));
+        assert_found(&hosts);
+        let other = InfraEnvId(Uuid::from_u128(1));
+        assert_eq!(hosts.position(other, id(1000)), None);
+    }
+
+    #[test]
+    fn copies_share_the_index() {
+        let mut hosts: HostList = (0..3 * SCANNED).map(host).collect();
+        assert_found(&hosts);
+        let index = Arc::clone(hosts.index.get().unwrap());
+        for number in 0..SCANNED {
+            hosts = hosts.clone();
+            hosts.push(host(1000 + number));
+            assert_found(&hosts);
+            assert!(Arc::ptr_eq(hosts.index.get().unwrap(), &index));
+        }
+        hosts.push(host(2000));
+        assert_found(&hosts);
+        assert_eq!(hosts.index.get().unwrap().len(), hosts.len());
+    }
+
+    #[test]
+    fn a_checkpoint_undoes_a_change_and_an_arrival() {
+        let before: HostList = (0..3).map(host).collect();
+        let mut after = before.clone();
+        let known = after.checkpoint(id(1));
+        after[1].record.bootstrap = true;
+        after.restore(known);
+        let new = after.checkpoint(id(9));
+        after.push(host(9));
+        after.restore(new);
+        assert_eq!(after.len(), 3);
+        assert!((0..3).all(|at| after.is_shared(at, &before, at)));
+    }
 
     #[test]
     fn a_change_of_one_host_copies_that_host_alone() {

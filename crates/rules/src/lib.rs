@@ -66,7 +66,7 @@ pub use check_outcome::CheckOutcome;
 pub use event::NewEvent;
 pub use host_state::{HostState, name_of};
 pub use host_texts::HostTexts;
-pub use hosts::HostList;
+pub use hosts::{HostCheckpoint, HostList};
 pub use offer::Offer;
 pub use policy::InstallationPolicy;
 pub use snapshot::{Snapshot, StoredFiles};

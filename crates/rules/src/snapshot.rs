@@ -40,7 +40,7 @@ impl Snapshot {
 
     /// The host of that id.
     pub fn host(&self, id: HostId) -> Option<&HostState> {
-        self.hosts.iter().find(|host| host.record.id == id)
+        self.hosts.by_id(id)
     }
 
     /// The host of that id, to change.

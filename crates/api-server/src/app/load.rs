@@ -178,18 +178,11 @@ async fn update(
     if rows.is_empty() {
         return Ok(Some(Arc::new(stored)));
     }
-    let index: HashMap<(InfraEnvId, HostId), usize> = known
-        .snapshot
-        .hosts
-        .iter()
-        .enumerate()
-        .map(|(at, host)| ((host.record.infra_env_id, host.record.id), at))
-        .collect();
     for row in rows {
-        let key = (row.record.infra_env_id, row.record.id);
+        let (infra_env, id) = (row.record.infra_env_id, row.record.id);
         let host = row.into_state();
-        match index.get(&key) {
-            Some(at) => stored.snapshot.hosts[*at] = host,
+        match stored.snapshot.hosts.position(infra_env, id) {
+            Some(at) => stored.snapshot.hosts.set(at, host),
             None => stored.snapshot.hosts.push(host),
         }
     }
