@@ -25,6 +25,8 @@ pub struct HostState {
     pub revision: i64,
     /// The parsed `record.connectivity`, once read.
     reaches: OnceLock<Option<Arc<[Reach]>>>,
+    /// The interfaces that other hosts try to reach, as JSON; derived from `inventory` once.
+    nics: OnceLock<Arc<str>>,
 }
 
 impl HostState {
@@ -37,6 +39,7 @@ impl HostState {
             heartbeats_since: None,
             revision: 0,
             reaches: OnceLock::new(),
+            nics: OnceLock::new(),
         }
     }
 
@@ -64,6 +67,17 @@ impl HostState {
     /// Drops the parsed report; required after each change of `record.connectivity`.
     pub(crate) fn clear_reaches(&mut self) {
         self.reaches = OnceLock::new();
+    }
+
+    /// The interfaces that other hosts try to reach, as JSON: printed by `print` once for each inventory, since each poll
+    /// of each other host carries them.
+    pub(crate) fn nics(&self, print: impl FnOnce() -> String) -> &str {
+        self.nics.get_or_init(|| print().into())
+    }
+
+    /// Drops the printed interfaces; required after each change of `inventory`.
+    pub(crate) fn clear_nics(&mut self) {
+        self.nics = OnceLock::new();
     }
 
     /// Name of the host: the one that its user set, else the inventory's, else its id. Only the first is stored, so that

@@ -52,6 +52,7 @@ pub fn accept(
         // As in most replies: copies of the host still share the inventory, and its text is not printed again.
         host.inventory = before;
     } else {
+        host.clear_nics();
         store_text(host)?;
     }
     choose_disks(host);

@@ -68,6 +68,7 @@ pub(super) fn run(
         Effect::ClearInventory => {
             record.inventory.clear();
             host.inventory = None;
+            host.clear_nics();
         }
         Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
         Effect::ClearProgress => clear_progress(host),

@@ -28,7 +28,7 @@ const HOST_MOUNT: &str = "/host";
 pub(super) fn arguments(kind: StepType, view: &StepView<'_>) -> Option<Vec<String>> {
     match kind {
         StepType::Inventory => Some(inventory(view)),
-        StepType::ConnectivityCheck => one(network::connectivity(view)?),
+        StepType::ConnectivityCheck => Some(vec![network::connectivity(view)?]),
         StepType::FreeNetworkAddresses => one(network::free_addresses(view)?),
         StepType::DhcpLeaseAllocate => one(network::dhcp(view)?),
         StepType::NtpSynchronizer => one(network::time_servers(view)),

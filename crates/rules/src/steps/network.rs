@@ -1,6 +1,7 @@
 //! Arguments of the network steps.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
@@ -9,36 +10,50 @@ use model::host::HostStatus;
 use model::inventory::Interface;
 use model::network::MachineNetwork;
 use model::steps::{
-    ConnectivityCheckHost, ConnectivityCheckNic, DhcpAllocationRequest, DomainResolutionRequest,
+    ConnectivityCheckNic, DhcpAllocationRequest, DomainResolutionRequest,
     DomainResolutionRequestDomainsItem, NtpSynchronizationRequest, VerifyVip, VipType,
 };
 
+use super::arguments::json;
 use super::view::{Fnv, StepView};
 use crate::input::registry_of;
 use crate::{HostState, networking};
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;
+/// The interfaces of a host without addresses, as JSON.
+const NO_NICS: &str = "[]";
 /// Largest network that is scanned for free addresses. Units: host bits.
 const SEARCHED_HOST_BITS: u8 = 10;
 
-/// The other hosts and their addresses; none without others, or outside of this host's minute.
+/// The other hosts and their addresses, as JSON; none without others, or outside of this host's minute.
+///
+/// Amortised over the minutes, a poll carries a bounded number of hosts, and each is printed once for each inventory.
 /// Source: assisted-service, internal/host/hostcommands/connectivity_check_cmd.go, GetSteps.
-pub(super) fn connectivity(view: &StepView<'_>) -> Option<Vec<ConnectivityCheckHost>> {
+pub(super) fn connectivity(view: &StepView<'_>) -> Option<String> {
     if !is_own_minute(view) {
         return None;
     }
-    let hosts: Vec<ConnectivityCheckHost> = view
-        .others()
-        .filter(|other| {
-            !matches!(
-                other.record.status,
-                HostStatus::Discovering | HostStatus::Disconnected
-            )
-        })
-        .filter_map(checked_host)
-        .collect();
-    (!hosts.is_empty()).then_some(hosts)
+    let checked = view.others().filter(|other| {
+        !matches!(
+            other.record.status,
+            HostStatus::Discovering | HostStatus::Disconnected
+        )
+    });
+    let mut json = String::from("[");
+    for host in checked {
+        let nics = checked_nics(host);
+        if nics == NO_NICS {
+            continue;
+        }
+        if json.len() > 1 {
+            json.push(',');
+        }
+        // Writing to a text cannot fail.
+        let _ = write!(json, r#"{{"host_id":"{}","nics":{nics}}}"#, host.record.id);
+    }
+    json.push(']');
+    (json.len() > 2).then_some(json)
 }
 
 /// Spreads the checks of a large cluster over minutes.
@@ -48,31 +63,25 @@ fn is_own_minute(view: &StepView<'_>) -> bool {
         return false;
     };
     let turns = snapshot.hosts.len().div_ceil(CHECKS_PER_MINUTE).max(1);
-    let position = snapshot
-        .hosts
-        .iter()
-        .position(|host| host.record.id == view.host.record.id)
-        .unwrap_or(0);
+    let position = snapshot.hosts.position_by_id(view.host.record.id);
     let minute = usize::try_from(view.now.timestamp() / 60).unwrap_or(0);
-    minute % turns == position % turns
+    minute % turns == position.unwrap_or(0) % turns
 }
 
-fn checked_host(host: &HostState) -> Option<ConnectivityCheckHost> {
-    let nics: Vec<ConnectivityCheckNic> = host
-        .inventory
-        .as_ref()?
-        .interfaces
-        .iter()
-        .map(|nic| ConnectivityCheckNic {
+/// Interfaces with addresses, as JSON.
+fn checked_nics(host: &HostState) -> &str {
+    let Some(inventory) = &host.inventory else {
+        return NO_NICS;
+    };
+    host.nics(|| {
+        let nics = inventory.interfaces.iter().map(|nic| ConnectivityCheckNic {
             name: nic.name.clone(),
             mac: nic.mac_address.clone(),
             ip_addresses: networks_of(nic).map(|net| net.addr().to_string()).collect(),
-        })
-        .filter(|nic| !nic.ip_addresses.is_empty())
-        .collect();
-    (!nics.is_empty()).then_some(ConnectivityCheckHost {
-        host_id: Some(host.record.id),
-        nics,
+        });
+        let nics = nics.filter(|nic| !nic.ip_addresses.is_empty());
+        // Texts cannot fail to be printed.
+        json(&nics.collect::<Vec<_>>()).unwrap_or_else(|| NO_NICS.to_owned())
     })
 }
 

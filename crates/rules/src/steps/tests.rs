@@ -409,3 +409,27 @@ fn large_clusters_spread_their_connectivity_checks() {
         .count();
     assert!((100..=150).contains(&checking), "{checking}");
 }
+
+#[test]
+fn connectivity_checks_follow_new_inventories() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    let checked = |snapshot: &Snapshot| {
+        let steps = fixture.ask(Some(snapshot), &snapshot.hosts[0]);
+        shown(&steps)["connectivity-check"][0].clone()
+    };
+    let before = checked(&snapshot);
+    assert_eq!(before.as_array().unwrap().len(), 4);
+    let mut inventory = snapshot.hosts[1].inventory.as_deref().unwrap().clone();
+    inventory.interfaces[0].ipv4_addresses = vec!["192.168.10.77/24".to_owned()];
+    let text = serde_json::to_string(&inventory).unwrap();
+    let policy = &fixture.policy;
+    let host = &mut snapshot.hosts[1];
+    crate::inventory::accept(host, None, &text, policy, samples::now()).unwrap();
+    let after = checked(&snapshot);
+    assert_eq!(after[0]["nics"][0]["ip_addresses"][0], "192.168.10.77");
+    assert_eq!(after[0]["host_id"], before[0]["host_id"]);
+    assert_eq!(after[1], before[1]);
+    snapshot.hosts[1].inventory = None;
+    assert_eq!(checked(&snapshot).as_array().unwrap().len(), 3);
+}
