@@ -3,8 +3,17 @@
 //! The record holds the host's clock as a time (`timestamp`), as of `checked_in_at`: both are written together, so
 //! that only a poll changes their difference.
 
+use chrono::TimeDelta;
 use model::host::Host;
 use model::time::Timestamp;
+
+/// Longest difference between the clocks of replicas.
+pub const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
+
+/// Whether a heartbeat is of the time before the clock was set back: nothing is known of the host since.
+pub fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
+    at.signed_duration_since(now) > CLOCK_SKEW
+}
 
 /// The host's clock minus ours; none before its first timestamp. Units: seconds.
 pub fn clock_offset_s(record: &Host) -> Option<i64> {
@@ -19,9 +28,26 @@ pub fn receive(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>)
     record.timestamp = offset_s.map_or(0, |offset_s| at.timestamp().saturating_add(offset_s));
 }
 
+/// Whether a heartbeat is newer than the known one. One that is ahead of the clock is older than any other.
+pub fn is_newer(record: &Host, at: Timestamp, now: Timestamp) -> bool {
+    let Some(known) = record.checked_in_at.0 else {
+        return true;
+    };
+    match (is_ahead(known, now), is_ahead(at, now)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => known < at,
+    }
+}
+
 /// As [`receive`], unless a heartbeat of that time or later is known.
-pub fn receive_if_newer(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
-    if record.checked_in_at.0 < Some(at) {
+pub fn receive_if_newer(
+    record: &mut Host,
+    at: Timestamp,
+    measured_offset_s: Option<i64>,
+    now: Timestamp,
+) {
+    if is_newer(record, at, now) {
         receive(record, at, measured_offset_s);
     }
 }
@@ -55,16 +81,30 @@ mod tests {
     #[test]
     fn an_older_heartbeat_changes_nothing() {
         let mut record = Host::default();
-        receive_if_newer(&mut record, at(1000), Some(5));
+        receive_if_newer(&mut record, at(1000), Some(5), at(1000));
         let known = record.clone();
         for time in [999, 1000] {
-            receive_if_newer(&mut record, at(time), Some(-7));
+            receive_if_newer(&mut record, at(time), Some(-7), at(1000));
             assert_eq!(record, known);
         }
-        receive_if_newer(&mut record, at(1001), None);
+        receive_if_newer(&mut record, at(1001), None, at(1001));
         assert_eq!(
             (record.checked_in_at.0, record.timestamp),
             (Some(at(1001)), 1006)
         );
+    }
+    #[test]
+    fn a_heartbeat_ahead_of_the_clock_is_replaced() {
+        let mut record = Host::default();
+        receive(&mut record, at(7200), Some(5));
+        // The clock was set back by an hour.
+        receive_if_newer(&mut record, at(3600), Some(3605), at(3600));
+        assert_eq!(record.checked_in_at.0, Some(at(3600)));
+        assert_eq!(clock_offset_s(&record), Some(3605));
+        receive_if_newer(&mut record, at(7200), None, at(3601));
+        assert_eq!(record.checked_in_at.0, Some(at(3600)), "of before the step");
+        // A replica whose clock is a little ahead.
+        receive_if_newer(&mut record, at(3650), None, at(3601));
+        assert_eq!(record.checked_in_at.0, Some(at(3650)));
     }
 }

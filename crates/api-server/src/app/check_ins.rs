@@ -73,8 +73,9 @@ impl CheckIns {
 
     /// Applies the buffered heartbeats to a record.
     pub(crate) fn apply(&self, host: &mut Host) {
+        let now = service::clock::now();
         for check_in in self.known(host.infra_env_id, host.id) {
-            apply(&check_in, host);
+            apply(&check_in, host, now);
         }
     }
 
@@ -92,8 +93,8 @@ impl CheckIns {
 }
 
 /// Applies a heartbeat to a record, if it is newer.
-pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
-    rules::heartbeat::receive_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s);
+pub(crate) fn apply(check_in: &CheckIn, host: &mut Host, now: Timestamp) {
+    rules::heartbeat::receive_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s, now);
 }
 
 #[cfg(test)]

@@ -72,4 +72,18 @@ mod tests {
         grace_period.mark_available(at(900));
         assert_eq!(grace_period.since(at(901)), at(900));
     }
+
+    #[test]
+    fn each_step_of_the_clock_restarts_the_period() {
+        let grace_period = GracePeriod::default();
+        grace_period.mark_available(at(10_000));
+        for step in [3600, -3600] {
+            let now = at(10_002 + step);
+            assert_eq!(grace_period.since(now), now);
+            grace_period.mark_available(now);
+            assert_eq!(grace_period.since(now + TimeDelta::seconds(2)), now);
+            grace_period.mark_unavailable();
+            grace_period.mark_available(at(10_000));
+        }
+    }
 }

@@ -83,6 +83,7 @@ impl ApiServer {
         snapshot: &mut Snapshot,
     ) -> Result<(), db::Error> {
         let flushed = by_host(check_in_rows::of_cluster(connection, id).await?);
+        let now = service::clock::now();
         for at in 0..snapshot.hosts.len() {
             let record = &snapshot.hosts[at].record;
             let key = (record.infra_env_id, record.id);
@@ -92,8 +93,9 @@ impl ApiServer {
                 .chain(self.check_ins.known(key.0, key.1))
             {
                 // Copy on write: an unchanged host stays shared with other copies of the snapshot.
-                if snapshot.hosts[at].record.checked_in_at.0 < Some(check_in.checked_in_at) {
-                    super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record);
+                let record = &snapshot.hosts[at].record;
+                if rules::heartbeat::is_newer(record, check_in.checked_in_at, now) {
+                    super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record, now);
                 }
             }
         }
@@ -107,6 +109,7 @@ impl ApiServer {
         flushed: Vec<CheckIn>,
     ) -> impl Iterator<Item = Host> {
         let flushed = by_host(flushed);
+        let now = service::clock::now();
         snapshot.hosts.iter().map(move |host| {
             let record = &host.record;
             let mut heartbeat = Host {
@@ -117,7 +120,7 @@ impl ApiServer {
                 ..Host::default()
             };
             if let Some(check_in) = flushed.get(&(record.infra_env_id, record.id)) {
-                super::check_ins::apply(check_in, &mut heartbeat);
+                super::check_ins::apply(check_in, &mut heartbeat, now);
             }
             self.check_ins.apply(&mut heartbeat);
             heartbeat

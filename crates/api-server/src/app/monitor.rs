@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use model::Error;
 use model::time::Timestamp;
+use rules::heartbeat::CLOCK_SKEW;
 use service::CancellationToken;
 
 use super::{ApiServer, ClusterTransaction, Scope};
+use crate::db::check_ins::ExpiredHeartbeats;
 use crate::db::tx;
 use crate::db::{check_ins, clusters, hosts};
 use crate::measurements::{
@@ -45,20 +47,25 @@ impl ApiServer {
     /// changing are skipped.
     pub(crate) async fn monitor(&self, shutdown: &CancellationToken) -> Result<(), Error> {
         let now = service::clock::now();
-        let mut silent_since = now - delta(self.policy.host_max_disconnection);
-        if self.grace_period.since(now) > silent_since {
+        let mut expired = ExpiredHeartbeats {
+            before: now - delta(self.policy.host_max_disconnection),
+            after: Some(now + CLOCK_SKEW),
+        };
+        if self.grace_period.since(now) > expired.before {
             // Grace period: no host has had the time to send a heartbeat yet.
-            silent_since = Timestamp::UNIX_EPOCH;
+            expired = ExpiredHeartbeats {
+                before: Timestamp::UNIX_EPOCH,
+                after: None,
+            };
         }
         let ended_after = now - delta(LOGS_TIMEOUT);
         let (due, silent, is_full) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;
             let mut due =
-                clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
-                    .await?;
+                clusters::to_monitor(&mut connection, expired, ended_after, ROUND_LIMIT).await?;
             // Left behind by a crashed replica, or by a failed refresh.
             let left = clusters::refresh_due(&mut connection, ROUND_LIMIT).await?;
-            let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;
+            let silent = hosts::silent_in_pool(&mut connection, expired, ROUND_LIMIT).await?;
             let is_full = [has_room(&due) && has_room(&left), has_room(&silent)];
             due.extend(left);
             due.retain(|id| !self.refreshes.is_pending(*id));
@@ -128,7 +135,8 @@ impl ApiServer {
         let result = tx("flush check-ins", async || {
             let mut connection = self.pool()?.acquire().await?;
             for chunk in batch.chunks(FLUSH_CHUNK) {
-                check_ins::flush(&mut connection, chunk).await?;
+                let ahead = service::clock::now() + CLOCK_SKEW;
+                check_ins::flush(&mut connection, chunk, ahead).await?;
             }
             Ok(())
         })

@@ -20,8 +20,22 @@ pub(crate) struct CheckIn {
     pub(crate) clock_offset_s: Option<i64>,
 }
 
-/// Writes a batch; deleted hosts are skipped.
-pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> Result<(), Error> {
+/// Heartbeats that prove no connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpiredHeartbeats {
+    /// Earlier ones.
+    pub(crate) before: Timestamp,
+    /// Later ones: of before the clock was set back. None: all are earlier.
+    pub(crate) after: Option<Timestamp>,
+}
+
+/// Writes a batch; deleted hosts are skipped. Stored heartbeats stay when they are newer, unless they are after
+/// `ahead`: the clock was set back.
+pub(crate) async fn flush(
+    connection: &mut PgConnection,
+    batch: &[CheckIn],
+    ahead: Timestamp,
+) -> Result<(), Error> {
     let infra_envs: Vec<Uuid> = batch
         .iter()
         .map(|check_in| check_in.infra_env_id.0)
@@ -46,11 +60,12 @@ pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> R
         on conflict (infra_env_id, host_id) do update
         set checked_in_at = excluded.checked_in_at,
             clock_offset_s = coalesce(excluded.clock_offset_s, host_check_ins.clock_offset_s)
-        where host_check_ins.checked_in_at < excluded.checked_in_at",
+        where host_check_ins.checked_in_at < excluded.checked_in_at or host_check_ins.checked_in_at > $5",
         &infra_envs,
         &hosts,
         &times,
-        &offsets as &[Option<i64>]
+        &offsets as &[Option<i64>],
+        ahead
     )
     .execute(connection)
     .await?;

@@ -7,6 +7,7 @@ use rules::StoredFiles;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::check_ins::ExpiredHeartbeats;
 use super::{Error, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -463,10 +464,10 @@ pub(crate) async fn preparation_due(
 }
 
 /// Clusters that change by time alone: those with running timeouts, of day-2 hosts, too, or with a host whose last
-/// heartbeat is before `silent_since`.
+/// heartbeat is expired.
 pub(crate) async fn to_monitor(
     connection: &mut PgConnection,
-    silent_since: Timestamp,
+    expired: ExpiredHeartbeats,
     ended_after: Timestamp,
     limit: i64,
 ) -> Result<Vec<ClusterId>, Error> {
@@ -485,7 +486,7 @@ pub(crate) async fn to_monitor(
         select hosts.cluster_id
         from host_check_ins
         join hosts on hosts.infra_env_id = host_check_ins.infra_env_id and hosts.id = host_check_ins.host_id
-        where host_check_ins.checked_in_at < $1
+        where (host_check_ins.checked_in_at < $1 or host_check_ins.checked_in_at > $4::timestamptz)
             and hosts.cluster_id is not null
             and hosts.status in (
                 'discovering', 'known', 'insufficient', 'pending-for-input', 'preparing-failed',
@@ -500,9 +501,10 @@ pub(crate) async fn to_monitor(
             and clusters.deleted_at is null
             and clusters.status = 'adding-hosts'
         limit $3"#,
-        silent_since,
+        expired.before,
         ended_after,
-        limit
+        limit,
+        expired.after
     )
     .fetch_all(connection)
     .await?;

@@ -11,6 +11,7 @@ use rules::HostState;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::check_ins::ExpiredHeartbeats;
 use super::{Error, RecordVersion, record};
 use crate::secrets::{KeySet, SecretTable};
 
@@ -80,7 +81,9 @@ impl HostColumns {
         record.validations_info = self.validations_info.into();
         record.free_addresses = self.free_addresses.into();
         if let Some(checked_in_at) = self.checked_in_at {
-            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, self.clock_offset_s);
+            let now = service::clock::now();
+            let offset_s = self.clock_offset_s;
+            rules::heartbeat::receive_if_newer(&mut record, checked_in_at, offset_s, now);
         }
         Ok(HostRow {
             record,
@@ -455,10 +458,10 @@ pub(crate) async fn set_endpoint_secrets(
     Ok(())
 }
 
-/// Pool hosts whose last heartbeat is before `silent_since`.
+/// Pool hosts whose last heartbeat is expired.
 pub(crate) async fn silent_in_pool(
     connection: &mut PgConnection,
-    silent_since: Timestamp,
+    expired: ExpiredHeartbeats,
     limit: i64,
 ) -> Result<Vec<(InfraEnvId, HostId)>, Error> {
     let rows = sqlx::query!(
@@ -467,9 +470,10 @@ pub(crate) async fn silent_in_pool(
         join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id is null
             and hosts.status in ('discovering-unbound', 'known-unbound', 'insufficient-unbound')
-            and checks.checked_in_at < $1
-        limit $2",
-        silent_since,
+            and (checks.checked_in_at < $1 or checks.checked_in_at > $2::timestamptz)
+        limit $3",
+        expired.before,
+        expired.after,
         limit
     )
     .fetch_all(connection)

@@ -15,7 +15,7 @@ use super::host_reach::{
 use super::subject::{ClusterSubject, HostSubject};
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
-use crate::heartbeat::clock_offset_s;
+use crate::heartbeat::{clock_offset_s, is_ahead};
 use crate::host::limit_of;
 use crate::images;
 use crate::networks;
@@ -294,12 +294,11 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
             .checked_add(&BOOTSTRAP_GRACE)
             .unwrap_or(TimeDelta::MAX);
     }
-    // Silence during an outage of the service does not count.
-    let called = called.map(|called| {
-        subject
-            .host
-            .heartbeats_since
-            .map_or(called, |since| called.max(since))
+    // Silence during an outage of the service does not count, nor does a heartbeat of before the clock was set back.
+    let called = called.map(|called| match subject.host.heartbeats_since {
+        Some(since) if is_ahead(called, subject.now) => since,
+        Some(since) => called.max(since),
+        None => called,
     });
     let is_near = called.is_some_and(|called| subject.now.signed_duration_since(called) <= limit);
     Verdict::of(
