@@ -27,6 +27,17 @@ impl LargeText {
             .expect("compressed from a text")
     }
 
+    /// Appends the text to a buffer, without a copy of its own.
+    pub fn append_to(&self, buffer: &mut Vec<u8>) {
+        let Some(block) = self.0.as_ref().and_then(|bytes| bytes.get(4..)) else {
+            return;
+        };
+        let start = buffer.len();
+        buffer.resize(start + self.text_bytes(), 0);
+        lz4_flex::block::decompress_into(block, &mut buffer[start..])
+            .expect("compressed by this type");
+    }
+
     /// Whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -114,6 +125,9 @@ mod tests {
             assert_eq!(json, serde_json::to_string(text).unwrap());
             assert_eq!(serde_json::from_str::<LargeText>(&json).unwrap(), large);
             assert_eq!(large.text_bytes(), text.len());
+            let mut buffer = b"before".to_vec();
+            large.append_to(&mut buffer);
+            assert_eq!(buffer, [b"before", text.as_bytes()].concat());
             assert!(large.compressed_bytes() < 5_000);
         }
     }

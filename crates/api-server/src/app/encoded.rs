@@ -1,15 +1,15 @@
-//! Clusters and hosts as the bytes that are sent, kept while they are current.
+//! Clusters and hosts as the texts that are sent, kept while they are current.
 //!
 //! Members that change without a revision, such as heartbeats, are left out of the kept bytes and added to each answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use model::Error;
 use model::cluster::Cluster;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::{DateTime, GoTime};
+use model::{Error, LargeText};
 use rules::HostState;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,13 +18,19 @@ use super::bounded_cache::BoundedCache;
 use super::{StoredSnapshot, render};
 use crate::db::RecordVersion;
 
-/// Capacity of the clusters with hosts, about a thousand of them. A larger cluster is encoded with each request. Units:
-/// bytes.
+/// Capacity of the clusters with hosts: more than 5 000 hosts of the largest clusters, since their reports compress
+/// well. A larger cluster would be encoded with each request. Units: bytes.
 const WHOLE_BYTES: usize = 32 << 20;
 /// Capacity of the listed clusters. Units: bytes.
 const LISTED_BYTES: usize = 8 << 20;
 /// Members of a host that change with its heartbeats.
 const HEARTBEAT: &[&str] = &["checked_in_at", "timestamp"];
+/// Texts of a cluster that are kept plain, about those of 100 hosts; the others are compressed. Units: bytes.
+const PLAIN_BYTES: usize = 1 << 20;
+/// Most characters of a heartbeat, or of an end without hosts. Units: bytes.
+const HEARTBEAT_BYTES: usize = 128;
+/// Most characters of the members beside a listed record. Units: bytes.
+const BESIDE_BYTES: usize = 256;
 /// Members of a listed cluster that are stored beside its record.
 const BESIDE: &[&str] = &[
     "deleted_at",
@@ -34,7 +40,45 @@ const BESIDE: &[&str] = &[
 ];
 
 /// A record in JSON, without the members that are added to each answer and without the closing brace.
-type Head = Arc<[u8]>;
+#[derive(Debug, Clone)]
+enum Head {
+    Plain(Arc<str>),
+    Compressed(LargeText),
+}
+
+impl Head {
+    /// Keeps `json` after `before` bytes of other heads.
+    fn new(json: &str, before: usize) -> Self {
+        if before + json.len() <= PLAIN_BYTES {
+            Self::Plain(json.into())
+        } else {
+            Self::Compressed(json.into())
+        }
+    }
+
+    /// Units: bytes.
+    fn text_bytes(&self) -> usize {
+        match self {
+            Self::Plain(text) => text.len(),
+            Self::Compressed(text) => text.text_bytes(),
+        }
+    }
+
+    /// Units: bytes.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Plain(text) => text.len(),
+            Self::Compressed(text) => text.compressed_bytes(),
+        }
+    }
+
+    fn append_to(&self, buffer: &mut Vec<u8>) {
+        match self {
+            Self::Plain(text) => buffer.extend_from_slice(text.as_bytes()),
+            Self::Compressed(text) => text.append_to(buffer),
+        }
+    }
+}
 
 /// Encoded clusters.
 #[derive(Debug)]
@@ -92,12 +136,12 @@ impl EncodedClusters {
         let record = render::listed_cluster(record);
         let listed = Arc::new(ListedCluster {
             version,
-            head: head(&record, BESIDE)?,
+            head: Head::new(&json(&record, BESIDE)?, 0),
             user_name: record.user_name,
             org_id: record.org_id,
             subscription: record.ams_subscription_id.map(|id| id.to_string()),
         });
-        let size = listed.head.len() + size_of::<ListedCluster>();
+        let size = listed.head.memory_bytes() + size_of::<ListedCluster>();
         self.listed.put(record.id, Arc::clone(&listed), size);
         Ok(listed)
     }
@@ -130,7 +174,8 @@ pub(super) struct BesideRecord {
 impl ListedCluster {
     /// Prints the cluster.
     pub(super) fn print(&self, beside: &BesideRecord) -> Result<Vec<u8>, Error> {
-        let mut json = self.head.to_vec();
+        let mut json = Vec::with_capacity(self.head.text_bytes() + BESIDE_BYTES);
+        self.head.append_to(&mut json);
         close(&mut json, beside)?;
         Ok(json)
     }
@@ -182,19 +227,23 @@ impl EncodedCluster {
             .flat_map(|known| &known.hosts)
             .map(|(version, head)| (version, head))
             .collect();
-        let encode = |host: &HostState| {
+        let record = render::cluster(&stored.snapshot, false);
+        let head = Head::new(&json(&record, &["hosts"])?, 0);
+        let mut length = head.text_bytes();
+        let mut hosts = Vec::with_capacity(stored.snapshot.hosts.len());
+        for host in &stored.snapshot.hosts {
             let version = HostVersion::of(host);
             let head = match known.get(&version) {
-                Some(head) => Arc::clone(head),
-                None => head(&render::host(host), HEARTBEAT)?,
+                Some(head) => Head::clone(head),
+                None => Head::new(&json(&render::host(host), HEARTBEAT)?, length),
             };
-            Ok((version, head))
-        };
-        let hosts = stored.snapshot.hosts.iter().map(encode);
+            length += head.text_bytes();
+            hosts.push((version, head));
+        }
         Ok(Self {
             snapshot: Arc::downgrade(stored),
-            head: head(&render::cluster(&stored.snapshot, false), &["hosts"])?,
-            hosts: hosts.collect::<Result<_, Error>>()?,
+            head,
+            hosts,
         })
     }
 
@@ -202,29 +251,38 @@ impl EncodedCluster {
         std::ptr::eq(self.snapshot.as_ptr(), Arc::as_ptr(stored))
     }
 
-    /// Units: bytes.
+    /// Memory that it takes. Units: bytes.
     fn size(&self) -> usize {
         let hosts = self.hosts.iter();
-        let hosts = hosts.map(|(_, head)| head.len() + size_of::<(HostVersion, Head)>());
-        size_of::<Self>() + self.head.len() + hosts.sum::<usize>()
+        let hosts = hosts.map(|(_, head)| head.memory_bytes() + size_of::<(HostVersion, Head)>());
+        size_of::<Self>() + self.head.memory_bytes() + hosts.sum::<usize>()
+    }
+
+    /// Length of its text with hosts, rounded up. Units: bytes.
+    fn length(&self) -> usize {
+        let hosts = self.hosts.iter();
+        let hosts = hosts.map(|(_, head)| head.text_bytes() + HEARTBEAT_BYTES);
+        self.head.text_bytes() + hosts.sum::<usize>() + HEARTBEAT_BYTES
     }
 
     /// Prints the cluster without its hosts.
     pub(super) fn print_alone(&self) -> Vec<u8> {
-        [&*self.head, b",\"hosts\":[]}".as_slice()].concat()
+        let mut json = Vec::with_capacity(self.head.text_bytes() + HEARTBEAT_BYTES);
+        self.head.append_to(&mut json);
+        json.extend_from_slice(b",\"hosts\":[]}");
+        json
     }
 
     /// Prints the cluster with its hosts, whose heartbeats are those of `hosts`, in the same order.
     pub(super) fn print(&self, hosts: impl Iterator<Item = Host>) -> Result<Vec<u8>, Error> {
-        // A heartbeat has fewer characters.
-        let mut json = Vec::with_capacity(self.size() + 128 * self.hosts.len() + 16);
-        json.extend_from_slice(&self.head);
+        let mut json = Vec::with_capacity(self.length());
+        self.head.append_to(&mut json);
         json.extend_from_slice(b",\"hosts\":[");
         for (at, ((_, head), host)) in self.hosts.iter().zip(hosts).enumerate() {
             if at > 0 {
                 json.push(b',');
             }
-            json.extend_from_slice(head);
+            head.append_to(&mut json);
             let heartbeat = Heartbeat {
                 checked_in_at: host.checked_in_at,
                 timestamp: host.timestamp,
@@ -237,14 +295,14 @@ impl EncodedCluster {
 }
 
 /// Encodes a record without some of its members and without the closing brace.
-fn head(record: &impl Serialize, left_out: &[&str]) -> Result<Head, Error> {
+fn json(record: &impl Serialize, left_out: &[&str]) -> Result<String, Error> {
     let mut json = serde_json::to_value(record).map_err(failed)?;
     if let Value::Object(members) = &mut json {
         members.retain(|name, _| !left_out.contains(&name.as_str()));
     }
-    let mut json = serde_json::to_vec(&json).map_err(failed)?;
+    let mut json = serde_json::to_string(&json).map_err(failed)?;
     json.pop();
-    Ok(json.into())
+    Ok(json)
 }
 
 /// Adds members, of which at least one is always printed, to the head of a record, and its closing brace.
@@ -326,10 +384,48 @@ mod tests {
             "c"
         );
         let after = clusters.whole(ClusterId::default(), &second).unwrap();
-        let is_shared = |at: usize| Arc::ptr_eq(&before.hosts[at].1, &after.hosts[at].1);
+        let is_shared = |at: usize| match (&before.hosts[at].1, &after.hosts[at].1) {
+            (Head::Plain(before), Head::Plain(after)) => Arc::ptr_eq(before, after),
+            _ => false,
+        };
         assert_eq!((is_shared(0), is_shared(1)), (true, false));
         clusters.remove(ClusterId::default());
         assert_eq!(clusters.whole.size(), 0);
+    }
+
+    #[test]
+    fn a_cluster_of_5000_hosts_is_kept() {
+        let clusters = EncodedClusters::default();
+        let report = format!(
+            "[{}]",
+            vec![r#"{"outgoing_nic":"eth0","remote_ip_address":"192.0.2.1"}"#; 150].join(",")
+        );
+        let host = |number: u128| {
+            HostState::new(Host {
+                id: HostId(Uuid::from_u128(number)),
+                connectivity: report.as_str().into(),
+                ..Host::default()
+            })
+        };
+        let hosts: Vec<HostState> = (0..5000).map(host).collect();
+        let stored = Arc::new(StoredSnapshot {
+            revision: 1,
+            snapshot: Snapshot::new(Cluster::default(), hosts),
+            release_info: None,
+        });
+        let encoded = clusters.whole(ClusterId::default(), &stored).unwrap();
+        assert!(encoded.length() > WHOLE_BYTES);
+        let hosts = stored.snapshot.hosts.iter();
+        let json = encoded
+            .print(hosts.map(|host| host.record.clone()))
+            .unwrap();
+        assert!(json.len() <= encoded.length(), "the buffer is not grown");
+        let shown: Value = serde_json::from_slice(&json).unwrap();
+        for at in [0, 4999] {
+            assert_eq!(shown["hosts"][at]["connectivity"], report, "{at}");
+        }
+        assert!(clusters.has(ClusterId::default(), &stored));
+        assert!(clusters.whole.size() < WHOLE_BYTES);
     }
 
     #[test]
