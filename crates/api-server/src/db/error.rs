@@ -33,8 +33,11 @@ pub(crate) enum Error {
 const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 /// NUL inside a text or a JSON document.
 const NUL_IN_TEXT: [&str; 2] = ["22021", "22P05"];
-/// The server starts, stops, has no connection left, or is read-only.
-const UNAVAILABLE: [&str; 5] = ["57P01", "57P02", "57P03", "53300", "25006"];
+/// Classes of states that pass: lost connections, no disk, memory or connection left, the server starts, stops or
+/// cancels a statement, its files cannot be read or written.
+const UNAVAILABLE_CLASSES: [&str; 4] = ["08", "53", "57", "58"];
+/// The server is read-only; it ended an idle transaction.
+const UNAVAILABLE: [&str; 2] = ["25006", "25P03"];
 
 impl Error {
     /// Whether a retry of the transaction may succeed.
@@ -71,7 +74,8 @@ fn from_sqlx(error: sqlx::Error, doing: &str) -> Domain {
         | sqlx::Error::WorkerCrashed => Domain::unavailable("the database", error),
         sqlx::Error::Database(answer) => {
             let code = answer.code().unwrap_or_default().into_owned();
-            if UNAVAILABLE.contains(&code.as_str()) || code.starts_with("08") {
+            let class = code.get(..2).unwrap_or_default();
+            if UNAVAILABLE.contains(&code.as_str()) || UNAVAILABLE_CLASSES.contains(&class) {
                 return Domain::unavailable("the database", error);
             }
             if NUL_IN_TEXT.contains(&code.as_str()) {

@@ -43,6 +43,8 @@ const NAME: &str = "3D000";
 const PERMISSION: &str = "42501";
 /// Too many connections.
 const FULL: &str = "53300";
+/// No space on its disk.
+const DISK_FULL: &str = "53100";
 /// The server starts or stops.
 const CHANGING: [&str; 3] = ["57P01", "57P02", "57P03"];
 /// Remedy for a newer schema: migrations are not reversible.
@@ -76,6 +78,7 @@ impl DatabaseUnavailable {
                 Some(NAME) => "has no database of that name (DB_NAME)",
                 Some(PERMISSION) => "does not permit the user to use it (DB_USER, DB_NAME)",
                 Some(FULL) => "has no connection left",
+                Some(DISK_FULL) => "has no space left on its disk",
                 Some(code) if CHANGING.contains(&code) => "is starting or stopping",
                 Some(_) if matches!(self, Self::Schema(_)) => OUTDATED,
                 Some(_) => "refuses connections, see the log",
@@ -195,6 +198,7 @@ mod tests {
         let answers = [
             ("57P01", "is starting or stopping", false),
             ("53300", "has no connection left", false),
+            ("53100", "has no space left on its disk", false),
             (
                 "42501",
                 "does not permit the user to use it (DB_USER, DB_NAME)",
