@@ -17,6 +17,7 @@ pub(crate) mod expected_hosts;
 pub(crate) mod explain;
 pub(crate) mod files;
 mod grace_period;
+mod host_changes;
 pub(crate) mod hosts;
 pub(crate) mod ignored_validations;
 pub(crate) mod infra_envs;
@@ -107,6 +108,8 @@ pub(crate) struct ServerState {
     infra_envs: infra_envs::InfraEnvCache,
     /// Mutex of each cluster or pool host: one change at a time in this process.
     changing: KeyedMutex<uuid::Uuid>,
+    /// Changes of single hosts, which share transactions.
+    host_changes: host_changes::HostChanges,
     /// Single-flight reads of whole clusters.
     loads: KeyedMutex<uuid::Uuid>,
     /// Concurrency limit of changes: it leaves connections of the pool to polls.
@@ -151,6 +154,7 @@ impl ApiServer {
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
             changing: KeyedMutex::default(),
+            host_changes: host_changes::HostChanges::default(),
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use model::events::EventSeverity;
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use uuid::Uuid;
 
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
 
-/// An event to be stored; the caller adds time, category and request id.
+/// An event to be stored; the caller adds time and category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// Name in the catalogue, for instance `host_status_updated`.
@@ -23,6 +24,8 @@ pub struct NewEvent {
     pub host_id: Option<HostId>,
     /// The infra-env it is about.
     pub infra_env_id: Option<InfraEnvId>,
+    /// The request that caused it, where one transaction serves several; set by the caller.
+    pub request_id: Option<Uuid>,
     /// The values inside the message, by the catalogue's property names.
     pub props: BTreeMap<&'static str, String>,
 }
@@ -37,6 +40,7 @@ impl NewEvent {
             cluster_id: None,
             host_id: None,
             infra_env_id: None,
+            request_id: None,
             props: BTreeMap::new(),
         }
     }

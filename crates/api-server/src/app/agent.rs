@@ -39,8 +39,17 @@ impl ApiServer {
         infra_env: InfraEnvId,
         params: &HostCreateParams,
     ) -> Result<Host, Error> {
-        let infra_env = self.infra_env_row(infra_env).await?.record;
-        let result = self.register_in(&infra_env, params).await;
+        let id = params.host_id;
+        let (infra_env, is_known) = tx("find host", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            let arrival = hosts::arrival(&mut connection, infra_env, id).await?;
+            let arrival = arrival.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
+            let version = arrival.infra_env;
+            let record = self.infra_env_at(&mut connection, infra_env, version);
+            Ok((record.await?, arrival.is_known))
+        })
+        .await?;
+        let result = self.register_in(&infra_env, is_known, params).await;
         if let Err(
             error @ (Error::Conflict { .. } | Error::Invalid { .. } | Error::Forbidden { .. }),
         ) = &result
@@ -58,20 +67,16 @@ impl ApiServer {
 
     async fn register_in(
         &self,
-        infra_env: &InfraEnv,
+        infra_env: &Arc<InfraEnv>,
+        is_known: bool,
         params: &HostCreateParams,
     ) -> Result<Host, Error> {
         let id = params.host_id;
-        let known = tx("find host", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            hosts::binding(&mut connection, infra_env.id, id).await
-        })
-        .await?;
         // A known host keeps its binding; a new one is bound to the cluster of its infra-env.
         let new = infra_env
             .cluster_id
             .map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
-        if known.is_none() {
+        if !is_known {
             return self.register_within(new, infra_env, params).await;
         }
         let known = Scope::Host(infra_env.id, id);
@@ -87,27 +92,28 @@ impl ApiServer {
     async fn register_within(
         &self,
         scope: Scope,
-        infra_env: &InfraEnv,
+        infra_env: &Arc<InfraEnv>,
         params: &HostCreateParams,
     ) -> Result<Host, Error> {
-        let id = params.host_id;
-        let decide = |change: &mut ClusterTransaction| {
+        let (infra_env_id, id) = (infra_env.id, params.host_id);
+        let (app, infra_env, params) = (self.clone(), Arc::clone(infra_env), params.clone());
+        let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             if let Ok((host, cluster)) = change.host(id) {
                 let trigger = Trigger::Register {
                     agent_version: params.discovery_agent_version.clone(),
                 };
-                let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
+                let new = rules::host::apply(host, cluster, trigger, &app.policy, now)?;
                 host.record.registered_at = now.into();
                 heartbeat::receive(&mut host.record, now, None);
                 change.events.extend(new);
             } else {
-                let mut host = rules::host::new_host(params, infra_env, change.cluster(), now)?;
+                let mut host = rules::host::new_host(&params, &infra_env, change.cluster(), now)?;
                 host.record.user_name.clone_from(&infra_env.user_name);
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);
             }
-            change.refresh(&self.policy);
+            change.refresh(&app.policy);
             Ok(())
         };
         // The reply does not depend on the refresh of the cluster, so it is not awaited.
@@ -117,7 +123,7 @@ impl ApiServer {
             .stored;
         if !request::is_dry_run() {
             self.check_ins
-                .note(infra_env.id, id, service::clock::now(), None);
+                .note(infra_env_id, id, service::clock::now(), None);
         }
         let host = stored
             .snapshot
@@ -149,9 +155,10 @@ impl ApiServer {
         let cluster = host.record.cluster_id;
         let scope = Scope::Host(infra_env, id);
         if let Some(version) = other_version {
-            let decide = |change: &mut ClusterTransaction| {
+            let (app, version) = (self.clone(), version.to_owned());
+            let decide = move |change: &mut ClusterTransaction| {
                 version.clone_into(&mut change.host(id)?.0.record.discovery_agent_version);
-                change.refresh(&self.policy);
+                change.refresh(&app.policy);
                 Ok(())
             };
             let changed = self.change_one("poll of a new agent", scope, id, decide);
@@ -211,14 +218,14 @@ impl ApiServer {
         &self,
         infra_env: InfraEnvId,
         id: HostId,
-        reply: &StepReply,
+        reply: StepReply,
     ) -> Result<(), Error> {
         let (stored, _) = self.stored_host(infra_env, id).await?;
         self.check_ins
             .note(infra_env, id, service::clock::now(), None);
         // Long replies are parsed off the runtime, where they delay no other request.
         let long = reply.output.len() > blocking::LARGE_TEXT;
-        if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, reply)) {
+        if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, &reply)) {
             return Ok(());
         }
         // Only an inventory says which expected host it is.
@@ -228,11 +235,12 @@ impl ApiServer {
         } else {
             None
         };
-        let decide = |change: &mut ClusterTransaction| {
+        let app = self.clone();
+        let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
             let accepted = blocking::unless_short(long, || {
-                rules::replies::accept(host, cluster, reply, &self.policy, now)
+                rules::replies::accept(host, cluster, &reply, &app.policy, now)
             })?;
             let matched = if is_inventory {
                 rules::expected_hosts::assign(host, cluster, expected.as_deref())
@@ -245,7 +253,7 @@ impl ApiServer {
                 rules::replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
             }
             if accepted.refresh {
-                change.refresh(&self.policy);
+                change.refresh(&app.policy);
             }
             Ok(())
         };
@@ -302,16 +310,15 @@ impl ApiServer {
                 "is missing: name the stage that was reached",
             )
         })?;
-        let decide = |change: &mut ClusterTransaction| {
+        let (app, info) = (self.clone(), progress.progress_info.clone());
+        let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
-            let trigger = Trigger::Progress {
-                stage,
-                info: progress.progress_info.clone(),
-            };
-            let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
+            let info = info.clone();
+            let trigger = Trigger::Progress { stage, info };
+            let new = rules::host::apply(host, cluster, trigger, &app.policy, now)?;
             change.events.extend(new);
-            change.refresh(&self.policy);
+            change.refresh(&app.policy);
             Ok(())
         };
         let scope = Scope::Host(infra_env, id);

@@ -25,7 +25,7 @@ pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
             category: Some(EventCategory::User),
             message: event.message.clone(),
             event_time: now.into(),
-            request_id: request::id(),
+            request_id: event.request_id.or_else(request::id),
             props: serde_json::to_string(&event.props).unwrap_or_default(),
         })
         .collect()

@@ -1,5 +1,7 @@
 //! Use cases of expected hosts: the list of an infra-env, and its comparison with the hosts.
 
+use std::sync::Arc;
+
 use model::Error;
 use model::expected_hosts::{ExpectedHost, ExpectedHostList};
 use model::ids::{HostId, InfraEnvId};
@@ -99,6 +101,7 @@ impl ApiServer {
         infra_env: InfraEnvId,
         list: Option<&[ExpectedHost]>,
     ) -> Result<(), Error> {
+        let list: Option<Arc<[ExpectedHost]>> = list.map(Arc::from);
         let rows = tx("list hosts", async || {
             let mut connection = self.pool()?.acquire().await?;
             hosts::of_infra_env(&mut connection, &self.keys().await, infra_env).await
@@ -107,11 +110,12 @@ impl ApiServer {
         let ids: Vec<HostId> = rows.into_iter().map(|row| row.record.id).collect();
         let mut last = None;
         for id in ids {
-            let decide = |change: &mut ClusterTransaction| {
+            let (app, list) = (self.clone(), list.clone());
+            let decide = move |change: &mut ClusterTransaction| {
                 let (host, cluster) = change.host(id)?;
-                let event = rules::expected_hosts::assign(host, cluster, list);
+                let event = rules::expected_hosts::assign(host, cluster, list.as_deref());
                 change.events.extend(event);
-                change.refresh(&self.policy);
+                change.refresh(&app.policy);
                 Ok(())
             };
             let scope = Scope::Host(infra_env, id);

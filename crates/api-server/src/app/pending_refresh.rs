@@ -23,7 +23,7 @@ struct PendingRefresh {
 }
 
 /// A requested refresh.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RefreshHandle {
     number: u64,
     done: watch::Receiver<u64>,

@@ -21,7 +21,7 @@ impl ApiServer {
     pub(super) async fn save(
         &self,
         connection: &mut PgConnection,
-        lock_scope: LockScope,
+        lock_scope: &LockScope,
         before: &LoadedSnapshot,
         mut change: ClusterTransaction,
     ) -> Result<Arc<StoredSnapshot>, db::Error> {
@@ -41,6 +41,7 @@ impl ApiServer {
         let mut release_info = known.release_info.clone();
         let mut revision = known.revision;
         if let LockScope::Cluster(id) = lock_scope {
+            let id = *id;
             if let Some(text) = &change.side_writes.pull_secret {
                 clusters::set_pull_secret(connection, &self.keys().await, id, text).await?;
             }
@@ -71,7 +72,7 @@ impl ApiServer {
                 || (bump.refresh_due && !before.refresh_due)
             {
                 revision = clusters::touch(connection, id, bump).await?;
-            } else if before.refresh_due {
+            } else if before.refresh_due && !bump.refresh_due {
                 clusters::refreshed(connection, id).await?;
             }
             if change.side_writes.delete_cluster {
@@ -95,7 +96,7 @@ impl ApiServer {
     async fn save_hosts(
         &self,
         connection: &mut PgConnection,
-        lock_scope: LockScope,
+        lock_scope: &LockScope,
         known: &StoredSnapshot,
         differences: &Differences,
         change: &ClusterTransaction,
@@ -109,21 +110,17 @@ impl ApiServer {
         if is_larger && matches!(lock_scope, LockScope::Cluster(_)) {
             check_host_limit(hosts, self.settings.max_hosts_per_cluster)?;
         }
-        for at in &differences.added {
-            let host = &hosts[*at].record;
-            let limit = self.settings.max_hosts_per_infra_env;
-            if !hosts::insert(
-                connection,
-                &self.keys().await,
-                host,
-                revision,
-                limit.cast_signed(),
-                change.now,
-            )
-            .await?
-            {
-                return Err(limit_reached("infra-env", host.infra_env_id, limit).into());
-            }
+        let added: Vec<&Host> = differences
+            .added
+            .iter()
+            .map(|at| &hosts[*at].record)
+            .collect();
+        let limit = self.settings.max_hosts_per_infra_env;
+        let keys = self.keys().await;
+        if !hosts::insert(connection, &keys, &added, revision, limit, change.now).await?
+            && let Some(host) = added.first()
+        {
+            return Err(limit_reached("infra-env", host.infra_env_id, limit).into());
         }
         let changed = differences.changed.iter().map(|host| hosts::ChangedHost {
             before: host.before.map(|at| &known.snapshot.hosts[at].record),
@@ -134,14 +131,7 @@ impl ApiServer {
             after: &host.record,
         });
         let changed: Vec<hosts::ChangedHost<'_>> = changed.chain(unbound).collect();
-        hosts::save(
-            connection,
-            &self.keys().await,
-            &changed,
-            revision,
-            change.now,
-        )
-        .await
+        hosts::save(connection, &keys, &changed, revision, change.now).await
     }
 }
 

@@ -40,12 +40,12 @@ pub(crate) enum Scope {
 
 /// Part of its cluster that a change reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(super) enum Extent {
     /// The cluster and all its hosts. The refresh runs within the change.
     Whole,
-    /// One host. The refresh of the cluster is marked as due and coalesced over many changes, so that the cost of a
-    /// change does not grow with the cluster.
-    Host(HostId),
+    /// Some hosts, one after the other. The refresh of the cluster is marked as due and coalesced over many changes, so
+    /// that the cost of a change does not grow with the cluster.
+    Hosts,
 }
 
 /// State of the refresh, which computes validations and statuses.
@@ -84,6 +84,8 @@ pub(crate) struct ClusterTransaction {
     pub(super) joining: Option<(InfraEnvId, HostId)>,
     /// Hosts that left the snapshot for the pool.
     pub(super) unbound: Vec<HostState>,
+    /// The host whose change runs; none for a change of the whole cluster.
+    pub(super) current: Option<HostId>,
     extent: Extent,
     is_bound: bool,
 }
@@ -105,6 +107,18 @@ impl ClusterTransaction {
     /// The cluster; none for a pool host.
     pub(crate) fn cluster(&self) -> Option<&Cluster> {
         self.is_bound.then_some(&self.snapshot.cluster)
+    }
+
+    /// Checks that the host of the scope is in the snapshot.
+    ///
+    /// Errors: Moved – it was bound or unbound between lookup and lock.
+    pub(super) fn find(&self, scope: Scope) -> Result<(), db::Error> {
+        match scope {
+            Scope::Host(infra_env, id) if self.snapshot.hosts.position(infra_env, id).is_none() => {
+                Err(db::Error::Moved)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A mutable host, and its cluster.
@@ -143,38 +157,46 @@ impl ClusterTransaction {
 
     /// Refreshes validations and statuses, or marks the refresh as due if the change reads one host.
     pub(crate) fn refresh(&mut self, policy: &InstallationPolicy) {
-        if self.is_bound {
-            if self.extent != Extent::Whole {
-                self.refresh = Refresh::Due;
-                return;
-            }
+        if self.is_bound && self.extent == Extent::Hosts {
+            self.refresh = Refresh::Due;
+        } else if self.is_bound {
             self.refresh = Refresh::Done;
-            self.events.extend(rules::refresh::cluster(
-                &mut self.snapshot,
-                policy,
-                self.now,
-            ));
+            let new = rules::refresh::cluster(&mut self.snapshot, policy, self.now);
+            self.events.extend(new);
+        } else if let Some(id) = self.current {
+            if let Some(host) = self.snapshot.hosts.by_id_mut(id) {
+                let new = rules::refresh::unbound_host(host, policy, self.now);
+                self.events.extend(new);
+            }
         } else {
             for host in &mut self.snapshot.hosts {
-                self.events
-                    .extend(rules::refresh::unbound_host(host, policy, self.now));
+                let new = rules::refresh::unbound_host(host, policy, self.now);
+                self.events.extend(new);
             }
         }
     }
 }
 
-/// Row that a change locks: resolved before the lock is taken, checked after.
-#[derive(Debug, Clone, Copy)]
+/// Rows that a change locks: resolved before the lock is taken, checked after.
+#[derive(Debug, Clone)]
 pub(super) enum LockScope {
     Cluster(ClusterId),
-    Pool(InfraEnvId, HostId),
+    Pool(InfraEnvId, Vec<HostId>),
 }
 
 impl LockScope {
-    fn lock_id(self) -> Uuid {
+    fn lock_ids(&self) -> Vec<Uuid> {
+        match self {
+            Self::Cluster(id) => vec![id.0],
+            Self::Pool(_, ids) => ids.iter().map(|id| id.0).collect(),
+        }
+    }
+
+    /// Key of the mutex within this process.
+    fn mutex_id(&self) -> Uuid {
         match self {
             Self::Cluster(id) => id.0,
-            Self::Pool(_, id) => id.0,
+            Self::Pool(infra_env, ids) => ids.first().map_or(infra_env.0, |id| id.0),
         }
     }
 }
@@ -189,29 +211,10 @@ impl ApiServer {
         scope: Scope,
         decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
     ) -> Result<(T, Arc<StoredSnapshot>), Error> {
-        let changed = self
-            .transact(name, scope, Extent::Whole, true, decide)
-            .await?;
+        let changed = self.transact(name, scope, true, decide).await?;
         let changed =
             changed.ok_or_else(|| Error::conflict("another request is changing the cluster"))?;
         Ok((changed.value, changed.stored))
-    }
-
-    /// Like [`ApiServer::change`], but of one host, at a cost that does not grow with its cluster: the refresh of the
-    /// cluster is marked as due in the same transaction, and coalesced.
-    ///
-    /// Returns the result of `decide`, the cluster before its refresh, and a handle to the refresh.
-    pub(crate) async fn change_one<T>(
-        &self,
-        name: &'static str,
-        scope: Scope,
-        host: HostId,
-        decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
-    ) -> Result<CommittedChange<T>, Error> {
-        let changed = self
-            .transact(name, scope, Extent::Host(host), true, decide)
-            .await?;
-        changed.ok_or_else(|| Error::conflict("another request is changing the cluster"))
     }
 
     /// Like [`ApiServer::change`], but skips a cluster whose lock is held.
@@ -221,100 +224,81 @@ impl ApiServer {
         scope: Scope,
         decide: impl Fn(&mut ClusterTransaction) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.transact(name, scope, Extent::Whole, false, decide)
-            .await
-            .map(drop)
+        self.transact(name, scope, false, decide).await.map(drop)
     }
 
     async fn transact<T>(
         &self,
         name: &'static str,
         scope: Scope,
-        extent: Extent,
         wait: bool,
         decide: impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
     ) -> Result<Option<CommittedChange<T>>, Error> {
+        let decide = |change: &mut ClusterTransaction| {
+            change.find(scope)?;
+            Ok(decide(change)?)
+        };
+        let joining = match scope {
+            Scope::Binding(_, infra_env, id) => Some((infra_env, id)),
+            _ => None,
+        };
         tx(name, async || {
             let lock_scope = self.lock_scope(scope).await?;
-            // Mutex and semaphore before a connection is taken: waiting changes must not exhaust the pool.
-            let guard = self
-                .changing
-                .lock_within(&lock_scope.lock_id(), MAX_WAITING)
-                .await;
-            let _guard = guard.ok_or(Error::Unavailable {
-                what: "a cluster with too many waiting changes",
-                source: None,
-            })?;
-            let _permit = self.changes.acquire().await;
-            self.attempt(scope, lock_scope, extent, wait, &decide).await
+            self.attempt(joining, &lock_scope, Extent::Whole, wait, &decide)
+                .await
         })
         .await
     }
 
-    async fn lock_scope(&self, scope: Scope) -> Result<LockScope, db::Error> {
+    pub(super) async fn lock_scope(&self, scope: Scope) -> Result<LockScope, db::Error> {
         match scope {
             Scope::Cluster(id) | Scope::Binding(id, ..) => Ok(LockScope::Cluster(id)),
-            Scope::Pool(infra_env, id) => Ok(LockScope::Pool(infra_env, id)),
+            Scope::Pool(infra_env, id) => Ok(LockScope::Pool(infra_env, vec![id])),
             Scope::Host(infra_env, id) => {
                 let mut connection = self.pool()?.acquire().await?;
                 let binding = hosts::binding(&mut connection, infra_env, id).await?;
                 let binding = binding.ok_or_else(|| Error::not_found("host", id))?;
                 Ok(match binding.cluster {
                     Some((cluster, _)) => LockScope::Cluster(cluster),
-                    None => LockScope::Pool(infra_env, id),
+                    None => LockScope::Pool(infra_env, vec![id]),
                 })
             }
         }
     }
 
-    async fn attempt<T>(
+    /// One attempt of a transaction, which the pool host `joining` joins; none if it does not wait and the lock is held.
+    pub(super) async fn attempt<T>(
         &self,
-        scope: Scope,
-        lock_scope: LockScope,
+        joining: Option<(InfraEnvId, HostId)>,
+        lock_scope: &LockScope,
         extent: Extent,
         wait: bool,
-        decide: &impl Fn(&mut ClusterTransaction) -> Result<T, Error>,
+        decide: &impl Fn(&mut ClusterTransaction) -> Result<T, db::Error>,
     ) -> Result<Option<CommittedChange<T>>, db::Error> {
+        // Mutex and semaphore before a connection is taken: waiting changes must not exhaust the pool.
+        let guard = self
+            .changing
+            .lock_within(&lock_scope.mutex_id(), MAX_WAITING)
+            .await;
+        let _guard = guard.ok_or(Error::Unavailable {
+            what: "a cluster with too many waiting changes",
+            source: None,
+        })?;
+        let _permit = self.changes.acquire().await;
         let mut tx = self.pool()?.begin().await?;
+        let ids = lock_scope.lock_ids();
         if wait {
-            locks::lock(&mut tx, lock_scope.lock_id()).await?;
-        } else if !locks::try_lock(&mut tx, lock_scope.lock_id()).await? {
+            locks::lock(&mut tx, &ids).await?;
+        } else if !locks::try_lock(&mut tx, &ids).await? {
             return Ok(None);
         }
-        let before = self.load(&mut tx, lock_scope).await?;
-        let joining = match scope {
-            Scope::Binding(_, infra_env, id) => Some(self.pool_host(&mut tx, infra_env, id).await?),
-            _ => None,
-        };
+        let (before, mut change, joining) = self.open(&mut tx, joining, lock_scope, extent).await?;
         let is_joined = joining.is_some();
-        let mut change = ClusterTransaction {
-            snapshot: before.stored.snapshot.clone(),
-            events: Vec::new(),
-            now: service::clock::now(),
-            side_writes: SideWrites::default(),
-            refresh: Refresh::None,
-            joining: None,
-            unbound: Vec::new(),
-            extent,
-            is_bound: matches!(lock_scope, LockScope::Cluster(_)),
-        };
-        if let Scope::Host(infra_env, id) = scope
-            && change.snapshot.hosts.position(infra_env, id).is_none()
-        {
-            return Err(db::Error::Moved);
-        }
-        match (lock_scope, extent) {
-            (LockScope::Cluster(id), Extent::Whole) => {
-                self.overlay(&mut tx, id, &mut change.snapshot).await?;
-            }
-            (_, Extent::Host(id)) => self.apply_check_ins(&mut change.snapshot, Some(id)),
-            (LockScope::Pool(..), Extent::Whole) => {
-                self.apply_check_ins(&mut change.snapshot, None);
-            }
-        }
         let long = extent == Extent::Whole && change.snapshot.hosts.len() > LARGE_CLUSTER;
         let value = blocking::unless_short(long, || {
-            self.apply_grace_period(&mut change);
+            if extent == Extent::Whole {
+                self.apply_grace_period(&mut change);
+            }
             if before.refresh_due {
                 change.refresh(&self.policy);
             }
@@ -338,14 +322,54 @@ impl ApiServer {
         let mut refresh = None;
         // After the commit: the cache must not get ahead of the database.
         if let LockScope::Cluster(id) = lock_scope {
-            self.publish(id, &before.stored, &stored, is_joined);
-            refresh = due.then(|| self.request_refresh(id));
+            self.publish(*id, &before.stored, &stored, is_joined);
+            refresh = due.then(|| self.request_refresh(*id));
         }
         Ok(Some(CommittedChange {
             value,
             stored,
             refresh,
         }))
+    }
+
+    /// Reads the snapshot of a transaction, and the pool host that joins it, under their locks.
+    async fn open(
+        &self,
+        connection: &mut PgConnection,
+        joining: Option<(InfraEnvId, HostId)>,
+        lock_scope: &LockScope,
+        extent: Extent,
+    ) -> Result<(LoadedSnapshot, ClusterTransaction, Option<HostState>), db::Error> {
+        let before = self.load(connection, lock_scope).await?;
+        let joining = match joining {
+            Some((infra_env, id)) => Some(self.pool_host(connection, infra_env, id).await?),
+            None => None,
+        };
+        let mut change = ClusterTransaction {
+            snapshot: before.stored.snapshot.clone(),
+            events: Vec::new(),
+            now: service::clock::now(),
+            side_writes: SideWrites::default(),
+            refresh: Refresh::None,
+            joining: None,
+            unbound: Vec::new(),
+            current: None,
+            extent,
+            is_bound: matches!(lock_scope, LockScope::Cluster(_)),
+        };
+        match (extent, lock_scope) {
+            // Each host's own change applies its heartbeats.
+            (Extent::Hosts, _) => {}
+            (Extent::Whole, LockScope::Cluster(id)) => {
+                self.overlay(connection, *id, &mut change.snapshot).await?;
+            }
+            (Extent::Whole, LockScope::Pool(..)) => {
+                for host in &mut change.snapshot.hosts {
+                    self.check_ins.apply(&mut host.record);
+                }
+            }
+        }
+        Ok((before, change, joining))
     }
 
     /// Shows a committed change to readers of the cache, and to the task of preparations.
@@ -369,23 +393,11 @@ impl ApiServer {
         }
     }
 
-    fn apply_check_ins(&self, snapshot: &mut Snapshot, only: Option<HostId>) {
-        for at in 0..snapshot.hosts.len() {
-            if only.is_none_or(|id| snapshot.hosts[at].record.id == id) {
-                self.check_ins.apply(&mut snapshot.hosts[at].record);
-            }
-        }
-    }
-
     /// Sets `heartbeats_since` where it differs: a written host is no longer shared with other copies (copy on write).
     fn apply_grace_period(&self, change: &mut ClusterTransaction) {
         let heartbeats_since = Some(self.grace_period.since(change.now));
         for at in 0..change.snapshot.hosts.len() {
-            let is_meant = match change.extent {
-                Extent::Whole => true,
-                Extent::Host(id) => change.snapshot.hosts[at].record.id == id,
-            };
-            if is_meant && change.snapshot.hosts[at].heartbeats_since != heartbeats_since {
+            if change.snapshot.hosts[at].heartbeats_since != heartbeats_since {
                 change.snapshot.hosts[at].heartbeats_since = heartbeats_since;
             }
         }
@@ -401,7 +413,7 @@ impl ApiServer {
         infra_env: InfraEnvId,
         id: HostId,
     ) -> Result<HostState, db::Error> {
-        locks::lock(connection, LockScope::Pool(infra_env, id).lock_id()).await?;
+        locks::lock(connection, &[id.0]).await?;
         let row = hosts::find(connection, &self.keys().await, infra_env, id).await?;
         let mut row = row.ok_or_else(|| Error::not_found("host", id))?;
         if let Some(cluster) = row.record.cluster_id {
@@ -416,18 +428,16 @@ impl ApiServer {
     async fn load(
         &self,
         connection: &mut PgConnection,
-        lock_scope: LockScope,
+        lock_scope: &LockScope,
     ) -> Result<LoadedSnapshot, db::Error> {
         match lock_scope {
             LockScope::Cluster(id) => {
-                let loaded = self.load_cluster(connection, id).await?;
+                let loaded = self.load_cluster(connection, *id).await?;
                 loaded.ok_or_else(|| Error::not_found("cluster", id).into())
             }
-            LockScope::Pool(infra_env, id) => {
+            LockScope::Pool(infra_env, ids) => {
                 let mut stored = StoredSnapshot::default();
-                if let Some(row) =
-                    hosts::find(connection, &self.keys().await, infra_env, id).await?
-                {
+                for row in hosts::find_all(connection, &self.keys().await, *infra_env, ids).await? {
                     if row.record.cluster_id.is_some() {
                         return Err(db::Error::Moved);
                     }

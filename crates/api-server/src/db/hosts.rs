@@ -134,6 +134,40 @@ pub(crate) async fn binding(
     }))
 }
 
+/// Inputs of a registration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Version of the infra-env's record.
+    pub(crate) infra_env: RecordVersion,
+    /// The host is registered already.
+    pub(crate) is_known: bool,
+}
+
+/// Inputs of a registration; none for an unknown infra-env.
+pub(crate) async fn arrival(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<Option<Arrival>, Error> {
+    let row = sqlx::query!(
+        r#"select infra_envs.revision, infra_envs.updated_at, hosts.id is not null as "is_known!"
+        from infra_envs
+        left join hosts on hosts.infra_env_id = infra_envs.id and hosts.id = $2
+        where infra_envs.id = $1"#,
+        infra_env.0,
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| Arrival {
+        infra_env: RecordVersion {
+            revision: row.revision,
+            updated_at: row.updated_at,
+        },
+        is_known: row.is_known,
+    }))
+}
+
 /// Inputs of the reply to a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PollInputs {
@@ -190,6 +224,32 @@ pub(crate) async fn find(
     );
     let row = row.fetch_optional(connection).await?;
     row.map(|row| row.open(keys)).transpose()
+}
+
+/// Some hosts of an infra-env, in the order of their registration.
+pub(crate) async fn find_all(
+    connection: &mut PgConnection,
+    keys: &KeySet,
+    infra_env: InfraEnvId,
+    ids: &[HostId],
+) -> Result<Vec<HostRow>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.infra_env_id = $1 and hosts.id = any($2)
+        order by hosts.seq"#,
+        infra_env.0,
+        &ids
+    );
+    rows.fetch(connection)
+        .map(|row| row?.open(keys))
+        .try_collect()
+        .await
 }
 
 /// The hosts of a cluster, in the order of their registration. Rows are read one by one: their texts are compressed at
@@ -290,40 +350,90 @@ pub(crate) async fn count_by_status(
     .await?)
 }
 
-/// Inserts a host at a revision of its cluster; false if its infra-env has `limit` hosts already.
+/// Inserts hosts at a revision of their cluster, in one statement; false if that is more than `limit` hosts of an
+/// infra-env: the transaction is to be rolled back then.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     keys: &KeySet,
-    host: &Host,
+    hosts: &[&Host],
     revision: i64,
-    limit: i32,
+    limit: u32,
     now: Timestamp,
 ) -> Result<bool, Error> {
+    if hosts.is_empty() {
+        return Ok(true);
+    }
+    let columns = HostArrays::of(keys, hosts)?;
+    let texts = |member: fn(&Host) -> &LargeText| -> Vec<String> {
+        hosts.iter().map(|host| member(host).text()).collect()
+    };
     let done = sqlx::query!(
-        "with counted as (
-            update infra_envs set host_count = host_count + 1 where id = $1 and host_count < $8 returning id
+        "with fresh as (
+            select *
+            from unnest(
+                $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[],
+                $9::text[], $10::text[], $11::text[], $12::text[]
+            ) with ordinality as fresh (
+                infra_env_id, id, cluster_id, status, record,
+                inventory, connectivity, validations_info, free_addresses, position
+            )
+        ),
+        counted as (
+            update infra_envs
+            set host_count = host_count + arrived.count
+            from (select infra_env_id, count(*)::int as count from fresh group by infra_env_id) as arrived
+            where infra_envs.id = arrived.infra_env_id and host_count + arrived.count <= $8
+            returning infra_envs.id
         )
         insert into hosts (
             infra_env_id, id, cluster_id, status, record, created_at, updated_at, revision,
             inventory, connectivity, validations_info, free_addresses
         )
-        select id, $2, $3, $4, $5::text::jsonb, $6, $6, $7, $9, $10, $11, $12 from counted",
-        host.infra_env_id.0,
-        host.id.0,
-        host.cluster_id.map(|id| id.0),
-        host.status.as_str(),
-        json(keys, host)?,
+        select fresh.infra_env_id, fresh.id, fresh.cluster_id, fresh.status, fresh.record::jsonb, $6, $6, $7,
+            fresh.inventory, fresh.connectivity, fresh.validations_info, fresh.free_addresses
+        from fresh
+        join counted on counted.id = fresh.infra_env_id
+        order by fresh.position",
+        &columns.infra_envs,
+        &columns.ids,
+        &columns.clusters as &[Option<Uuid>],
+        &columns.statuses,
+        &columns.records,
         now,
         revision,
-        limit,
-        host.inventory.text(),
-        host.connectivity.text(),
-        host.validations_info.text(),
-        host.free_addresses.text()
+        limit.cast_signed(),
+        &texts(|host| &host.inventory),
+        &texts(|host| &host.connectivity),
+        &texts(|host| &host.validations_info),
+        &texts(|host| &host.free_addresses)
     )
     .execute(connection)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(done.rows_affected() == hosts.len() as u64)
+}
+
+/// Columns of hosts, as arrays for one statement.
+struct HostArrays {
+    infra_envs: Vec<Uuid>,
+    ids: Vec<Uuid>,
+    clusters: Vec<Option<Uuid>>,
+    statuses: Vec<String>,
+    records: Vec<String>,
+}
+
+impl HostArrays {
+    fn of(keys: &KeySet, hosts: &[&Host]) -> Result<Self, Error> {
+        let clusters = hosts.iter().map(|host| host.cluster_id.map(|id| id.0));
+        let statuses = hosts.iter().map(|host| host.status.as_str().to_owned());
+        let records = hosts.iter().map(|host| json(keys, host));
+        Ok(Self {
+            infra_envs: hosts.iter().map(|host| host.infra_env_id.0).collect(),
+            ids: hosts.iter().map(|host| host.id.0).collect(),
+            clusters: clusters.collect(),
+            statuses: statuses.collect(),
+            records: records.collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 /// A host to store.
@@ -354,15 +464,8 @@ pub(crate) async fn save(
     if hosts.is_empty() {
         return Ok(());
     }
-    let records = || hosts.iter().map(|host| host.after);
-    let infra_envs: Vec<Uuid> = records().map(|host| host.infra_env_id.0).collect();
-    let ids: Vec<Uuid> = records().map(|host| host.id.0).collect();
-    let clusters: Vec<Option<Uuid>> = records()
-        .map(|host| host.cluster_id.map(|id| id.0))
-        .collect();
-    let statuses: Vec<String> = records()
-        .map(|host| host.status.as_str().to_owned())
-        .collect();
+    let records: Vec<&Host> = hosts.iter().map(|host| host.after).collect();
+    let columns = HostArrays::of(keys, &records)?;
     let texts = |member: fn(&Host) -> &LargeText| -> Vec<Option<String>> {
         hosts.iter().map(|host| host.text(member)).collect()
     };
@@ -386,13 +489,11 @@ pub(crate) async fn save(
                 inventory, connectivity, validations_info, free_addresses
             )
         where hosts.infra_env_id = changed.infra_env_id and hosts.id = changed.id",
-        &infra_envs,
-        &ids,
-        &clusters as &[Option<Uuid>],
-        &statuses,
-        &records()
-            .map(|host| json(keys, host))
-            .collect::<Result<Vec<_>, _>>()?,
+        &columns.infra_envs,
+        &columns.ids,
+        &columns.clusters as &[Option<Uuid>],
+        &columns.statuses,
+        &columns.records,
         now,
         revision,
         &texts(|host| &host.inventory) as &[Option<String>],

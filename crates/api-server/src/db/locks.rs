@@ -6,19 +6,26 @@ use uuid::Uuid;
 /// Separates preparation locks from cluster locks of the same id.
 const PREPARATION_SALT: u64 = 0x7072_6570_6172_6521;
 
-/// Waits for the lock on `id`; the end of the transaction releases it.
-pub(crate) async fn lock(connection: &mut PgConnection, id: Uuid) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!("select pg_advisory_xact_lock($1)", key(id))
-        .fetch_one(connection)
-        .await
-        .map(drop)
+/// Waits for the locks on `ids`; the end of the transaction releases them.
+pub(crate) async fn lock(connection: &mut PgConnection, ids: &[Uuid]) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "select pg_advisory_xact_lock(key) from unnest($1::bigint[]) as key",
+        &keys(ids)
+    )
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
-/// Takes the lock on `id` if it is free; the end of the transaction releases it.
-pub(crate) async fn try_lock(connection: &mut PgConnection, id: Uuid) -> Result<bool, sqlx::Error> {
+/// Takes the locks on `ids` if all are free; the end of the transaction releases them.
+pub(crate) async fn try_lock(
+    connection: &mut PgConnection,
+    ids: &[Uuid],
+) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"select pg_try_advisory_xact_lock($1) as "held!""#,
-        key(id)
+        r#"select coalesce(bool_and(pg_try_advisory_xact_lock(key)), true) as "held!"
+        from unnest($1::bigint[]) as key"#,
+        &keys(ids)
     )
     .fetch_one(connection)
     .await
@@ -35,6 +42,13 @@ pub(crate) async fn try_lock_preparation(
     )
     .fetch_one(connection)
     .await
+}
+
+/// Keys of ids, sorted: the same order everywhere prevents deadlocks.
+fn keys(ids: &[Uuid]) -> Vec<i64> {
+    let mut keys: Vec<i64> = ids.iter().copied().map(key).collect();
+    keys.sort_unstable();
+    keys
 }
 
 /// Key of an id. Ids that collide share one lock, which only costs waiting.

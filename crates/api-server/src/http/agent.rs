@@ -71,7 +71,7 @@ pub(crate) async fn step_reply(
     OfHost(infra_env, id): OfHost,
     body: JsonBody<REPLY_LIMIT>,
 ) -> Result<StatusCode, ApiError> {
-    app.accept_reply(infra_env, id, &body.parse("reply")?)
+    app.accept_reply(infra_env, id, body.parse("reply")?)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
