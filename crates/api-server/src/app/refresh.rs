@@ -3,7 +3,7 @@
 //! A change of one host marks its cluster's refresh as due in the database, in the change's own transaction, and
 //! here. Marks of this process are served at once; those of a crashed process are found by the monitor.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model::Error;
 use model::ids::ClusterId;
@@ -14,6 +14,12 @@ use super::{ApiServer, ClusterTransaction, Scope};
 /// Throttle: the pause after a refresh, as a multiple of its duration. The validations of one large cluster take at
 /// most a quarter of a core.
 const PAUSE_FACTOR: u32 = 3;
+/// Longest time for which waiting changes of hosts go before the refresh, which serves them, too: hosts that boot together
+/// would wait for refreshes of those that were first.
+const DEFERRED: Duration = Duration::from_millis(250);
+/// Interval of looking for waiting changes.
+const LOOK: Duration = Duration::from_millis(5);
+
 impl ApiServer {
     /// Requests a refresh of a cluster.
     pub(super) fn request_refresh(&self, id: ClusterId) -> RefreshHandle {
@@ -29,6 +35,10 @@ impl ApiServer {
 
     async fn refresh_until_done(&self, id: ClusterId) {
         loop {
+            let deferred = Instant::now();
+            while self.host_changes.is_waiting(id) && deferred.elapsed() < DEFERRED {
+                tokio::time::sleep(LOOK).await;
+            }
             let number = self.refreshes.requested(id);
             let started = Instant::now();
             let refresh = |change: &mut ClusterTransaction| {
