@@ -34,6 +34,7 @@ mod pending_refresh;
 pub(crate) mod preparation;
 mod refresh;
 pub(crate) mod render;
+mod repeated_replies;
 pub(crate) mod request;
 mod save;
 mod sealing;
@@ -102,6 +103,7 @@ pub(crate) struct ServerState {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::ClusterCache,
+    repeated_replies: repeated_replies::RepeatedReplies,
     /// Clusters as they are sent.
     encoded: encoded::EncodedClusters,
     /// Infra-envs of polls, valid while their version is the database's.
@@ -151,6 +153,7 @@ impl ApiServer {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),
+            repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),
             changing: KeyedMutex::default(),

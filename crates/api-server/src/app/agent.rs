@@ -223,9 +223,18 @@ impl ApiServer {
         let (stored, _) = self.stored_host(infra_env, id).await?;
         self.check_ins
             .note(infra_env, id, service::clock::now(), None);
+        let digest = self.repeated_replies.digest(id, stored.revision, &reply);
+        // A pool host has no revision.
+        let is_bound = stored.revision > 0;
+        if is_bound && self.repeated_replies.contains(&digest) {
+            return Ok(());
+        }
         // Long replies are parsed off the runtime, where they delay no other request.
         let long = reply.output.len() > blocking::LARGE_TEXT;
         if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, &reply)) {
+            if is_bound {
+                self.repeated_replies.add(digest);
+            }
             return Ok(());
         }
         // Only an inventory says which expected host it is.
