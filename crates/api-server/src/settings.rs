@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::domains::ManagedDomain;
 use model::hardware::VersionedHostRequirements;
-use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
+use model::versions::{OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
 use oci_client::signature::SignatureStore;
 use rules::InstallationPolicy;
 use service::server::HttpSettings;
@@ -22,6 +23,13 @@ pub struct OsImages(pub Vec<OsImage>);
 /// Platform versions by selector, validated.
 #[derive(Debug, Clone, Default)]
 pub struct PlatformVersions(pub BTreeMap<String, OpenshiftVersion>);
+
+/// Release sources, validated.
+#[derive(Debug, Clone, Default)]
+pub struct ReleaseSources(pub Vec<ReleaseSource>);
+/// Managed domains, validated.
+#[derive(Debug, Clone, Default)]
+pub struct ManagedDomains(pub Vec<ManagedDomain>);
 
 macro_rules! checked_list {
     ($kind:ty, $expected:literal, $load:path) => {
@@ -52,6 +60,17 @@ checked_list!(
     PlatformVersions,
     "JSON object of platform versions",
     rules::versions::load_platform_versions
+);
+
+checked_list!(
+    ReleaseSources,
+    "JSON list of release sources",
+    rules::versions::load_release_sources
+);
+checked_list!(
+    ManagedDomains,
+    "domain:zone-id/provider, separated by commas",
+    rules::managed_domains::load
 );
 
 /// Signature stores of release images; empty: those of the public platform.
@@ -335,6 +354,12 @@ service::settings! {
         openshift_versions: PlatformVersions = "",
         /// Versions to hide although they have an image.
         ignored_openshift_versions: CommaList = "",
+        /// Update channels of each minor version, for clients that list them: openshift_version,
+        /// multi_cpu_architectures and upgrade_channels. No channel is read: RELEASE_IMAGES has the installable releases.
+        release_sources: ReleaseSources = "",
+        /// Base domains to offer, each with its zone and provider: lab.example.com:Z0123/route53. Offered only: their
+        /// records are the operator's.
+        base_dns_domains: ManagedDomains = "",
         /// Hardware requirements of each role, by version.
         hw_validator_requirements: JsonVar<Vec<VersionedHostRequirements>> = "[]",
         /// Registries that need no entry in a pull secret.

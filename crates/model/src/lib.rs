@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod cluster;
 pub mod declaration;
+pub mod domains;
 pub mod error;
 pub mod events;
 pub mod expected_hosts;

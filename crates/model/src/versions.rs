@@ -46,6 +46,21 @@ pub struct OsImage {
     pub version: String,
 }
 
+/// `release-source` of the installer API: channels of an update service that list the releases of a minor version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReleaseSource {
+    pub openshift_version: String,
+    pub multi_cpu_architectures: Vec<CpuArchitecture>,
+    pub upgrade_channels: Vec<UpgradeChannel>,
+}
+
+/// `upgrade-channel` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UpgradeChannel {
+    pub cpu_architecture: CpuArchitecture,
+    pub channels: Vec<ReleaseChannel>,
+}
+
 /// `list-versions` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,6 +69,16 @@ pub struct ListVersions {
     pub versions: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub release_tag: String,
+}
+
+wire_enum! {
+    /// Values of `ReleaseChannel`.
+    pub enum ReleaseChannel {
+        Candidate = "candidate",
+        Fast = "fast",
+        Stable = "stable",
+        Eus = "eus",
+    }
 }
 
 wire_enum! {

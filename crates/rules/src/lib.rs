@@ -35,6 +35,7 @@ pub mod inventory;
 pub mod ipxe;
 #[cfg(test)]
 mod journey;
+pub mod managed_domains;
 pub mod manifests;
 mod networking;
 mod networks;

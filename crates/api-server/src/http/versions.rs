@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use model::versions::{ListVersions, OpenshiftVersion};
-use serde_json::Value;
+use model::domains::ManagedDomain;
+use model::versions::{ListVersions, OpenshiftVersion, ReleaseSource};
 
 use super::query::Query;
 use crate::app::ApiServer;
@@ -25,12 +25,10 @@ pub(crate) async fn components(State(app): State<ApiServer>) -> Json<ListVersion
     Json(app.components())
 }
 
-/// Empty: offline there is no update service with releases.
-pub(crate) async fn release_sources() -> Json<Vec<Value>> {
-    Json(Vec::new())
+pub(crate) async fn release_sources(State(app): State<ApiServer>) -> Json<Vec<ReleaseSource>> {
+    Json(app.settings.release_sources.0.clone())
 }
 
-/// Empty: this server manages no DNS provider.
-pub(crate) async fn managed_domains() -> Json<Vec<Value>> {
-    Json(Vec::new())
+pub(crate) async fn managed_domains(State(app): State<ApiServer>) -> Json<Vec<ManagedDomain>> {
+    Json(app.settings.base_dns_domains.0.clone())
 }

@@ -11,6 +11,7 @@ use model::cluster::{
     DisconnectedClusterCreateParams, ImportClusterParams,
 };
 use model::declaration::AppliedDeclaration;
+use model::domains::ManagedDomain;
 use model::events::Event;
 use model::expected_hosts::{ExpectedHostList, ExpectedHostsParams};
 use model::explain::{Explanation, ExplanationList};
@@ -26,7 +27,7 @@ use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorRepo
 use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
-use model::versions::{ListVersions, OpenshiftVersion};
+use model::versions::{ListVersions, OpenshiftVersion, ReleaseSource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("DownloadMinimalInitrd", 200, FileOrNothing),
     on("v2GetClusterInstallConfig", 200, Json(of::<String>)),
     on("v2UpdateClusterInstallConfig", 201, Empty).body(of::<String>),
-    on("V2ListManagedDomains", 200, Json(of::<Vec<Value>>)),
+    on("V2ListManagedDomains", 200, Json(of::<Vec<ManagedDomain>>)),
     on("v2InstallCluster", 202, Json(of::<Cluster>)),
     on("V2CancelInstallation", 202, Json(of::<Cluster>)),
     on("v2ResetCluster", 202, Json(of::<Cluster>)),
@@ -180,7 +181,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("v2ListComponentVersions", 200, Json(of::<ListVersions>)),
     on("v2ListSupportedOpenshiftVersions", 200, Json(of::<BTreeMap<String, OpenshiftVersion>>))
         .query(&["version", "only_latest"]),
-    on("v2ListReleaseSources", 200, Json(of::<Vec<Value>>)),
+    on("v2ListReleaseSources", 200, Json(of::<Vec<ReleaseSource>>)),
     on("v2DownloadClusterManifest", 200, File).query(&["folder", "file_name!"]),
     on("V2DownloadClusterLogs", 200, File).query(&["logs_type", "host_id"]),
     on("V2UploadLogs", 204, Empty).query(&["logs_type!", "infra_env_id", "host_id"]),

@@ -1,6 +1,6 @@
 //! Versions under both spellings, components, defaults.
 
-use api_server::settings::PlatformVersions;
+use api_server::settings::{ManagedDomains, PlatformVersions, ReleaseSources};
 use serde_json::json;
 use service::settings::Setting as _;
 
@@ -44,6 +44,24 @@ async fn platform_versions_override_the_default() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn release_sources_and_managed_domains_are_those_of_the_settings() {
+    let sources = json!([{
+        "openshift_version": "4.18", "multi_cpu_architectures": ["x86_64", "arm64"],
+        "upgrade_channels": [{ "cpu_architecture": "x86_64", "channels": ["stable", "eus"] }],
+    }]);
+    let server = Server::with(|settings| {
+        settings.release_sources = ReleaseSources::parse(&sources.to_string()).unwrap();
+        settings.base_dns_domains = ManagedDomains::parse("lab.example.com:Z1/route53").unwrap();
+    })
+    .await;
+    assert_eq!(server.get("/v2/release-sources").await.expect(200), sources);
+    assert_eq!(
+        server.get("/v2/domains").await.expect(200),
+        json!([{ "domain": "lab.example.com", "provider": "route53" }])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn components_and_defaults_are_listed() {
     let server = Server::start().await;
     let components = server.get("/v2/component-versions").await.expect(200);
@@ -51,6 +69,10 @@ async fn components_and_defaults_are_listed() {
     let defaults = server.get("/v2/clusters/default-config").await.expect(200);
     assert_eq!(defaults["cluster_networks_ipv4"][0]["host_prefix"], 23);
     assert_eq!(server.get("/v2/domains").await.expect(200), json!([]));
+    assert_eq!(
+        server.get("/v2/release-sources").await.expect(200),
+        json!([])
+    );
     let id = server.cluster(json!({})).await;
     let needs = server
         .get(&format!("/v2/clusters/{id}/preflight-requirements"))

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use model::Error;
-use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage};
+use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::find::architecture;
 use super::number::Number;
+
+/// Required members of images.
+const IMAGE: &[&str] = &["openshift_version", "cpu_architecture", "url"];
 
 /// Reads `RELEASE_IMAGES`.
 ///
@@ -16,7 +19,7 @@ use super::number::Number;
 /// Source: assisted-service, internal/versions/common.go, ParseReleaseImages, validateReleaseImage.
 pub fn load_release_images(json: &str) -> Result<Vec<ReleaseImage>, Error> {
     const NAME: &str = "RELEASE_IMAGES";
-    let mut images: Vec<ReleaseImage> = list(NAME, json)?;
+    let mut images: Vec<ReleaseImage> = list(NAME, json, IMAGE)?;
     for (index, image) in images.iter_mut().enumerate() {
         version(NAME, index, "openshift_version", &image.openshift_version)?;
         if image.version.is_empty() {
@@ -56,7 +59,7 @@ pub fn load_release_images(json: &str) -> Result<Vec<ReleaseImage>, Error> {
 /// Source: assisted-service, internal/versions/osimages.go, validateOSImage.
 pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
     const NAME: &str = "OS_IMAGES";
-    let mut images: Vec<OsImage> = list(NAME, json)?;
+    let mut images: Vec<OsImage> = list(NAME, json, IMAGE)?;
     for (index, image) in images.iter_mut().enumerate() {
         version(NAME, index, "openshift_version", &image.openshift_version)?;
         image.cpu_architecture = architecture(image.cpu_architecture);
@@ -70,6 +73,32 @@ pub fn load_os_images(json: &str) -> Result<Vec<OsImage>, Error> {
         }
     }
     Ok(images)
+}
+
+/// Reads `RELEASE_SOURCES`.
+///
+/// Errors: `Invalid` naming `RELEASE_SOURCES` and the entry, counted from 0.
+/// Source: assisted-service, internal/releasesources/release_sources.go, validateReleaseSources.
+pub fn load_release_sources(json: &str) -> Result<Vec<ReleaseSource>, Error> {
+    const NAME: &str = "RELEASE_SOURCES";
+    let required = [
+        "openshift_version",
+        "multi_cpu_architectures",
+        "upgrade_channels",
+    ];
+    let sources: Vec<ReleaseSource> = list(NAME, json, &required)?;
+    for (index, source) in sources.iter().enumerate() {
+        version(NAME, index, "openshift_version", &source.openshift_version)?;
+        if source
+            .multi_cpu_architectures
+            .contains(&CpuArchitecture::Multi)
+        {
+            let reason =
+                "contains \"multi\": name the architectures of multi-architecture releases";
+            return Err(entry(NAME, index, "multi_cpu_architectures", reason));
+        }
+    }
+    Ok(sources)
 }
 
 /// Reads `PLATFORM_VERSIONS`: an object whose keys are version selectors.
@@ -107,7 +136,7 @@ pub fn load_platform_versions(json: &str) -> Result<BTreeMap<String, OpenshiftVe
     Ok(versions)
 }
 
-fn list<T: DeserializeOwned>(name: &str, json: &str) -> Result<Vec<T>, Error> {
+fn list<T: DeserializeOwned>(name: &str, json: &str, required: &[&str]) -> Result<Vec<T>, Error> {
     if json.trim().is_empty() {
         return Ok(Vec::new());
     }
@@ -116,10 +145,9 @@ fn list<T: DeserializeOwned>(name: &str, json: &str) -> Result<Vec<T>, Error> {
     raw.into_iter()
         .enumerate()
         .map(|(index, value)| {
-            for member in ["openshift_version", "cpu_architecture", "url"] {
-                if value.get(member).is_none() {
-                    return Err(entry(name, index, member, "is missing"));
-                }
+            let missing = required.iter().find(|member| value.get(member).is_none());
+            if let Some(member) = missing {
+                return Err(entry(name, index, member, "is missing"));
             }
             serde_json::from_value(value)
                 .map_err(|error| Error::invalid(format!("{name}[{index}]"), error.to_string()))
@@ -209,6 +237,44 @@ mod tests {
         }
         assert!(load_release_images("{}").is_err());
         assert!(load_release_images("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn release_sources_are_read() {
+        let good = r#"{"openshift_version":"4.14","multi_cpu_architectures":["x86_64","arm64"],
+            "upgrade_channels":[{"cpu_architecture":"multi","channels":["stable","eus"]}]}"#;
+        let sources = load_release_sources(&format!("[{good}]")).unwrap();
+        assert_eq!(sources[0].upgrade_channels[0].channels[1].as_str(), "eus");
+        assert!(load_release_sources("").unwrap().is_empty());
+        let end = r#""upgrade_channels":[]}"#;
+        for (bad, expected) in [
+            (
+                format!(r#"{{"openshift_version":"4.14",{end}"#),
+                "RELEASE_SOURCES[1].multi_cpu_architectures: is missing",
+            ),
+            (
+                format!(r#"{{"openshift_version":"x","multi_cpu_architectures":[],{end}"#),
+                "RELEASE_SOURCES[1].openshift_version",
+            ),
+            (
+                format!(
+                    r#"{{"openshift_version":"4.14","multi_cpu_architectures":["multi"],{end}"#
+                ),
+                "RELEASE_SOURCES[1].multi_cpu_architectures",
+            ),
+            (
+                good.replace("stable", "nightly"),
+                "RELEASE_SOURCES[1]: \"nightly\" is not a ReleaseChannel",
+            ),
+            (
+                good.replace("cpu_architecture\"", "architecture\""),
+                "RELEASE_SOURCES[1]: missing field `cpu_architecture`",
+            ),
+        ] {
+            let error = load_release_sources(&format!("[{good},{bad}]")).unwrap_err();
+            let flat = error.to_string();
+            assert!(flat.starts_with(expected), "{flat}");
+        }
     }
 
     #[test]
