@@ -1,6 +1,7 @@
 //! Table of the installer API's operations: source of the routes and of the description.
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
+//! `/v2/offline-openshift-versions`, which newer clients have (every version here is installed offline),
 //! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts and declarations.
 
 pub mod access;
@@ -178,6 +179,7 @@ pub static OPERATIONS: &[Operation] = &[
     json("v2ListComponentVersions", "GET", "/v2/component-versions", VIEW),
     json("v2ListSupportedOpenshiftVersions", "GET", "/v2/openshift-versions", VIEW),
     json("v2ListSupportedOpenshiftVersions", "GET", "/v2/platform-versions", VIEW),
+    json("v2ListSupportedOpenshiftVersions", "GET", "/v2/offline-openshift-versions", VIEW),
     json("v2ListReleaseSources", "GET", "/v2/release-sources", VIEW),
     file("v2DownloadClusterManifest", "GET", "/v2/clusters/{cluster_id}/manifests/files", VIEW_OR_LINK),
     file("V2DownloadClusterLogs", "GET", "/v2/clusters/{cluster_id}/logs", CLUSTER_LOGS),

@@ -29,6 +29,7 @@ const OWN_PATHS: &[&str] = &[
     "/v2/infra-envs/{infra_env_id}/apply",
     "/v2/infra-envs/{infra_env_id}/expected-hosts",
     "/v2/infra-envs/{infra_env_id}/export",
+    "/v2/offline-openshift-versions",
     "/v2/platform-versions",
 ];
 /// Query parameters that this server alone has.

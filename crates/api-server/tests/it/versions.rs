@@ -7,7 +7,7 @@ use service::settings::Setting as _;
 use crate::harness::{AGENT, Server};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn versions_are_listed_under_both_paths() {
+async fn versions_are_listed_under_every_path() {
     let server = Server::start().await;
     let versions = server.get("/v2/openshift-versions").await.expect(200);
     assert_eq!(
@@ -15,10 +15,9 @@ async fn versions_are_listed_under_both_paths() {
         json!({ "display_name": "4.18.7", "support_level": "production", "default": true, "cpu_architectures": ["x86_64"] })
     );
     assert_eq!(versions["4.19.0-ec.2"]["support_level"], "beta");
-    assert_eq!(
-        server.get("/v2/platform-versions").await.expect(200),
-        versions
-    );
+    for path in ["/v2/platform-versions", "/v2/offline-openshift-versions"] {
+        assert_eq!(server.get(path).await.expect(200), versions);
+    }
     let narrowed = server
         .get("/v2/openshift-versions?version=4.19")
         .await
