@@ -136,6 +136,7 @@ fn of_replies() -> Vec<Limit> {
         output("output of another step", bounds::OUTPUT_BYTES),
         text("text of an inventory", bounds::TEXT_BYTES),
         text("hostname of an inventory", bounds::HOSTNAME_BYTES),
+        text("DHCP lease", bounds::LEASE_BYTES),
         Limit::fixed(
             "images, tested disks or time sources",
             Bound::Count(bounds::RESULTS as u64, "results"),

@@ -38,6 +38,8 @@ pub struct World {
     dns: BTreeMap<String, Ipv4Addr>,
     nodes: watch::Sender<Vec<NodePhase>>,
     faults: Mutex<Vec<String>>,
+    /// Leases of the DHCP server by MAC address.
+    leases: Mutex<BTreeMap<String, Ipv4Addr>>,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             dns,
             nodes,
             faults: Mutex::default(),
+            leases: Mutex::default(),
         }
     }
 
@@ -76,6 +79,22 @@ impl World {
         self.machines
             .iter()
             .any(|machine| machine.ip == address || machine.gateway == address)
+    }
+
+    /// The address that the DHCP server of the network leases to a MAC address, always the same: at first the wanted one
+    /// if it is free, else the last free one.
+    pub(crate) fn lease(&self, mac: &str, wanted: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
+        let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leased) = leases.get(mac) {
+            return Some(*leased);
+        }
+        let is_free = |address: &Ipv4Addr| {
+            !self.is_taken(*address) && !leases.values().any(|leased| leased == address)
+        };
+        let wanted = wanted.filter(|wanted| self.network.contains(wanted) && is_free(wanted));
+        let address = wanted.or_else(|| self.network.hosts().rev().find(is_free))?;
+        leases.insert(mac.to_owned(), address);
+        Some(address)
     }
 
     /// DNS lookup of a name, with or without its final dot.

@@ -172,6 +172,24 @@ pub struct DhcpAllocationRequest {
     pub ingress_vip_lease: String,
 }
 
+/// `dhcp_allocation_response` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DhcpAllocationResponse {
+    pub api_vip_address: String,
+    pub ingress_vip_address: String,
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub api_vip_lease: String,
+    #[serde(
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "String::is_empty"
+    )]
+    pub ingress_vip_lease: String,
+}
+
 /// `ntp_synchronization_request` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

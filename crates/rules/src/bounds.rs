@@ -21,6 +21,8 @@ pub const TEXT_BYTES: usize = 64 << 10;
 pub const HOSTNAME_BYTES: usize = 1 << 10;
 /// Units: bytes of a stored message of a failed step or installer.
 pub const MESSAGE_BYTES: usize = 4 << 10;
+/// Units: bytes of a DHCP lease of a virtual address. One with every usual option takes about 600.
+pub const LEASE_BYTES: usize = 4 << 10;
 /// Stored container images, tested disks, time sources or names of a host.
 pub const RESULTS: usize = 256;
 

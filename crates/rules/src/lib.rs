@@ -62,6 +62,8 @@ pub mod urls;
 mod usage;
 pub mod validations;
 pub mod versions;
+pub mod vip_leases;
+mod vip_mac;
 
 pub use check_outcome::CheckOutcome;
 pub use event::NewEvent;
@@ -71,3 +73,4 @@ pub use hosts::{HostCheckpoint, HostList};
 pub use offer::Offer;
 pub use policy::InstallationPolicy;
 pub use snapshot::{Snapshot, StoredFiles};
+pub use vip_mac::vip_mac;

@@ -27,6 +27,7 @@ use crate::usage;
 use crate::validations::{
     self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, Ignored,
 };
+use crate::vip_leases;
 
 /// Bound on the rounds: each advances a host or the cluster by a status, and no chain of rules is longer.
 const ROUNDS: usize = 12;
@@ -45,6 +46,7 @@ pub fn cluster(
     for _ in 0..ROUNDS {
         let state = RoundState::of(snapshot);
         derive(snapshot, policy, &requirements, &mut events);
+        events.extend(vip_leases::refresh(snapshot, now));
         store_connectivity(snapshot, &texts, &mut reached);
         let verdicts = judge_hosts(snapshot, &texts, policy, &requirements, now);
         transition_hosts(snapshot, verdicts, policy, now, &mut events);

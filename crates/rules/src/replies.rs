@@ -7,9 +7,9 @@ use model::host::MediaStatus;
 use model::inventory::{DiskInfo, DiskSpeed};
 use model::steps::{
     ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailability,
-    ContainerImageAvailabilityResponse, DiskSpeedCheckResponse, DomainResolutionResponse,
-    FreeNetworkAddresses, NtpSynchronizationResponse, StepReply, StepType,
-    TangConnectivityResponse, VerifiedVip,
+    ContainerImageAvailabilityResponse, DhcpAllocationResponse, DiskSpeedCheckResponse,
+    DomainResolutionResponse, FreeNetworkAddresses, NtpSynchronizationResponse, StepReply,
+    StepType, TangConnectivityResponse, VerifiedVip,
 };
 use model::time::Timestamp;
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::host_state::HostState;
 use crate::images::image_statuses;
 use crate::policy::InstallationPolicy;
 use crate::reach;
+use crate::vip_leases::LeasedVips;
 
 /// The agent could not read its boot medium.
 const MEDIA_LOST: i64 = 256;
@@ -37,6 +38,8 @@ pub struct AcceptedReply {
     pub refresh: bool,
     /// Verification of the cluster's virtual addresses, to be stored by [`store_vips`].
     pub vips: Vec<VerifiedVip>,
+    /// Leased virtual addresses of the cluster, to be stored by [`LeasedVips::store`].
+    pub leased: Option<LeasedVips>,
 }
 
 impl AcceptedReply {
@@ -91,8 +94,7 @@ fn media_lost(
     let events = host::apply(host, cluster, host::Trigger::MediaDisconnected, policy, now);
     AcceptedReply {
         events: events.unwrap_or_default(),
-        refresh: true,
-        vips: Vec::new(),
+        ..AcceptedReply::changed(true)
     }
 }
 
@@ -154,8 +156,7 @@ fn install_failed(
     ) {
         Ok(events) => AcceptedReply {
             events,
-            refresh: true,
-            vips: Vec::new(),
+            ..AcceptedReply::changed(true)
         },
         Err(_) => AcceptedReply::default(),
     }
@@ -177,8 +178,7 @@ fn succeeded(
             let refresh = host.record.inventory != before;
             Ok(AcceptedReply {
                 events,
-                refresh,
-                vips: Vec::new(),
+                ..AcceptedReply::changed(refresh)
             })
         }
         StepType::ConnectivityCheck => connectivity(host, cluster, reply, policy),
@@ -212,11 +212,11 @@ fn succeeded(
             vips: list(reply)?,
             ..AcceptedReply::default()
         }),
+        StepType::DhcpLeaseAllocate => leased_vips(cluster, reply),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
         StepType::Install
         | StepType::Execute
-        | StepType::DhcpLeaseAllocate
         | StepType::StopInstallation
         | StepType::LogsGather
         | StepType::NextStepRunner
@@ -224,6 +224,19 @@ fn succeeded(
         | StepType::DownloadBootArtifacts
         | StepType::RebootForReclaim => Ok(AcceptedReply::default()),
     }
+}
+
+/// Source: assisted-service, internal/bminventory/inventory.go, processDhcpAllocationResponse.
+fn leased_vips(cluster: Option<&Cluster>, reply: &StepReply) -> Result<AcceptedReply, Error> {
+    // The host left its cluster meanwhile.
+    let Some(cluster) = cluster else {
+        return Ok(AcceptedReply::default());
+    };
+    let answer: DhcpAllocationResponse = parse(reply)?;
+    Ok(AcceptedReply {
+        leased: Some(LeasedVips::check(cluster, &answer)?),
+        ..AcceptedReply::changed(true)
+    })
 }
 
 /// Stores the hosts' verification of virtual addresses. Returns whether anything changed.

@@ -5,6 +5,7 @@ use model::ids::HostId;
 
 use crate::host_state::HostState;
 use crate::hosts::HostList;
+use crate::vip_leases::VipLeases;
 
 /// Input and output of every decision about a cluster.
 ///
@@ -17,6 +18,8 @@ pub struct Snapshot {
     pub hosts: HostList,
     /// State of its file store.
     pub files: StoredFiles,
+    /// Leases of its virtual addresses.
+    pub vip_leases: VipLeases,
 }
 
 /// State of a cluster's stored files.
@@ -35,6 +38,7 @@ impl Snapshot {
             cluster,
             hosts: hosts.into(),
             files: StoredFiles::default(),
+            vip_leases: VipLeases::default(),
         }
     }
 

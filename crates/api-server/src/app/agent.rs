@@ -10,7 +10,7 @@ use model::infra_env::InfraEnv;
 use model::steps::{StepReply, StepType, Steps};
 use model::time::Timestamp;
 use rules::host::Trigger;
-use rules::{HostState, NewEvent, Snapshot, heartbeat};
+use rules::{HostState, NewEvent, Snapshot, heartbeat, vip_leases};
 
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::blocking;
@@ -164,7 +164,8 @@ impl ApiServer {
             let changed = self.change_one("poll of a new agent", scope, id, decide);
             stored = changed.await?.stored;
         }
-        if is_back || clock_moved {
+        let lease_timed_out = vip_leases::is_timeout_due(&stored.snapshot, now);
+        if is_back || clock_moved || lease_timed_out {
             if let Some(cluster) = cluster {
                 self.request_refresh(cluster).wait().await;
                 stored = self.stored_host(infra_env, id).await?.0;
@@ -260,6 +261,9 @@ impl ApiServer {
             change.events.extend(matched);
             if change.cluster().is_some() {
                 rules::replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
+                let leased = accepted.leased;
+                let event = leased.and_then(|leased| leased.store(&mut change.snapshot));
+                change.events.extend(event);
             }
             if accepted.refresh {
                 change.refresh(&app.policy);
@@ -292,8 +296,11 @@ impl ApiServer {
         );
         match accepted {
             Ok(accepted) => {
+                let leased = accepted.leased.as_ref();
+                let repeats_leases = leased.is_none_or(|leased| leased.repeats(&stored.snapshot));
                 accepted.events.is_empty()
                     && accepted.vips.is_empty()
+                    && repeats_leases
                     && host.record == before.record
             }
             Err(_) => false,

@@ -118,14 +118,7 @@ impl ApiServer {
                 ))
                 .into());
             }
-            clusters::insert(
-                &mut tx,
-                &self.keys().await,
-                &snapshot.cluster,
-                pull_secret,
-                now,
-            )
-            .await?;
+            clusters::insert(&mut tx, &self.keys().await, &snapshot, pull_secret, now).await?;
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;

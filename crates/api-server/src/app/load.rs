@@ -154,6 +154,7 @@ async fn read(
             cluster: row.record,
             hosts: rows.into_iter().map(hosts::HostRow::into_state).collect(),
             files: row.files,
+            vip_leases: row.vip_leases,
         },
         release_info: row.release_info,
     })))
@@ -175,6 +176,7 @@ async fn update(
         };
         stored.snapshot.cluster = row.record;
         stored.snapshot.files = row.files;
+        stored.snapshot.vip_leases = row.vip_leases;
         stored.release_info = row.release_info;
     }
     let rows = hosts::changed_since(connection, keys, id, known.revision).await?;

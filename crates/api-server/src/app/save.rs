@@ -58,13 +58,11 @@ impl ApiServer {
                     Refresh::None => before.refresh_due,
                 },
             };
-            if differences.cluster || change.snapshot.files != known.snapshot.files {
+            if differences.cluster {
                 change.snapshot.cluster.updated_at = now.into();
-                let (cluster, files) = (&change.snapshot.cluster, change.snapshot.files);
-                revision =
-                    clusters::save(connection, &self.keys().await, cluster, files, bump, now)
-                        .await?;
-                if clusters::is_preparation_due(cluster) {
+                let (snapshot, keys) = (&change.snapshot, self.keys().await);
+                revision = clusters::save(connection, &keys, snapshot, bump, now).await?;
+                if clusters::is_preparation_due(&snapshot.cluster) {
                     clusters::notify_preparation(connection).await?;
                 }
             } else if differences.any_host()
@@ -185,7 +183,9 @@ impl Differences {
     /// both snapshots share (copy on write) are skipped.
     fn find(before: &Snapshot, after: &mut Snapshot, now: Timestamp) -> Self {
         let mut found = Self {
-            cluster: before.cluster != after.cluster,
+            cluster: before.cluster != after.cluster
+                || before.files != after.files
+                || before.vip_leases != after.vip_leases,
             ..Self::default()
         };
         let (old, new) = (&before.hosts, &mut after.hosts);

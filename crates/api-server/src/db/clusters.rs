@@ -3,7 +3,9 @@
 use model::cluster::{Cluster, ClusterStatus};
 use model::ids::ClusterId;
 use model::time::Timestamp;
-use rules::StoredFiles;
+use rules::vip_leases::VipLeases;
+use rules::{Snapshot, StoredFiles};
+use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -24,6 +26,8 @@ pub(crate) struct ClusterRow {
     pub(crate) release_info: Option<serde_json::Value>,
     /// Its files in the file store.
     pub(crate) files: StoredFiles,
+    /// Leases of its virtual addresses.
+    pub(crate) vip_leases: VipLeases,
 }
 
 /// A cluster that is not deleted.
@@ -33,7 +37,8 @@ pub(crate) async fn find(
     id: ClusterId,
 ) -> Result<Option<ClusterRow>, Error> {
     let row = sqlx::query!(
-        r#"select revision, record::text as "record!", release_info, kubeconfig_stored, user_manifests_stored
+        r#"select revision, record::text as "record!", record -> 'vip_leases' as vip_leases, release_info,
+            kubeconfig_stored, user_manifests_stored
         from clusters
         where id = $1 and deleted_at is null"#,
         id.0
@@ -49,9 +54,29 @@ pub(crate) async fn find(
                 kubeconfig: row.kubeconfig_stored,
                 user_manifests: row.user_manifests_stored,
             },
+            vip_leases: row
+                .vip_leases
+                .map(|leases| parse_leases(id, leases))
+                .transpose()?
+                .unwrap_or_default(),
         })
     })
     .transpose()
+}
+
+fn parse_leases(id: ClusterId, leases: serde_json::Value) -> Result<VipLeases, Error> {
+    serde_json::from_value(leases).map_err(|source| Error::Record {
+        what: format!("leases of cluster {id}"),
+        source,
+    })
+}
+
+/// Member of the stored record beside those of the API. Clusters without DHCP have none.
+fn print_leases(leases: &VipLeases) -> serde_json::Value {
+    if *leases == VipLeases::default() {
+        return json!({});
+    }
+    json!({ "vip_leases": leases })
 }
 
 /// Revisions of a cluster: enough to update a cached snapshot.
@@ -220,24 +245,26 @@ pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
     Ok(count.fetch_one(connection).await?)
 }
 
-/// Adds a cluster.
+/// Adds the cluster of a snapshot.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     keys: &KeySet,
-    cluster: &Cluster,
+    snapshot: &Snapshot,
     pull_secret: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let cluster = &snapshot.cluster;
     sqlx::query!(
         "insert into clusters (id, name, status, openshift_cluster_id, record, pull_secret, created_at, updated_at)
-        values ($1, $2, $3, $4, $5::text::jsonb, $6, $7, $7)",
+        values ($1, $2, $3, $4, $5::text::jsonb || $8::jsonb, $6, $7, $7)",
         cluster.id.0,
         cluster.name,
         cluster.status.as_str(),
         cluster.openshift_cluster_id,
         record::print(keys, TABLE, cluster.id, cluster)?,
         keys.seal_text(&TABLE.place("pull_secret", cluster.id), pull_secret)?,
-        now
+        now,
+        print_leases(&snapshot.vip_leases)
     )
     .execute(connection)
     .await?;
@@ -255,22 +282,22 @@ pub(crate) struct RevisionBump {
     pub(crate) refresh_due: bool,
 }
 
-/// Stores a changed cluster; returns its new revision.
+/// Stores the changed cluster of a snapshot; returns its new revision.
 pub(crate) async fn save(
     connection: &mut PgConnection,
     keys: &KeySet,
-    cluster: &Cluster,
-    files: StoredFiles,
+    snapshot: &Snapshot,
     bump: RevisionBump,
     now: Timestamp,
 ) -> Result<i64, Error> {
+    let (cluster, files) = (&snapshot.cluster, snapshot.files);
     Ok(sqlx::query_scalar!(
         "update clusters
         set revision = revision + 1,
             name = $2,
             status = $3,
             openshift_cluster_id = $4,
-            record = $5::text::jsonb,
+            record = $5::text::jsonb || $12::jsonb,
             preparation_due = $6,
             kubeconfig_stored = $7,
             user_manifests_stored = $8,
@@ -290,7 +317,8 @@ pub(crate) async fn save(
         files.user_manifests,
         now,
         bump.left,
-        bump.refresh_due
+        bump.refresh_due,
+        print_leases(&snapshot.vip_leases)
     )
     .fetch_one(connection)
     .await?)

@@ -5,6 +5,7 @@
 use ignition::{IgnitionConfig, IgnitionFile};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
+use model::steps::VipType;
 use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 
@@ -13,6 +14,10 @@ use super::failure::PreparationFailure;
 const READABLE: u32 = 0o644;
 const SERVICE_CA: &str = "/etc/assisted-service/service-ca-cert.crt";
 const IPV6: &str = "/etc/NetworkManager/conf.d/01-ipv6.conf";
+/// MAC addresses and addresses of the virtual addresses, for the monitor of keepalived.
+const VIPS: &str = "/etc/keepalived/unsupported-monitor.conf";
+const API_LEASE: &str = "/etc/keepalived/lease-api";
+const INGRESS_LEASE: &str = "/etc/keepalived/lease-ingress";
 const NODE_IP_HINT: &str = "/etc/default/nodeip-configuration";
 
 /// Object name of a host's ignition config.
@@ -42,6 +47,31 @@ pub(super) fn complete(config: &mut IgnitionConfig, snapshot: &Snapshot, service
     if has_ipv6(snapshot) {
         let text = include_str!("../discovery/host_files/01-ipv6.conf");
         config.put_file(IgnitionFile::text(IPV6, READABLE, text));
+    }
+}
+
+/// Lets keepalived of the control plane renew the DHCP leases of the virtual addresses.
+/// Source: openshift/assisted-service, `internal/network/dhcp_param_file.go`, `updateDhcpFiles`.
+pub(super) fn add_vip_leases(config: &mut IgnitionConfig, snapshot: &Snapshot) {
+    let cluster = &snapshot.cluster;
+    let (Some(api), Some(ingress)) = (cluster.api_vips.first(), cluster.ingress_vips.first())
+    else {
+        return;
+    };
+    if cluster.vip_dhcp_allocation != Some(true) {
+        return;
+    }
+    let vip = |name: VipType, address: &str| {
+        let mac = rules::vip_mac(cluster.id, name);
+        format!("{name}-vip:\n  name: {name}\n  mac-address: {mac}\n  ip-address: {address}\n")
+    };
+    let vips = vip(VipType::Api, &api.ip) + &vip(VipType::Ingress, &ingress.ip);
+    config.put_file(IgnitionFile::text(VIPS, READABLE, &vips));
+    let leases = &snapshot.vip_leases;
+    for (path, lease) in [(API_LEASE, &leases.api), (INGRESS_LEASE, &leases.ingress)] {
+        if !lease.is_empty() {
+            config.put_file(IgnitionFile::text(path, READABLE, lease));
+        }
     }
 }
 

@@ -12,6 +12,9 @@ use uuid::Uuid;
 use super::failure::PreparationFailure;
 use super::{bootstrap, nodes};
 
+/// Ignition config of the control plane.
+const MASTER: &str = "master.ign";
+
 /// Outputs of a preparation.
 pub(super) struct Outputs {
     /// The cluster id that the installer generated.
@@ -66,7 +69,7 @@ fn add_nodes(
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), PreparationFailure> {
     let mut bases: BTreeMap<String, Vec<&HostState>> = BTreeMap::new();
-    for always in ["master.ign", "worker.ign"] {
+    for always in [MASTER, "worker.ign"] {
         bases.insert(always.to_owned(), Vec::new());
     }
     for host in &snapshot.hosts {
@@ -79,6 +82,9 @@ fn add_nodes(
             None => read_config(folder, &name)?,
         };
         nodes::complete(&mut config, snapshot, service_ca);
+        if name == MASTER {
+            nodes::add_vip_leases(&mut config, snapshot);
+        }
         for host in hosts {
             let own = nodes::of_host(&config, host, snapshot)?;
             files.insert(nodes::file_name(&host.record), own.to_json());

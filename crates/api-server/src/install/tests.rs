@@ -191,6 +191,34 @@ fn each_host_has_its_own_ignition() {
 }
 
 #[test]
+fn the_control_plane_renews_leases_of_virtual_addresses() {
+    let folder = installed("bootstrap.ign", "master-1");
+    let mut snapshot = snapshot(3);
+    let path = "/etc/keepalived/unsupported-monitor.conf";
+    snapshot.cluster.api_vips = serde_json::from_value(json!([{ "ip": "192.168.10.5" }])).unwrap();
+    snapshot.cluster.ingress_vips =
+        serde_json::from_value(json!([{ "ip": "192.168.10.6" }])).unwrap();
+    let outputs = complete(folder.path(), &snapshot).unwrap();
+    assert!(config(&outputs, "master.ign").find_file(path).is_none());
+    snapshot.cluster.vip_dhcp_allocation = Some(true);
+    snapshot.vip_leases.api = "lease {\n  expire never;\n}".to_owned();
+    let outputs = complete(folder.path(), &snapshot).unwrap();
+    let master = config(&outputs, "master-00000000-0000-0000-0000-000000000001.ign");
+    let stored: Value = serde_yaml::from_str(&text(&master, path)).unwrap();
+    let expected = json!({
+        "api-vip": { "name": "api", "mac-address": "00:1a:4a:15:4f:ee", "ip-address": "192.168.10.5" },
+        "ingress-vip": { "name": "ingress", "mac-address": "00:1a:4a:a3:14:a2", "ip-address": "192.168.10.6" },
+    });
+    assert_eq!(stored, expected);
+    assert_eq!(
+        text(&master, "/etc/keepalived/lease-api"),
+        "lease {\n  expire never;\n}"
+    );
+    assert!(master.find_file("/etc/keepalived/lease-ingress").is_none());
+    assert!(config(&outputs, "worker.ign").find_file(path).is_none());
+}
+
+#[test]
 fn malformed_overrides_name_the_host() {
     let folder = installed("bootstrap.ign", "master-1");
     let mut snapshot = snapshot(3);

@@ -42,4 +42,5 @@ mod support;
 mod tenancy;
 mod tokens;
 mod versions;
+mod vip_leases;
 mod web_ui;

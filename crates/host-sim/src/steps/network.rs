@@ -103,6 +103,10 @@ struct DhcpRequest {
     interface: String,
     api_vip_mac: String,
     ingress_vip_mac: String,
+    #[serde(default)]
+    api_vip_lease: String,
+    #[serde(default)]
+    ingress_vip_lease: String,
 }
 
 pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
@@ -110,26 +114,35 @@ pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<Step
     if request.interface != "enp1s0" {
         return Err(format!("no DHCP server answers on {:?}", request.interface));
     }
-    let lease = |mac: &str, from_end: usize| {
-        let mut free = machine
-            .world
-            .network
-            .hosts()
-            .filter(|address| !machine.world.is_taken(*address))
-            .collect::<Vec<_>>();
-        let address = free
-            .len()
-            .checked_sub(from_end)
-            .map_or(Ipv4Addr::UNSPECIFIED, |at| free.swap_remove(at));
-        let text = format!("lease {{\n  interface \"{mac}\";\n  fixed-address {address};\n}}\n");
-        (address, text)
+    let lease = |name: &str, mac: &str, last: &str| {
+        let leased = machine.world.lease(mac, fixed_address(last));
+        let address = leased.ok_or_else(|| format!("no address is free for {mac}"))?;
+        Ok::<_, String>((address, lease_text(name, address)))
     };
-    let (api, api_lease) = lease(&request.api_vip_mac, 1);
-    let (ingress, ingress_lease) = lease(&request.ingress_vip_mac, 2);
+    let (api, api_lease) = lease("api", &request.api_vip_mac, &request.api_vip_lease)?;
+    let (ingress, ingress_lease) = lease(
+        "ingress",
+        &request.ingress_vip_mac,
+        &request.ingress_vip_lease,
+    )?;
     Ok(StepReply::json(&json!({
         "api_vip_address": api, "api_vip_lease": api_lease,
         "ingress_vip_address": ingress, "ingress_vip_lease": ingress_lease,
     })))
+}
+
+/// A lease in the format of dhclient.leases(5).
+fn lease_text(interface: &str, address: Ipv4Addr) -> String {
+    format!(
+        "lease {{\n  interface \"{interface}\";\n  fixed-address {address};\n  option dhcp-lease-time 3600;\n  \
+         renew 4 2026/01/01 00:30:00;\n  rebind 4 2026/01/01 00:50:00;\n  expire 4 2026/01/01 01:00:00;\n}}\n"
+    )
+}
+
+/// The address of the last lease.
+fn fixed_address(lease: &str) -> Option<Ipv4Addr> {
+    let (_, rest) = lease.split_once("fixed-address ")?;
+    rest.split_once(';')?.0.parse().ok()
 }
 
 #[derive(Deserialize)]
@@ -378,6 +391,14 @@ mod tests {
             (&lease["api_vip_address"], &lease["ingress_vip_address"]),
             (&json!("192.168.126.254"), &json!("192.168.126.253"))
         );
+        let again = json!({
+            "interface": "enp1s0", "api_vip_mac": "00:1a:4a:00:00:03", "ingress_vip_mac": "00:1a:4a:00:00:04",
+            "api_vip_lease": lease["api_vip_lease"], "ingress_vip_lease": lease_text("ingress", Ipv4Addr::new(192, 168, 126, 10)),
+        });
+        let kept = output(dhcp_lease(&machine_with(&[]), &args(&[&again.to_string()])));
+        assert_eq!(kept["api_vip_address"], "192.168.126.254");
+        // The address of a machine is not leased again.
+        assert_eq!(kept["ingress_vip_address"], "192.168.126.253");
         let tang_request =
             json!({ "tang_servers": r#"[{"url":"http://tang:7500","thumbprint":"x"}]"# })
                 .to_string();

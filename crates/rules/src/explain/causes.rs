@@ -76,7 +76,7 @@ impl<'a> Causes<'a> {
         let rank = match row.blocks {
             ClusterBlock::Nothing => return,
             _ if row.id == ClusterValidationId::AllHostsAreReadyToInstall => Rank::Consequence,
-            ClusterBlock::Input => Rank::Input,
+            ClusterBlock::Input | ClusterBlock::VipInput => Rank::Input,
             ClusterBlock::Install => Rank::Cluster,
         };
         let failed = Failed {

@@ -15,9 +15,9 @@ use model::steps::{
 };
 
 use super::arguments::json;
-use super::view::{Fnv, StepView};
+use super::view::StepView;
 use crate::input::registry_of;
-use crate::{HostState, networking};
+use crate::{HostState, networking, vip_mac};
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;
@@ -109,31 +109,25 @@ pub(super) fn free_addresses(view: &StepView<'_>) -> Option<Vec<String>> {
     (!networks.is_empty()).then(|| networks.iter().map(ToString::to_string).collect())
 }
 
-/// The interface in the machine network requests the leases, under MACs derived from the cluster.
+/// The interface in the first machine network requests the leases, under MACs derived from the cluster, and presents the
+/// last ones.
 /// Source: assisted-service, internal/host/hostcommands/dhcp_allocate_cmd.go.
 pub(super) fn dhcp(view: &StepView<'_>) -> Option<DhcpAllocationRequest> {
+    let snapshot = view.snapshot?;
     let cluster = view.cluster()?;
     if !networking::uses_dhcp(cluster) {
         return None;
     }
-    let nic = nics_inside(view.host, &cluster.machine_networks).next()?;
+    let first = cluster.machine_networks.first()?;
+    let nic = nics_inside(view.host, std::slice::from_ref(first)).next()?;
+    let leases = &snapshot.vip_leases;
     Some(DhcpAllocationRequest {
         interface: nic.name.clone(),
-        api_vip_mac: vip_mac(cluster, "api"),
-        ingress_vip_mac: vip_mac(cluster, "ingress"),
-        api_vip_lease: String::new(),
-        ingress_vip_lease: String::new(),
+        api_vip_mac: vip_mac(cluster.id, VipType::Api),
+        ingress_vip_mac: vip_mac(cluster.id, VipType::Ingress),
+        api_vip_lease: leases.api.clone(),
+        ingress_vip_lease: leases.ingress.clone(),
     })
-}
-
-/// A locally administered MAC, always the same for the same cluster.
-/// Source: assisted-service, internal/network/mac_utils.go, generateVipMAC.
-fn vip_mac(cluster: &Cluster, kind: &str) -> String {
-    let mut hash = Fnv::new();
-    hash.add(cluster.id.0.as_bytes());
-    hash.add(kind.as_bytes());
-    let [a, b, c, d] = hash.finish().to_be_bytes();
-    format!("02:a7:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 /// Interfaces with an address in one of the networks.

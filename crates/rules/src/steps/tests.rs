@@ -378,10 +378,15 @@ fn dhcp_leases_are_requested_by_the_interface_of_the_machine_network() {
     let fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::InstallingInProgress);
     snapshot.cluster.vip_dhcp_allocation = Some(true);
+    snapshot.vip_leases.ingress = "lease { x 1; }".to_owned();
     let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
     let request = shown(&steps)["dhcp-lease-allocate"][0].clone();
     assert_eq!(request["interface"], "eth0");
+    let mac = crate::vip_mac(snapshot.cluster.id, model::steps::VipType::Api);
+    assert_eq!(request["api_vip_mac"], mac);
     assert_ne!(request["api_vip_mac"], request["ingress_vip_mac"]);
+    assert!(request.get("api_vip_lease").is_none(), "{request}");
+    assert_eq!(request["ingress_vip_lease"], "lease { x 1; }");
     let other = fixture.ask(Some(&snapshot), &snapshot.hosts[2]);
     let other = shown(&other)["dhcp-lease-allocate"][0].clone();
     assert_eq!(request["api_vip_mac"], other["api_vip_mac"]);

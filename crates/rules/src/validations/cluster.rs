@@ -58,7 +58,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
     row(
         Id::ApiVipsDefined,
         Category::Network,
-        ClusterBlock::Input,
+        ClusterBlock::VipInput,
         api_vips_defined,
         "The API is reached there.",
     )
@@ -69,7 +69,7 @@ pub static VALIDATIONS: &[ClusterValidation] = &[
     row(
         Id::IngressVipsDefined,
         Category::Network,
-        ClusterBlock::Input,
+        ClusterBlock::VipInput,
         ingress_vips_defined,
         "Applications are reached there.",
     )

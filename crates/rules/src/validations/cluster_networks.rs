@@ -9,6 +9,7 @@ use model::network::NetworkType;
 use super::cluster_vips::{api_vips, needs_no_vips};
 use super::subject::ClusterSubject;
 use super::verdict::Verdict;
+use crate::networking;
 use crate::networks::{self, is_v4};
 
 /// Default prefixes of plugins without a host prefix, by family.
@@ -23,12 +24,12 @@ pub(super) fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     if !defined && cluster.single_node {
         return Verdict::ok("The machine network follows from the host");
     }
-    Verdict::of(
-        defined,
-        "The machine network is defined",
-        "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself",
-    )
-    .observed("no machine network")
+    let problem = if networking::uses_dhcp(cluster.cluster) {
+        "machine_networks: none is defined; set the one in which DHCP leases the VIPs"
+    } else {
+        "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself"
+    };
+    Verdict::of(defined, "The machine network is defined", problem).observed("no machine network")
 }
 
 /// Source: assisted-service, internal/cluster/validator.go, isClusterCidrDefined.

@@ -7,7 +7,9 @@ use model::network::VipVerification;
 use super::subject::ClusterSubject;
 use super::verdict::Verdict;
 use crate::free_addresses::is_free;
+use crate::networking;
 use crate::networks::is_v4;
+use crate::vip_leases::LEASE_TIMEOUT;
 
 /// A virtual address, for the API or for ingress.
 pub(super) struct Vip {
@@ -51,8 +53,8 @@ fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verd
     if needs_no_vips(cluster) {
         return Verdict::ok("No virtual address is needed");
     }
-    if vips.is_empty() && cluster.cluster.vip_dhcp_allocation == Some(true) {
-        return Verdict::wait("a DHCP lease for the virtual addresses");
+    if vips.is_empty() && networking::uses_dhcp(cluster.cluster) {
+        return vips_leased(cluster, field);
     }
     Verdict::of(
         !vips.is_empty(),
@@ -60,6 +62,27 @@ fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verd
         format!("{field}: none is set; set a free address of the hosts' network"),
     )
     .observed(format_args!("no {field}"))
+}
+
+/// Missing virtual addresses that DHCP leases.
+/// Source: assisted-service, internal/cluster/validator.go, areVipsDefined.
+fn vips_leased(cluster: &ClusterSubject<'_>, field: &str) -> Verdict {
+    if cluster.networks.machine.is_empty() {
+        return Verdict::wait("the machine network");
+    }
+    let leases = &cluster.snapshot.vip_leases;
+    let (network, minutes) = (&leases.network, LEASE_TIMEOUT.num_minutes());
+    if !leases.timed_out {
+        return Verdict::wait(format!(
+            "DHCP leases of the virtual addresses in {network}, for at most {minutes} minutes"
+        ));
+    }
+    Verdict::fail(format!(
+        "{field}: no DHCP server of {network} leased an address within {minutes} minutes; let one answer there, or disable vip_dhcp_allocation and set the addresses"
+    ))
+    .observed(format_args!("no lease in {network} after {minutes} minutes"))
+    .required("a lease from a DHCP server of the machine network")
+    .fix("Let a DHCP server answer in the machine network, or disable vip_dhcp_allocation and set the addresses.")
 }
 
 pub(super) fn api_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {

@@ -9,6 +9,7 @@ use super::cluster;
 use super::subject::{ClusterSubject, HostSubject};
 use super::validation::{Category, ClusterBlock, HostBlock, HostValidation, Status, Unbound};
 use super::verdict::Verdict;
+use crate::networking;
 
 /// Validations of hosts that cannot be ignored. Source: assisted-service, internal/common/validations.go.
 const NEVER_IGNORED_HOST: &[HostValidationId] = &[
@@ -231,7 +232,10 @@ pub(crate) fn judge_cluster(subject: &ClusterSubject<'_>, ignored: &Ignored) -> 
             options,
         );
         match validation.blocks {
-            ClusterBlock::Input => judgement.input_missing |= !passes,
+            ClusterBlock::VipInput if networking::uses_dhcp(subject.cluster) => {
+                judgement.ready &= passes;
+            }
+            ClusterBlock::Input | ClusterBlock::VipInput => judgement.input_missing |= !passes,
             ClusterBlock::Install => judgement.ready &= passes,
             ClusterBlock::Nothing => {}
         }

@@ -623,6 +623,17 @@ static CLUSTERS: &[(&str, &str, SnapshotChange)] = &[
         all.cluster.api_vips.clear();
         all.cluster.vip_dhcp_allocation = Some(true);
     }),
+    ("api-vips-defined", "failure", |all| {
+        all.cluster.api_vips.clear();
+        all.cluster.vip_dhcp_allocation = Some(true);
+        let network = "10.0.0.0/16".to_owned();
+        all.vip_leases.network.clone_from(&network);
+        all.cluster.machine_networks = vec![MachineNetwork {
+            cluster_id: None,
+            cidr: network,
+        }];
+        all.vip_leases.requested_at = (now() - chrono::TimeDelta::minutes(3)).into();
+    }),
     ("ingress-vips-defined", "failure", |all| {
         all.cluster.ingress_vips.clear()
     }),

@@ -140,6 +140,8 @@ impl HostValidation {
 pub enum ClusterBlock {
     /// Status pending-for-input.
     Input,
+    /// Status pending-for-input, unless virtual addresses are leased from DHCP: then insufficient.
+    VipInput,
     /// Status insufficient.
     Install,
     /// None: it is shown only.
