@@ -174,7 +174,7 @@ fn select_disk(host: &mut HostState, choices: &[DiskConfigParams]) -> Result<(),
         );
     }
     for choice in choices {
-        if find_disk(host, &choice.id).is_none() {
+        if selected_disk(host, &choice.id).is_none() {
             return conflict(format!(
                 "disks_selected_config names disk {:?}, which it does not have: choose one of [{}]",
                 choice.id,
@@ -183,7 +183,7 @@ fn select_disk(host: &mut HostState, choices: &[DiskConfigParams]) -> Result<(),
         }
     }
     if let Some(choice) = install {
-        let Some(disk) = find_disk(host, &choice.id) else {
+        let Some(disk) = selected_disk(host, &choice.id) else {
             return Ok(());
         };
         if !disk.installation_eligibility.eligible {
@@ -200,12 +200,22 @@ fn select_disk(host: &mut HostState, choices: &[DiskConfigParams]) -> Result<(),
         host.record.installation_disk_path = path;
     } else if choices
         .iter()
-        .any(|choice| choice.id == host.record.installation_disk_id)
+        .filter_map(|choice| selected_disk(host, &choice.id))
+        .any(|disk| disk.id == host.record.installation_disk_id)
     {
         host.record.installation_disk_id = String::new();
         host.record.installation_disk_path = String::new();
     }
     Ok(())
+}
+
+/// The disk of an id, a path by its connection, or a device path: clients that read device names send the latter.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, GetDiskByInstallationPath.
+fn selected_disk<'a>(host: &'a HostState, name: &str) -> Option<&'a Disk> {
+    let mut disks = host.inventory.as_ref()?.disks.iter();
+    disks.find(|disk| {
+        !name.is_empty() && (disk.id == name || disk.by_path == name || device_path(disk) == name)
+    })
 }
 
 fn find_disk<'a>(host: &'a HostState, id: &str) -> Option<&'a Disk> {

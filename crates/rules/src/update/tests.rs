@@ -460,6 +460,20 @@ fn the_chosen_disk_must_be_eligible() {
 }
 
 #[test]
+fn a_disk_is_chosen_by_its_id_or_paths() {
+    let mut host = samples::host(1, HostRole::Worker);
+    let id = host.record.installation_disk_id.clone();
+    Arc::make_mut(host.inventory.as_mut().unwrap()).disks[0].by_path =
+        "/dev/disk/by-path/pci-1".to_owned();
+    for name in [id.as_str(), "/dev/disk/by-path/pci-1", "/dev/sda"] {
+        host.record.installation_disk_id.clear();
+        let choice = json!({ "disks_selected_config": [{ "id": name, "role": "install" }] });
+        patch_host(&mut host, choice).unwrap();
+        assert_eq!(host.record.installation_disk_id, id, "{name}");
+    }
+}
+
+#[test]
 fn user_arguments_and_ignition_are_checked() {
     let mut host = samples::host(1, HostRole::Worker);
     installer_args(&mut host, &["--append-karg".to_owned(), "quiet".to_owned()]).unwrap();
