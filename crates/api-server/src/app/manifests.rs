@@ -206,19 +206,26 @@ impl ApiServer {
         Ok(to.shown())
     }
 
-    /// Deletes a manifest.
+    /// Deletes a manifest from the first folder that has it.
     ///
     /// Errors: NotFound; Invalid – the cluster's state.
     pub(crate) async fn delete_manifest(
         &self,
         id: ClusterId,
-        place: &ManifestPath,
+        folders: &[ManifestFolder],
+        file_name: &str,
     ) -> Result<(), Error> {
         self.check_takes_manifests(id).await?;
-        if !self.store.delete(id, &place.object()).await? {
-            return Err(Error::not_found("manifest", &place.file_name));
+        for folder in folders {
+            let place = ManifestPath {
+                folder: *folder,
+                file_name: file_name.to_owned(),
+            };
+            if self.store.delete(id, &place.object()).await? {
+                return self.count_manifests(id).await;
+            }
         }
-        self.count_manifests(id).await
+        Err(Error::not_found("manifest", file_name))
     }
 
     /// A custom manifest.

@@ -1,9 +1,13 @@
 //! Handlers of manifests.
 
+use std::slice;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
+use model::manifests::{
+    ClusterManifest, CreateManifestParams, ManifestFolder, UpdateManifestParams,
+};
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -82,12 +86,16 @@ pub(crate) async fn update(
     Ok(Json(app.update_manifest(id, &from, &to, bytes).await?))
 }
 
+/// Without a folder, the file is deleted from either: names are unique over both, and aicli names no folder.
 pub(crate) async fn delete(
     State(app): State<ApiServer>,
     InCluster(id): InCluster,
     query: Query,
 ) -> Result<StatusCode, ApiError> {
-    app.delete_manifest(id, &place(&query)?).await?;
+    let folder: Option<ManifestFolder> = query.one_of("folder")?;
+    let folders = folder.as_ref().map_or(ManifestFolder::ALL, slice::from_ref);
+    app.delete_manifest(id, folders, query.required("file_name")?)
+        .await?;
     Ok(StatusCode::OK)
 }
 

@@ -43,6 +43,21 @@ async fn manifests_are_created_updated_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn manifests_are_deleted_without_their_folder() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/manifests");
+    for folder in ["manifests", "openshift"] {
+        let params = json!({ "folder": folder, "file_name": "mine.yaml", "content": CONTENT });
+        server.post(&path, &params).await.expect(201);
+        let file = format!("{path}?file_name=mine.yaml");
+        server.delete(&file).await.expect(200);
+        assert_eq!(server.get(&path).await.expect(200), json!([]));
+        server.delete(&file).await.expect(404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn invalid_manifests_are_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
