@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ignition::{IgnitionConfig, IgnitionFile, SpecVersion};
+use ignition::{IgnitionConfig, IgnitionFile, Resource, SpecVersion, Unit};
+use model::host::HostRole;
 use rules::Snapshot;
+use rules::roles::is_single_node;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -14,6 +16,11 @@ use super::outputs::Outputs;
 
 /// Recognizable as a dummy.
 const PASSWORD: &str = "dummy-dummy-dummy-dummy";
+
+const CLUSTER_VERSION: &str = "/opt/openshift/manifests/cvo-overrides.yaml";
+const PULL_SECRET: &str = "/root/.docker/config.json";
+/// Units by which simulated hosts know that a control plane would start.
+const BOOTSTRAP_UNITS: [&str; 2] = ["bootkube.service", "approve-csr.service"];
 
 /// Dummy outputs for `snapshot`; the cluster's API id is its reported id.
 pub(super) fn outputs(
@@ -28,11 +35,12 @@ pub(super) fn outputs(
         "metadata": { "namespace": "openshift-cluster-version", "name": "version" },
         "spec": { "clusterID": id },
     });
-    let bootstrap = IgnitionConfig::new(SpecVersion::V3_2).file(IgnitionFile::text(
-        "/opt/openshift/manifests/cvo-overrides.yaml",
-        0o644,
-        &yaml(&version),
-    ));
+    let mut bootstrap = IgnitionConfig::new(SpecVersion::V3_2)
+        .file(IgnitionFile::text(CLUSTER_VERSION, 0o644, &yaml(&version)))
+        .file(IgnitionFile::text(PULL_SECRET, 0o600, r#"{"auths":{}}"#));
+    for name in BOOTSTRAP_UNITS {
+        bootstrap = bootstrap.unit(Unit::new(name, "[Service]\nExecStart=/bin/true\n"));
+    }
     let server = format!(
         "https://api.{}.{}:6443",
         cluster.name, cluster.base_dns_domain
@@ -63,17 +71,28 @@ pub(super) fn outputs(
         ),
         ("install-config.yaml".to_owned(), install_config.into()),
     ]);
-    let empty = IgnitionConfig::new(SpecVersion::V3_2);
-    for name in ["master.ign", "worker.ign"] {
-        files.insert(name.to_owned(), empty.to_json());
+    for role in [HostRole::Master, HostRole::Worker] {
+        files.insert(format!("{role}.ign"), pointer(snapshot, role).to_json());
     }
     for host in &snapshot.hosts {
-        files.insert(nodes::base_name(&host.record), empty.to_json());
-        let config = nodes::of_host(&empty, host, snapshot)?;
+        let base = pointer(snapshot, nodes::role(&host.record));
+        files.insert(nodes::base_name(&host.record), base.to_json());
+        let config = nodes::of_host(&base, host, snapshot)?;
         files.insert(nodes::file_name(&host.record), config.to_json());
     }
     Ok(Outputs {
         cluster_id: id,
         files,
     })
+}
+
+/// The ignition of a role: it refers to the machine config server, unless a single node is installed in place.
+fn pointer(snapshot: &Snapshot, role: HostRole) -> IgnitionConfig {
+    let mut config = IgnitionConfig::new(SpecVersion::V3_2);
+    if !is_single_node(&snapshot.cluster) {
+        let (name, domain) = (&snapshot.cluster.name, &snapshot.cluster.base_dns_domain);
+        let server = format!("https://api-int.{name}.{domain}:22623/config/{role}");
+        config.ignition.config.merge.push(Resource::at(server));
+    }
+    config
 }
