@@ -138,7 +138,11 @@ fn check_adding_hosts(params: &ClusterUpdateParams) -> Result<(), Error> {
         ("load_balancer", params.load_balancer.is_some()),
         ("olm_operators", params.olm_operators.is_some()),
         ("operator_bundles", params.operator_bundles.is_some()),
-        ("schedulable_masters", params.schedulable_masters.is_some()),
+        // Clients of the description's defaults send false with every change.
+        (
+            "schedulable_masters",
+            params.schedulable_masters == Some(true),
+        ),
         ("hyperthreading", params.hyperthreading.is_some()),
     ];
     match not_possible.iter().find(|(_, given)| *given) {

@@ -332,8 +332,14 @@ fn a_day2_cluster_has_fewer_settings() {
         json!({ "api_vip_dns_name": "api.demo.example.com" }),
     )
     .unwrap();
-    let error = patch(&mut snapshot, json!({ "network_type": "OVNKubernetes" })).unwrap_err();
-    assert!(error.to_string().starts_with("network_type:"), "{error}");
+    patch(&mut snapshot, json!({ "schedulable_masters": false })).unwrap();
+    for (field, value) in [
+        ("network_type", json!("OVNKubernetes")),
+        ("schedulable_masters", json!(true)),
+    ] {
+        let error = patch(&mut snapshot, json!({ field: value })).unwrap_err();
+        assert!(error.to_string().starts_with(field), "{error}");
+    }
 }
 
 #[test]
