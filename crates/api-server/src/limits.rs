@@ -1,6 +1,6 @@
 //! Limits of the API server for its clients.
 
-use rules::{bounds, expected_hosts};
+use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
@@ -137,6 +137,12 @@ fn of_replies() -> Vec<Limit> {
         text("text of an inventory", bounds::TEXT_BYTES),
         text("hostname of an inventory", bounds::HOSTNAME_BYTES),
         text("DHCP lease", bounds::LEASE_BYTES),
+        Limit::fixed(
+            "disks or NICs in events of an installation",
+            Bound::Count(metric_events::MAX_PARTS as u64, "events"),
+            "host",
+            "the first of them",
+        ),
         Limit::fixed(
             "images, tested disks or time sources",
             Bound::Count(bounds::RESULTS as u64, "results"),

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use model::events::EventSeverity;
+use model::events::{EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
 
-/// An event to be stored; the caller adds time and category.
+/// An event to be stored; the caller adds the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
     /// Name in the catalogue, for instance `host_status_updated`.
     pub name: &'static str,
     /// Severity.
     pub severity: EventSeverity,
+    /// Category: user, except of measurements.
+    pub category: EventCategory,
     /// One sentence for users.
     pub message: String,
     /// The cluster it is about.
@@ -27,7 +30,7 @@ pub struct NewEvent {
     /// The request that caused it, where one transaction serves several; set by the caller.
     pub request_id: Option<Uuid>,
     /// The values inside the message, by the catalogue's property names.
-    pub props: BTreeMap<&'static str, String>,
+    pub props: BTreeMap<&'static str, Value>,
 }
 
 impl NewEvent {
@@ -36,6 +39,7 @@ impl NewEvent {
         Self {
             name,
             severity,
+            category: EventCategory::User,
             message: message.into(),
             cluster_id: None,
             host_id: None,
@@ -75,7 +79,14 @@ impl NewEvent {
         reason = "a value that is at hand need not be borrowed"
     )]
     pub fn prop(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.props.insert(name, value.to_string());
+        self.props.insert(name, value.to_string().into());
+        self
+    }
+
+    /// Adds a number as a property.
+    #[must_use]
+    pub fn number(mut self, name: &'static str, value: i64) -> Self {
+        self.props.insert(name, value.into());
         self
     }
 }

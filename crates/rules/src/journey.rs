@@ -527,6 +527,33 @@ fn stages_only_go_forward() {
 }
 
 #[test]
+fn an_installed_host_only_repeats_its_last_stage() {
+    let mut snapshot = installing(3, 2);
+    report(&mut snapshot, 0, HostStage::Done, now());
+    report(&mut snapshot, 0, HostStage::Done, later(1));
+    assert_eq!(snapshot.hosts[0].record.status, H::Installed);
+    let cluster = snapshot.cluster.clone();
+    for stage in [HostStage::Failed, HostStage::Configuring] {
+        let trigger = host::Trigger::Progress {
+            stage,
+            info: String::new(),
+        };
+        let refused = host::apply(
+            &mut snapshot.hosts[0],
+            Some(&cluster),
+            trigger,
+            &InstallationPolicy::default(),
+            later(2),
+        );
+        assert!(
+            matches!(refused, Err(model::Error::Conflict { .. })),
+            "{stage}: {refused:?}"
+        );
+    }
+    assert_eq!(snapshot.hosts[0].record.status, H::Installed);
+}
+
+#[test]
 fn a_stage_timeout_fails_or_is_reported() {
     for soft in [false, true] {
         let mut snapshot = installing(3, 2);

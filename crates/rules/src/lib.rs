@@ -37,6 +37,7 @@ pub mod ipxe;
 mod journey;
 pub mod managed_domains;
 pub mod manifests;
+pub mod metric_events;
 mod networking;
 mod networks;
 pub mod offer;

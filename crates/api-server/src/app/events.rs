@@ -1,7 +1,7 @@
 //! Events: recording and listing.
 
 use model::Error;
-use model::events::{Event, EventCategory};
+use model::events::Event;
 use model::time::Timestamp;
 use rules::NewEvent;
 
@@ -22,7 +22,7 @@ pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
             host_id: event.host_id,
             infra_env_id: event.infra_env_id,
             severity: event.severity,
-            category: Some(EventCategory::User),
+            category: Some(event.category),
             message: event.message.clone(),
             event_time: now.into(),
             request_id: event.request_id.or_else(request::id),

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use model::cluster::{Cluster, ClusterStatus};
 use model::host::{Host, HostProgressInfo, HostStage};
+use model::ids::HostId;
 use model::inventory::{DiskInfo, DriveType};
 use model::time::{DateTime, Timestamp};
 use rules::images::image_statuses;
-use rules::{HostState, NewEvent, Snapshot};
+use rules::metric_events::HARDWARE;
+use rules::{HostState, NewEvent, Snapshot, metric_events};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,7 +41,8 @@ pub(crate) fn of_change(
                 .is_some_and(|info| holds(info, image))
     };
     for (old, new) in changed_hosts(old, new) {
-        stage(old, new, change.now, &mut found);
+        let ended = ended(&change.events, new.record.id);
+        stage(old, new, ended, change.now, &mut found);
         disks(&old.record, &new.record, &mut found);
         images(&old.record, &new.record, is_requested, &mut found);
     }
@@ -79,23 +82,37 @@ fn installation(old: &Cluster, new: &Cluster, now: Timestamp, found: &mut Vec<Me
     }
 }
 
+/// Last stage of a host whose installation ended, or Failed: a failed host keeps the stage it was in.
+fn ended(events: &[NewEvent], id: HostId) -> Option<HostStage> {
+    let mut events = events.iter();
+    let event = events.find(|event| event.name == HARDWARE && event.host_id == Some(id))?;
+    event.props.get("host_result")?.as_str()?.parse().ok()
+}
+
 /// Source: assisted-service, internal/metrics/metricsManager.go, ReportHostInstallationMetrics.
-fn stage(old: &HostState, new: &HostState, now: Timestamp, found: &mut Vec<Measurement>) {
+fn stage(
+    old: &HostState,
+    new: &HostState,
+    ended: Option<HostStage>,
+    now: Timestamp,
+    found: &mut Vec<Measurement>,
+) {
     let of = |host: &HostState| host.record.progress.clone().unwrap_or_default();
     let (old, progress): (HostProgressInfo, HostProgressInfo) = (of(old), of(new));
-    let Some(reached) = progress.current_stage else {
-        return;
-    };
-    if old.current_stage == Some(reached) {
-        return;
+    if let Some(result) = ended {
+        hardware(new, result.as_str(), found);
     }
-    if matches!(reached, HostStage::Done | HostStage::Failed) {
-        hardware(new, reached.as_str(), found);
+    let has_failed = ended == Some(HostStage::Failed);
+    if progress.current_stage.is_none()
+        || (old.current_stage == progress.current_stage && !has_failed)
+    {
+        return;
     }
     if let Some(phase) = old.current_stage {
-        let result = match reached {
-            HostStage::Failed => HostStage::Failed,
-            _ => HostStage::Done,
+        let result = if has_failed {
+            HostStage::Failed
+        } else {
+            HostStage::Done
         };
         let seconds = seconds_since(old.stage_started_at, now);
         found.push(PHASE_SECONDS.value(seconds, &[phase.as_str(), result.as_str()]));
@@ -104,11 +121,7 @@ fn stage(old: &HostState, new: &HostState, now: Timestamp, found: &mut Vec<Measu
 
 /// The machine of a host whose installation ended.
 fn hardware(host: &HostState, result: &str, found: &mut Vec<Measurement>) {
-    let role = match host.record.role {
-        _ if host.record.bootstrap => "bootstrap",
-        Some(role) => role.as_str(),
-        None => "",
-    };
+    let role = metric_events::role(&host.record);
     let labels = [role, result];
     found.push(HOSTS.count(&labels));
     let Some(inventory) = &host.inventory else {
@@ -186,7 +199,7 @@ fn failed_validation(event: &NewEvent) -> Option<Measurement> {
         _ => return None,
     };
     let was_success = event.props.get("previous_status")? == "success";
-    let id = event.props.get("validation_id")?;
+    let id = event.props.get("validation_id")?.as_str()?;
     was_success.then(|| metric.count(&[id]))
 }
 
@@ -320,11 +333,12 @@ mod tests {
 
     #[test]
     fn stages_are_measured_when_hosts_leave_them() {
-        let of = |old, new: &HostState| {
+        let end = |old, new: &HostState, ended| {
             let mut found = Vec::new();
-            stage(&host(old), new, at(40), &mut found);
+            stage(&host(old), new, ended, at(40), &mut found);
             text(&found)
         };
+        let of = |old, new: &HostState| end(old, new, None);
         let installing = host(Some(HostStage::Installing));
         assert!(of(None, &installing).is_empty());
         assert!(of(Some(HostStage::Installing), &installing).is_empty());
@@ -337,7 +351,11 @@ mod tests {
             ["host_installation_phase_seconds Starting installation,Done 30"]
         );
         assert_eq!(
-            of(Some(HostStage::Joined), &host(Some(HostStage::Done))),
+            end(
+                Some(HostStage::Joined),
+                &host(Some(HostStage::Done)),
+                Some(HostStage::Done)
+            ),
             [
                 "cluster_hosts worker,Done 1",
                 "cluster_host_cores worker,Done 8",
@@ -348,9 +366,13 @@ mod tests {
                 "host_installation_phase_seconds Joined,Done 30",
             ]
         );
-        let mut failed = host(Some(HostStage::Failed));
+        let mut failed = host(Some(HostStage::Installing));
         failed.record.bootstrap = true;
-        let found = of(Some(HostStage::Installing), &failed);
+        let found = end(
+            Some(HostStage::Installing),
+            &failed,
+            Some(HostStage::Failed),
+        );
         assert_eq!(found[0], "cluster_hosts bootstrap,Failed 1");
         assert_eq!(
             found.last().unwrap(),

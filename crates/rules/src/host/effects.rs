@@ -7,7 +7,7 @@ use model::time::DateTime;
 use super::facts::{Facts, StageMove};
 use crate::event::{NewEvent, about_host};
 use crate::host_state::HostState;
-use crate::{heartbeat, progress};
+use crate::{heartbeat, metric_events, progress};
 
 use model::cluster::Cluster;
 use model::events::EventSeverity::{Error, Info, Warning};
@@ -35,6 +35,8 @@ pub enum Effect {
     Register,
     /// Stores the reported stage.
     StoreStage,
+    /// Reports the hardware of a host whose installation failed.
+    MeasureFailure,
     /// Stores and reports that the stage timed out.
     StageTimedOut,
     /// Restarts the clock of the stage.
@@ -83,6 +85,12 @@ pub(super) fn run(
         Effect::ClearCluster => clear_cluster(host),
         Effect::Register => register(host, cluster, facts),
         Effect::StoreStage => store_stage(host, cluster, facts, events),
+        Effect::MeasureFailure => {
+            events.extend(metric_events::of_ended_installation(
+                host,
+                HostStage::Failed,
+            ));
+        }
         Effect::StageTimedOut => stage_timed_out(host, facts, events),
         Effect::RestartStageClock => restart_stage_clock(host, facts),
         Effect::StoreConnection => record.connection_timed_out = !facts.connected,
@@ -198,6 +206,9 @@ fn store_stage(
         about_host(host, "host_install_progress_updated", Info, &message)
             .prop("event", shown.trim()),
     );
+    if stage == HostStage::Done && report.step != StageMove::Same {
+        events.extend(metric_events::of_ended_installation(host, stage));
+    }
 }
 
 fn stage_timed_out(host: &mut HostState, facts: &Facts, events: &mut Vec<NewEvent>) {

@@ -202,7 +202,7 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         when: |facts| reported(facts, HostStage::Failed),
         to: To::Go(Failed),
         info: Some(|facts| format!("Failed: {}", report_text(facts))),
-        then: &[],
+        then: &[Effect::MeasureFailure],
         doc: "The installer gave up.",
     },
     // Source: internal/host/host.go, UpdateInstallProgress.
@@ -278,16 +278,16 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         then: &[Effect::StoreStage],
         doc: "The installation proceeds; a host with a wrong boot order has booted from its disk.",
     },
-    // Source: "Host progress change during %s state when host is not in state Done …".
+    // Source: internal/host/host.go, UpdateInstallProgress.
     HostRule {
-        name: "reports a stage after the last",
+        name: "reports its last stage again",
         on: On::Progress,
-        from: &[Installed, ResettingPendingUserAction],
-        when: |_| true,
+        from: &[Installed],
+        when: |facts| step(facts) == Some(StageMove::Same),
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "A delayed report of an installer.",
+        doc: "A repeated report of the controller; any other report is refused.",
     },
     // Source: "Installation failed while host is installing".
     HostRule {

@@ -900,7 +900,12 @@ fn a_changed_validation_emits_an_event() {
         refresh::cluster(&mut snapshot, &policy(), now()),
         "host_validation_failed",
     );
-    assert!(event.props["failure_message"].starts_with("Routes"));
+    assert!(
+        event.props["failure_message"]
+            .as_str()
+            .unwrap()
+            .starts_with("Routes")
+    );
     machine(&mut snapshot, |one| one.routes.clone_from(&route));
     find(
         refresh::cluster(&mut snapshot, &policy(), now()),
