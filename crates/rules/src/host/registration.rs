@@ -11,7 +11,7 @@ use model::time::Timestamp;
 
 use crate::event::{NewEvent, about_host};
 use crate::host_state::HostState;
-use crate::roles;
+use crate::{progress, roles};
 
 /// Statuses of a cluster that accepts hosts and changes.
 /// Source: assisted-service, internal/cluster/cluster.go, AcceptRegistration.
@@ -45,12 +45,19 @@ pub fn new_host(
         accepts_hosts(cluster)?;
     }
     let single_node = cluster.is_some_and(|one| roles::is_single_node(one) && !is_day2(one));
+    let is_joining = cluster.is_some_and(is_day2);
+    // A host that joins an installed cluster is a worker, unless the user decides otherwise.
+    let role = if is_joining {
+        Some(HostRole::Worker)
+    } else {
+        single_node.then_some(HostRole::Master)
+    };
     let status = if cluster.is_some() {
         HostStatus::Discovering
     } else {
         HostStatus::DiscoveringUnbound
     };
-    Ok(HostState::new(Host {
+    let mut host = Host {
         kind: kind(cluster),
         id: params.host_id,
         href: format!(
@@ -62,12 +69,13 @@ pub fn new_host(
         status,
         status_info: "Waiting for the host to send its inventory".to_owned(),
         status_updated_at: now.into(),
-        role: Some(if single_node {
-            HostRole::Master
+        role: Some(role.unwrap_or(HostRole::AutoAssign)),
+        suggested_role: role,
+        machine_config_pool_name: if is_joining {
+            HostRole::Worker.as_str().to_owned()
         } else {
-            HostRole::AutoAssign
-        }),
-        suggested_role: single_node.then_some(HostRole::Master),
+            String::new()
+        },
         bootstrap: single_node,
         progress: Some(HostProgressInfo::default()),
         created_at: now.into(),
@@ -77,7 +85,11 @@ pub fn new_host(
         media_status: Some(MediaStatus::Connected),
         discovery_agent_version: params.discovery_agent_version.clone(),
         ..Host::default()
-    }))
+    };
+    if let Some(cluster) = cluster {
+        host.progress_stages = progress::stages(&host, cluster).to_vec();
+    }
+    Ok(HostState::new(host))
 }
 
 /// Errors: Conflict – the cluster's status accepts no hosts.
