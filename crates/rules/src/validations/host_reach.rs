@@ -34,9 +34,6 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     let Some(groups) = &cluster.groups else {
         return Verdict::wait(TRIAL);
     };
-    if subject.texts.reaches.is_none() {
-        return Verdict::wait(TRIAL);
-    }
     let keys: Vec<String> = if cluster.user_managed || cluster.user_load_balancer {
         let mut families: Vec<bool> = subject
             .texts
@@ -74,7 +71,14 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
         .map(String::as_str)
         .collect();
     let tried = cluster.tried.get(&id).copied().unwrap_or_default();
-    if !missing.is_empty() && tried + 1 < cluster.trying {
+    let is_tried = subject.texts.reaches.is_some() && tried + 1 >= cluster.trying;
+    // Where others are a majority already, this host is not in it.
+    // Source: assisted-service, internal/host/validator.go, belongsToMajorityGroup.
+    let is_formed = keys.iter().any(|key| {
+        let group = groups.groups.get(key);
+        group.is_some_and(|group| !group.is_empty())
+    });
+    if !missing.is_empty() && !is_tried && !is_formed {
         return Verdict::wait(TRIAL);
     }
     Verdict::of(
@@ -261,9 +265,11 @@ fn answer<'a>(
     answers.iter().find(|answer| answer.domain_name == name)
 }
 
+/// Addresses of an answer. Some agents write them with the length of a prefix.
 fn found(answer: &DomainResolutionResponseResolutionsItem) -> Vec<IpAddr> {
     let texts = answer.ipv4_addresses.iter().chain(&answer.ipv6_addresses);
-    texts.filter_map(|text| text.parse().ok()).collect()
+    let plain = texts.filter_map(|text| text.split('/').next());
+    plain.filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Source: assisted-service, internal/host/validator.go, isDNSWildcardNotConfigured.

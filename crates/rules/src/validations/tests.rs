@@ -425,7 +425,12 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
         all.hosts[0].record.api_vip_connectivity =
             r#"{"url":"http://x","download_error":"refused"}"#.to_owned();
     }),
-    ("belongs-to-majority-group", "pending", no_reports),
+    ("belongs-to-majority-group", "failure", no_reports),
+    ("belongs-to-majority-group", "pending", |all| {
+        for host in &mut all.hosts {
+            host.record.connectivity.clear();
+        }
+    }),
     ("belongs-to-majority-group", "pending", |all| {
         all.hosts.truncate(2);
     }),
