@@ -135,7 +135,15 @@ fn is_edge_worker(inventory: &Inventory) -> bool {
         .system_vendor
         .as_ref()
         .map_or("", |vendor| vendor.product_name.as_str());
-    arm && EDGE_WORKER_PRODUCTS.contains(&product)
+    arm && EDGE_WORKER_PRODUCTS
+        .iter()
+        .any(|known| plain(known) == plain(product))
+}
+
+/// Vendors spell the name of a product with capitals and spaces of their own.
+/// Source: assisted-service, internal/hardware/validator.go, isEdgeWorker.
+fn plain(product: &str) -> String {
+    product.replace(' ', "").to_lowercase()
 }
 
 /// The configured entries that apply, the most specific first.
@@ -340,5 +348,22 @@ mod tests {
         assert_eq!(cpu("4.21.1"), 7);
         assert_eq!(cpu("4.22.0-rc.1"), 4);
         assert_eq!(cpu("4.10.0"), 9);
+    }
+
+    #[test]
+    fn edge_workers_are_known_by_any_spelling_of_their_product() {
+        let worker = |product: &str, architecture: &str| -> i64 {
+            let inventory: Inventory = serde_json::from_value(serde_json::json!({
+                "cpu": { "architecture": architecture },
+                "system_vendor": { "product_name": product },
+            }))
+            .unwrap();
+            let all = Requirements::of(&InstallationPolicy::default(), "4.16.3");
+            all.host(HostRole::Worker, false, &inventory).disk_size_gb
+        };
+        assert_eq!(worker("BlueField SoC", "arm64"), 15);
+        assert_eq!(worker("Bluefield soc", "aarch64"), 15);
+        assert_eq!(worker("Bluefield soc", "x86_64"), 120);
+        assert_eq!(worker("BlueField", "arm64"), 120);
     }
 }
