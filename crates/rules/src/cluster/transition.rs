@@ -120,10 +120,13 @@ fn prepare(
     now: Timestamp,
     events: &mut Vec<NewEvent>,
 ) -> Result<(), Error> {
+    // Before the assignment: it replaces automatic roles, which are a feature in use.
+    let usage = crate::usage::feature_usage(snapshot);
     if snapshot.cluster.status == ClusterStatus::Ready {
         role_assignment::assign(snapshot, policy);
     }
     events.extend(crate::refresh::cluster(snapshot, policy, now));
+    snapshot.cluster.feature_usage = usage;
     let cluster = &snapshot.cluster;
     if cluster.status != ClusterStatus::Ready {
         return Err(Error::conflict(format!(
