@@ -234,10 +234,14 @@ impl ApiServer {
         id: ClusterId,
         place: &ManifestPath,
     ) -> Result<Object, Error> {
-        match self.store.get(id, &place.object()).await {
-            Err(Error::NotFound { .. }) => Err(Error::not_found("manifest", &place.file_name)),
-            result => result,
+        let generated = format!("{GENERATED_MANIFESTS}/{}/{}", place.folder, place.file_name);
+        for object in [place.object(), generated] {
+            match self.store.get(id, &object).await {
+                Err(Error::NotFound { .. }) => {}
+                result => return result,
+            }
         }
+        Err(Error::not_found("manifest", &place.file_name))
     }
 
     async fn check_takes_manifests(&self, id: ClusterId) -> Result<(), Error> {

@@ -226,6 +226,10 @@ async fn check_system_manifests(server: &Server, path: &str) {
         .expect(200);
     assert!(!system.as_array().unwrap().is_empty());
     assert_eq!(system[0]["manifest_source"], "system", "{system}");
+    let (folder, name) = (&system[0]["folder"], &system[0]["file_name"]);
+    let (folder, name) = (folder.as_str().unwrap(), name.as_str().unwrap());
+    let file = format!("{path}/manifests/files?folder={folder}&file_name={name}");
+    assert!(server.get(&file).await.text.contains("kind:"));
 }
 
 /// Reports of the controller, until the cluster is installed.
