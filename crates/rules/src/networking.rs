@@ -9,7 +9,6 @@ use model::cluster::{Cluster, LoadBalancerType, PlatformType};
 use model::ids::ClusterId;
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
-    VipVerification,
 };
 
 use crate::InstallationPolicy;
@@ -211,7 +210,7 @@ pub(crate) fn api_vips(id: ClusterId, list: Vec<ApiVip>) -> Result<Vec<ApiVip>, 
             Ok(ApiVip {
                 cluster_id: Some(id),
                 ip: ip.to_string(),
-                verification: Some(VipVerification::Unverified),
+                verification: None,
             })
         })
         .collect()
@@ -227,7 +226,7 @@ pub(crate) fn ingress_vips(id: ClusterId, list: Vec<IngressVip>) -> Result<Vec<I
             Ok(IngressVip {
                 cluster_id: Some(id),
                 ip: ip.to_string(),
-                verification: Some(VipVerification::Unverified),
+                verification: None,
             })
         })
         .collect()

@@ -11,7 +11,7 @@ mod storage;
 
 pub use bundles::{BUNDLES, BundleContent, OperatorBundle, bundle, bundles};
 pub use catalogue::{OPERATORS, OlmOperator, dependency_features, operator, operator_names};
-pub(crate) use compatibility::check as check_compatibility;
+pub(crate) use compatibility::{check as check_compatibility, check_networking};
 pub use requirements::{HostResources, OperatorRequirements, requirements};
 pub(crate) use selection::{OperatorRequest, select};
 pub(crate) use storage::{

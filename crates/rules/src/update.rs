@@ -15,8 +15,9 @@ pub use cluster::{accepts_changes, cluster};
 pub use context::UpdateContext;
 pub(crate) use host::{check_arbiter, check_fencing};
 pub use host::{host, host_ignition, installer_args};
+pub(crate) use infra_env::image_event;
 pub use infra_env::infra_env;
-pub use machine_networks::{derive_machine_networks, host_networks};
+pub use machine_networks::{derive_machine_networks, host_networks, release_machine_networks};
 pub use reset_validation::reset_validation;
 
 #[cfg(test)]

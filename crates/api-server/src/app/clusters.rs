@@ -102,6 +102,10 @@ impl ApiServer {
             ..Snapshot::default()
         };
         let id = snapshot.cluster.id;
+        let (status, status_info) = (
+            snapshot.cluster.status,
+            snapshot.cluster.status_info.clone(),
+        );
         let text = format!("Registered cluster {} with id {id}", snapshot.cluster.name);
         let mut new = vec![
             NewEvent::new("cluster_registration_succeeded", EventSeverity::Info, text)
@@ -128,7 +132,12 @@ impl ApiServer {
         if !request::is_dry_run() {
             CLUSTER_CREATIONS.count(&[]).record();
         }
-        Ok(render::cluster(&snapshot, true))
+        // The response has the status of the registration: the first refresh comes after it.
+        // Source: assisted-service, internal/cluster/cluster.go, RegisterCluster.
+        let mut registered = render::cluster(&snapshot, true);
+        registered.status = status;
+        registered.status_info = status_info;
+        Ok(registered)
     }
 
     /// Clusters, oldest first, as JSON.
@@ -312,8 +321,10 @@ impl ApiServer {
         id: ClusterId,
         params: &ClusterUpdateParams,
     ) -> Result<Cluster, Error> {
-        let choose_operators = params.olm_operators.is_some() || params.operator_bundles.is_some();
-        let infra_envs = if choose_operators {
+        let depends_on_machines = params.olm_operators.is_some()
+            || params.operator_bundles.is_some()
+            || params.user_managed_networking.is_some();
+        let infra_envs = if depends_on_machines {
             self.stored_infra_envs(Some(id)).await?
         } else {
             Vec::new()

@@ -109,6 +109,7 @@ impl ApiServer {
             .prop("host_name", name);
             change.events.push(event);
             change.snapshot.hosts.retain(|host| host.record.id != id);
+            rules::update::release_machine_networks(&mut change.snapshot);
             change.refresh(&self.policy);
             Ok(cluster)
         };

@@ -104,7 +104,8 @@ impl ApiServer {
             let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
                 .infra_env(infra_env.id);
             event.cluster_id = infra_env.cluster_id;
-            let records = events::to_record(&[event], now);
+            let image = rules::create::image_event(&infra_env);
+            let records = events::to_record(&[event, image], now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;
             Ok(infra_env)
@@ -259,6 +260,11 @@ impl ApiServer {
         image_type: Option<ImageType>,
     ) -> Result<Vec<u8>, Error> {
         let row = self.infra_env_row(id).await?;
+        let image_type = image_type.unwrap_or(row.record.r#type);
+        // Source: assisted-service, internal/bminventory/inventory.go, V2DownloadInfraEnvFiles.
+        if image_type == ImageType::DisconnectedIso && row.record.cluster_id.is_none() {
+            return Err(Error::not_found("cluster of infra-env", id));
+        }
         let secrets = discovery::DiscoverySecrets {
             agent_token: self.auth.agent_token(id, &row.pull_secret)?,
             pull_secret: row.pull_secret.into(),
@@ -267,7 +273,6 @@ impl ApiServer {
             !secrets.pull_secret.expose_secret().is_empty(),
             "checked when it was stored"
         );
-        let image_type = image_type.unwrap_or(row.record.r#type);
         let config = discovery::ignition(&row.record, image_type, &secrets, &self.discovery)?;
         serde_json::to_vec(&config)
             .map_err(|error| Error::internal("writing the discovery ignition", error))

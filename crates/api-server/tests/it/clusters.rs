@@ -29,7 +29,13 @@ async fn new_clusters_have_defaults() {
     );
 
     let id = cluster["id"].as_str().unwrap();
-    let read = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    // A registration is answered with the state before the first evaluation.
+    assert_eq!(cluster["status"], "insufficient");
+    let mut read = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    assert_eq!(read["status"], "pending-for-input");
+    for field in ["status", "status_info"] {
+        read[field] = cluster[field].clone();
+    }
     assert_eq!(read, cluster);
 }
 

@@ -1,5 +1,7 @@
 //! New infra-envs.
 
+use std::collections::BTreeSet;
+
 use model::Error;
 use model::cluster::Cluster;
 use model::ids::InfraEnvId;
@@ -8,8 +10,9 @@ use model::time::Timestamp;
 use model::versions::CpuArchitecture;
 
 use super::context::CreateContext;
+use crate::event::NewEvent;
 use crate::versions::{architecture, find_os_image};
-use crate::{input, urls};
+use crate::{input, operators, urls};
 
 /// A new infra-env's record; the context holds the cluster that the parameters name.
 ///
@@ -49,7 +52,10 @@ pub fn infra_env(
         input::ca_certificates("additional_trust_bundle", &params.additional_trust_bundle)?;
 
     let wanted = requested_architecture(params.cpu_architecture, ctx.cluster)?;
-    let version = requested_version(&params.openshift_version, ctx.cluster)?;
+    if let Some(cluster) = ctx.cluster {
+        operators::check_compatibility(cluster, &BTreeSet::from([wanted]))?;
+    }
+    let version = requested_version(&params.openshift_version, ctx.cluster);
     let os_image = find_os_image(&ctx.offer.os_images, version.as_deref(), wanted)?;
     let proxy = params.proxy.unwrap_or_default();
     input::proxy(&proxy, &os_image.openshift_version)?;
@@ -192,25 +198,16 @@ fn requested_architecture(
     }
 }
 
-fn requested_version(given: &str, cluster: Option<&Cluster>) -> Result<Option<String>, Error> {
-    use crate::versions::Number;
+/// The requested version, or the cluster's. An image of another version boots hosts of the cluster, too.
+/// Source: assisted-service, internal/bminventory/inventory.go, validateClusterArchitectureAndVersion.
+fn requested_version(given: &str, cluster: Option<&Cluster>) -> Option<String> {
+    let of_cluster = cluster.map(|cluster| cluster.openshift_version.as_str());
+    let version = if given.is_empty() { of_cluster? } else { given };
+    (!version.is_empty()).then(|| version.to_owned())
+}
 
-    let of_cluster = cluster
-        .map(|cluster| cluster.openshift_version.as_str())
-        .filter(|version| !version.is_empty());
-    if given.is_empty() {
-        return Ok(of_cluster.map(str::to_owned));
-    }
-    let read = |text: &str| text.parse::<Number>().ok();
-    if let Some(of_cluster) = of_cluster
-        && let (Some(number), Some(cluster_number)) = (read(given), read(of_cluster))
-        && !number.same_minor(&cluster_number)
-    {
-        return Err(input::refuse(
-            "openshift_version",
-            given,
-            &format!("does not fit the cluster, which installs {of_cluster}: leave it out"),
-        ));
-    }
-    Ok(Some(given.to_owned()))
+/// An event about the image of a new infra-env.
+pub fn image_event(infra_env: &InfraEnv) -> NewEvent {
+    let image = format!("image type is {}", infra_env.r#type);
+    crate::update::image_event(infra_env, &image)
 }

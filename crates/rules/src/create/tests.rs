@@ -206,8 +206,6 @@ fn bad_networks_name_their_field() {
     let vips = |api: &str, ingress: &str| json!({ "api_vips": [{ "ip": api }], "ingress_vips": [{ "ip": ingress }] });
     let mut outside = vips("192.168.11.1", "192.168.10.2");
     outside["machine_networks"] = json!([{ "cidr": "192.168.10.0/24" }]);
-    let mut single_node = vips("192.168.10.1", "192.168.10.2");
-    single_node["control_plane_count"] = json!(1);
     check_refusals(&[
         (
             "cluster_networks[0].host_prefix",
@@ -243,7 +241,6 @@ fn bad_networks_name_their_field() {
         ),
         ("api_vips[0].ip", vips("x", "192.168.10.2")),
         ("api_vips", outside),
-        ("api_vips and ingress_vips", single_node),
     ]);
 }
 

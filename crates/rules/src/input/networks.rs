@@ -118,6 +118,7 @@ impl NetworkInput {
         self.check_masks(rules)?;
         self.check_overlaps()?;
         vips(&self.api, &self.ingress, rules.user_managed_load_balancer)?;
+        self.check_vip_order(rules)?;
         if self.is_dual_stack() {
             self.check_dual_stack(rules)?;
         }
@@ -125,10 +126,12 @@ impl NetworkInput {
         self.check_vips_inside()
     }
 
-    /// Some list holds both families.
+    /// Some list of networks holds both families. Virtual addresses do not decide it: they may be given first.
+    /// Source: assisted-service, internal/network/utils.go, CheckIfClusterIsDualStack.
     pub(crate) fn is_dual_stack(&self) -> bool {
         self.families_by_list()
             .iter()
+            .filter(|(field, _)| !field.ends_with("_vips"))
             .any(|(_, list)| list.contains(&Family::V4) && list.contains(&Family::V6))
     }
 
@@ -218,6 +221,23 @@ impl NetworkInput {
         Ok(())
     }
 
+    /// Two addresses start with IPv4 in older versions, also before the networks are dual-stack.
+    fn check_vip_order(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
+        for (field, list) in [("api_vips", &self.api), ("ingress_vips", &self.ingress)] {
+            let starts_with_v6 = list.len() == 2 && list[0].is_ipv6();
+            if starts_with_v6 && !at_least(rules.version, 4, 12) {
+                return Err(Error::invalid(
+                    field,
+                    format!(
+                        "starts with IPv6: version {} needs IPv4 first",
+                        rules.version
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Source: assisted-service, internal/network/dual_stack_validations.go.
     fn check_dual_stack(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
         let lists = self.families_by_list();
@@ -268,12 +288,11 @@ impl NetworkInput {
     /// Source: assisted-service, internal/cluster/validations/validations.go, validateVIPsWithUMA,
     /// ValidateVIPsWereNotSetDhcpMode.
     fn check_vip_modes(&self, rules: &NetworkRules<'_>) -> Result<(), Error> {
-        if self.api.is_empty() && self.ingress.is_empty() {
+        // A new single-node cluster may name them: they become the address of its host.
+        if rules.single_node || (self.api.is_empty() && self.ingress.is_empty()) {
             return Ok(());
         }
-        let reason = if rules.single_node {
-            "cannot be set on a single-node cluster: leave them out"
-        } else if rules.user_managed_networking {
+        let reason = if rules.user_managed_networking {
             "cannot be set with user_managed_networking: leave them out, or set it to false"
         } else if rules.dhcp {
             "cannot be set with vip_dhcp_allocation: leave them out, or set it to false"

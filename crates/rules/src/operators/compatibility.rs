@@ -52,6 +52,30 @@ pub(crate) fn check(
     check_storage(cluster, version, &active)
 }
 
+/// Checks networking that the cluster manages, which machines of some architectures do not have.
+///
+/// Errors: `Invalid` on `user_managed_networking`.
+pub(crate) fn check_networking(
+    cluster: &Cluster,
+    architectures: &BTreeSet<CpuArchitecture>,
+) -> Result<(), Error> {
+    let row = feature(FeatureId::ClusterManagedNetworking);
+    let (Ok(version), Some(row)) = (cluster.openshift_version.parse::<MinorVersion>(), row) else {
+        return Ok(());
+    };
+    let is_usable = |it: &&CpuArchitecture| row.availability(version, **it, None).is_usable();
+    match architectures.iter().find(|it| !is_usable(it)) {
+        Some(refused) if !networking::is_user_managed(cluster) => Err(Error::invalid(
+            "user_managed_networking",
+            format!(
+                "{} is not available on {refused} in version {}: use true",
+                row.name, cluster.openshift_version
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check_availability(
     row: &FeatureSupport,
     cluster: &Cluster,

@@ -97,7 +97,9 @@ fn set_operators(
         operators: params.olm_operators.as_deref(),
         bundles: params.operator_bundles.as_deref(),
     };
-    let is_changed = request.operators.is_some() || request.bundles.is_some();
+    let is_changed = request.operators.is_some()
+        || request.bundles.is_some()
+        || params.user_managed_networking.is_some();
     operators::select(cluster, request)?;
     let inventories = snapshot
         .hosts
@@ -107,6 +109,9 @@ fn set_operators(
         inventories.filter_map(|inventory| inventory.cpu.as_ref()?.architecture.parse().ok());
     let of_images = ctx.infra_envs.iter().filter_map(|one| one.cpu_architecture);
     let architectures = of_hosts.chain(of_images).filter(|_| is_changed).collect();
+    if params.user_managed_networking.is_some() {
+        operators::check_networking(cluster, &architectures)?;
+    }
     operators::check_compatibility(cluster, &architectures)
 }
 
@@ -264,6 +269,14 @@ fn set_lists(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), 
 fn set_vips(cluster: &mut Cluster, params: &ClusterUpdateParams) -> Result<(), Error> {
     let id = cluster.id;
     if let Some(list) = &params.api_vips {
+        let has_api = params.api_vips.iter().any(|list| !list.is_empty());
+        let has_ingress = params.ingress_vips.iter().any(|list| !list.is_empty());
+        if networking::is_single_node(cluster) && (has_api || has_ingress) {
+            return Err(Error::invalid(
+                "api_vips and ingress_vips",
+                "cannot be set on a single-node cluster: leave them out",
+            ));
+        }
         let mut list: Vec<ApiVip> = networking::api_vips(id, list.clone())?;
         for vip in &mut list {
             if let Some(same) = cluster.api_vips.iter().find(|old| old.ip == vip.ip) {

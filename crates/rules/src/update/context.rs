@@ -14,6 +14,6 @@ pub struct UpdateContext<'a> {
     pub policy: &'a InstallationPolicy,
     /// The cluster that a changed infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
-    /// Infra-envs of a changed cluster, if its operators change: they name architectures of its machines.
+    /// Infra-envs of a changed cluster, if its operators or its kind of networking change: they name architectures of its machines.
     pub infra_envs: &'a [InfraEnv],
 }

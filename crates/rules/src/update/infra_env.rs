@@ -6,7 +6,7 @@ use model::infra_env::{InfraEnv, InfraEnvUpdateParams};
 
 use super::context::UpdateContext;
 use crate::create::{ImageParts, set_image_parts};
-use crate::versions::{Number, find_os_image};
+use crate::versions::find_os_image;
 use crate::{NewEvent, input, urls};
 
 /// Applies the changes, all or none; the caller stores a new pull secret.
@@ -36,7 +36,6 @@ pub fn infra_env(
         .openshift_version
         .filter(|version| !version.is_empty())
     {
-        check_version(&version, ctx)?;
         changed.openshift_version = version;
     }
     let wanted = changed.cpu_architecture.unwrap_or_default();
@@ -65,16 +64,18 @@ pub fn infra_env(
     if details.is_empty() {
         return Ok(Vec::new());
     }
-    let details = details.join(", ");
-    let mut event = NewEvent::new(
-        "image_info_updated",
-        EventSeverity::Info,
-        format!("Updated image information ({details})"),
-    )
-    .infra_env(infra_env.id)
-    .prop("details", &details);
+    Ok(vec![image_event(infra_env, &details.join(", "))])
+}
+
+/// An event about a new image; `details` name its changed parts.
+/// Source: assisted-service, internal/bminventory/inventory.go, GenerateInfraEnvISOInternal.
+pub(crate) fn image_event(infra_env: &InfraEnv, details: &str) -> NewEvent {
+    let text = format!("Updated image information ({details})");
+    let mut event = NewEvent::new("image_info_updated", EventSeverity::Info, text)
+        .infra_env(infra_env.id)
+        .prop("details", details);
     event.cluster_id = infra_env.cluster_id;
-    Ok(vec![event])
+    event
 }
 
 fn set_texts(
@@ -116,21 +117,6 @@ fn set_texts(
             input::ca_certificates("additional_trust_bundle", bundle)?;
     }
     Ok(())
-}
-
-fn check_version(version: &str, ctx: &UpdateContext<'_>) -> Result<(), Error> {
-    let read = |text: &str| text.parse::<Number>().ok();
-    let of_cluster = ctx
-        .cluster
-        .map(|cluster| cluster.openshift_version.as_str());
-    match (read(version), of_cluster.and_then(read)) {
-        (Some(number), Some(of_cluster)) if !number.same_minor(&of_cluster) => Err(input::refuse(
-            "openshift_version",
-            version,
-            &format!("does not fit the cluster, which installs {of_cluster}: leave it out"),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// Changed inputs of the image, by wire name.

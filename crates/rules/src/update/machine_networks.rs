@@ -104,6 +104,22 @@ pub fn derive_machine_networks(snapshot: &mut Snapshot) -> bool {
     is_new
 }
 
+/// Clears machine networks that no host is in, after a host has left: they followed from the virtual addresses and the
+/// networks of the hosts.
+/// Source: assisted-service, internal/cluster/cluster.go, tryAssignMachineCidrNonDHCPMode.
+pub fn release_machine_networks(snapshot: &mut Snapshot) {
+    let cluster = &snapshot.cluster;
+    let follows = cluster.kind == ClusterKind::Cluster
+        && !cluster.api_vips.is_empty()
+        && !networking::uses_dhcp(cluster)
+        && !networking::has_user_load_balancer(cluster)
+        && !networking::is_user_managed(cluster)
+        && cluster.machine_networks.len() == 1;
+    if follows && holding_vips(snapshot).is_none() {
+        snapshot.cluster.machine_networks.clear();
+    }
+}
+
 /// With DHCP the user chooses, unless there is only one network.
 /// Source: assisted-service, internal/cluster/cluster.go, tryAssignMachineCidrDHCPMode.
 fn only_common_network(snapshot: &Snapshot) -> Option<Vec<IpNet>> {

@@ -95,6 +95,32 @@ fn vips_determine_the_machine_network() {
 }
 
 #[test]
+fn the_machine_network_leaves_with_the_hosts() {
+    let mut snapshot = samples::snapshot();
+    release_machine_networks(&mut snapshot);
+    assert_eq!(cidrs(&snapshot), ["192.168.10.0/24"], "hosts are in it");
+    snapshot.hosts.retain(|_| false);
+    release_machine_networks(&mut snapshot);
+    assert!(cidrs(&snapshot).is_empty());
+}
+
+#[test]
+fn networking_fits_the_architectures_of_infra_envs() {
+    let managed = |is_user_managed: bool| json!({ "user_managed_networking": is_user_managed });
+    let of = |architecture| InfraEnv {
+        cpu_architecture: Some(architecture),
+        ..samples::infra_env()
+    };
+    let mut snapshot = samples::snapshot();
+    patch(&mut snapshot, managed(true)).unwrap();
+    let s390x = [of(CpuArchitecture::S390x)];
+    let error = patch_with(&s390x, &mut snapshot, managed(false)).unwrap_err();
+    assert!(error.to_string().contains("s390x"), "{error}");
+    let x86 = [of(CpuArchitecture::X86_64)];
+    patch_with(&x86, &mut snapshot, managed(false)).unwrap();
+}
+
+#[test]
 fn vips_in_use_are_refused() {
     let body =
         json!({ "api_vips": [{ "ip": "10.20.7.1" }], "ingress_vips": [{ "ip": "10.20.7.2" }] });
@@ -513,7 +539,6 @@ fn changes_of_an_infra_env_are_stored() {
     assert_eq!(events[0].cluster_id, Some(bound.id));
 
     for (field, body) in [
-        ("openshift_version", json!({ "openshift_version": "4.19" })),
         (
             "additional_trust_bundle",
             json!({ "additional_trust_bundle": "x" }),

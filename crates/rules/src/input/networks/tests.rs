@@ -174,15 +174,29 @@ fn machine_networks_may_follow_from_dual_stack_vips() {
     let mut networks = dual();
     networks.machine.clear();
     networks.check(&RULES).unwrap();
+    // The other networks may become dual-stack later.
+    networks.cluster.truncate(1);
+    networks.service.truncate(1);
+    networks.check(&RULES).unwrap();
+    networks.api.reverse();
+    networks.ingress.reverse();
+    networks.check(&RULES).unwrap();
+    let old = NetworkRules {
+        version: "4.11.2",
+        ..RULES
+    };
+    assert!(networks.check(&old).is_err());
 }
 
 #[test]
 fn modes_that_exclude_vips() {
+    let single_node = NetworkRules {
+        single_node: true,
+        user_managed_networking: true,
+        ..RULES
+    };
+    good().check(&single_node).unwrap();
     for rules in [
-        NetworkRules {
-            single_node: true,
-            ..RULES
-        },
         NetworkRules {
             user_managed_networking: true,
             ..RULES
