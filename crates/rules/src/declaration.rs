@@ -21,8 +21,8 @@ use model::versions::CpuArchitecture;
 use serde_json::Value;
 
 pub use current::{CurrentState, declare};
-pub use files::{parse, print};
-pub use hosts::DeclaredHost;
+pub use files::{documents, parse, print, read_documents};
+pub use hosts::{DeclaredHost, DeclaredInterface};
 pub use plan::{ApplyPlan, cluster_params, infra_env_params, plan};
 
 /// The wanted state: the members of both files that are present.

@@ -220,8 +220,9 @@ fn take_over(host: &mut HostState, cluster: Option<&Cluster>, entry: &ExpectedHo
     }
 }
 
-/// Source: assisted-service, internal/host/hostutil/host_utils.go, GetAcceptableDisksWithHints.
-fn fits(hints: &DiskHints, disk: &Disk) -> bool {
+/// Whether a disk has all properties. Source: assisted-service, internal/host/hostutil/host_utils.go,
+/// GetAcceptableDisksWithHints.
+pub(crate) fn fits(hints: &DiskHints, disk: &Disk) -> bool {
     let same = |hint: &str, value: &str| hint.is_empty() || hint == value;
     let part = |hint: &str, value: &str| value.contains(hint);
     let is_device = hints.device_name.is_empty()
@@ -306,7 +307,8 @@ pub(crate) fn differences(host: &HostState, entry: &ExpectedHost) -> Vec<Differe
     found
 }
 
-fn hints_text(hints: &DiskHints) -> String {
+/// The properties as one text.
+pub(crate) fn hints_text(hints: &DiskHints) -> String {
     // Records of texts cannot fail to be printed.
     let value = serde_json::to_value(hints).unwrap_or_default();
     let members = value.as_object().into_iter().flatten();

@@ -52,6 +52,7 @@ mod role_assignment;
 pub mod roles;
 #[cfg(test)]
 mod samples;
+pub mod site;
 pub mod snapshot;
 pub mod static_network;
 pub mod steps;

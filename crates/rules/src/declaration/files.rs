@@ -170,10 +170,25 @@ struct AgentConfigFile {
 ///
 /// Errors: Invalid – not YAML, a file that is missing or present twice, or a member that is refused or malformed.
 pub fn parse(text: &str) -> Result<Declaration, Error> {
+    read_documents(documents(text)?)
+}
+
+/// The documents of a text, without empty ones.
+///
+/// Errors: Invalid – not YAML.
+pub fn documents(text: &str) -> Result<Vec<Value>, Error> {
     let documents: Vec<Value> = serde_yaml::from_multiple(text)
         .map_err(|error| Error::invalid("body", format!("is not YAML: {error}")))?;
+    let documents = documents.into_iter();
+    Ok(documents.filter(|document| !document.is_null()).collect())
+}
+
+/// Reads both files from their documents.
+///
+/// Errors: as [`parse`].
+pub fn read_documents(documents: Vec<Value>) -> Result<Declaration, Error> {
     let (mut install, mut agent) = (None, None);
-    for document in documents.into_iter().filter(|document| !document.is_null()) {
+    for document in documents {
         let is_agent = document
             .get("kind")
             .is_some_and(|kind| kind == "AgentConfig");
