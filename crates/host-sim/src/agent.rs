@@ -1,6 +1,7 @@
 //! The agent: registers, then polls for instructions until the machine restarts.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,12 +10,12 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Error;
 use crate::api::{ApiCall, RetryPolicy};
 use crate::machine::Machine;
 use crate::state_file::Runner;
 use crate::steps::arguments::is_image;
 use crate::steps::{self, AgentStep, StepReply};
+use crate::{Error, HostFault, choose};
 
 /// Retry interval of a registration.
 const REGISTER_RETRY: Duration = Duration::from_mins(1);
@@ -24,6 +25,11 @@ const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
 const REPLY_CACHE_TIME: Duration = Duration::from_hours(1);
 /// Backoff of failed instruction requests: doubles from the first to the second value.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
+
+/// Difference of wrong clocks. Units: seconds.
+const CLOCK_ERROR: u64 = 3600;
+/// One of as many requests gets lost with [`HostFault::Replies`].
+const LOST_OF: usize = 3;
 
 /// Exit of the agent.
 #[derive(Debug)]
@@ -63,6 +69,7 @@ pub(crate) async fn run(machine: &Arc<Machine>) -> AgentExit {
             machine,
             runner,
             sent: Mutex::default(),
+            requests: AtomicUsize::new(0),
         })
         .run()
         .await
@@ -111,7 +118,7 @@ async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
             }
             Err(error) => {
                 if let Error::Invalid { .. } = error {
-                    machine.world.fault(machine.name(), &error.chain());
+                    machine.world.breach(machine.name(), &error.chain());
                 } else {
                     tracing::warn!(
                         host = machine.name(),
@@ -170,14 +177,25 @@ struct RunnerSession<'a> {
     runner: Runner,
     /// The last successful output of each step type and when it was sent.
     sent: Mutex<HashMap<String, (String, Instant)>>,
+    /// Number of requests, for those that get lost.
+    requests: AtomicUsize,
 }
 
 impl RunnerSession<'_> {
     async fn run(&self) -> RunnerExit {
         tokio::select! {
             end = self.poll() => end,
-            () = self.machine.rebooting.cancelled() => RunnerExit::Rebooted,
+            () = self.machine.until_reboot() => RunnerExit::Rebooted,
+            () = self.machine.restarting.notified() => RunnerExit::RegisterAgain,
         }
+    }
+
+    /// Whether the next request gets lost.
+    fn loses_request(&self) -> bool {
+        let hardware = &self.machine.hardware;
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let purpose = format!("{}/requests/{number}", hardware.hostname);
+        hardware.has(HostFault::Replies) && choose(&self.machine.world.seed, &purpose, LOST_OF) == 0
     }
 
     async fn poll(&self) -> RunnerExit {
@@ -185,6 +203,7 @@ impl RunnerSession<'_> {
         let mut is_first = true;
         loop {
             let pause = match self.instructions().await {
+                _ if self.loses_request() => DEFAULT_PAUSE,
                 Ok(instructions) => {
                     backoff = BACKOFF.0;
                     let wants_restart = self.execute(instructions.steps.unwrap_or_default()).await;
@@ -204,7 +223,7 @@ impl RunnerSession<'_> {
                     if matches!(error, Error::Invalid { .. }) {
                         self.machine
                             .world
-                            .fault(self.machine.name(), &error.chain());
+                            .breach(self.machine.name(), &error.chain());
                     }
                     tracing::warn!(
                         host = self.machine.name(),
@@ -232,6 +251,8 @@ impl RunnerSession<'_> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
+        let is_slow = self.machine.hardware.has(HostFault::Clock);
+        let now = now.saturating_sub(if is_slow { CLOCK_ERROR } else { 0 });
         let call = ApiCall::new("instructions", Method::GET, self.path())
             .query("timestamp", &now)
             .header("discovery_agent_version", &self.runner.agent_version);
@@ -261,6 +282,10 @@ impl RunnerSession<'_> {
         if reply.exit_code == 0 && self.is_known(&step.kind, &reply.output) {
             return;
         }
+        if self.loses_request() {
+            tracing::debug!(host = self.machine.name(), step = step.id, "reply lost");
+            return;
+        }
         let body = json!({ "step_type": step.kind, "step_id": step.id, "exit_code": reply.exit_code,
             "output": reply.output, "error": reply.error });
         let call = ApiCall::new("reply", Method::POST, self.path())
@@ -276,7 +301,7 @@ impl RunnerSession<'_> {
             }
             Ok(_) => {}
             Err(error) if error.status() == Some(400) => {
-                self.machine.world.fault(
+                self.machine.world.breach(
                     self.machine.name(),
                     &format!("reply to {} refused: {}", step.id, error.chain()),
                 );
@@ -293,6 +318,10 @@ impl RunnerSession<'_> {
     }
 
     fn is_known(&self, step_type: &str, output: &str) -> bool {
+        // Counters of a real inventory change, so that each one is sent: two machines alternate.
+        if step_type == "inventory" && self.machine.hardware.has(HostFault::Identity) {
+            return false;
+        }
         let limit = self.machine.world.pace.real(REPLY_CACHE_TIME);
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         sent.get(step_type)

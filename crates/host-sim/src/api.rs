@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use reqwest::{Method, StatusCode, header};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::image::BootConfig;
 use crate::{Error, Pace};
@@ -18,6 +19,11 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest text of a response in an error. Units: characters.
 const ERROR_TEXT_LIMIT: usize = 2000;
+
+/// Requests of this process at a time: thousands of machines that boot together share the connections of a few hundred.
+static IN_FLIGHT: Semaphore = Semaphore::const_new(512);
+/// Recorded durations of each kind of request; later ones are not recorded.
+const MAX_DURATIONS: usize = 1 << 20;
 
 /// Retry policy of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +72,11 @@ pub struct Stats {
 impl Stats {
     fn answered(&self, kind: &'static str, took: Duration) {
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(kind)
-            .or_default()
-            .push(micros);
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let durations = requests.entry(kind).or_default();
+        if durations.len() < MAX_DURATIONS {
+            durations.push(micros);
+        }
     }
 
     fn failed(&self, failure: &Error) {
@@ -267,6 +272,8 @@ impl ApiClient {
     }
 
     async fn once(&self, call: &ApiCall) -> Result<ApiResponse, Error> {
+        // Never closed, so that a permit always comes.
+        let _permit = IN_FLIGHT.acquire().await;
         let started = Instant::now();
         let mut request = self
             .client

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,8 +8,10 @@ use clap::{Args, Parser, Subcommand};
 use ipnet::Ipv4Net;
 use uuid::Uuid;
 
+use crate::fleet::Fleet;
 use crate::image::{self, BootConfig};
-use crate::{Error, Pace, Role, SimulationPlan, Weakness};
+use crate::world::Network;
+use crate::{Error, HostFault, Pace, Role, SimulationPlan};
 
 /// Simulated hosts: boot from a discovery image, register, install.
 ///
@@ -51,9 +52,9 @@ pub struct Simulate {
     /// Speed-up over real time
     #[arg(long, default_value_t = 1.0)]
     pub speedup: f64,
-    /// A weak machine: ram|cpu|disk|speed|ntp|images|network=NAME (such as worker-1, or all); may be repeated
-    #[arg(long, value_parser = parse_weakness)]
-    pub weaken: Vec<(String, Weakness)>,
+    /// A fault of a machine: FAULT=NAME, such as ram=worker-1 or ntp=all; may be repeated
+    #[arg(long, visible_alias = "fault", value_parser = parse_fault)]
+    pub weaken: Vec<(String, HostFault)>,
     /// Directory for the state of machines; a restart with the same directory resumes them
     #[arg(long)]
     pub state_dir: Option<PathBuf>,
@@ -101,14 +102,26 @@ impl Simulate {
     /// Errors: the image cannot be read or has nothing embedded.
     pub fn plan(self) -> Result<SimulationPlan, Error> {
         let boot = image::boot_config(&self.iso)?;
-        Ok(SimulationPlan {
+        let fleet = Fleet {
             seed: self.seed.unwrap_or_else(|| boot.infra_env_id.to_string()),
-            boot,
             hosts: self.hosts.0,
-            weaknesses: self.weaken,
+            faults: self.weaken,
             network: self.network,
-            dns: self.dns.into_iter().collect(),
+        };
+        let records = self.dns.into_iter();
+        Ok(SimulationPlan {
+            boot,
+            machines: fleet.machines()?,
+            network: Network {
+                networks: vec![self.network.into()],
+                dns: records
+                    .map(|(name, address)| (name, address.into()))
+                    .collect(),
+                forwards_except: None,
+            },
             pace: Pace::new(self.speedup),
+            seed: fleet.seed,
+            has_dummy_files: false,
             state: self.state_dir,
             interval: None,
         })
@@ -117,7 +130,9 @@ impl Simulate {
 
 impl LoadArgs {
     /// The plans of this load: one for each infra-env.
-    pub fn plans(&self) -> Vec<SimulationPlan> {
+    ///
+    /// Errors: `Invalid` – more hosts than addresses.
+    pub fn plans(&self) -> Result<Vec<SimulationPlan>, Error> {
         let count = self.infra_env.len();
         let of = |(at, infra_env): (usize, &Uuid)| {
             let more = usize::from(at < self.hosts % count);
@@ -126,8 +141,14 @@ impl LoadArgs {
         self.infra_env.iter().enumerate().map(of).collect()
     }
 
-    fn plan(&self, infra_env: Uuid, hosts: usize) -> SimulationPlan {
-        SimulationPlan {
+    fn plan(&self, infra_env: Uuid, hosts: usize) -> Result<SimulationPlan, Error> {
+        let fleet = Fleet {
+            seed: format!("load/{infra_env}"),
+            hosts: vec![(Role::Worker, hosts)],
+            faults: Vec::new(),
+            network: LOAD_NETWORK,
+        };
+        Ok(SimulationPlan {
             boot: BootConfig {
                 url: self.api.trim_end_matches('/').to_owned(),
                 infra_env_id: infra_env,
@@ -136,15 +157,17 @@ impl LoadArgs {
                 ca_pem: None,
                 token: self.token.clone(),
             },
-            hosts: vec![(Role::Worker, hosts)],
-            weaknesses: Vec::new(),
-            network: LOAD_NETWORK,
-            dns: BTreeMap::new(),
+            machines: fleet.machines()?,
+            network: Network {
+                networks: vec![LOAD_NETWORK.into()],
+                ..Network::default()
+            },
             pace: Pace::new(1.0),
-            seed: format!("load/{infra_env}"),
+            seed: fleet.seed,
+            has_dummy_files: false,
             state: None,
             interval: Some(Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))),
-        }
+        })
     }
 }
 
@@ -174,25 +197,11 @@ fn parse_hosts(text: &str) -> Result<HostCounts, String> {
         .map(HostCounts)
 }
 
-fn parse_weakness(text: &str) -> Result<(String, Weakness), String> {
+fn parse_fault(text: &str) -> Result<(String, HostFault), String> {
     let (kind, name) = text
         .split_once('=')
-        .ok_or("expected KIND=NAME, such as ram=worker-1")?;
-    let weakness = match kind {
-        "ram" => Weakness::Ram,
-        "cpu" => Weakness::Cpu,
-        "disk" => Weakness::Disk,
-        "speed" => Weakness::Speed,
-        "ntp" => Weakness::Ntp,
-        "images" => Weakness::Images,
-        "network" => Weakness::Network,
-        _ => {
-            return Err(format!(
-                "{kind:?} is none of ram, cpu, disk, speed, ntp, images, network"
-            ));
-        }
-    };
-    Ok((name.to_owned(), weakness))
+        .ok_or("expected FAULT=NAME, such as ram=worker-1")?;
+    Ok((name.to_owned(), HostFault::parse(kind)?))
 }
 
 fn parse_record(text: &str) -> Result<(String, Ipv4Addr), String> {
@@ -246,7 +255,12 @@ mod tests {
         let Some(Mode::Load(load)) = cli.mode else {
             panic!("no load");
         };
-        let hosts: Vec<usize> = load.plans().iter().map(|plan| plan.hosts[0].1).collect();
+        let hosts: Vec<usize> = load
+            .plans()
+            .unwrap()
+            .iter()
+            .map(|plan| plan.machines.len())
+            .collect();
         assert_eq!(hosts, [3, 2]);
     }
 
@@ -258,6 +272,6 @@ mod tests {
                 .unwrap_err()
                 .contains("not a number")
         );
-        assert!(parse_weakness("fan=worker-0").unwrap_err().contains("ram"));
+        assert!(parse_fault("fan=worker-0").unwrap_err().contains("ram"));
     }
 }

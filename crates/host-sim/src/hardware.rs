@@ -1,13 +1,22 @@
-//! Hardware of a simulated machine, and its inventory.
+//! Hardware of a simulated machine.
+
+mod inventory;
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
+use ipnet::IpNet;
 use md5::{Digest, Md5};
-use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::HostFault;
+use crate::seed::digest;
+
 const GIB: u64 = 1 << 30;
+/// Size of disks with [`HostFault::Disk`]. Units: bytes.
+const SMALL_DISK: u64 = 20_000_000_000;
+/// MTU of interfaces without another. Units: bytes.
+pub const DEFAULT_MTU: u64 = 1500;
 
 /// Intended role of a machine: it sets size and name, and is not sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,290 +39,250 @@ impl fmt::Display for Role {
     }
 }
 
-/// Defect of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weakness {
-    /// 4 GiB of memory.
-    Ram,
-    /// One processor.
-    Cpu,
-    /// A 20 GB disk.
-    Disk,
-    /// A disk that syncs slowly.
-    Speed,
-    /// No time source answers.
-    Ntp,
-    /// Cannot pull any image.
-    Images,
-    /// Other hosts do not answer it.
-    Network,
-}
-
 /// One machine.
 #[derive(Debug, Clone)]
 pub struct Hardware {
     /// Position among all machines.
     pub index: usize,
-    /// Name that its DHCP server gives it.
+    /// Name that its DHCP server or its configuration gives it.
     pub hostname: String,
     /// Id that the agent derives from the serial number of the board.
     pub host_id: Uuid,
     /// Serial number of the system.
     pub serial: String,
-    /// Hardware address of the connected interface.
-    pub mac: String,
-    /// Hardware address of the interface without a cable.
-    pub spare_mac: String,
-    /// Address of the connected interface.
-    pub ip: Ipv4Addr,
-    /// Length of the network's prefix.
-    pub prefix: u8,
-    /// Address of the router, which is also the time source.
-    pub gateway: Ipv4Addr,
+    /// Architecture as the kernel names it.
+    pub architecture: String,
+    /// Interfaces; the first with an address carries the traffic to the server.
+    pub nics: Vec<Nic>,
+    /// Routes; those of the interfaces' own networks are left out.
+    pub routes: Vec<HostRoute>,
+    /// Whether names are resolved: some name server is configured.
+    pub has_dns: bool,
+    /// Time source that DHCP gives.
+    pub time_source: Option<IpAddr>,
     /// Processors.
     pub cpus: u32,
     /// Memory, in bytes.
     pub ram_bytes: u64,
-    /// Size of the installation disk, in bytes.
-    pub disk_bytes: u64,
-    /// Its defects.
-    pub weaknesses: Vec<Weakness>,
+    /// Disks; the first is the largest of those that suit.
+    pub disks: Vec<Disk>,
+    /// Whether it has a GPU for computing.
+    pub has_gpu: bool,
+    /// Whether it boots when the cluster is installed.
+    pub joins: bool,
+    /// Its faults.
+    pub faults: Vec<HostFault>,
 }
 
-/// Network of a machine.
-pub(crate) struct NetworkPlacement {
-    pub(crate) index: usize,
-    pub(crate) ip: Ipv4Addr,
-    pub(crate) prefix: u8,
-    pub(crate) gateway: Ipv4Addr,
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nic {
+    /// Name.
+    pub name: String,
+    /// Hardware address.
+    pub mac: String,
+    /// Type on the wire: `physical`, `bond`, `vlan`.
+    pub kind: &'static str,
+    /// Addresses with their prefixes; without any it has no cable.
+    pub addresses: Vec<IpNet>,
+    /// Units: bytes.
+    pub mtu: u64,
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRoute {
+    /// Network that is reached.
+    pub destination: IpNet,
+    /// Address of the router.
+    pub gateway: IpAddr,
+    /// Name of the interface.
+    pub interface: String,
+}
+
+/// A disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Path of the device, such as `/dev/sda`.
+    pub path: String,
+    /// Units: bytes.
+    pub size_bytes: u64,
+    /// Whether it has spinning platters.
+    pub rotational: bool,
+    /// Vendor.
+    pub vendor: String,
+    /// Model.
+    pub model: String,
+    /// Serial number.
+    pub serial: String,
+    /// World wide name.
+    pub wwn: String,
+    /// SCSI location.
+    pub hctl: String,
+}
+
+impl Disk {
+    /// The stable name of the disk.
+    pub fn by_id(&self) -> String {
+        format!("/dev/disk/by-id/wwn-{}", self.wwn)
+    }
 }
 
 impl Hardware {
-    /// Builds the machine `hostname`; the same seed always gives the same serial numbers.
-    pub(crate) fn new(
-        seed: &str,
-        hostname: String,
-        role: Role,
-        place: &NetworkPlacement,
-        weaknesses: Vec<Weakness>,
-    ) -> Self {
-        let digest = |what: &str| -> [u8; 16] {
-            Md5::digest(format!("{seed}/{}/{what}", place.index)).into()
-        };
-        let mac = |what: &str| {
-            let d = digest(what);
-            format!("52:54:00:{:02x}:{:02x}:{:02x}", d[0], d[1], d[2])
-        };
-        let serial = hex(digest("serial"))[..10].to_uppercase();
-        let is_weak = |weakness| weaknesses.contains(&weakness);
+    /// A machine of a role without interfaces; the same seed always gives the same serial numbers.
+    pub fn new(seed: &str, index: usize, hostname: String, role: Role) -> Self {
+        let serial = hex(digest(seed, &format!("{index}/serial")))[..10].to_uppercase();
         let (cpus, ram_gib) = match role {
             Role::Master => (8, 24),
             Role::Arbiter => (4, 12),
             Role::Worker => (16, 48),
         };
         Self {
-            index: place.index,
+            index,
             hostname,
-            host_id: Uuid::from_bytes(Md5::digest(&serial).into()),
-            mac: mac("nic0"),
-            spare_mac: mac("nic1"),
+            host_id: host_id(&serial),
+            architecture: "x86_64".to_owned(),
+            nics: Vec::new(),
+            routes: Vec::new(),
+            has_dns: true,
+            time_source: None,
+            cpus,
+            ram_bytes: ram_gib * GIB,
+            disks: vec![disk(&serial)],
             serial,
-            ip: place.ip,
-            prefix: place.prefix,
-            gateway: place.gateway,
-            cpus: if is_weak(Weakness::Cpu) { 1 } else { cpus },
-            ram_bytes: if is_weak(Weakness::Ram) { 4 } else { ram_gib } * GIB,
-            disk_bytes: if is_weak(Weakness::Disk) {
-                20_000_000_000
-            } else {
-                240_057_409_536
-            },
-            weaknesses,
+            has_gpu: false,
+            joins: false,
+            faults: Vec::new(),
         }
     }
 
-    /// Whether it has this defect.
-    pub fn has(&self, weakness: Weakness) -> bool {
-        self.weaknesses.contains(&weakness)
+    /// Sets the serial number, and the host id that follows from it.
+    pub fn set_serial(&mut self, serial: &str) {
+        serial.clone_into(&mut self.serial);
+        self.host_id = host_id(serial);
     }
 
-    /// The stable name of the installation disk.
+    /// Adds a fault, with its effect on the hardware.
+    pub fn add(&mut self, fault: HostFault) {
+        match fault {
+            HostFault::Ram => self.ram_bytes = 4 * GIB,
+            HostFault::Cpu => self.cpus = 1,
+            HostFault::Disk => {
+                let sizes = self.disks.iter_mut().map(|disk| &mut disk.size_bytes);
+                sizes.for_each(|size| *size = SMALL_DISK);
+            }
+            _ => {}
+        }
+        self.faults.push(fault);
+    }
+
+    /// Whether it has this fault.
+    pub fn has(&self, fault: HostFault) -> bool {
+        self.faults.contains(&fault)
+    }
+
+    /// The stable name of the first disk.
     pub fn disk_by_id(&self) -> String {
-        format!("/dev/disk/by-id/wwn-{}", self.wwn())
+        self.disks.first().map(Disk::by_id).unwrap_or_default()
     }
 
-    fn wwn(&self) -> String {
-        let digest: [u8; 16] = Md5::digest(format!("{}/wwn", self.serial)).into();
-        format!("0x50{}", &hex(digest)[..14])
+    /// Whether it has a disk of this stable name or path.
+    pub fn has_disk(&self, name: &str) -> bool {
+        let mut disks = self.disks.iter();
+        disks.any(|disk| disk.path == name || disk.by_id() == name)
     }
 
-    /// The inventory as the agent reports it.
-    pub fn inventory(&self) -> Value {
-        json!({
-            "hostname": self.hostname,
-            "bmc_address": "0.0.0.0",
-            "bmc_v6address": "::/0",
-            "boot": {
-                "current_boot_mode": "uefi",
-                "device_type": "ephemeral",
-                "secure_boot_state": "Disabled",
-                "command_line": "BOOT_IMAGE=/images/pxeboot/vmlinuz coreos.liveiso=rhcos-418 ignition.firstboot ignition.platform.id=metal\n",
-            },
-            "cpu": self.cpu(),
-            "disks": [self.disk(), media()],
-            "gpus": [{ "address": "0000:00:01.0", "device_id": "1050", "name": "Virtio 1.0 GPU",
-                "vendor": "Red Hat, Inc.", "vendor_id": "1af4" }],
-            "interfaces": [
-                interface("enp1s0", &self.mac, Some(format!("{}/{}", self.ip, self.prefix))),
-                interface("enp2s0", &self.spare_mac, None),
-            ],
-            "memory": { "physical_bytes": self.ram_bytes, "physical_bytes_method": "dmidecode",
-                "usable_bytes": self.ram_bytes - self.ram_bytes / 40 },
-            "routes": self.routes(),
-            "system_vendor": { "manufacturer": "Contoso", "product_name": "Edge R240", "serial_number": self.serial },
-            "tpm_version": "2.0",
+    /// All its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let addresses = self.nics.iter().flat_map(|nic| &nic.addresses);
+        addresses.map(IpNet::addr)
+    }
+
+    /// The interface with an address.
+    pub fn holder(&self, address: IpAddr) -> Option<&Nic> {
+        let mut nics = self.nics.iter();
+        nics.find(|nic| nic.addresses.iter().any(|own| own.addr() == address))
+    }
+
+    /// The interface whose network has an address, and its own address there.
+    pub fn link_to(&self, address: IpAddr) -> Option<(&Nic, IpAddr)> {
+        self.nics.iter().find_map(|nic| {
+            let mut own = nic.addresses.iter();
+            let own = own.find(|own| own.contains(&address))?;
+            Some((nic, own.addr()))
         })
     }
 
-    fn cpu(&self) -> Value {
-        json!({
-            "architecture": "x86_64",
-            "count": self.cpus,
-            "frequency": 2900.0,
-            "model_name": "Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz",
-            "flags": ["fpu", "vme", "de", "pse", "tsc", "msr", "pae", "mce", "cx8", "apic", "sep", "mtrr", "pge", "mca",
-                "cmov", "pat", "pse36", "clflush", "mmx", "fxsr", "sse", "sse2", "ht", "syscall", "nx", "pdpe1gb", "rdtscp",
-                "lm", "constant_tsc", "rep_good", "nopl", "xtopology", "cpuid", "pni", "pclmulqdq", "vmx", "ssse3", "fma",
-                "cx16", "pcid", "sse4_1", "sse4_2", "x2apic", "movbe", "popcnt", "aes", "xsave", "avx", "f16c", "rdrand",
-                "hypervisor", "lahf_lm", "abm", "3dnowprefetch", "avx2", "bmi1", "bmi2", "avx512f", "avx512dq"],
+    /// The interface that leads to an address, by its own networks or a router on one of them; and its own address.
+    pub fn path_to(&self, address: IpAddr) -> Option<(&Nic, IpAddr)> {
+        self.link_to(address).or_else(|| {
+            let mut routes = self.routes.iter();
+            let route = routes.find(|route| route.destination.contains(&address))?;
+            self.link_to(route.gateway)
         })
-    }
-
-    fn disk(&self) -> Value {
-        json!({
-            "id": self.disk_by_id(),
-            "by_id": self.disk_by_id(),
-            "by_path": "/dev/disk/by-path/pci-0000:00:1f.2-ata-1",
-            "drive_type": "SSD",
-            "has_uuid": true,
-            "hctl": "0:0:0:0",
-            "installation_eligibility": { "eligible": true, "not_eligible_reasons": [] },
-            "model": "MZ7KH240HAHQ0D3",
-            "name": "sda",
-            "path": "/dev/sda",
-            "serial": format!("S47N{}", self.serial),
-            "size_bytes": self.disk_bytes,
-            "smart": r#"{"json_format_version":[1,0],"smart_status":{"passed":true},"temperature":{"current":31}}"#,
-            "vendor": "ATA",
-            "wwn": self.wwn(),
-        })
-    }
-
-    fn routes(&self) -> Value {
-        let network = ipnet::Ipv4Net::new(self.ip, self.prefix)
-            .map_or_else(|_| String::new(), |net| net.trunc().to_string());
-        json!([
-            { "destination": "0.0.0.0", "family": 2, "gateway": self.gateway.to_string(), "interface": "enp1s0", "metric": 100 },
-            { "destination": network.split('/').next(), "family": 2, "interface": "enp1s0", "metric": 100 },
-            { "destination": "::1", "family": 10, "interface": "lo", "metric": 256 },
-        ])
     }
 }
 
-fn interface(name: &str, mac: &str, address: Option<String>) -> Value {
-    let has_carrier = address.is_some();
-    let flags: &[&str] = if has_carrier {
-        &["up", "broadcast", "multicast", "running"]
-    } else {
-        &["up", "broadcast", "multicast"]
-    };
-    json!({
-        "name": name,
-        "mac_address": mac,
-        "ipv4_addresses": address.into_iter().collect::<Vec<_>>(),
-        "ipv6_addresses": [],
-        "flags": flags,
-        "has_carrier": has_carrier,
-        "mtu": 1500,
-        "product": "0x1572",
-        "speed_mbps": if has_carrier { 10_000 } else { -1 },
-        "type": "physical",
-        "vendor": "0x8086",
-    })
+/// Source: assisted-installer-agent, which hashes the serial number.
+fn host_id(serial: &str) -> Uuid {
+    Uuid::from_bytes(Md5::digest(serial).into())
 }
 
-fn hex(digest: [u8; 16]) -> String {
+/// A disk that suits every role.
+fn disk(serial: &str) -> Disk {
+    let digest: [u8; 16] = Md5::digest(format!("{serial}/wwn")).into();
+    Disk {
+        path: "/dev/sda".to_owned(),
+        size_bytes: 240_057_409_536,
+        rotational: false,
+        vendor: "ATA".to_owned(),
+        model: "MZ7KH240HAHQ0D3".to_owned(),
+        serial: format!("S47N{serial}"),
+        wwn: format!("0x50{}", &hex(digest)[..14]),
+        hctl: "0:0:0:0".to_owned(),
+    }
+}
+
+pub(crate) fn hex(digest: [u8; 16]) -> String {
     Uuid::from_bytes(digest).simple().to_string()
-}
-
-/// The virtual drive from which the machine booted.
-fn media() -> Value {
-    json!({
-        "id": "/dev/disk/by-path/pci-0000:00:1f.2-ata-2",
-        "by_path": "/dev/disk/by-path/pci-0000:00:1f.2-ata-2",
-        "bootable": true,
-        "drive_type": "ODD",
-        "hctl": "1:0:0:0",
-        "installation_eligibility": { "not_eligible_reasons": ["Disk is removable", "Disk is too small"] },
-        "is_installation_media": true,
-        "model": "Virtual CD-ROM",
-        "name": "sr0",
-        "path": "/dev/sr0",
-        "removable": true,
-        "size_bytes": 1_154_482_176,
-        "vendor": "Contoso",
-    })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::fleet::tests::fleet;
 
-    pub(crate) fn machine(index: usize, role: Role, weaknesses: Vec<Weakness>) -> Hardware {
-        let last = u8::try_from(10 + index).unwrap();
-        let place = NetworkPlacement {
-            index,
-            ip: Ipv4Addr::new(192, 168, 126, last),
-            prefix: 24,
-            gateway: Ipv4Addr::new(192, 168, 126, 1),
-        };
-        Hardware::new("seed", format!("{role}-{index}"), role, &place, weaknesses)
+    pub(crate) fn machine(index: usize, role: Role, faults: &[HostFault]) -> Hardware {
+        let mut machine = fleet(role, index + 1).machines().unwrap().remove(index);
+        for fault in faults {
+            machine.add(*fault);
+        }
+        machine
     }
 
     #[test]
     fn the_same_seed_gives_the_same_machine() {
-        assert_eq!(
-            machine(1, Role::Worker, vec![]).inventory(),
-            machine(1, Role::Worker, vec![]).inventory()
-        );
-        assert_ne!(
-            machine(1, Role::Worker, vec![]).host_id,
-            machine(2, Role::Worker, vec![]).host_id
-        );
+        let of = |index| machine(index, Role::Worker, &[]);
+        assert_eq!(of(1).inventory(), of(1).inventory());
+        assert_ne!(of(1).host_id, of(2).host_id);
     }
 
     #[test]
-    fn the_inventory_has_the_members_that_the_service_reads() {
-        let inventory = machine(0, Role::Master, vec![]).inventory();
-        assert_eq!(
-            inventory["interfaces"][0]["ipv4_addresses"][0],
-            "192.168.126.10/24"
-        );
-        assert_eq!(inventory["routes"][1]["destination"], "192.168.126.0");
-        assert_eq!(inventory["memory"]["physical_bytes"], 24_u64 << 30);
-        assert!(
-            inventory["disks"][0]["id"]
-                .as_str()
-                .unwrap()
-                .starts_with("/dev/disk/by-id/wwn-0x50")
-        );
+    fn paths_lead_over_links_and_routers() {
+        let machine = machine(0, Role::Worker, &[]);
+        let own: IpAddr = "192.168.126.10".parse().unwrap();
+        let near = machine.link_to("192.168.126.77".parse().unwrap()).unwrap();
+        assert_eq!((near.0.name.as_str(), near.1), ("enp1s0", own));
+        assert!(machine.link_to("10.0.0.1".parse().unwrap()).is_none());
+        assert_eq!(machine.path_to("10.0.0.1".parse().unwrap()).unwrap().1, own);
+        assert!(machine.path_to("fd00::1".parse().unwrap()).is_none());
     }
 
     #[test]
     fn weak_machines_are_weak() {
-        let inventory = machine(4, Role::Worker, vec![Weakness::Ram, Weakness::Disk]).inventory();
+        let inventory = machine(4, Role::Worker, &[HostFault::Ram, HostFault::Disk]).inventory();
         assert_eq!(inventory["memory"]["physical_bytes"], 4_u64 << 30);
-        assert_eq!(inventory["disks"][0]["size_bytes"], 20_000_000_000_u64);
+        assert_eq!(inventory["disks"][0]["size_bytes"], SMALL_DISK);
         assert_eq!(inventory["cpu"]["count"], 16);
     }
 }

@@ -81,12 +81,11 @@ impl InstallRequest {
         ) {
             return Err(format!("role {:?} cannot be installed", self.role));
         }
-        let disk = hardware.disk_by_id();
         for device in [&self.boot_device]
             .into_iter()
             .chain(self.disks_to_format.iter().flatten())
         {
-            if *device != disk && device != "/dev/sda" {
+            if !hardware.has_disk(device) {
                 return Err(format!("this machine has no disk {device:?}"));
             }
         }
@@ -174,13 +173,13 @@ mod tests {
 
     #[test]
     fn a_complete_request_is_accepted() {
-        let hardware = machine(0, Role::Master, vec![]);
+        let hardware = machine(0, Role::Master, &[]);
         InstallRequest::parse(&request(&hardware).to_string(), &hardware).unwrap();
     }
 
     #[test]
     fn requests_that_the_real_agent_refuses_are_refused() {
-        let hardware = machine(0, Role::Master, vec![]);
+        let hardware = machine(0, Role::Master, &[]);
         for (member, value) in [
             ("role", json!("auto-assign")),
             ("host_id", json!(Uuid::nil())),
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn stages_follow_the_role() {
-        let hardware = machine(0, Role::Master, vec![]);
+        let hardware = machine(0, Role::Master, &[]);
         let stages = |role: &str, planes: u32| {
             let mut value = request(&hardware);
             value["role"] = json!(role);

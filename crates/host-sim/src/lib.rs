@@ -3,13 +3,16 @@
 //!
 //! A machine uses its image and the public HTTP operations alone; this crate depends on none of ours, so that it can
 //! disagree with them.
-//! The network between the machines is simulated ([`World`]), time may run faster ([`Pace`]).
+//! The network between the machines is simulated ([`World`]), time may run faster ([`Pace`]). Kinds of installations
+//! ([`PROFILES`]) and faults ([`FAULTS`]) are tables; a seed determines chance events.
 
 mod agent;
 mod api;
 pub mod args;
 pub mod controller;
 mod error;
+mod fault;
+mod fleet;
 mod hardware;
 pub mod image;
 mod install;
@@ -19,6 +22,8 @@ pub mod load;
 mod log_archive;
 mod machine;
 mod pace;
+mod profile;
+mod seed;
 mod sim;
 mod stage;
 mod state_file;
@@ -27,7 +32,11 @@ mod world;
 
 pub use api::{ApiClient, Stats};
 pub use error::Error;
-pub use hardware::{Hardware, Role, Weakness};
+pub use fault::{FAULTS, HostFault, HostFaultKind};
+pub use fleet::{Fleet, add_faults, default_route, mac};
+pub use hardware::{DEFAULT_MTU, Disk, Hardware, HostRoute, Nic, Role};
 pub use pace::Pace;
-pub use sim::{SimulationOutcome, SimulationPlan, run};
-pub use world::World;
+pub use profile::{InstallationProfile, PROFILES};
+pub use seed::choose;
+pub use sim::{Simulation, SimulationOutcome, SimulationPlan, run};
+pub use world::{Network, World};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::HostFault;
 use crate::agent::{self, AgentExit};
 use crate::install_request::InstallRequest;
 use crate::machine::{Machine, QUORUM};
@@ -10,6 +11,8 @@ use crate::world::NodePhase;
 
 /// Duration of firmware and kernel.
 const BOOT_TIME: Duration = Duration::from_secs(90);
+/// Delay of machines that boot late.
+const LATE_TIME: Duration = Duration::from_mins(5);
 /// Duration of applying the configuration.
 const CONFIGURE_TIME: Duration = Duration::from_mins(1);
 /// Time until a joined node is ready.
@@ -28,21 +31,43 @@ impl Machine {
     /// Runs until the machine is a node or frozen.
     pub(crate) async fn live(self: &Arc<Self>) -> MachineExit {
         if self.disk.get().node == NodePhase::Live {
+            self.await_power_on().await;
             self.resume_installation();
-            match agent::run(self).await {
-                AgentExit::Rebooted => self.enter(NodePhase::Booting),
-                AgentExit::Frozen(why) => {
-                    tracing::error!(
-                        host = self.name(),
-                        why,
-                        "agent hangs: the machine must be rebooted"
-                    );
-                    return MachineExit::Frozen(why);
-                }
+            if let Err(why) = self.run_live().await {
+                tracing::error!(
+                    host = self.name(),
+                    why,
+                    "agent hangs: the machine must be rebooted"
+                );
+                return MachineExit::Frozen(why);
             }
+            self.enter(NodePhase::Booting);
         }
         self.start_from_disk().await;
         MachineExit::Node
+    }
+
+    async fn await_power_on(&self) {
+        if self.hardware.joins {
+            self.world.until_open().await;
+        }
+        if self.hardware.has(HostFault::Late) {
+            self.world.pace.sleep(LATE_TIME).await;
+        }
+    }
+
+    /// Runs the discovery image until the machine boots from its disk. Errors: the agent hangs.
+    async fn run_live(self: &Arc<Self>) -> Result<(), String> {
+        loop {
+            match agent::run(self).await {
+                AgentExit::Frozen(why) => return Err(why),
+                AgentExit::Rebooted if !self.hardware.has(HostFault::BootOrder) => return Ok(()),
+                AgentExit::Rebooted => {
+                    self.world.pace.sleep(BOOT_TIME).await;
+                    self.disk.change(|record| record.runner = None);
+                }
+            }
+        }
     }
 
     fn resume_installation(self: &Arc<Self>) {

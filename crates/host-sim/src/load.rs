@@ -20,7 +20,7 @@ const SETTLE_LIMIT: Duration = Duration::from_mins(1);
 /// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
 pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
     let stats = Arc::new(Stats::default());
-    let plans = load.plans();
+    let plans = load.plans()?;
     let simulation = tokio::spawn({
         let stats = Arc::clone(&stats);
         async move { run_all(plans, stats).await }

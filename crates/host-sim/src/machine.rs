@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +13,7 @@ use crate::image::BootConfig;
 use crate::stage::report;
 use crate::state_file::{MachineState, StateFile};
 use crate::world::NodePhase;
-use crate::{Error, Hardware, World};
+use crate::{Error, Hardware, HostFault, World};
 
 /// Masters that must be ready before other nodes get their configuration.
 pub(crate) const QUORUM: usize = 2;
@@ -29,6 +30,8 @@ pub(crate) struct Machine {
     /// Replaces the pause that the server asks for (load tests).
     pub(crate) interval: Option<Duration>,
     pub(crate) rebooting: CancellationToken,
+    /// Ends the running agent: the machine restarts from its medium.
+    pub(crate) restarting: Notify,
     pub(crate) installation: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -51,6 +54,7 @@ impl Machine {
             controller,
             interval: None,
             rebooting: CancellationToken::new(),
+            restarting: Notify::new(),
             installation: Mutex::default(),
         }
     }
@@ -58,6 +62,23 @@ impl Machine {
     /// The name in log lines.
     pub(crate) fn name(&self) -> &str {
         &self.hardware.hostname
+    }
+
+    /// Waits for the restart at the end of the installation; a machine that boots from its medium again has had its own.
+    pub(crate) async fn until_reboot(&self) {
+        let is_over = self.rebooting.is_cancelled();
+        if is_over && self.hardware.has(HostFault::BootOrder) {
+            std::future::pending::<()>().await;
+        } else {
+            self.rebooting.cancelled().await;
+        }
+    }
+
+    /// Restarts from the discovery image: the agent registers again, and the installer no longer runs.
+    pub(crate) fn restart_from_medium(&self) {
+        self.stop_installation();
+        self.disk.change(|record| record.runner = None);
+        self.restarting.notify_one();
     }
 
     /// Stops the installer, if it runs, and removes its state.

@@ -17,7 +17,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::HostFault;
 use crate::machine::Machine;
+
+/// Exit code of every step without the medium of the discovery image. Source: assisted-installer-agent.
+const MEDIUM_LOST: i64 = 256;
 
 /// One instruction.
 #[derive(Debug, Clone, Deserialize)]
@@ -32,6 +36,12 @@ pub(crate) struct AgentStep {
 /// Runs one step. Errors of a handler: the reason why the arguments are invalid.
 pub(crate) async fn answer(machine: &Arc<Machine>, step: &AgentStep) -> StepReply {
     let args = step.args.as_deref().unwrap_or_default();
+    if machine.hardware.has(HostFault::Medium) && step.kind != "inventory" {
+        return StepReply::failed(
+            MEDIUM_LOST,
+            "cannot read the boot medium: Input/output error",
+        );
+    }
     let result = match step.kind.as_str() {
         "inventory" => checks::inventory(machine, args),
         "connectivity-check" => network::connectivity(machine, args),
@@ -54,7 +64,7 @@ pub(crate) async fn answer(machine: &Arc<Machine>, step: &AgentStep) -> StepRepl
     };
     result.unwrap_or_else(|reason| {
         let text = format!("step {} ({}): {reason}", step.kind, step.id);
-        machine.world.fault(machine.name(), &text);
+        machine.world.breach(machine.name(), &text);
         StepReply::failed(-1, text)
     })
 }
@@ -66,27 +76,23 @@ pub(crate) mod tests {
     use super::*;
     use crate::api::Stats;
     use crate::controller::Controller;
+    use crate::fleet::tests::fleet;
     use crate::image::BootConfig;
     use crate::state_file::StateFile;
-    use crate::world::tests::world;
-    use crate::{ApiClient, Hardware, Pace, Weakness, World};
+    use crate::world::tests::network;
+    use crate::{ApiClient, Pace, Role, World};
 
     pub(crate) fn args(args: &[&str]) -> Vec<String> {
         args.iter().map(|arg| (*arg).to_owned()).collect()
     }
 
-    pub(crate) fn machine_with(weaknesses: &[Weakness]) -> Arc<Machine> {
-        let world = world();
-        let mut hardware: Hardware = (*world.machines()[0]).clone();
-        hardware.weaknesses = weaknesses.to_vec();
-        let mut machines = world.machines().to_vec();
-        machines[0] = Arc::new(hardware);
-        let dns = [(
-            "api.c.example.org".to_owned(),
-            "192.168.126.100".parse().unwrap(),
-        )]
-        .into();
-        let world = Arc::new(World::new(world.network, Pace::new(1e6), machines, dns));
+    pub(crate) fn machine_with(faults: &[HostFault]) -> Arc<Machine> {
+        let mut machines = fleet(Role::Master, 3).machines().unwrap();
+        for fault in faults {
+            machines[0].add(*fault);
+        }
+        let machines = machines.into_iter().map(Arc::new).collect();
+        let world = Arc::new(World::new(network(), Pace::new(1e6), "s", machines));
         let boot = BootConfig {
             url: "http://127.0.0.1:9".into(),
             infra_env_id: uuid::Uuid::nil(),
@@ -143,8 +149,18 @@ pub(crate) mod tests {
         for (count, (step_type, list)) in cases.iter().enumerate() {
             let reply = answer_to(&machine, step_type, list).await;
             assert_eq!(reply.exit_code, -1, "{step_type} {list:?}");
-            assert_eq!(machine.world.faults().len(), count + 1);
+            assert_eq!(machine.world.breaches().len(), count + 1);
         }
+    }
+
+    #[tokio::test]
+    async fn without_its_medium_a_machine_only_has_its_inventory() {
+        let machine = machine_with(&[HostFault::Medium]);
+        let id = machine.hardware.host_id.to_string();
+        assert_eq!(answer_to(&machine, "inventory", &[&id]).await.exit_code, 0);
+        let reply = answer_to(&machine, "ntp-synchronizer", &["{}"]).await;
+        assert_eq!(reply.exit_code, MEDIUM_LOST);
+        assert!(machine.world.breaches().is_empty());
     }
 
     #[tokio::test]

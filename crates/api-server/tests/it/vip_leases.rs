@@ -1,13 +1,12 @@
 //! Virtual addresses from DHCP.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::Settings;
 use api_server::settings::{OsImages, ReleaseImages};
 use host_sim::image::BootConfig;
-use host_sim::{Pace, Role, SimulationPlan};
+use host_sim::{Fleet, Network, Pace, Role, SimulationPlan};
 use serde_json::{Value, json};
 use service::settings::Setting as _;
 use sqlx::ConnectOptions as _;
@@ -90,6 +89,12 @@ async fn messages(server: &Server, cluster: &str, name: &str) -> Vec<String> {
 async fn clusters_with_leased_addresses_are_installed() {
     let server = Server::with(with_sdn).await;
     let (cluster, infra_env) = leasing(&server).await;
+    let fleet = Fleet {
+        seed: infra_env.clone(),
+        hosts: vec![(Role::Master, 3), (Role::Worker, 2)],
+        faults: Vec::new(),
+        network: "192.168.126.0/24".parse().unwrap(),
+    };
     let plan = SimulationPlan {
         boot: BootConfig {
             url: server.url.clone(),
@@ -99,12 +104,14 @@ async fn clusters_with_leased_addresses_are_installed() {
             ca_pem: None,
             token: None,
         },
-        hosts: vec![(Role::Master, 3), (Role::Worker, 2)],
-        weaknesses: Vec::new(),
-        network: "192.168.126.0/24".parse().unwrap(),
-        dns: BTreeMap::new(),
+        machines: fleet.machines().unwrap(),
+        network: Network {
+            networks: vec!["192.168.126.0/24".parse().unwrap()],
+            ..Network::default()
+        },
         pace: Pace::new(1000.0),
-        seed: infra_env,
+        seed: fleet.seed,
+        has_dummy_files: false,
         state: None,
         interval: Some(Duration::from_millis(100)),
     };

@@ -42,10 +42,10 @@ pub(super) fn unit<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
     list(&config["systemd"]["units"]).find(|unit| unit["name"] == name)
 }
 
-/// Checks a host's own ignition: parses, names the host, points at the machine config server.
+/// Checks a host's own ignition: parses, names the host, and points at the machine config server if it has to.
 ///
 /// Errors: `Invalid` – names the failed check.
-pub fn check_host(bytes: &[u8], is_single_node: bool) -> Result<String, Error> {
+pub fn check_host(bytes: &[u8], has_pointer: bool) -> Result<String, Error> {
     let what = "the host ignition";
     let config = parse(what, bytes)?;
     let hostname = embedded_text(&config, "/etc/hostname")?
@@ -57,7 +57,7 @@ pub fn check_host(bytes: &[u8], is_single_node: bool) -> Result<String, Error> {
                 "it has no /etc/hostname: the host would come up nameless",
             )
         })?;
-    if !is_single_node {
+    if has_pointer {
         let pointer = list(&config["ignition"]["config"]["merge"])
             .chain([&config["ignition"]["config"]["append"][0]])
             .find_map(|entry| entry["source"].as_str());
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_good_host_ignition_names_its_host() {
         assert_eq!(
-            check_host(&host("https://api-int.a.b:22623/config/master"), false).unwrap(),
+            check_host(&host("https://api-int.a.b:22623/config/master"), true).unwrap(),
             "master-0"
         );
     }
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn a_host_ignition_without_a_pointer_is_refused() {
         for source in ["", "data:,x", "https://api-int.a.b:22623/"] {
-            assert!(check_host(&host(source), false).is_err(), "{source}");
+            assert!(check_host(&host(source), true).is_err(), "{source}");
         }
-        assert!(check_host(br#"{"ignition":{"version":"3.2.0"}}"#, true).is_err());
+        assert!(check_host(br#"{"ignition":{"version":"3.2.0"}}"#, false).is_err());
         assert!(check_host(b"not json", true).is_err());
     }
 

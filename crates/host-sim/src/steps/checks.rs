@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::arguments::{is_image, only_json};
 use super::reply::StepReply;
-use crate::Weakness;
+use crate::HostFault;
 use crate::machine::Machine;
 
 /// Simulated time of measuring the disk and of pulling one image.
@@ -59,11 +59,11 @@ pub(super) async fn disk_speed(
     if seconds.parse::<f64>().is_err() {
         return Err(format!("{seconds:?} is not a number of seconds"));
     }
-    if request.path != machine.hardware.disk_by_id() && request.path != "/dev/sda" {
+    if !machine.hardware.has_disk(&request.path) {
         return Err(format!("this machine has no disk {:?}", request.path));
     }
     machine.world.pace.sleep(DISK_TEST_TIME).await;
-    let duration = if machine.hardware.has(Weakness::Speed) {
+    let duration = if machine.hardware.has(HostFault::Speed) {
         47
     } else {
         2
@@ -87,7 +87,7 @@ pub(super) async fn images(machine: &Arc<Machine>, args: &[String]) -> Result<St
     if let Some(bad) = request.images.iter().find(|image| !is_image(image)) {
         return Err(format!("{bad:?} is no image"));
     }
-    let fails = machine.hardware.has(Weakness::Images);
+    let fails = machine.hardware.has(HostFault::Images);
     let mut images = Vec::new();
     for (position, image) in (1_u32..).zip(&request.images) {
         machine.world.pace.sleep(PULL_TIME).await;
@@ -133,8 +133,8 @@ mod tests {
 
     #[tokio::test]
     async fn slow_disks_are_reported() {
-        for (weaknesses, is_fast) in [(&[][..], true), (&[Weakness::Speed][..], false)] {
-            let machine = machine_with(weaknesses);
+        for (faults, is_fast) in [(&[][..], true), (&[HostFault::Speed][..], false)] {
+            let machine = machine_with(faults);
             let request = json!({ "path": machine.hardware.disk_by_id() }).to_string();
             let reply = disk_speed(&machine, &args(&[&request, "480.00"]))
                 .await
@@ -157,7 +157,7 @@ mod tests {
             ),
             (0, 2)
         );
-        let bad = images(&machine_with(&[Weakness::Images]), &args(&[request]))
+        let bad = images(&machine_with(&[HostFault::Images]), &args(&[request]))
             .await
             .unwrap();
         assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ipnet::Ipv4Net;
+use ipnet::{IpNet, Ipv4Net};
 use rand::RngExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::arguments::only_json;
 use super::reply::StepReply;
 use crate::machine::{Machine, QUORUM};
-use crate::world::NodePhase;
-use crate::{Weakness, World};
+use crate::world::{ELSEWHERE, NodePhase};
+use crate::{HostFault, Nic};
 
 /// The agent scans at most networks of this many host bits and reports at most this many addresses each.
 const SCAN_HOST_BITS: u8 = 10;
@@ -44,37 +44,45 @@ pub(super) fn connectivity(machine: &Arc<Machine>, args: &[String]) -> Result<St
 }
 
 fn remote_report(machine: &Machine, host: &RemoteHost) -> Value {
+    let own = &machine.hardware;
     let (mut l2, mut l3, mut mtu) = (Vec::new(), Vec::new(), Vec::new());
     for nic in host.nics.iter().flatten() {
-        for address in nic.ip_addresses.iter().flatten() {
+        for address in nic.ip_addresses.iter().flatten().copied() {
+            let path = own.path_to(address);
             let holder = machine
                 .world
-                .holder(address)
-                .filter(|_| !machine.hardware.has(Weakness::Network));
-            let answers = holder.is_some();
-            if let Some(holder) = holder {
+                .holder(address, own.index)
+                .filter(|_| path.is_some() && !own.has(HostFault::Network));
+            let outgoing = path.map_or("", |(nic, _)| nic.name.as_str());
+            if let (Some((_, theirs)), Some((link, source))) = (holder, own.link_to(address)) {
                 l2.push(json!({
-                    "outgoing_nic": "enp1s0",
-                    "outgoing_ip_address": machine.hardware.ip.to_string(),
+                    "outgoing_nic": link.name,
+                    "outgoing_ip_address": source.to_string(),
                     "remote_ip_address": address.to_string(),
-                    "remote_mac": holder.mac,
+                    "remote_mac": theirs.mac,
                     // A second machine with the same address shows as another MAC than the server expects.
-                    "successful": nic.mac.as_ref().is_none_or(|mac| mac.eq_ignore_ascii_case(&holder.mac)),
+                    "successful": nic.mac.as_ref().is_none_or(|mac| mac.eq_ignore_ascii_case(&theirs.mac)),
                 }));
             }
-            let rtt = if answers {
+            let rtt = if holder.is_some() {
                 rand::rng().random_range(0.18..0.62_f64)
             } else {
                 0.0
             };
             l3.push(json!({
-                "outgoing_nic": "enp1s0",
+                "outgoing_nic": outgoing,
                 "remote_ip_address": address.to_string(),
-                "successful": answers,
+                "successful": holder.is_some(),
                 "average_rtt_ms": (rtt * 1000.0).round() / 1000.0,
-                "packet_loss_percentage": if answers { 0.0 } else { 100.0 },
+                "packet_loss_percentage": if holder.is_some() { 0.0 } else { 100.0 },
             }));
-            mtu.push(json!({ "outgoing_nic": "enp1s0", "remote_ip_address": address.to_string(), "mtu_successful": answers }));
+            // Packets of the full length arrive if the other end accepts them.
+            let fits = |(_, theirs): (_, &Nic)| path.is_some_and(|(nic, _)| nic.mtu <= theirs.mtu);
+            mtu.push(json!({
+                "outgoing_nic": outgoing,
+                "remote_ip_address": address.to_string(),
+                "mtu_successful": holder.is_some_and(fits),
+            }));
         }
     }
     json!({ "host_id": host.host_id, "l2_connectivity": l2, "l3_connectivity": l3, "mtu_report": mtu })
@@ -88,10 +96,11 @@ pub(super) fn free_addresses(machine: &Arc<Machine>, args: &[String]) -> Result<
             return Err(format!("{network} is too large to be scanned"));
         }
         // Only the machine's own network can be scanned.
-        let is_near = network.contains(&machine.hardware.ip);
+        let mut own = machine.hardware.addresses();
+        let is_near = own.any(|address| IpNet::V4(network).contains(&address));
         let free = network
             .hosts()
-            .filter(|address| is_near && !machine.world.is_taken(*address));
+            .filter(|address| is_near && !machine.world.is_taken(IpAddr::V4(*address)));
         let free: Vec<Ipv4Addr> = free.take(FREE_ADDRESSES_LIMIT).collect();
         reports.push(json!({ "network": network, "free_addresses": free }));
     }
@@ -111,11 +120,17 @@ struct DhcpRequest {
 
 pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: DhcpRequest = only_json(args)?;
-    if request.interface != "enp1s0" {
+    let mut nics = machine.hardware.nics.iter();
+    let own = nics.find(|nic| nic.name == request.interface);
+    let mut networks = own.into_iter().flat_map(|nic| &nic.addresses);
+    let Some(network) = networks.find_map(|one| match one {
+        IpNet::V4(network) => Some(network.trunc()),
+        IpNet::V6(_) => None,
+    }) else {
         return Err(format!("no DHCP server answers on {:?}", request.interface));
-    }
+    };
     let lease = |name: &str, mac: &str, last: &str| {
-        let leased = machine.world.lease(mac, fixed_address(last));
+        let leased = machine.world.lease(network, mac, fixed_address(last));
         let address = leased.ok_or_else(|| format!("no address is free for {mac}"))?;
         Ok::<_, String>((address, lease_text(name, address)))
     };
@@ -152,27 +167,44 @@ struct NtpRequest {
 
 pub(super) fn ntp(machine: &Arc<Machine>, args: &[String]) -> Result<StepReply, String> {
     let request: NtpRequest = only_json(args)?;
-    let gateway = machine.hardware.gateway.to_string();
+    let own = machine
+        .hardware
+        .time_source
+        .map(|source| source.to_string());
     let asked = request.ntp_source.unwrap_or_default();
-    let names = [gateway.as_str()].into_iter().chain(
-        asked
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty()),
-    );
-    let fails = machine.hardware.has(Weakness::Ntp);
-    let sources: Vec<Value> = names
-        .enumerate()
-        .map(|(position, name)| {
-            let state = match position {
-                _ if fails => "unreachable",
-                0 => "synced",
-                _ => "combined",
+    let asked = asked
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let mut is_synced = false;
+    let sources: Vec<Value> = own
+        .iter()
+        .map(String::as_str)
+        .chain(asked)
+        .map(|name| {
+            let state = if !answers(machine, name) {
+                "unreachable"
+            } else if is_synced {
+                "combined"
+            } else {
+                "synced"
             };
+            is_synced |= state == "synced";
             json!({ "source_name": name, "source_state": state })
         })
         .collect();
     Ok(StepReply::json(&json!({ "ntp_sources": sources })))
+}
+
+/// Whether a time source answers: its name resolves, and packets to its address have a way out.
+fn answers(machine: &Machine, source: &str) -> bool {
+    let hardware = &machine.hardware;
+    let address = source.parse().ok().or_else(|| {
+        let found = machine.world.resolve(source).unwrap_or(ELSEWHERE);
+        hardware.has_dns.then_some(found)
+    });
+    let has_way = address.is_some_and(|address| hardware.path_to(address).is_some());
+    has_way && !hardware.has(HostFault::Ntp)
 }
 
 #[derive(Deserialize)]
@@ -191,8 +223,10 @@ pub(super) fn domains(machine: &Arc<Machine>, args: &[String]) -> Result<StepRep
         .domains
         .iter()
         .map(|domain| {
-            let addresses: Vec<Ipv4Addr> = machine.world.resolve(&domain.domain_name).into_iter().collect();
-            json!({ "domain_name": domain.domain_name, "ipv4_addresses": addresses, "ipv6_addresses": [], "cnames": [] })
+            let found = machine.world.resolve(&domain.domain_name);
+            let found = found.filter(|_| machine.hardware.has_dns);
+            let of_family = |is_v4| -> Vec<IpAddr> { found.into_iter().filter(|one| one.is_ipv4() == is_v4).collect() };
+            json!({ "domain_name": domain.domain_name, "ipv4_addresses": of_family(true), "ipv6_addresses": of_family(false), "cnames": [] })
         })
         .collect();
     Ok(StepReply::json(&json!({ "resolutions": resolutions })))
@@ -211,7 +245,7 @@ pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<Ste
         if !matches!(vip.vip_type.as_str(), "api" | "ingress") {
             return Err(format!("{:?} is no kind of VIP", vip.vip_type));
         }
-        let verification = if is_free(&machine.world, vip.vip) {
+        let verification = if machine.world.is_free(vip.vip) {
             "succeeded"
         } else {
             "failed"
@@ -221,10 +255,6 @@ pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<Ste
         );
     }
     Ok(StepReply::json(&Value::Array(verified)))
-}
-
-fn is_free(world: &World, address: IpAddr) -> bool {
-    matches!(address, IpAddr::V4(v4) if world.network.contains(&v4) && !world.is_taken(v4))
 }
 
 #[derive(Deserialize)]
@@ -294,7 +324,7 @@ mod tests {
 
     fn asked(machine: &Machine, index: usize) -> String {
         let other = &machine.world.machines()[index];
-        json!([{ "host_id": other.host_id, "nics": [{ "name": "enp1s0", "mac": other.mac, "ip_addresses": [other.ip] }] }]).to_string()
+        json!([{ "host_id": other.host_id, "nics": [{ "name": "enp1s0", "mac": other.nics[0].mac, "ip_addresses": [other.nics[0].addresses[0].addr()] }] }]).to_string()
     }
 
     #[test]
@@ -315,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_network_reaches_no_host() {
-        let machine = machine_with(&[Weakness::Network]);
+        let machine = machine_with(&[HostFault::Network]);
         let report = output(connectivity(&machine, &args(&[&asked(&machine, 1)])));
         let host = &report["remote_hosts"][0];
         assert_eq!(host["l2_connectivity"], json!([]));
@@ -362,10 +392,29 @@ mod tests {
         assert_eq!(report["ntp_sources"][0]["source_state"], "synced");
         assert_eq!(report["ntp_sources"][2]["source_name"], "b.example");
         let report = output(ntp(
-            &machine_with(&[Weakness::Ntp]),
+            &machine_with(&[HostFault::Ntp]),
             &args(&[r#"{"ntp_source":""}"#]),
         ));
         assert_eq!(report["ntp_sources"][0]["source_state"], "unreachable");
+        let mut machine = machine_with(&[]);
+        let hardware = Arc::make_mut(&mut Arc::get_mut(&mut machine).unwrap().hardware);
+        (hardware.time_source, hardware.routes) = (None, Vec::new());
+        let request = r#"{"ntp_source":"10.9.9.9,192.168.126.5"}"#;
+        let report = output(ntp(&machine, &args(&[request])));
+        assert_eq!(report["ntp_sources"][0]["source_state"], "unreachable");
+        assert_eq!(report["ntp_sources"][1]["source_state"], "synced");
+    }
+
+    #[test]
+    fn large_packets_to_a_smaller_mtu_are_lost() {
+        let mut machine = machine_with(&[]);
+        let request = asked(&machine, 1);
+        let hardware = Arc::make_mut(&mut Arc::get_mut(&mut machine).unwrap().hardware);
+        hardware.nics[0].mtu = 9000;
+        let report = output(connectivity(&machine, &args(&[&request])));
+        let host = &report["remote_hosts"][0];
+        assert_eq!(host["mtu_report"][0]["mtu_successful"], false);
+        assert_eq!(host["l3_connectivity"][0]["successful"], true);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use host_sim::image::BootConfig;
-use host_sim::{Pace, Role, SimulationOutcome, SimulationPlan, Stats, run};
+use host_sim::{Fleet, Network, Pace, Role, SimulationOutcome, SimulationPlan, Stats, run};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -13,6 +13,12 @@ use crate::server::Server;
 const INFRA_ENV: Uuid = Uuid::from_u128(0x5a2a_1b6e_8a4b_4b0e_9d0c_0f7f_2f6f_0a11);
 
 fn plan(url: &str) -> SimulationPlan {
+    let fleet = Fleet {
+        seed: "seed".into(),
+        hosts: vec![(Role::Worker, 1)],
+        faults: Vec::new(),
+        network: "192.168.126.0/24".parse().unwrap(),
+    };
     SimulationPlan {
         boot: BootConfig {
             url: url.to_owned(),
@@ -22,19 +28,18 @@ fn plan(url: &str) -> SimulationPlan {
             ca_pem: None,
             token: Some("token".into()),
         },
-        hosts: vec![(Role::Worker, 1)],
-        weaknesses: Vec::new(),
-        network: "192.168.126.0/24".parse().unwrap(),
-        dns: std::collections::BTreeMap::new(),
+        machines: fleet.machines().unwrap(),
+        network: Network::default(),
         pace: Pace::new(2000.0),
         seed: "seed".into(),
+        has_dummy_files: false,
         state: None,
         interval: None,
     }
 }
 
 fn host_id() -> Uuid {
-    plan("").machines().unwrap()[0].host_id
+    plan("").machines[0].host_id
 }
 
 fn registered() -> (u16, Value) {
@@ -170,11 +175,11 @@ async fn invalid_arguments_are_refused_and_counted() {
     assert_eq!(replies[0].1["exit_code"], -1);
     assert!(
         outcome
-            .faults
+            .breaches
             .iter()
             .any(|fault| fault.contains("inventory")),
         "{:?}",
-        outcome.faults
+        outcome.breaches
     );
 }
 
