@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, catalog, doctor, key_file, mirror, pod, registry, serve, status, terminal, token,
-    versions,
+    backup, catalog, doctor, key_file, mirror, pod, registry, rehearse, serve, status, terminal,
+    token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -61,6 +61,8 @@ enum AtollCommand {
     Mirror(Box<mirror::MirrorArgs>),
     /// Write the releases that the installer offers, from a mirror registry or the hosted installer
     Versions(Box<versions::VersionsArgs>),
+    /// Play the installation of a site with simulated hosts, and name the mistakes of its files
+    Rehearse(Box<rehearse::RehearseArgs>),
     /// Check the sandbox mechanisms of this machine; exit code 1 if an essential one is missing
     Doctor(doctor::DoctorArgs),
     /// Show the state and addresses of an installation started by `up`
@@ -92,6 +94,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),
+        AtollCommand::Rehearse(arguments) => return rehearse::run(&arguments),
         AtollCommand::Doctor(arguments) => return doctor::run(&arguments),
         AtollCommand::Status { data } => status::run(data),
     };

@@ -245,15 +245,18 @@ impl InstallerRun<'_> {
         }
     }
 
+    /// Hosts of the control plane: the third member of a two-node one is an arbiter.
     async fn masters(&self) -> Result<Vec<Value>, Error> {
         let path = format!("/v2/clusters/{}/hosts", self.request.cluster_id);
-        let answer = self
-            .get(ApiCall::new("masters", Method::GET, path).query("role", &"master"))
-            .await?;
-        match answer.json("the list of masters")? {
-            Value::Array(hosts) => Ok(hosts),
-            _ => Err(Error::invalid("the list of masters", "is no list")),
+        let mut masters = Vec::new();
+        for role in ["master", "arbiter"] {
+            let call = ApiCall::new("masters", Method::GET, path.clone()).query("role", &role);
+            match self.get(call).await?.json("the list of masters")? {
+                Value::Array(hosts) => masters.extend(hosts),
+                _ => return Err(Error::invalid("the list of masters", "is no list")),
+            }
         }
+        Ok(masters)
     }
 
     async fn run_bootkube(&self) {

@@ -27,7 +27,9 @@ const LOW: &[&str] = &[
     "durable",
 ];
 /// Crates that only tests and tools use.
-const TOOLS: &[&str] = &["testkit", "faults", "host-sim", "system-tests", "xtask"];
+const TOOLS: &[&str] = &["testkit", "faults", "system-tests", "xtask"];
+/// Crates that may simulate hosts: `atoll rehearse`, tests and tools.
+const SIMULATES: &[&str] = &["atoll", "host-sim", "testkit", "system-tests", "xtask"];
 
 /// `from` (all of these) must not depend on `on` (any of these), except `but`.
 struct Deny {
@@ -144,6 +146,12 @@ static DENIED: &[Deny] = &[
         on: TOOLS,
         but: TOOLS,
         why: "nothing of the tests and the demo is in production",
+    },
+    Deny {
+        from: ANY,
+        on: &["host-sim"],
+        but: SIMULATES,
+        why: "only rehearsals, tests and the demo simulate hosts",
     },
     Deny {
         from: &["host-sim"],

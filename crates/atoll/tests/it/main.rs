@@ -22,6 +22,7 @@ mod mirror_place;
 mod mirror_redirect;
 mod mirror_rules;
 mod registry;
+mod rehearse;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/server.rs"]
 mod server;

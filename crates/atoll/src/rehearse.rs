@@ -1,0 +1,203 @@
+//! `atoll rehearse`: plays the installation of a site with simulated hosts, and names the mistakes of its files.
+//!
+//! Without `--server` it has an API server of its own, with a temporary database, and time runs fast.
+
+mod api;
+mod findings;
+mod machines;
+mod own_server;
+mod play;
+mod progress;
+mod report;
+mod sample;
+mod script;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use host_sim::{FAULTS, PROFILES, Pace};
+use service::Error;
+
+use self::api::InstallerApi;
+use self::own_server::OwnServer;
+use self::play::PlayOptions;
+use self::report::Report;
+use self::script::Script;
+use crate::catalog::table::table;
+use crate::terminal::{notice, print};
+
+const DOING: &str = "rehearsing the installation";
+/// Exit code when nothing could be rehearsed.
+const NOT_REHEARSED: u8 = 2;
+/// Speed-up with a server of its own. At a hundred times real time an installation takes about 15 seconds, of which most
+/// is work of the server.
+const OWN_SPEEDUP: f64 = 100.0;
+/// Time without any change after which a state counts as final. Units: simulated time.
+const QUIET: Duration = Duration::from_mins(7);
+/// The same in real time: a server of its own judges every half second, others every 10 seconds.
+const OWN_QUIET: Duration = Duration::from_secs(5);
+const QUIET_OF_OTHERS: Duration = Duration::from_secs(30);
+
+/// Plays the installation of a site with simulated hosts, and names the mistakes of its files.
+///
+/// The site file has install-config.yaml and agent-config.yaml as documents of one YAML file; documents of kind
+/// HardwareData and BareMetalHost describe the machines, others get hardware that suits their role.
+///
+/// Exit codes: 0 the cluster was installed and no mistake was found; 1 mistakes; 2 nothing could be rehearsed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RehearseArgs {
+    /// Site file; without one, the machines of the profile are played
+    #[arg(value_name = "SITE.YAML", required_unless_present_any = ["profile", "list"])]
+    site: Option<PathBuf>,
+    /// List the profiles and faults
+    #[arg(long)]
+    list: bool,
+    /// Check the data of the site only: no host is simulated
+    #[arg(long)]
+    check: bool,
+    /// Kind of installation, with its machines and faults
+    #[arg(long, value_name = "NAME", value_parser = host_sim::InstallationProfile::parse)]
+    profile: Option<&'static host_sim::InstallationProfile>,
+    /// Fault of a host, or of one that the seed chooses; may be repeated
+    #[arg(long = "fault", value_name = "NAME[@HOST]")]
+    faults: Vec<String>,
+    /// Seed of serial numbers, chosen hosts and lost requests
+    #[arg(long, default_value = "1")]
+    seed: String,
+    /// Installer API that speaks the protocol. Default: a server of its own
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// File with a token of the API, sent as bearer token
+    #[arg(long, value_name = "FILE", requires = "server")]
+    token_file: Option<PathBuf>,
+    /// File with the CA certificates of the API
+    #[arg(long, value_name = "FILE", requires = "server")]
+    ca: Option<PathBuf>,
+    /// Version of the release. Default: the default release of the server
+    #[arg(long, value_name = "VERSION")]
+    release: Option<String>,
+    /// Speed-up over real time. Default: 100 with a server of its own, else 1
+    #[arg(long)]
+    speedup: Option<f64>,
+    /// Seconds without any change after which the state counts as final
+    #[arg(long, value_name = "SECONDS")]
+    quiet: Option<f64>,
+    /// Install the site as often as this, each with hosts of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    clusters: u32,
+    /// Clusters that are installed at once
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    at_once: u32,
+    /// Keep the clusters on the server
+    #[arg(long, requires = "server")]
+    keep: bool,
+    /// Accept the files of a server with DUMMY_IGNITION
+    #[arg(long, requires = "server")]
+    dummy_ignition: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Rehearses; the value is the exit code.
+pub(crate) fn run(arguments: &RehearseArgs) -> ExitCode {
+    if arguments.list {
+        list();
+        return ExitCode::SUCCESS;
+    }
+    match rehearse(arguments) {
+        Ok(report) => {
+            report.print(arguments.json);
+            ExitCode::from(u8::from(!report.is_good()))
+        }
+        Err(error) => {
+            notice(&error.to_string());
+            ExitCode::from(NOT_REHEARSED)
+        }
+    }
+}
+
+fn list() {
+    let profiles = PROFILES.iter().map(|profile| {
+        let [masters, arbiters, workers] = profile.machines;
+        let machines = format!("{masters}+{arbiters}+{workers}");
+        [
+            profile.name.to_owned(),
+            machines,
+            profile.purpose.to_owned(),
+        ]
+    });
+    let profiles = profiles.collect::<Vec<_>>();
+    print(&table(["PROFILE", "MACHINES", "PURPOSE"], &profiles));
+    let faults: Vec<_> = FAULTS
+        .iter()
+        .map(|kind| [kind.name, kind.when, kind.effect].map(str::to_owned))
+        .collect();
+    print(&table(["FAULT", "WHEN", "EFFECT"], &faults));
+}
+
+fn rehearse(arguments: &RehearseArgs) -> Result<Report, Error> {
+    let script = match Script::read(arguments)? {
+        Ok(script) => script,
+        Err(finding) => return Ok(Report::of_data(vec![finding])),
+    };
+    let found = rules::site::check(&script.site);
+    if arguments.check {
+        return Ok(Report::of_data(found));
+    }
+    if !arguments.json {
+        report::print_findings("Mistakes in the data of the site", &found);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(DOING, e))?;
+    runtime.block_on(async {
+        tokio::select! {
+            report = play_on_server(arguments, &script, found) => report,
+            _ = tokio::signal::ctrl_c() => Err(Error::new(DOING, "interrupted")),
+        }
+    })
+}
+
+async fn play_on_server(
+    arguments: &RehearseArgs,
+    script: &Script,
+    found: Vec<rules::site::SiteFinding>,
+) -> Result<Report, Error> {
+    let own = match &arguments.server {
+        Some(_) => None,
+        None => Some(OwnServer::start(arguments.release.as_deref()).await?),
+    };
+    let api = match &own {
+        Some(own) => InstallerApi::new(own.url(), None, None)?,
+        None => InstallerApi::of(arguments)?,
+    };
+    let (speedup, quiet) = if own.is_some() {
+        (OWN_SPEEDUP, OWN_QUIET)
+    } else {
+        (1.0, QUIET_OF_OTHERS)
+    };
+    let pace = Pace::new(arguments.speedup.unwrap_or(speedup));
+    let given = arguments
+        .quiet
+        .map(|seconds| Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
+    let options = PlayOptions {
+        pace,
+        quiet: given.unwrap_or_else(|| pace.real(QUIET).max(quiet)),
+        version: arguments.release.clone(),
+        has_dummy_files: own.is_some() || arguments.dummy_ignition,
+        is_quiet: arguments.json || arguments.clusters > 1,
+        removes: own.is_none() && !arguments.keep,
+    };
+    let copies = usize::try_from(arguments.clusters).unwrap_or(1);
+    let at_once = usize::try_from(arguments.at_once).unwrap_or(1);
+    let outcomes = play::all(&api, script, &options, copies, at_once).await?;
+    let report = Report::new(found, outcomes);
+    if let Some(own) = own {
+        own.stop().await;
+    }
+    Ok(report)
+}

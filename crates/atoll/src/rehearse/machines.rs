@@ -1,0 +1,355 @@
+//! Simulated machines of a site: the NICs, addresses and disks of its inventory, and the DHCP server of its networks.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use host_sim::{
+    DEFAULT_MTU, Disk, Hardware, HostRoute, InstallationProfile, Network, Nic, Role, default_route,
+    mac,
+};
+use ipnet::{IpNet, Ipv4Net};
+use model::expected_hosts::DiskHints;
+use model::host::HostRole;
+use rules::site::{HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost};
+use service::Error;
+
+use super::DOING;
+
+/// Network of sites that declare none.
+const DEFAULT_NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 126, 0), 24);
+/// Addresses that DHCP leaves to routers and virtual addresses.
+const RESERVED: usize = 9;
+const GIB: u64 = 1 << 30;
+
+/// The machines of a site. Hosts that no document names are as many as the install-config counts, or the profile.
+///
+/// Errors: more machines than addresses.
+pub(super) fn of_site(
+    site: &Site,
+    profile: Option<&InstallationProfile>,
+    seed: &str,
+) -> Result<Vec<Hardware>, Error> {
+    let mut dhcp = DhcpServer::of(site);
+    let mut machines = Vec::new();
+    for host in &site.hosts {
+        machines.push(declared(host, machines.len(), seed, &mut dhcp)?);
+    }
+    if site.hosts.is_empty() {
+        for (role, count) in counts(site, profile) {
+            for number in 0..count {
+                let name = format!("{role}-{number}");
+                let mut machine = Hardware::new(seed, machines.len(), name, role);
+                dhcp.connect(&mut machine, seed)?;
+                machines.push(machine);
+            }
+        }
+    }
+    for number in 0..profile.map_or(0, |profile| profile.joining) {
+        let name = format!("joining-{number}");
+        let mut machine = Hardware::new(seed, machines.len(), name, Role::Worker);
+        dhcp.connect(&mut machine, seed)?;
+        machine.joins = true;
+        machines.push(machine);
+    }
+    if profile.is_some_and(|profile| profile.has_gpus) {
+        let workers = machines
+            .iter_mut()
+            .filter(|one| one.hostname.contains("worker"));
+        workers.for_each(|one| one.has_gpu = true);
+    }
+    Ok(machines)
+}
+
+/// Numbers of machines of a site that declares no hosts.
+fn counts(site: &Site, profile: Option<&InstallationProfile>) -> [(Role, usize); 3] {
+    let declared = |count: Option<i64>, default: usize| {
+        count.map_or(default, |count| usize::try_from(count).unwrap_or_default())
+    };
+    let [masters, arbiters, workers] = profile.map_or([3, 0, 0], |profile| profile.machines);
+    [
+        (
+            Role::Master,
+            declared(site.declaration.control_plane, masters),
+        ),
+        (Role::Arbiter, arbiters),
+        (Role::Worker, declared(site.declaration.workers, workers)),
+    ]
+}
+
+/// The networks of a site, and the names that its DNS servers have to know.
+pub(super) fn network(site: &Site) -> Network {
+    let declaration = &site.declaration;
+    let domain = format!(
+        "{}.{}",
+        declaration.name,
+        declaration.base_domain.clone().unwrap_or_default()
+    );
+    let vip = |member: &str| {
+        let vips = site.vips();
+        let vip = vips.iter().find(|(name, _)| *name == member);
+        // Without virtual addresses, the names lead to the first host.
+        vip.map(|(_, address)| *address)
+            .or_else(|| Some(site.hosts.first()?.addresses().next()?.addr()))
+            .unwrap_or_else(|| IpAddr::V4(address_at(network_of(site), RESERVED)))
+    };
+    let names = [
+        ("api", "apiVIPs"),
+        ("api-int", "apiVIPs"),
+        ("console-openshift-console.apps", "ingressVIPs"),
+        ("oauth-openshift.apps", "ingressVIPs"),
+    ];
+    let mut networks: BTreeSet<IpNet> = site.machine_networks().into_iter().collect();
+    let hosts = site.hosts.iter().flat_map(SiteHost::addresses);
+    networks.extend(hosts.map(|address| address.trunc()));
+    if networks.is_empty() {
+        networks.insert(DEFAULT_NETWORK.into());
+    }
+    Network {
+        networks: networks.into_iter().collect(),
+        dns: names
+            .iter()
+            .map(|(name, member)| (format!("{name}.{domain}"), vip(member)))
+            .collect(),
+        forwards_except: Some(domain),
+    }
+}
+
+/// The first IPv4 machine network.
+fn network_of(site: &Site) -> Ipv4Net {
+    let networks = site.machine_networks().into_iter();
+    let mut v4 = networks.filter_map(|network| match network {
+        IpNet::V4(network) => Some(network),
+        IpNet::V6(_) => None,
+    });
+    v4.next().unwrap_or(DEFAULT_NETWORK)
+}
+
+/// The address at a position of a network, or that of the network if it has fewer.
+fn address_at(network: Ipv4Net, at: usize) -> Ipv4Addr {
+    network.hosts().nth(at).unwrap_or_else(|| network.addr())
+}
+
+/// The DHCP server of the machine network.
+struct DhcpServer {
+    network: Ipv4Net,
+    gateway: Ipv4Addr,
+    taken: BTreeSet<IpAddr>,
+    given: usize,
+}
+
+impl DhcpServer {
+    fn of(site: &Site) -> Self {
+        let network = network_of(site);
+        let vips = site.vips().into_iter().map(|(_, address)| address);
+        let hosts = site.hosts.iter().flat_map(SiteHost::addresses);
+        Self {
+            network,
+            gateway: address_at(network, 0),
+            taken: vips.chain(hosts.map(|address| address.addr())).collect(),
+            given: RESERVED,
+        }
+    }
+
+    fn next(&mut self) -> Result<IpNet, Error> {
+        loop {
+            let address = self.network.hosts().nth(self.given).ok_or_else(|| {
+                let reason = format!("{} has too few addresses for all hosts", self.network);
+                Error::new(DOING, reason)
+            })?;
+            self.given += 1;
+            let address = IpAddr::V4(address);
+            if self.taken.insert(address) {
+                let prefix = self.network.prefix_len();
+                return IpNet::new(address, prefix).map_err(|e| Error::new(DOING, e));
+            }
+        }
+    }
+
+    fn connect(&mut self, machine: &mut Hardware, seed: &str) -> Result<(), Error> {
+        let address = self.next()?;
+        machine.connect(
+            seed,
+            address.addr(),
+            address.prefix_len(),
+            self.gateway.into(),
+        );
+        Ok(())
+    }
+}
+
+/// The machine of a declared host.
+fn declared(
+    host: &SiteHost,
+    index: usize,
+    seed: &str,
+    dhcp: &mut DhcpServer,
+) -> Result<Hardware, Error> {
+    let role = match host.role {
+        Some(HostRole::Master | HostRole::Bootstrap) => Role::Master,
+        Some(HostRole::Arbiter) => Role::Arbiter,
+        // Its hardware suits every role.
+        _ => Role::Worker,
+    };
+    let mut machine = Hardware::new(seed, index, host.name.clone(), role);
+    if let Some(hardware) = &host.record.hardware {
+        measured(&mut machine, hardware);
+    } else if let (Some(hints), Some(disk)) = (&host.disk_hints, machine.disks.first_mut()) {
+        fit(disk, hints);
+    }
+    match &host.network {
+        Some(network) => static_nics(&mut machine, host, network, seed, dhcp)?,
+        None => {
+            dhcp.connect(&mut machine, seed)?;
+            for (nic, declared) in machine.nics.iter_mut().zip(&host.interfaces) {
+                nic.mac.clone_from(&declared.mac_address);
+                if !declared.name.is_empty() {
+                    nic.name.clone_from(&declared.name);
+                }
+            }
+            let name = machine.nics.first().map(|nic| nic.name.clone());
+            for route in &mut machine.routes {
+                route.interface = name.clone().unwrap_or_default();
+            }
+        }
+    }
+    Ok(machine)
+}
+
+/// NICs and routes of a static network; interfaces with DHCP get an address of the machine network.
+fn static_nics(
+    machine: &mut Hardware,
+    host: &SiteHost,
+    network: &HostNetwork,
+    seed: &str,
+    dhcp: &mut DhcpServer,
+) -> Result<(), Error> {
+    for (at, interface) in network.interfaces.iter().enumerate() {
+        let mut addresses = interface.addresses.clone();
+        if interface.is_automatic {
+            addresses.push(dhcp.next()?);
+            machine
+                .routes
+                .push(default_route(dhcp.gateway.into(), &interface.name));
+            machine.time_source = Some(dhcp.gateway.into());
+        }
+        machine.nics.push(Nic {
+            name: interface.name.clone(),
+            mac: mac_of(interface, host, network).unwrap_or_else(|| mac(seed, machine.index, at)),
+            kind: match interface.kind.as_str() {
+                "bond" => "bond",
+                "vlan" => "vlan",
+                "linux-bridge" | "ovs-bridge" => "bridge",
+                _ => "physical",
+            },
+            addresses,
+            mtu: interface.mtu,
+        });
+    }
+    for declared in &host.interfaces {
+        let is_known = machine
+            .nics
+            .iter()
+            .any(|nic| nic.mac == declared.mac_address);
+        if !is_known {
+            machine.nics.push(Nic {
+                name: declared.name.clone(),
+                mac: declared.mac_address.clone(),
+                kind: "physical",
+                addresses: Vec::new(),
+                mtu: DEFAULT_MTU,
+            });
+        }
+    }
+    let routes = network.routes.iter().filter_map(|route| {
+        Some(HostRoute {
+            destination: route.destination,
+            gateway: route.gateway?,
+            interface: route.interface.clone(),
+        })
+    });
+    machine.routes.extend(routes);
+    machine.has_dns = network.is_automatic() || !network.dns_servers.is_empty();
+    Ok(())
+}
+
+/// The MAC address of an interface: its own, the declared one, or that of the first interface below it.
+fn mac_of(interface: &NetworkInterface, host: &SiteHost, network: &HostNetwork) -> Option<String> {
+    let declared = |name: &str| {
+        let mut interfaces = host.interfaces.iter();
+        let found = interfaces.find(|one| one.name == name);
+        found.map(|one| one.mac_address.clone())
+    };
+    let own = interface.mac_address.clone();
+    own.or_else(|| declared(&interface.name)).or_else(|| {
+        let below = interface.ports.first()?;
+        let nested = network.interfaces.iter().find(|one| one.name == *below);
+        // One level: the parent of a VLAN may be a bond, whose ports are declared.
+        let port = nested.and_then(|one| one.ports.first());
+        declared(below).or_else(|| declared(port?))
+    })
+}
+
+/// Takes over the members of the hardware record.
+fn measured(machine: &mut Hardware, hardware: &HostHardware) {
+    if hardware.cpu.count > 0 {
+        machine.cpus = hardware.cpu.count;
+    }
+    if !hardware.cpu.arch.is_empty() {
+        machine.architecture.clone_from(&hardware.cpu.arch);
+    }
+    if hardware.ram_mebibytes > 0 {
+        machine.ram_bytes = hardware.ram_mebibytes << 20;
+    }
+    if !hardware.system_vendor.serial_number.is_empty() {
+        machine.set_serial(&hardware.system_vendor.serial_number);
+    }
+    if !hardware.storage.is_empty() {
+        let made = machine.disks.first().cloned();
+        let disks = hardware.storage.iter().enumerate();
+        machine.disks = disks
+            .map(|(at, disk)| recorded(disk, at, made.as_ref()))
+            .collect();
+    }
+}
+
+/// A disk of the record; missing names are made up, as each disk needs one.
+fn recorded(disk: &RecordedDisk, at: usize, made: Option<&Disk>) -> Disk {
+    let or = |text: &str, other: String| {
+        if text.is_empty() {
+            other
+        } else {
+            text.to_owned()
+        }
+    };
+    let wwn = made.map_or_else(String::new, |made| format!("{}{at}", made.wwn));
+    Disk {
+        path: disk.name.clone(),
+        size_bytes: u64::try_from(disk.size_bytes).unwrap_or_default(),
+        rotational: disk.rotational,
+        vendor: disk.vendor.clone(),
+        model: disk.model.clone(),
+        serial: disk.serial_number.clone(),
+        wwn: or(&disk.wwn, wwn),
+        hctl: or(&disk.hctl, format!("{at}:0:0:0")),
+    }
+}
+
+/// Gives a disk the properties that hints name: without a hardware record they are all that is known of it.
+fn fit(disk: &mut Disk, hints: &DiskHints) {
+    let texts = [
+        (&mut disk.path, &hints.device_name),
+        (&mut disk.vendor, &hints.vendor),
+        (&mut disk.model, &hints.model),
+        (&mut disk.serial, &hints.serial_number),
+        (&mut disk.wwn, &hints.wwn),
+        (&mut disk.hctl, &hints.hctl),
+    ];
+    for (text, hint) in texts {
+        if !hint.is_empty() {
+            text.clone_from(hint);
+        }
+    }
+    let least = u64::try_from(hints.min_size_gigabytes).unwrap_or_default();
+    disk.size_bytes = disk.size_bytes.max(least * 1_000_000_000 + GIB);
+    disk.rotational = hints.rotational.unwrap_or(disk.rotational);
+}
