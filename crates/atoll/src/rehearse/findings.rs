@@ -8,6 +8,12 @@ use super::api::RequestRefusal;
 
 /// Validation that fails with each host that is not ready.
 const CONSEQUENCE: &str = "all-hosts-are-ready-to-install";
+/// Events about mistakes for which no validation fails: name, required value, remedy.
+const WARNINGS: &[(&str, &str, &str)] = &[(
+    "disk_speed_slower_than_supported",
+    "an installation disk that etcd can use",
+    "Choose a faster installation disk, for instance an SSD.",
+)];
 
 /// Findings of the causes that an explanation lists; work within its time only if there is nothing else.
 pub(super) fn of_explanation(explanation: &Explanation) -> Vec<SiteFinding> {
@@ -40,21 +46,30 @@ fn of_cause(cause: &Cause) -> SiteFinding {
 
 /// Findings of the validations in a cluster's record and in those of its hosts: all that do not pass.
 pub(super) fn of_validations(cluster: &Value) -> Vec<SiteFinding> {
-    let mut found = of_record(cluster, "");
+    with_status(cluster, &["failure", "error", "pending"])
+}
+
+/// Findings of the validations that fail, also of those that do not keep a cluster from being installed.
+pub(super) fn failures(cluster: &Value) -> Vec<SiteFinding> {
+    with_status(cluster, &["failure", "error"])
+}
+
+fn with_status(cluster: &Value, statuses: &[&str]) -> Vec<SiteFinding> {
+    let mut found = of_record(cluster, "", statuses);
     for host in list(&cluster["hosts"]) {
-        found.extend(of_record(host, name_of(host)));
+        found.extend(of_record(host, name_of(host), statuses));
     }
     without_consequences(found)
 }
 
-fn of_record(record: &Value, host: &str) -> Vec<SiteFinding> {
+fn of_record(record: &Value, host: &str, statuses: &[&str]) -> Vec<SiteFinding> {
     let text = record["validations_info"].as_str().unwrap_or_default();
     let categories: Value = serde_json::from_str(text).unwrap_or_default();
     let validations = categories.as_object().into_iter().flatten();
     let validations = validations.flat_map(|(_, validations)| list(validations));
     let failed = validations.filter(|one| {
         let status = one["status"].as_str().unwrap_or_default();
-        matches!(status, "failure" | "error" | "pending")
+        statuses.contains(&status)
     });
     let finding = |one: &Value| SiteFinding {
         id: text_of(&one["id"]),
@@ -63,6 +78,33 @@ fn of_record(record: &Value, host: &str) -> Vec<SiteFinding> {
         ..SiteFinding::default()
     };
     failed.map(finding).collect()
+}
+
+/// Findings of events, each kind once for a host.
+pub(super) fn of_events(events: &Value, cluster: &Value) -> Vec<SiteFinding> {
+    let found = list(events).filter_map(|event| {
+        let name = event["name"].as_str()?;
+        let (id, required, fix) = WARNINGS.iter().find(|(id, ..)| *id == name)?;
+        let mut hosts = list(&cluster["hosts"]);
+        let host = hosts.find(|host| host["id"] == event["host_id"]);
+        Some(SiteFinding {
+            id: (*id).to_owned(),
+            host: host.map_or("", name_of).to_owned(),
+            observed: text_of(&event["message"]),
+            required: (*required).to_owned(),
+            fix: (*fix).to_owned(),
+        })
+    });
+    let mut once: Vec<SiteFinding> = Vec::new();
+    for finding in found {
+        if !once
+            .iter()
+            .any(|one| one.id == finding.id && one.host == finding.host)
+        {
+            once.push(finding);
+        }
+    }
+    once
 }
 
 /// The finding about a refused request.
@@ -110,6 +152,19 @@ mod tests {
             .collect();
         assert_eq!(names, [("ntp-synced", "b"), ("api-vips-valid", "")]);
         assert_eq!(found[0].fix, "Set one.");
+    }
+
+    #[test]
+    fn slow_disks_are_read_from_events() {
+        let slow = |host: u8| json!({ "name": "disk_speed_slower_than_supported", "host_id": host, "message": "47 ms" });
+        let other = json!({ "name": "host_status_updated", "host_id": 1, "message": "known" });
+        let cluster = json!({ "hosts": [
+            { "id": 1, "requested_hostname": "a" }, { "id": 2, "requested_hostname": "b" },
+        ]});
+        let found = of_events(&json!([other, slow(2), slow(2), slow(1)]), &cluster);
+        let names: Vec<_> = found.iter().map(|one| one.host.as_str()).collect();
+        assert_eq!(names, ["b", "a"]);
+        assert_eq!(found[0].observed, "47 ms");
     }
 
     #[test]

@@ -44,6 +44,16 @@ pub(super) fn of_site(
             }
         }
     }
+    if let [single] = machines.as_mut_slice() {
+        // A single node is sized for the control plane and for workloads.
+        let has_record = site
+            .hosts
+            .first()
+            .is_some_and(|host| host.record.hardware.is_some());
+        if !has_record {
+            (single.cpus, single.ram_bytes) = (16, 48 * GIB);
+        }
+    }
     for number in 0..profile.map_or(0, |profile| profile.joining) {
         let name = format!("joining-{number}");
         let mut machine = Hardware::new(seed, machines.len(), name, Role::Worker);
@@ -196,21 +206,20 @@ fn declared(
     } else if let (Some(hints), Some(disk)) = (&host.disk_hints, machine.disks.first_mut()) {
         fit(disk, hints);
     }
-    match &host.network {
-        Some(network) => static_nics(&mut machine, host, network, seed, dhcp)?,
-        None => {
-            dhcp.connect(&mut machine, seed)?;
-            for (nic, declared) in machine.nics.iter_mut().zip(&host.interfaces) {
-                nic.mac.clone_from(&declared.mac_address);
-                if !declared.name.is_empty() {
-                    nic.name.clone_from(&declared.name);
-                }
-            }
-            let name = machine.nics.first().map(|nic| nic.name.clone());
-            for route in &mut machine.routes {
-                route.interface = name.clone().unwrap_or_default();
-            }
+    if let Some(network) = &host.network {
+        static_nics(&mut machine, host, network, seed, dhcp)?;
+        return Ok(machine);
+    }
+    dhcp.connect(&mut machine, seed)?;
+    for (nic, declared) in machine.nics.iter_mut().zip(&host.interfaces) {
+        nic.mac.clone_from(&declared.mac_address);
+        if !declared.name.is_empty() {
+            nic.name.clone_from(&declared.name);
         }
+    }
+    let name = machine.nics.first().map(|nic| nic.name.clone());
+    for route in &mut machine.routes {
+        route.interface = name.clone().unwrap_or_default();
     }
     Ok(machine)
 }

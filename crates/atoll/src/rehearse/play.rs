@@ -25,6 +25,8 @@ use super::script::{Script, refused};
 
 /// Interval of reading the cluster.
 const LOOK: Duration = Duration::from_millis(500);
+/// Statuses in which validations are up to date.
+const JUDGED: [&str; 3] = ["ready", "preparing-for-installation", "insufficient"];
 /// Statuses that an installation does not leave.
 const ENDED: [&str; 3] = ["installed", "error", "cancelled"];
 
@@ -147,6 +149,7 @@ async fn play(
             simulation,
             progress: Progress::new(options.is_quiet, names(script)),
             settled: BTreeSet::new(),
+            failures: Vec::new(),
         };
         installation.play().await
     }
@@ -253,6 +256,8 @@ struct PlayedInstallation<'a> {
     progress: Progress,
     /// Ids of hosts whose declared settings were sent.
     settled: BTreeSet<String>,
+    /// Validations that failed and did not keep the cluster from being installed.
+    failures: Vec<SiteFinding>,
 }
 
 /// The state at the end of a wait.
@@ -272,11 +277,11 @@ impl PlayedInstallation<'_> {
             })
             .await?;
         if status(&view.cluster) != "ready" || count(&view.cluster, &["known"]) != hosts {
-            return Ok(self.end(&view, false));
+            return self.end(&view, false).await;
         }
         let path = format!("/v2/clusters/{}/actions/install", self.made.cluster);
         if let Err(refusal) = self.api.send(Method::POST, &path, None).await? {
-            let mut outcome = self.end(&view, false);
+            let mut outcome = self.end(&view, false).await?;
             outcome.findings.push(findings::refused(&refusal));
             return Ok(outcome);
         }
@@ -287,7 +292,7 @@ impl PlayedInstallation<'_> {
         let is_installed = status(&view.cluster) == "installed";
         let joining = self.script.machines.iter().filter(|one| one.joins).count();
         if !is_installed || joining == 0 {
-            return Ok(self.end(&view, is_installed));
+            return self.end(&view, is_installed).await;
         }
         self.join(joining).await
     }
@@ -313,10 +318,15 @@ impl PlayedInstallation<'_> {
             .watch(|cluster| count(cluster, &joined) == joining)
             .await?;
         let is_complete = count(&view.cluster, &joined) == joining;
-        Ok(self.end(&view, is_complete))
+        self.end(&view, is_complete).await
     }
 
-    fn end(&self, view: &View, is_installed: bool) -> Outcome {
+    async fn end(&self, view: &View, is_installed: bool) -> Result<Outcome, Error> {
+        let path = format!(
+            "/v2/events?cluster_id={}&severities=warning",
+            self.made.cluster
+        );
+        let warnings = accepted(self.api.get(&path).await?)?;
         let breaches = self.simulation.world().breaches().into_iter();
         let breaches = breaches.map(|observed| SiteFinding {
             id: "agent-protocol".to_owned(),
@@ -325,10 +335,19 @@ impl PlayedInstallation<'_> {
             ..SiteFinding::default()
         });
         // The causes of an installed cluster are those of hosts that never were part of it.
-        let causes = view.findings.iter().filter(|_| !is_installed).cloned();
+        let mut causes: Vec<SiteFinding> = view.findings.clone();
+        causes.retain(|_| !is_installed);
+        for failure in &self.failures {
+            let is_same = |one: &SiteFinding| one.id == failure.id && one.host == failure.host;
+            if !causes.iter().any(is_same) {
+                causes.push(failure.clone());
+            }
+        }
         let status = status(&view.cluster).to_owned();
         let mut findings = self.missing(&view.cluster);
-        findings.extend(causes.chain(breaches));
+        findings.extend(causes);
+        findings.extend(findings::of_events(&warnings, &view.cluster));
+        findings.extend(breaches);
         if !is_installed && findings.is_empty() {
             findings.push(SiteFinding {
                 id: status.clone(),
@@ -336,11 +355,11 @@ impl PlayedInstallation<'_> {
                 ..SiteFinding::default()
             });
         }
-        Outcome {
+        Ok(Outcome {
             is_installed,
             status,
             findings,
-        }
+        })
     }
 
     /// Machines that are switched on and never registered.
@@ -358,7 +377,7 @@ impl PlayedInstallation<'_> {
         missing.map(finding).collect()
     }
 
-    /// Reads the cluster until the condition holds, or nothing has changed for long.
+    /// Reads the cluster until the condition holds, or nothing new has come for long.
     async fn watch(&mut self, is_done: impl Fn(&Value) -> bool) -> Result<View, Error> {
         let mut changed = Instant::now();
         let mut causes = BTreeSet::new();
@@ -367,19 +386,25 @@ impl PlayedInstallation<'_> {
             let cluster = accepted(self.api.get(&path).await?)?;
             let is_new = self.progress.show(&cluster);
             let is_sent = self.send_settings(&cluster).await?;
+            // Later on, validations of hosts that restart are out of date.
+            if JUDGED.contains(&status(&cluster)) {
+                self.failures = findings::failures(&cluster);
+            }
             if is_done(&cluster) {
                 let findings = self.findings(&cluster).await?;
                 return Ok(View { cluster, findings });
             }
             let findings = self.findings(&cluster).await?;
-            let causes_now = findings
-                .iter()
-                .map(|one| (one.id.clone(), one.host.clone()));
-            let now: BTreeSet<_> = causes_now.collect();
-            if is_new || is_sent || now != causes {
+            // Counted once: causes may alternate for ever.
+            let known = causes.len();
+            causes.extend(
+                findings
+                    .iter()
+                    .map(|one| (one.id.clone(), one.host.clone())),
+            );
+            if is_new || is_sent || causes.len() > known {
                 changed = Instant::now();
             }
-            causes = now;
             if changed.elapsed() >= self.options.quiet {
                 return Ok(View { cluster, findings });
             }

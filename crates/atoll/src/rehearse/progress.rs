@@ -1,6 +1,6 @@
 //! Progress lines: a line for each host and for the cluster whenever its state changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -13,6 +13,8 @@ use crate::terminal::print;
 pub(super) struct Progress {
     began: Instant,
     shown: BTreeMap<String, String>,
+    /// All states so far.
+    seen: BTreeSet<(String, String)>,
     /// Names by host id: hosts without an inventory have none on the server.
     names: BTreeMap<String, String>,
     is_quiet: bool,
@@ -23,12 +25,14 @@ impl Progress {
         Self {
             began: Instant::now(),
             shown: BTreeMap::new(),
+            seen: BTreeSet::new(),
             names,
             is_quiet,
         }
     }
 
-    /// Prints the changes of a cluster's record; true if there are any.
+    /// Prints the changes of a cluster's record; true if a state is new. States that alternate are none: two machines
+    /// with one identity change a host for ever.
     pub(super) fn show(&mut self, cluster: &Value) -> bool {
         let mut states: Vec<(String, String)> = list(&cluster["hosts"])
             .map(|host| (self.label(host), state(host, "current_stage")))
@@ -38,16 +42,16 @@ impl Progress {
             format!("cluster {name}"),
             state(cluster, "finalizing_stage"),
         ));
-        let mut is_changed = false;
+        let mut is_new = false;
         for (name, state) in states {
             if self.shown.get(&name) == Some(&state) {
                 continue;
             }
             self.line(&format!("{name:<24} {state}"));
+            is_new |= self.seen.insert((name.clone(), state.clone()));
             self.shown.insert(name, state);
-            is_changed = true;
         }
-        is_changed
+        is_new
     }
 
     fn label(&self, host: &Value) -> String {
@@ -99,6 +103,8 @@ mod tests {
         assert!(progress.show(&cluster("Installing")));
         assert!(!progress.show(&cluster("Installing")));
         assert!(progress.show(&cluster("Rebooting")));
+        assert!(!progress.show(&cluster("Installing")), "seen before");
+        assert!(!progress.show(&cluster("Rebooting")), "seen before");
         assert_eq!(progress.shown["a"], "installing, Rebooting");
     }
 }

@@ -315,7 +315,7 @@ async fn profiles_are_installed_or_their_fault_is_named() {
         (&["--profile", "day2"], ""),
         (
             &["--profile", "slow-disk"],
-            "sufficient-installation-disk-speed",
+            "disk_speed_slower_than_supported",
         ),
         (&["--profile", "bad-ntp"], "ntp-synced"),
         (&["--profile", "duplicate-identity"], "host-id-unique"),
@@ -330,7 +330,7 @@ async fn profiles_are_installed_or_their_fault_is_named() {
         ),
         (
             &["--profile", "3+0", "--fault", "images@master-0"],
-            "container-images-available",
+            "preparation-failed",
         ),
         (
             &["--profile", "3+2", "--fault", "network@worker-0"],
