@@ -6,16 +6,25 @@ use std::sync::Arc;
 use clap::{CommandFactory, Parser};
 use host_sim::args::{Cli, Mode, Simulate};
 use host_sim::{Error, Stats, image, load};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    let level = if cli.mode.is_some() { "warn" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+    let level = if cli.mode.is_some() {
+        LevelFilter::WARN
+    } else {
+        LevelFilter::INFO
+    };
+    #[expect(clippy::disallowed_methods, reason = "there are no settings here")]
+    let wanted = std::env::var("RUST_LOG").ok();
+    let filter = wanted.and_then(|text| text.parse().ok());
+    tracing_subscriber::registry()
+        .with(fmt::layer().with_writer(std::io::stderr))
+        .with(filter.unwrap_or_else(|| Targets::new().with_default(level)))
         .init();
     let result = match (cli.mode, cli.simulate) {
         (Some(Mode::Load(load)), _) => load::run(&load).await.map(|report| print(&report)),
