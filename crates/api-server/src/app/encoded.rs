@@ -26,7 +26,7 @@ const LISTED_BYTES: usize = 8 << 20;
 /// Members of a host that change with its heartbeats.
 const HEARTBEAT: &[&str] = &["checked_in_at", "timestamp"];
 /// Texts of a cluster that are kept plain, about those of 100 hosts; the others are compressed. Units: bytes.
-const PLAIN_BYTES: usize = 1 << 20;
+const PLAIN_BYTES: usize = 8 << 20;
 /// Most characters of a heartbeat, or of an end without hosts. Units: bytes.
 const HEARTBEAT_BYTES: usize = 128;
 /// Most characters of the members beside a listed record. Units: bytes.
