@@ -17,8 +17,9 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::PodmanService;
-use self::report::{BackgroundCheck, TestReport};
-use crate::cargo::{Profile, build, cargo, root, target_directory};
+use self::programs::CompiledTests;
+use self::report::TestReport;
+use crate::cargo::{Profile, build, cargo, linted, root, target_directory};
 use crate::command::run as run_command;
 use crate::demo::{self, Break};
 use crate::libtest::{LibtestReader, Tally, TestOutcome};
@@ -178,21 +179,7 @@ fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcom
         command.env(PODMAN_COMPOSE, podman_compose::ensure()?);
         command.env(POD_BUNDLE, bundle);
     }
-    counted(engine.lend(&mut command))
-}
-
-fn clippy() -> Command {
-    let arguments = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    let mut command = cargo(&arguments);
-    offline(&mut command);
-    command
+    counted(engine.lend(linted(&mut command)))
 }
 
 /// Queries are checked against the committed descriptions, tests bring their own server.
@@ -204,10 +191,10 @@ fn offline(command: &mut Command) -> &mut Command {
 
 /// All tests but those of the pod: unit tests first, for an early verdict.
 fn tests(report: &mut TestReport, full: bool) {
-    let mut programs = Vec::new();
-    report.add("compilation of tests", || {
-        programs = programs::compile()?;
-        Ok(Tally::one(true))
+    let mut compiled = CompiledTests::default();
+    report.add("compilation and lints", || {
+        compiled = programs::compile()?;
+        Ok(Tally::one(compiled.warnings == 0))
     });
     let mut arguments = Vec::new();
     if full {
@@ -229,17 +216,16 @@ fn tests(report: &mut TestReport, full: bool) {
         }
         command.env(POD_APART, "1");
     };
-    let (integration, unit): (Vec<_>, Vec<_>) =
-        programs.iter().partition(|program| program.is_integration);
+    let (integration, unit): (Vec<_>, Vec<_>) = compiled
+        .programs
+        .iter()
+        .partition(|program| program.is_integration);
     report.add_tests("unit tests", || programs::run(unit, &arguments, prepare));
-    // Compiles little more than the workspace again, while the tests wait.
-    let lints = BackgroundCheck::start("clippy", clippy());
     report.add_tests("integration tests", || {
         programs::run(integration, &arguments, prepare)
     });
-    report.join(lints);
     report.add_tests("examples in docs", || {
-        counted(&mut cargo(&["test", "--workspace", "--doc"]))
+        counted(linted(&mut cargo(&["test", "--workspace", "--doc"])))
     });
 }
 

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::{SKIPS, offline};
-use crate::cargo::cargo;
+use crate::cargo::{cargo, linted};
 use crate::libtest::{LibtestReader, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
 
@@ -31,14 +31,30 @@ pub(super) struct TestProgram {
     folder: PathBuf,
 }
 
+/// The tests of the workspace, compiled.
+#[derive(Debug, Default)]
+pub(super) struct CompiledTests {
+    pub(super) programs: Vec<TestProgram>,
+    /// The compiler's and clippy's.
+    pub(super) warnings: u32,
+}
+
 /// A line of `cargo test --no-run --message-format=json`. Source: the cargo book, "External tools".
 #[derive(Debug, Deserialize)]
 struct Message {
     reason: String,
+    #[serde(rename = "message")]
+    diagnostic: Option<Diagnostic>,
     manifest_path: Option<PathBuf>,
     target: Option<CargoTarget>,
     profile: Option<Profile>,
     executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Diagnostic {
+    level: String,
+    rendered: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,51 +68,54 @@ struct Profile {
     test: bool,
 }
 
-/// Compiles the tests of the workspace.
+/// Compiles the tests of the workspace, and prints diagnostics.
 ///
 /// Errors: one does not compile.
-pub(super) fn compile() -> Result<Vec<TestProgram>> {
-    let mut command = cargo(&[
-        "test",
-        "--workspace",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ]);
-    let mut child = offline(&mut command)
+pub(super) fn compile() -> Result<CompiledTests> {
+    let mut command = cargo(&["test", "--workspace", "--no-run", "--message-format=json"]);
+    let mut child = linted(offline(&mut command))
         .stdout(Stdio::piped())
         .spawn()
         .context("running cargo test --no-run")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;
-    let mut programs = Vec::new();
+    let mut tests = CompiledTests::default();
     for line in BufReader::new(stdout).lines() {
-        programs.extend(program(&line?)?);
+        tests.add(&line?)?;
     }
     ensure!(child.wait()?.success(), "the tests do not compile");
-    Ok(programs)
+    Ok(tests)
 }
 
-fn program(line: &str) -> Result<Option<TestProgram>> {
-    let message: Message = serde_json::from_str(line).context("reading a message of cargo")?;
-    let (Some(manifest), Some(target), Some(Profile { test: true }), Some(path)) = (
-        message.manifest_path,
-        message.target,
-        message.profile,
-        message.executable,
-    ) else {
-        return Ok(None);
-    };
-    if message.reason != "compiler-artifact" {
-        return Ok(None);
+impl CompiledTests {
+    /// Adds a line of cargo's output.
+    fn add(&mut self, line: &str) -> Result<()> {
+        let message: Message = serde_json::from_str(line).context("reading a message of cargo")?;
+        if let Some(diagnostic) = &message.diagnostic {
+            print!("{}", diagnostic.rendered);
+            self.warnings += u32::from(diagnostic.level == "warning");
+        }
+        if message.reason == "compiler-artifact" {
+            self.programs.extend(program(message));
+        }
+        Ok(())
     }
-    let folder = manifest.parent().context("a manifest has a folder")?;
-    let package = folder.file_name().unwrap_or_default();
-    Ok(Some(TestProgram {
+}
+
+/// The test program that a message names, if it does.
+fn program(message: Message) -> Option<TestProgram> {
+    if !message.profile?.test {
+        return None;
+    }
+    let (target, path, manifest) = (message.target?, message.executable?, message.manifest_path?);
+    let folder = manifest.parent()?;
+    let package = folder.file_name()?;
+    Some(TestProgram {
         package: package.to_string_lossy().into_owned(),
         is_integration: target.kind.iter().any(|kind| kind == "test"),
         target: target.name,
         path,
         folder: folder.to_owned(),
-    }))
+    })
 }
 
 /// Runs `programs` with `arguments`, and prints the output of each when it ends.
@@ -189,7 +208,12 @@ mod tests {
                 "name":"it"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
             )
         };
-        let found = |line: &str| program(line).unwrap();
+        let found = |line: &str| {
+            let mut tests = CompiledTests::default();
+            tests.add(line).unwrap();
+            assert_eq!(tests.warnings, 0);
+            tests.programs.pop()
+        };
         let it = found(&message("test", true, "\"/t/it\"")).unwrap();
         assert!(it.is_integration && it.package == "x" && it.path == Path::new("/t/it"));
         assert!(
@@ -200,6 +224,18 @@ mod tests {
         assert!(found(&message("bin", false, "\"/t/x\"")).is_none());
         assert!(found(&message("lib", true, "null")).is_none());
         assert!(found(r#"{"reason":"build-finished","success":true}"#).is_none());
-        assert!(program("no message").is_err());
+        assert!(CompiledTests::default().add("no message").is_err());
+    }
+
+    #[test]
+    fn warnings_are_counted() {
+        let mut tests = CompiledTests::default();
+        for level in ["warning", "note", "error"] {
+            let line = format!(
+                r#"{{"reason":"compiler-message","message":{{"level":"{level}","rendered":""}}}}"#
+            );
+            tests.add(&line).unwrap();
+        }
+        assert_eq!((tests.warnings, tests.programs.len()), (1, 0));
     }
 }

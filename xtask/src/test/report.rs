@@ -1,11 +1,9 @@
 //! The summary of a run: stages, skipped tests with their reasons, figures, and the counting line.
 
-use std::process::{Command, ExitCode, Output, Stdio};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use rustix::process::{Pid, setpriority_process};
+use anyhow::Result;
 
 use crate::cargo::Profile;
 use crate::command::shown;
@@ -20,59 +18,7 @@ pub(super) struct TestReport {
     notes: Vec<String>,
 }
 
-/// A check beside other stages, at the lowest priority: most tests wait for a server, a disk or the clock.
-#[derive(Debug)]
-pub(super) struct BackgroundCheck {
-    name: &'static str,
-    command: String,
-    started: Instant,
-    running: JoinHandle<Result<(Output, Instant)>>,
-}
-
-impl BackgroundCheck {
-    pub(super) fn start(name: &'static str, mut command: Command) -> Self {
-        let (shown, started) = (shown(&command), Instant::now());
-        println!("== {name}, in the background: {shown}");
-        let running = thread::spawn(move || {
-            let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let child = command.spawn().context("starting it")?;
-            // Before it has children of its own, which inherit the priority.
-            setpriority_process(Pid::from_raw(child.id().cast_signed()), 19)
-                .context("lowering its priority")?;
-            let output = child.wait_with_output().context("waiting for it")?;
-            Ok((output, Instant::now()))
-        });
-        Self {
-            name,
-            command: shown,
-            started,
-            running,
-        }
-    }
-}
-
 impl TestReport {
-    /// Waits for a check in the background, and prints its output.
-    pub(super) fn join(&mut self, check: BackgroundCheck) {
-        println!("== {}: {}", check.name, check.command);
-        let ended = check.running.join();
-        let ended = ended.unwrap_or_else(|_| Err(anyhow::anyhow!("its thread has panicked")));
-        let (is_passed, end) = match ended {
-            Ok((output, end)) => {
-                print!("{}", String::from_utf8_lossy(&output.stdout));
-                print!("{}", String::from_utf8_lossy(&output.stderr));
-                (output.status.success(), end)
-            }
-            Err(error) => {
-                println!("{error:#}");
-                (false, Instant::now())
-            }
-        };
-        let seconds = end.duration_since(check.started).as_secs_f64();
-        self.rows
-            .push((check.name.to_owned(), Tally::one(is_passed), seconds));
-    }
-
     /// Runs a command that has to succeed, and returns whether it did.
     pub(super) fn check(&mut self, name: &str, command: &mut Command) -> bool {
         println!("== {name}: {}", shown(command));
