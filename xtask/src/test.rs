@@ -24,7 +24,7 @@ use crate::command::run as run_command;
 use crate::demo::{self, Break};
 use crate::libtest::{LibtestReader, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
-use crate::{advisories, ignition_corpus, images, postgres, tidy};
+use crate::{advisories, apt, ignition_corpus, images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -57,6 +57,13 @@ const BY_HAND: [(&str, &str); 2] = [
     ),
     ("every_reply_equals_the_peers", "ATOLL_ORACLE_OPM"),
 ];
+/// Programs of Chromium, as the tests of pages find it.
+const BROWSERS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
 /// Tests that write a fixture of the current state into the source tree; no checks.
 const WRITERS: &str = "writes_the_next_";
 
@@ -77,6 +84,7 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
     });
     // Before the integration tests: clients among them are its programs.
     let engine = engine(&mut report);
+    browser();
     tests(&mut report, arguments.full);
     if arguments.full {
         // Another C library makes other system calls, which the seccomp filter has to allow.
@@ -110,6 +118,16 @@ fn engine(report: &mut TestReport) -> Option<PodmanService> {
             report.skip("pod", &why);
             None
         }
+    }
+}
+
+/// A browser, for the tests of pages: without one they are skipped.
+fn browser() {
+    if BROWSERS.iter().any(|name| apt::is_program(name)) {
+        return;
+    }
+    if let Err(error) = apt::install(&["chromium"], "pages are tested in a browser") {
+        println!("no browser can be installed here: {error:#}");
     }
 }
 
