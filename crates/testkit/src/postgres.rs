@@ -25,6 +25,8 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Retries with another port when one is in use.
 const START_ATTEMPTS: u32 = 5;
+/// Lines of the server's log in an error.
+const LOG_LINES: usize = 20;
 /// Superuser of a server that was started here.
 const USER: &str = "atoll";
 /// Prefix of database names, before process and number.
@@ -239,6 +241,9 @@ impl PostgresServer {
     pub async fn start_again(&mut self) -> Result<()> {
         if let Some(process) = &mut self.process {
             process.spawn()?;
+            if !process.listens()? {
+                bail!("the test database does not start again: {}", process.log());
+            }
         }
         self.connect().await.map(drop)
     }
@@ -249,12 +254,22 @@ impl PostgresServer {
         loop {
             match PgConnection::connect_with(&options).await {
                 Ok(connection) => return Ok(connection),
-                Err(error) if Instant::now() > deadline => {
-                    return Err(error).context("the test database does not accept connections");
+                Err(error) if Instant::now() > deadline || self.has_ended(&error) => {
+                    let log = self.process.as_ref().map(Process::log);
+                    let log = log.unwrap_or_default();
+                    return Err(error).context(format!(
+                        "the test database does not accept connections: {log}"
+                    ));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
+    }
+
+    /// A server that was started here listened before its first use.
+    fn has_ended(&self, error: &sqlx::Error) -> bool {
+        let refused = io::ErrorKind::ConnectionRefused;
+        self.process.is_some() && matches!(error, sqlx::Error::Io(io) if io.kind() == refused)
     }
 }
 
@@ -363,22 +378,36 @@ impl Process {
                 .local_addr()?
                 .port();
             self.spawn()?;
-            let deadline = Instant::now() + START_TIMEOUT;
-            while Instant::now() < deadline {
-                if std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
-                    return Ok(());
-                }
-                if let Some(child) = &mut self.child
-                    && child.try_wait()?.is_some()
-                {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(20));
+            if self.listens()? {
+                return Ok(());
             }
             self.stop();
         }
+        bail!("the test database does not start: {}", self.log())
+    }
+
+    /// Waits until the server listens; false when it ends or takes too long.
+    fn listens(&mut self) -> Result<bool> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while Instant::now() < deadline {
+            if std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return Ok(true);
+            }
+            if let Some(child) = &mut self.child
+                && child.try_wait()?.is_some()
+            {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(false)
+    }
+
+    /// The last lines that the server logged.
+    fn log(&self) -> String {
         let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-        bail!("the test database does not start: {log}")
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
     /// The shell holds the read end of a pipe to this process: when the process ends, also by a kill, the shell ends the

@@ -158,7 +158,7 @@ mod tests {
                 strict: true,
             },
             launch: Launch::new("/cache/a/openshift-install".into(), None),
-            folder: "/work/a".into(),
+            folder: "/installer/a".into(),
             environment: vec![("OPENSHIFT_INSTALL_INVOKER", "tests".to_owned())],
             masks: Masks::of_pull_secret(&SecretString::from("{}")),
             deadline: Instant::now(),
@@ -170,12 +170,12 @@ mod tests {
         let installer = installer();
         let (program, arguments) = installer.command("manifests");
         assert_eq!(program, Path::new("/cache/a/openshift-install"));
-        assert_eq!(arguments, ["create", "manifests", "--dir", "/work/a"]);
+        assert_eq!(arguments, ["create", "manifests", "--dir", "/installer/a"]);
         let variables = installer.variables();
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["PATH", "HOME", "TMPDIR", "OPENSHIFT_INSTALL_INVOKER"];
         assert_eq!(names, expected);
-        assert_eq!(variables[2].1, "/work/a.tmp");
+        assert_eq!(variables[2].1, "/installer/a.tmp");
     }
 
     fn reason(outcome: &ProgramOutcome, lines: &[&str]) -> String {

@@ -142,16 +142,16 @@ fn isolated<T>(work: impl Future<Output = T>) -> T {
     reason = "the figures of a run, shown with --nocapture"
 )]
 fn assert_quick(when: &str, latencies: &[Duration]) {
-    let (p99, longest) = (
-        latencies[latencies.len() * 99 / 100],
+    let (p90, longest) = (
+        latencies[latencies.len() * 9 / 10],
         latencies[latencies.len() - 1],
     );
     println!(
-        "{when}: {} polls, p99 {p99:?}, longest {longest:?}",
+        "{when}: {} polls, p90 {p90:?}, longest {longest:?}",
         latencies.len()
     );
-    // Not the maximum, which depends on the other tests on the machine.
-    assert!(p99 <= BUDGET, "{when}: p99 {p99:?}, longest {longest:?}");
+    // Not the maximum, which depends on the other tests on the machine; p99 is the maximum of a hundred polls and fewer.
+    assert!(p90 <= BUDGET, "{when}: p90 {p90:?}, longest {longest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
