@@ -28,6 +28,12 @@ async fn images_carry_the_tokens_of_their_agents() {
     let request = site.server.request(Method::GET, &file);
     let ignition = Server::send(with(request, Scheme::Url, api_key)).await;
     assert_eq!(ignition.status, 200, "{}", ignition.text);
+    // Downloads of an image in parts get parts of the same bytes.
+    let request = site.server.request(Method::GET, &file);
+    let again = Server::send(with(request, Scheme::Url, api_key)).await;
+    assert_eq!(again.text, ignition.text);
+    let again = site.get("own", &path).await.expect(200);
+    assert_eq!(again["download_url"], url);
     let token = agent_token(&ignition.body);
     let poll = site.server.request(
         Method::GET,

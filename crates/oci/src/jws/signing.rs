@@ -3,17 +3,20 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use p256::ecdsa::Signature;
+use p256::ecdsa::signature::Signer as _;
 
 use super::{KeyKind, PublicKey, der, wrong};
 
 const PUBLIC_KEY: &str = "PUBLIC KEY";
 const PRIVATE_KEY: &str = "PRIVATE KEY";
 
-/// A private key of the curve P-256, for `ES256`.
+/// A private key of the curve P-256, for `ES256`. A message has one signature: tokens are in images, whose bytes must be
+/// the same in every request for a part of them, and ring makes another signature each time.
+///
+/// Source: RFC 6979.
 #[derive(Debug)]
-pub struct SigningKey(EcdsaKeyPair);
+pub struct SigningKey(p256::ecdsa::SigningKey);
 
 impl PublicKey {
     /// The key of a PEM block `PUBLIC KEY`, also with the kind of key before that label, as assisted-service writes it.
@@ -33,24 +36,23 @@ impl SigningKey {
             return Err(wrong("only keys of the curve P-256 sign"));
         }
         let der = block(pem, PRIVATE_KEY)?;
-        let pair = EcdsaKeyPair::from_private_key_and_public_key(
-            &ECDSA_P256_SHA256_FIXED_SIGNING,
-            private_number(&der)?,
-            &public.bytes,
-            &SystemRandom::new(),
-        );
-        pair.map(Self)
-            .map_err(|_| wrong("the private key and the public key are no pair"))
+        let no_pair = || wrong("the private key and the public key are no pair");
+        let number = private_number(&der)?;
+        let key = p256::ecdsa::SigningKey::from_slice(number).map_err(|_| no_pair())?;
+        let point = key.verifying_key().to_encoded_point(false);
+        if point.as_bytes() != public.bytes {
+            return Err(no_pair());
+        }
+        Ok(Self(key))
     }
 
     /// The signature `ES256` of `message`.
     ///
-    /// Errors: Internal – the system has no random bytes.
+    /// Errors: Internal – signing failed.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
-        let signature = self.0.sign(&SystemRandom::new(), message);
-        let signature =
-            signature.map_err(|_| Error::internal("signing", "the system has no random bytes"))?;
-        Ok(signature.as_ref().to_vec())
+        let signature: Result<Signature, _> = self.0.try_sign(message);
+        let signature = signature.map_err(|error| Error::internal("signing", error))?;
+        Ok(signature.to_vec())
     }
 }
 
@@ -124,6 +126,19 @@ mod tests {
             public.verify("ES256", b"a message", &signature).unwrap();
             public.verify("ES256", b"another", &signature).unwrap_err();
         }
+    }
+
+    /// Source: RFC 6979, A.2.5, P-256 with SHA-256.
+    #[test]
+    fn a_message_has_one_signature() {
+        let bytes = |hex: &str| hex::decode(hex).unwrap();
+        let number = bytes("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721");
+        let key = SigningKey(p256::ecdsa::SigningKey::from_slice(&number).unwrap());
+        let expected = bytes(
+            "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716\
+             f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8",
+        );
+        assert_eq!(key.sign(b"sample").unwrap(), expected);
     }
 
     #[test]
