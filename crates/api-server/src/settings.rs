@@ -295,6 +295,9 @@ service::settings! {
         oidc_issuer: String = "",
         /// Required audience (aud) of tokens; AUTH_TYPE oidc requires it.
         oidc_audience: String = "",
+        /// Claim with the unique name of users, such as email or sub; empty: username or preferred_username. An email that
+        /// its issuer calls unverified is refused.
+        oidc_username_claim: String = "",
         /// Names of users that read and change everything.
         admin_users: CommaList = "",
         /// Names of users that read everything.

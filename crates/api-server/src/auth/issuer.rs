@@ -17,6 +17,10 @@ use crate::settings::Settings;
 const ALGORITHMS: &[&str] = &["RS256", "ES256"];
 /// Domain of a user without e-mail address. Source: assisted-service, pkg/ocm/utils.go.
 const UNKNOWN_DOMAIN: &str = "Unknown";
+/// Claims with the name of a user. Source: assisted-service, pkg/auth/rhsso_authenticator.go.
+const NAMES: [&str; 2] = ["username", "preferred_username"];
+/// A claim that users of some issuers choose by themselves. Source: OpenID Connect Core 1.0, 5.1 and 5.7.
+const EMAIL: &str = "email";
 
 /// An issuer of tokens for users.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(super) struct TokenIssuer {
     name: String,
     /// Required `aud`; any if empty.
     audience: String,
+    /// Claim with the name of a user; that of [`NAMES`] if empty.
+    username_claim: String,
     administrators: BTreeSet<String>,
     observers: BTreeSet<String>,
 }
@@ -38,6 +44,7 @@ impl TokenIssuer {
             keys: IssuerKeys::open(settings).await?,
             name: settings.oidc_issuer.clone(),
             audience: settings.oidc_audience.clone(),
+            username_claim: settings.oidc_username_claim.clone(),
             administrators: names(&settings.admin_users.0),
             observers: names(&settings.read_only_admin_users.0),
         })
@@ -64,13 +71,8 @@ impl TokenIssuer {
     }
 
     fn named_user(&self, claims: &TokenClaims) -> Result<TokenUser, Error> {
-        let name = claims
-            .text("username")
-            .or(claims.text("preferred_username"));
-        let name = name.ok_or_else(|| wrong("it has no username"))?;
-        let domain = claims
-            .text("email")
-            .and_then(|email| email.rsplit_once('@'));
+        let name = self.name_of(claims)?;
+        let domain = claims.text(EMAIL).and_then(|email| email.rsplit_once('@'));
         let role = if self.administrators.contains(name) {
             Role::Admin
         } else if self.observers.contains(name) {
@@ -86,6 +88,21 @@ impl TokenIssuer {
                 .to_owned(),
             role,
         })
+    }
+
+    fn name_of<'a>(&self, claims: &'a TokenClaims) -> Result<&'a str, Error> {
+        let claim = self.username_claim.as_str();
+        if claim.is_empty() {
+            let name = NAMES.iter().find_map(|claim| claims.text(claim));
+            let missing =
+                "it has no username or preferred_username: OIDC_USERNAME_CLAIM names another claim";
+            return name.ok_or_else(|| wrong(missing));
+        }
+        if claim == EMAIL && claims.is_false("email_verified") {
+            return Err(wrong("its email is not verified"));
+        }
+        let name = claims.text(claim);
+        name.ok_or_else(|| wrong(&format!("it has no {claim} (OIDC_USERNAME_CLAIM)")))
     }
 }
 

@@ -80,6 +80,43 @@ async fn claims_name_the_user() {
     }
 }
 
+/// The claims of users in dex's own password database, which have no username.
+#[tokio::test]
+async fn another_claim_names_the_user() {
+    let key = TokenKey::new().unwrap();
+    let user = async |claim: &str, change: Value| {
+        let settings = Settings {
+            oidc_username_claim: claim.to_owned(),
+            ..settings(&key.jwks("one"))
+        };
+        let issuer = TokenIssuer::open(&settings).await.unwrap();
+        let dex = json!({ "username": null, "sub": "CgIxMRIFbG9jYWw", "name": "Alice", "email_verified": true });
+        let mut claims = claims(&dex);
+        let changed = change.as_object().unwrap().clone();
+        claims.as_object_mut().unwrap().extend(changed);
+        let token = key.sign_with_id("one", &claims).unwrap();
+        issuer.user(&token, NOW).await.map(|user| user.name)
+    };
+    assert_eq!(user("email", json!({})).await.unwrap(), "alice@lab.example");
+    assert_eq!(user("sub", json!({})).await.unwrap(), "CgIxMRIFbG9jYWw");
+    let unstated = json!({ "email_verified": null });
+    user("email", unstated).await.unwrap();
+    for (claim, change, reason) in [
+        ("", json!({}), "OIDC_USERNAME_CLAIM"),
+        ("upn", json!({}), "no upn"),
+        ("email", json!({ "email": null }), "no email"),
+        ("email", json!({ "email_verified": false }), "not verified"),
+        (
+            "email",
+            json!({ "email_verified": "false" }),
+            "not verified",
+        ),
+    ] {
+        let error = user(claim, change).await.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn only_keys_of_the_issuer_sign() {
     let (key, other) = (TokenKey::new().unwrap(), TokenKey::new().unwrap());

@@ -49,7 +49,8 @@ impl<'a> Token<'a> {
         let (Some(header), Some(claims), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(wrong("it does not have three parts"));
+            // Opaque tokens of other issuers, or something else that was pasted.
+            return Err(wrong("it is not a JWT of three parts"));
         };
         let parsed: TokenHeader = decoded(header)?;
         if parsed.crit.is_some() {
@@ -122,6 +123,12 @@ impl TokenClaims {
     /// Whether it is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
+    }
+
+    /// Whether it is present and false, also as a text, as some issuers write it.
+    pub(super) fn is_false(&self, name: &str) -> bool {
+        let value = self.0.get(name);
+        value.is_some_and(|value| *value == false || value == "false")
     }
 
     /// Whether `audience` is one of `aud`.
