@@ -51,6 +51,10 @@ export async function ask(path, { query, signal } = {}) {
     if (error.name === "TimeoutError") throw new Failure(MEANINGS[504], { isAway: true });
     throw new Failure("This page cannot reach its own server.", { isAway: true });
   }
+  // The server adds the credentials of a session; scripts see only that there is one.
+  const session = response.headers.get("atoll-session");
+  document.getElementById("account").hidden = session !== "1";
+  const hasLogIn = session !== null;
   const date = Date.parse(response.headers.get("date"));
   if (!Number.isNaN(date)) ahead = date - Date.now();
   const text = await response.text();
@@ -60,6 +64,7 @@ export async function ask(path, { query, signal } = {}) {
     return { body, headers: response.headers };
   }
   const status = response.status;
+  if (status === 401 && hasLogIn) location.assign(`/login?return_to=${encodeURIComponent(location.pathname + location.search)}`);
   const reason = body?.message ?? body?.reason ?? MEANINGS[status] ?? `The service answered ${status}.`;
   throw new Failure(sentence(String(reason)), { status, isAway: [502, 503, 504].includes(status) });
 }

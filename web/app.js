@@ -120,7 +120,7 @@ function open() {
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
-  const isOurs = link && link.origin === location.origin && !link.hasAttribute("download") && !link.hash;
+  const isOurs = link && link.origin === location.origin && !link.hasAttribute("download") && !link.hash && !link.closest("#account");
   if (!isOurs || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
   event.preventDefault();
   history.pushState(null, "", link.href);

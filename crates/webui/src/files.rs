@@ -96,7 +96,7 @@ async fn find(
 }
 
 /// Whether the request is a navigation to a client-side route, rather than for a missing file.
-fn is_page(path: &str, headers: &HeaderMap) -> bool {
+pub(crate) fn is_page(path: &str, headers: &HeaderMap) -> bool {
     if path.starts_with(ASSETS) {
         return false;
     }

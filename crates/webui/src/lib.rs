@@ -1,13 +1,17 @@
 //! The web UI server: the UI's files on `/`, the installer API on `/api`.
 //!
 //! It knows nothing of clusters and keeps no state. The invariant: requests to `/api` change in their hop-by-hop
-//! headers alone; the UI relies on `//` inside paths.
+//! headers and, with a log-in, their credentials alone; the UI relies on `//` inside paths.
 
 mod builtin;
 mod files;
+mod login;
 mod settings;
 
+use std::sync::Arc;
+
 use axum::Router;
+use axum::middleware;
 use axum::routing::any;
 use net::resolve::Resolver;
 use service::forward::{self, Forward};
@@ -16,7 +20,9 @@ use service::program::ServerSettings as _;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
-pub use settings::Settings;
+use login::LogIn;
+
+pub use settings::{AuthType, Settings};
 
 /// Component of `/ready`.
 const API: &str = "api";
@@ -41,9 +47,11 @@ pub async fn start_with(
         .map_err(|problem| Error::new(format!("reading {}", problem.variable), problem.reason))?;
     let health = Health::new();
     health.starting(API);
-    let api = Forward::start(upstream, names, settings.max_forwarded_requests, &shutdown);
+    let max_requests = settings.max_forwarded_requests;
+    let api = Forward::start(upstream, names.clone(), max_requests, &shutdown);
+    let log_in = LogIn::open(&settings, &names, api.clone())?;
     let own = health::routes(health.clone(), settings.http.metrics_on_public_port);
-    let router = router(&settings, api.clone()).merge(own);
+    let router = router(&settings, api.clone(), log_in).merge(own);
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tokio::spawn(
@@ -59,12 +67,18 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     start(settings, shutdown).await?.wait().await
 }
 
-fn router(settings: &Settings, api: Forward) -> Router {
+fn router(settings: &Settings, api: Forward, log_in: Option<Arc<LogIn>>) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI. nginx under the specification's rules forwards it, too.
-    Router::new()
+    let router = Router::new()
         .route("/api", any(forward::forward))
         .route("/api/", any(forward::forward))
         .route("/api/{*path}", any(forward::forward))
         .with_state(api)
-        .fallback_service(files::service(settings))
+        .fallback_service(files::service(settings));
+    match log_in {
+        Some(log_in) => router
+            .merge(login::routes(Arc::clone(&log_in)))
+            .layer(middleware::from_fn_with_state(log_in, login::gate)),
+        None => router,
+    }
 }

@@ -2,12 +2,46 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
+use secrecy::ExposeSecret as _;
 use service::forward::Upstream;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
-use service::settings::{Problem, shown};
+use service::settings::{Problem, Secret, Setting, shown};
+use url::Url;
+
+/// Least length of a key of cookies. Units: bytes.
+const KEY_BYTES: usize = 32;
+
+/// Authentication of the installer API's callers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AuthType {
+    /// None: every caller is the administrator.
+    #[default]
+    None,
+    /// Tokens that people bring.
+    Token,
+    /// Tokens of an OpenID provider.
+    Oidc,
+}
+
+impl Setting for AuthType {
+    const EXPECTED: &'static str = "none, local, agent-installer-local, oidc or rhsso";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "local" | "agent-installer-local" => Ok(Self::Token),
+            "oidc" | "rhsso" => Ok(Self::Oidc),
+            other => Err(format!(
+                "{other:?} is not supported, only {}",
+                Self::EXPECTED
+            )),
+        }
+    }
+}
 
 service::settings! {
     /// Settings of the web UI server.
@@ -30,6 +64,27 @@ service::settings! {
         max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
         content_security_policy: String = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
+        /// Authentication of the installer API's callers, as its own AUTH_TYPE: with oidc and rhsso people log in at the
+        /// provider of OIDC_ISSUER if OIDC_CLIENT_ID is set; otherwise, except with none, they paste a token.
+        auth_type: AuthType = "none",
+        /// URL of this server for browsers, as in https://atoll.example.org; the OpenID provider needs the redirect URI
+        /// WEBUI_BASE_URL/login/callback. With https, cookies are sent over TLS only.
+        webui_base_url: Option<String> = "",
+        /// OpenID provider that people log in at: the URL above /.well-known/openid-configuration.
+        oidc_issuer: String = "",
+        /// Id of this server at the OpenID provider.
+        oidc_client_id: String = "",
+        /// Secret of this server at the OpenID provider; public clients have none.
+        oidc_client_secret: Secret = "",
+        /// Scopes of log-ins; offline_access makes some providers issue refresh tokens.
+        oidc_scopes: String = "openid profile email",
+        /// PEM file of the certificate authority of OIDC_ISSUER, beside those of the system.
+        oidc_ca_file: Option<PathBuf> = "",
+        /// Key of the cookies of sessions, 32 random characters or more, equal in all replicas; empty: a random one,
+        /// with which sessions end with the process.
+        session_key: Secret = "",
+        /// Longest session of a person.
+        session_lifetime: Duration = "12h",
     } with {
         /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
@@ -55,6 +110,61 @@ impl Settings {
             .map(|upstream| upstream.called("the installer API"))
             .map_err(|error| Problem::new(variable, format!("{}{error}", shown(&url))))
     }
+
+    /// Origin of this server for browsers, without a slash at its end.
+    pub(crate) fn base_url(&self) -> Option<String> {
+        let url = Url::parse(self.webui_base_url.as_deref()?).ok()?;
+        Some(url.origin().ascii_serialization())
+    }
+
+    /// Whether people log in at an OpenID provider.
+    pub(crate) fn has_provider(&self) -> bool {
+        self.auth_type == AuthType::Oidc && !self.oidc_client_id.is_empty()
+    }
+
+    fn problems_of_log_in(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let key = self.session_key.expose_secret();
+        if !key.is_empty() && key.len() < KEY_BYTES {
+            let text = "is too short: `openssl rand -base64 32` prints a key";
+            problems.push(Problem::new("SESSION_KEY", text.to_owned()));
+        }
+        let base = self.webui_base_url.as_deref();
+        if let Some(Err(reason)) = base.map(|url| origin(url, true)) {
+            problems.push(Problem::new("WEBUI_BASE_URL", reason));
+        }
+        if self.has_provider() {
+            if let Err(reason) = origin(&self.oidc_issuer, false) {
+                problems.push(Problem::new("OIDC_ISSUER", reason));
+            }
+            if base.is_none() {
+                let text = "is required while OIDC_CLIENT_ID is set";
+                problems.push(Problem::new("WEBUI_BASE_URL", text.to_owned()));
+            }
+            let mut scopes = self.oidc_scopes.split_ascii_whitespace();
+            if !scopes.any(|scope| scope == "openid") {
+                let text = "requires the scope openid";
+                problems.push(Problem::new("OIDC_SCOPES", text.to_owned()));
+            }
+        }
+        problems
+    }
+}
+
+/// Errors: no URL of http or https with a host, or more than that.
+fn origin(text: &str, is_bare: bool) -> Result<(), String> {
+    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err("expects a URL of http or https".to_owned());
+    }
+    let has_more =
+        url.query().is_some() || url.fragment().is_some() || (is_bare && url.path() != "/");
+    if has_more || !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "expects no user, query or fragment; WEBUI_BASE_URL has no path, either".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 impl ServerSettings for Settings {
@@ -68,11 +178,17 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        service::forward::limits(self.max_forwarded_requests)
+        let mut limits = service::forward::limits(self.max_forwarded_requests);
+        limits.extend(crate::login::limits());
+        limits
     }
 
     fn problems(&self) -> Vec<Problem> {
-        self.upstream().err().into_iter().collect()
+        let upstream = self.upstream().err();
+        upstream
+            .into_iter()
+            .chain(self.problems_of_log_in())
+            .collect()
     }
 }
 
@@ -115,5 +231,37 @@ mod tests {
             assert!(problem.reason.contains(because), "{}", problem.reason);
             assert!(!problem.reason.contains("secret"), "{}", problem.reason);
         }
+    }
+
+    #[test]
+    fn settings_of_the_log_in_are_checked() {
+        let good = Settings {
+            auth_type: AuthType::Oidc,
+            webui_base_url: Some("https://ui.example/".to_owned()),
+            oidc_issuer: "https://issuer.example/realms/lab".to_owned(),
+            oidc_client_id: "atoll".to_owned(),
+            session_key: "x".repeat(KEY_BYTES).into(),
+            ..Settings::default()
+        };
+        assert!(good.problems().is_empty());
+        assert_eq!(good.base_url().unwrap(), "https://ui.example");
+        let found = |change: fn(&mut Settings)| {
+            let mut settings = good.clone();
+            change(&mut settings);
+            let problems = settings.problems();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            problems[0].variable.clone()
+        };
+        assert_eq!(found(|s| s.session_key = "secret".into()), "SESSION_KEY");
+        assert_eq!(found(|s| s.webui_base_url = None), "WEBUI_BASE_URL");
+        assert_eq!(
+            found(|s| s.webui_base_url = Some("https://a/b".to_owned())),
+            "WEBUI_BASE_URL"
+        );
+        assert_eq!(found(|s| s.oidc_issuer = String::new()), "OIDC_ISSUER");
+        assert_eq!(
+            found(|s| s.oidc_scopes = "profile".to_owned()),
+            "OIDC_SCOPES"
+        );
     }
 }

@@ -74,7 +74,7 @@ impl Control {
     }
 
     fn restart_for_variables(&self) {
-        terminal::print("Variables changed: restarting api-server and image-service.");
+        terminal::print("Variables changed: restarting api-server, image-service and webui.");
         for (name, wanted) in &self.wanted {
             if name.follows_env_file() {
                 wanted.send_modify(|wanted| wanted.generation += 1);

@@ -38,9 +38,10 @@ impl ServiceName {
         }
     }
 
-    /// Whether it reads `--env-file` and is restarted when the file changes.
+    /// Whether it is restarted when `--env-file` changes. The web UI is, as it shares the authentication of callers
+    /// with the installer API.
     pub(crate) fn follows_env_file(self) -> bool {
-        matches!(self, Self::ApiServer | Self::ImageService)
+        matches!(self, Self::ApiServer | Self::ImageService | Self::Webui)
     }
 }
 

@@ -83,7 +83,7 @@ impl Upstream {
     }
 
     /// Host and port as configured.
-    pub(super) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
 

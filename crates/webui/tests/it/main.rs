@@ -4,6 +4,8 @@
 
 mod browser;
 mod chromium;
+mod login;
+mod openid;
 mod proxy;
 mod server;
 #[path = "../../../proxy/tests/it/slow_clients.rs"]

@@ -71,9 +71,28 @@ pub(crate) async fn webui_by_name(api: &str, names: Resolver) -> Server {
     started(api, PathBuf::from("/nonexistent"), names).await
 }
 
+/// The web UI server in front of `api`, with other settings.
+pub(crate) async fn webui_with(
+    api: SocketAddr,
+    change: impl FnOnce(&mut webui::Settings),
+) -> Server {
+    let mut settings = settings(&api.to_string(), PathBuf::from("/nonexistent"));
+    change(&mut settings);
+    started_with(settings, Resolver::system()).await
+}
+
+/// A port that is free now.
+pub(crate) async fn free_port() -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 async fn started(api: &str, static_root: PathBuf, names: Resolver) -> Server {
-    let shutdown = CancellationToken::new();
-    let settings = webui::Settings {
+    started_with(settings(api, static_root), names).await
+}
+
+fn settings(api: &str, static_root: PathBuf) -> webui::Settings {
+    webui::Settings {
         listen_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         webui_port: 0,
         webui_static_port: 0,
@@ -81,7 +100,11 @@ async fn started(api: &str, static_root: PathBuf, names: Resolver) -> Server {
         api_url: Some(format!("http://{api}")),
         http: any_host(),
         ..webui::Settings::default()
-    };
+    }
+}
+
+async fn started_with(settings: webui::Settings, names: Resolver) -> Server {
+    let shutdown = CancellationToken::new();
     let running = webui::start_with(settings, names, shutdown.clone())
         .await
         .unwrap();
