@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -70,16 +71,41 @@ impl Installation {
         let installation = Self::start().await?;
         let registry = installation.state()?.services.registry();
         let installer = program("openshift-baremetal-install")?;
-        let old = (
-            installation.pid("api-server")?,
-            installation.pid("image-service")?,
-        );
         let console = Console::new(true);
-        DemoContent::make(&installation.data(), &registry, &installer, &console).await?;
-        // The services restart with it.
-        installation.is_back("api-server", old.0).await?;
-        installation.is_back("image-service", old.1).await?;
+        installation
+            .restarts_with(async || {
+                DemoContent::make(&installation.data(), &registry, &installer, &console)
+                    .await
+                    .map(drop)
+            })
+            .await?;
         Ok(installation)
+    }
+
+    /// Appends lines to the file with the variables and waits until the services run with them.
+    ///
+    /// Errors: the file cannot be written; not in time.
+    pub async fn change_settings(&self, lines: &str) -> Result<()> {
+        self.restarts_with(async || {
+            let mut file = File::options().append(true).open(self.settings())?;
+            file.write_all(lines.as_bytes())
+                .context("writing the settings")
+        })
+        .await
+    }
+
+    /// Waits until the services that watch the file with the variables run with its `change`.
+    async fn restarts_with(&self, change: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+        let names = ["api-server", "image-service", "webui"];
+        let old: Vec<u32> = names
+            .iter()
+            .map(|name| self.pid(name))
+            .collect::<Result<_>>()?;
+        change().await?;
+        for (name, old) in names.iter().zip(old) {
+            self.is_back(name, old).await?;
+        }
+        Ok(())
     }
 
     /// Starts `atoll up` (again) on the same data and waits until everything is ready.

@@ -88,6 +88,18 @@ pub async fn installed_in_spite_of(
     both(&api, &content, &options, faults).await
 }
 
+/// Installs a new cluster of an installation with content, by the holder of `token`.
+///
+/// Errors: those of the journey.
+pub async fn journey_with(installation: &Installation, token: &str) -> Result<()> {
+    let data = installation.data();
+    let content = DemoContent::read(&data)?.context("there is no content")?;
+    let mut options = options(installation.state_file(), data.join("demo"), SPEEDUP)?;
+    options.token = Some(token.to_owned());
+    let console = Console::new(false);
+    Journey::new(&options, &console)?.run(&content).await
+}
+
 /// Options of a journey with the services that the file `state` names.
 pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<JourneyOptions> {
     Ok(JourneyOptions {
@@ -97,6 +109,7 @@ pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Jou
         coreos_installer: None,
         broken: None,
         speedup,
+        token: None,
     })
 }
 

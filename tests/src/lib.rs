@@ -4,11 +4,13 @@
 //! process ids, the pod's containers through their engine, HTTP. A test's processes end with it, also when it fails.
 
 mod api;
+mod browser;
 mod distribution;
 mod download;
 mod installation;
 mod journey;
 mod ledger;
+mod openid_provider;
 pub mod pod;
 pub mod process;
 mod scratch;
@@ -16,11 +18,13 @@ mod snapshot;
 mod wait;
 
 pub use api::{ApiClient, ApiResponse, client};
+pub use browser::{Browser, LoadedPage};
 pub use distribution::Distribution;
 pub use download::{DownloadedImage, ImageDownload, image_url};
 pub use installation::{Installation, InstallationState};
-pub use journey::{Stage, installed_in_spite_of};
+pub use journey::{Stage, installed_in_spite_of, journey_with};
 pub use ledger::Ledger;
+pub use openid_provider::OpenIdProvider;
 pub use scratch::{Scratch, free_ports};
 pub use snapshot::ApiSnapshot;
 pub use wait::until;

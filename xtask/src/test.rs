@@ -3,6 +3,7 @@
 mod coreos_installer;
 mod distribution;
 mod engine;
+mod openid_provider;
 mod podman_compose;
 mod programs;
 mod report;
@@ -45,6 +46,8 @@ const SKIPS: &str = "ATOLL_TEST_SKIPS";
 const POD_APART: &str = "POD_TESTS_APART";
 /// Path of docker-registry, for the tests of the mirroring tool.
 const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
+/// Folder with the node_modules of an OpenID provider, for the tests of log-ins.
+const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -228,9 +231,15 @@ fn tests(report: &mut TestReport, full: bool) {
     let distribution = distribution::ensure()
         .inspect_err(|error| println!("docker-registry is not available here: {error:#}"))
         .ok();
+    let openid_provider = openid_provider::ensure()
+        .inspect_err(|error| println!("oidc-provider is not available here: {error:#}"))
+        .ok();
     let prepare = |command: &mut Command| {
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);
+        }
+        if let Some(folder) = &openid_provider {
+            command.env(OPENID_PROVIDER, folder);
         }
         command.env(POD_APART, "1");
     };

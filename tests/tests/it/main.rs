@@ -1,9 +1,11 @@
 //! The whole system as users run it: started, killed, stopped and queried from outside.
 
 mod faults;
+mod log_in;
 mod mirroring;
 mod registry_clients;
 mod registry_folder;
 mod settings;
 mod shutdown;
 mod start;
+mod tokens;

@@ -78,6 +78,9 @@ struct RunArgs {
     /// The program of the simulated machines [default: host-sim beside this program]
     #[arg(long)]
     host_sim: Option<PathBuf>,
+    /// Token of a user, where callers are authenticated
+    #[arg(long, env = "AI_TOKEN", hide_env_values = true)]
+    token: Option<String>,
     /// Print the numbered lines only
     #[arg(long)]
     quiet: bool,
@@ -166,6 +169,7 @@ async fn journey(run: RunArgs, environment: EnvironmentArgs) -> Result<()> {
             Broken::Registry => Break::Registry,
         }),
         speedup: run.speedup,
+        token: run.token,
         state: run.state,
     };
     Journey::new(&options, &console)?.run(&content).await

@@ -17,6 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct DemoClient {
     http: reqwest::Client,
     base: String,
+    token: Option<String>,
 }
 
 /// An answer, good or not.
@@ -41,7 +42,7 @@ impl DemoResponse {
 
 impl DemoClient {
     /// A client of the API at `url`, plain or with any certificate: the demo runs on loopback.
-    pub(super) fn new(url: &str) -> Result<Self> {
+    pub(super) fn new(url: &str, token: Option<String>) -> Result<Self> {
         // Another part of the program may have set the same provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
@@ -52,6 +53,7 @@ impl DemoClient {
         Ok(Self {
             http,
             base: format!("{}{BASE_PATH}", url.trim_end_matches('/')),
+            token,
         })
     }
 
@@ -71,6 +73,9 @@ impl DemoClient {
         let mut attempt = 1;
         loop {
             let mut request = self.http.request(method.clone(), &url).timeout(TIMEOUT);
+            if let Some(token) = &self.token {
+                request = request.bearer_auth(token);
+            }
             if let Some(body) = body {
                 request = request.json(body);
             }

@@ -42,6 +42,8 @@ pub struct JourneyOptions {
     pub broken: Option<Break>,
     /// How many times faster than real time the machines are.
     pub speedup: f64,
+    /// Token of a user, where callers are authenticated.
+    pub token: Option<String>,
 }
 
 /// One run.
@@ -61,7 +63,7 @@ impl<'a> Journey<'a> {
         std::fs::create_dir_all(&options.work)
             .with_context(|| format!("{}: cannot be made", options.work.display()))?;
         let state = AtollState::read(&options.state)?;
-        let client = DemoClient::new(&state.api_url)?;
+        let client = DemoClient::new(&state.api_url, options.token.clone())?;
         Ok(Self {
             options,
             console,
