@@ -81,7 +81,7 @@ pub(crate) struct RehearseArgs {
     /// Speed-up over real time. Default: 100 with a server of its own, else 1
     #[arg(long)]
     speedup: Option<f64>,
-    /// Seconds without any change after which the state counts as final
+    /// Seconds without any change after which the state counts as final; a busy server has longer
     #[arg(long, value_name = "SECONDS")]
     quiet: Option<f64>,
     /// Install the site as often as this, each with hosts of its own

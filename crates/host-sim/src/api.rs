@@ -7,21 +7,15 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use reqwest::{Method, StatusCode, header};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::image::BootConfig;
-use crate::{Error, Pace};
+use crate::{Connections, Error, Pace};
 
 /// Base path of the installer API.
 const BASE_PATH: &str = "/api/assisted-install";
-/// Timeout of a request.
-const TIMEOUT: Duration = Duration::from_mins(2);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest text of a response in an error. Units: characters.
 const ERROR_TEXT_LIMIT: usize = 2000;
 
-/// Requests of this process at a time: thousands of machines that boot together share the connections of a few hundred.
-static IN_FLIGHT: Semaphore = Semaphore::const_new(512);
 /// Recorded durations of each kind of request; later ones are not recorded.
 const MAX_DURATIONS: usize = 1 << 20;
 
@@ -180,39 +174,24 @@ pub struct ApiClient {
     base: String,
     token: Option<String>,
     pace: Pace,
-    stats: Arc<Stats>,
+    connections: Arc<Connections>,
 }
 
 impl ApiClient {
-    /// Makes the client of a boot configuration.
+    /// The client of a boot configuration, on shared connections.
     ///
     /// Errors: `Client` – the CA certificates cannot be used.
-    pub fn new(boot: &BootConfig, pace: Pace, stats: Arc<Stats>) -> Result<Self, Error> {
-        // The embedding program may have set the default provider already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let failed = |source| Error::Client {
-            url: boot.url.clone(),
-            source,
-        };
-        let mut builder = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .connect_timeout(CONNECT_TIMEOUT);
-        if boot.insecure || boot.url.starts_with("http://") {
-            // Also for plain HTTP: a bare machine has no root certificates, and the builder fails without any.
-            builder = builder.tls_danger_accept_invalid_certs(true);
-        }
-        if let Some(pem) = &boot.ca_pem {
-            builder = builder.tls_certs_only(
-                reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(failed)?,
-            );
-        }
-        let client = builder.build().map_err(failed)?;
+    pub fn new(
+        boot: &BootConfig,
+        pace: Pace,
+        connections: Arc<Connections>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            client,
+            client: connections.client(boot)?,
             base: format!("{}{BASE_PATH}", boot.url),
             token: boot.token.clone(),
             pace,
-            stats,
+            connections,
         })
     }
 
@@ -230,7 +209,7 @@ impl ApiClient {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            self.stats.failed(&failure);
+            self.connections.stats.failed(&failure);
             if attempt >= policy.attempts(&failure) {
                 return Err(failure);
             }
@@ -249,6 +228,7 @@ impl ApiClient {
             url: url.to_string(),
             source: source.without_url(),
         };
+        let _permit = self.connections.permit().await;
         let mut response = self
             .client
             .get(url.clone())
@@ -272,8 +252,7 @@ impl ApiClient {
     }
 
     async fn once(&self, call: &ApiCall) -> Result<ApiResponse, Error> {
-        // Never closed, so that a permit always comes.
-        let _permit = IN_FLIGHT.acquire().await;
+        let _permit = self.connections.permit().await;
         let started = Instant::now();
         let mut request = self
             .client
@@ -301,7 +280,8 @@ impl ApiClient {
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let body = response.bytes().await.map_err(unreachable)?.to_vec();
-        self.stats.answered(call.kind, started.elapsed());
+        let took = started.elapsed();
+        self.connections.stats.answered(call.kind, took);
         if status.is_success() {
             return Ok(ApiResponse { status, body });
         }

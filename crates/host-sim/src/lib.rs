@@ -9,6 +9,7 @@
 mod agent;
 mod api;
 pub mod args;
+mod connections;
 pub mod controller;
 mod error;
 mod fault;
@@ -31,6 +32,7 @@ mod steps;
 mod world;
 
 pub use api::{ApiClient, Stats};
+pub use connections::Connections;
 pub use error::Error;
 pub use fault::{FAULTS, HostFault, HostFaultKind};
 pub use fleet::{Fleet, add_faults, default_route, mac};

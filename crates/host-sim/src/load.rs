@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::args::LoadArgs;
 use crate::sim::{self, SimulationOutcome};
-use crate::{Error, SimulationPlan, Stats};
+use crate::{Connections, Error, SimulationPlan, Stats};
 
 /// Silence after which the first replies are complete.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
@@ -19,19 +19,20 @@ const SETTLE_LIMIT: Duration = Duration::from_mins(1);
 ///
 /// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
 pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
-    let stats = Arc::new(Stats::default());
+    let connections = Arc::new(Connections::default());
+    let stats = &connections.stats;
     let plans = load.plans()?;
     let simulation = tokio::spawn({
-        let stats = Arc::clone(&stats);
-        async move { run_all(plans, stats).await }
+        let connections = Arc::clone(&connections);
+        async move { run_all(plans, connections).await }
     });
     let started = Instant::now();
     let registered = |stats: &Stats| stats.durations().get("register").map_or(0, Vec::len);
-    while registered(&stats) < load.hosts && !simulation.is_finished() {
+    while registered(stats) < load.hosts && !simulation.is_finished() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let registration = started.elapsed();
-    settle(&stats, load.hosts).await;
+    settle(stats, load.hosts).await;
     let before = stats.durations();
     if !simulation.is_finished() {
         tokio::time::sleep(Duration::from_secs_f64(load.duration.clamp(0.0, 86_400.0))).await;
@@ -42,7 +43,7 @@ pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
     let after = stats.durations();
     let mut report = json!({
         "hosts": load.hosts,
-        "registered": registered(&stats),
+        "registered": registered(stats),
         "registration_seconds": registration.as_secs_f64(),
         "polls_in_duration": polls(&after) - polls(&before),
         "requests": requests(&after),
@@ -63,12 +64,12 @@ pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
 /// Runs all plans concurrently; the first that ends, ends all.
 async fn run_all(
     plans: Vec<SimulationPlan>,
-    stats: Arc<Stats>,
+    connections: Arc<Connections>,
 ) -> Result<SimulationOutcome, Error> {
     let mut running = JoinSet::new();
     for plan in plans {
-        let stats = Arc::clone(&stats);
-        running.spawn(async move { sim::run(&plan, stats).await });
+        let connections = Arc::clone(&connections);
+        running.spawn(async move { sim::run(&plan, connections).await });
     }
     match running.join_next().await {
         Some(Ok(outcome)) => outcome,

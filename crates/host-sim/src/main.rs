@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 use host_sim::args::{Cli, Mode, Simulate};
-use host_sim::{Error, Stats, image, load};
+use host_sim::{Error, image, load};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
 async fn run(simulate: Simulate) -> Result<ExitCode, Error> {
     let plan = simulate.plan()?;
     tracing::info!(url = plan.boot.url, infra_env = %plan.boot.infra_env_id, "booting the image");
-    let outcome = host_sim::run(&plan, Arc::new(Stats::default())).await?;
+    let outcome = host_sim::run(&plan, Arc::default()).await?;
     outcome.log();
     Ok(ExitCode::from(outcome.exit_code()))
 }

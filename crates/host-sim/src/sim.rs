@@ -12,7 +12,7 @@ use crate::lifecycle::MachineExit;
 use crate::machine::Machine;
 use crate::state_file::StateFile;
 use crate::world::Network;
-use crate::{ApiClient, Error, Hardware, Pace, Stats, World};
+use crate::{ApiClient, Connections, Error, Hardware, Pace, World};
 
 /// Configuration of a simulation.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ impl Simulation {
     /// Switches the machines on. Must run in a tokio runtime.
     ///
     /// Errors: a plan that cannot be carried out, or damaged state files.
-    pub fn start(plan: &SimulationPlan, stats: Arc<Stats>) -> Result<Self, Error> {
+    pub fn start(plan: &SimulationPlan, connections: Arc<Connections>) -> Result<Self, Error> {
         if let Some(state) = &plan.state {
             std::fs::create_dir_all(state).map_err(|source| Error::File {
                 path: state.clone(),
@@ -96,7 +96,7 @@ impl Simulation {
         let mut world = World::new(plan.network.clone(), plan.pace, &plan.seed, machines);
         world.has_dummy_files = plan.has_dummy_files;
         let world = Arc::new(world);
-        let api = ApiClient::new(&plan.boot, plan.pace, stats)?;
+        let api = ApiClient::new(&plan.boot, plan.pace, connections)?;
         let state = plan.state.as_deref();
         let controller = Controller::new(api.clone(), Arc::clone(&world), state)?;
         let controller = Arc::new(controller);
@@ -165,8 +165,11 @@ impl Drop for Simulation {
 /// Runs all machines until each is a node or frozen, and the controller until it is done.
 ///
 /// Errors: as [`Simulation::start`].
-pub async fn run(plan: &SimulationPlan, stats: Arc<Stats>) -> Result<SimulationOutcome, Error> {
-    Ok(Simulation::start(plan, stats)?.wait().await)
+pub async fn run(
+    plan: &SimulationPlan,
+    connections: Arc<Connections>,
+) -> Result<SimulationOutcome, Error> {
+    Ok(Simulation::start(plan, connections)?.wait().await)
 }
 
 #[cfg(test)]

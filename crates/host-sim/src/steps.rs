@@ -74,7 +74,6 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::Stats;
     use crate::controller::Controller;
     use crate::fleet::tests::fleet;
     use crate::image::BootConfig;
@@ -101,7 +100,7 @@ pub(crate) mod tests {
             ca_pem: None,
             token: None,
         };
-        let api = ApiClient::new(&boot, world.pace, Arc::new(Stats::default())).unwrap();
+        let api = ApiClient::new(&boot, world.pace, Arc::default()).unwrap();
         let controller = Arc::new(Controller::new(api.clone(), Arc::clone(&world), None).unwrap());
         let hardware = Arc::clone(&world.machines()[0]);
         Arc::new(Machine::new(

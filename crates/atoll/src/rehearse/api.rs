@@ -1,7 +1,9 @@
 //! A client of the installer API, for the operations that every server of the protocol has.
 
 use std::fs;
+use std::sync::Arc;
 
+use host_sim::Connections;
 use reqwest::Method;
 use serde_json::Value;
 use service::Error;
@@ -15,6 +17,9 @@ const TEXT_LIMIT: usize = 2000;
 /// Attempts of a request that the server could not answer.
 const ATTEMPTS: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Requests at a time, of hosts and of the rehearsal together: each has a connection, which is two files with a server in
+/// the same process. 256 of the usual limit of 1024 files leave room for the database and the server's own files.
+const REQUESTS: usize = 128;
 
 /// The API of a server.
 #[derive(Debug, Clone)]
@@ -22,6 +27,7 @@ pub(super) struct InstallerApi {
     client: reqwest::Client,
     url: String,
     token: Option<String>,
+    connections: Arc<Connections>,
 }
 
 /// A response without success.
@@ -56,7 +62,13 @@ impl InstallerApi {
             client: service::http_client(ca.map(str::as_bytes), false)?,
             url: format!("{}{BASE}", url.trim_end_matches('/')),
             token: token.map(|token| token.trim().to_owned()),
+            connections: Arc::new(Connections::new(REQUESTS)),
         })
+    }
+
+    /// Connections of the simulated hosts; requests of this client wait for their turn there, too.
+    pub(super) fn connections(&self) -> Arc<Connections> {
+        Arc::clone(&self.connections)
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Result<Value, RequestRefusal>, Error> {
@@ -96,6 +108,7 @@ impl InstallerApi {
         body: Option<&Value>,
     ) -> Result<Result<Value, RequestRefusal>, Error> {
         let doing = || format!("{DOING}: {method} {}{path}", self.url);
+        let _permit = self.connections.permit().await;
         let mut request = self
             .client
             .request(method.clone(), format!("{}{path}", self.url));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use host_sim::image::BootConfig;
-use host_sim::{Hardware, Pace, Simulation, SimulationPlan, Stats};
+use host_sim::{Hardware, Pace, Simulation, SimulationPlan};
 use model::explain::Explanation;
 use model::host::HostRole;
 use model::ids::ClusterId;
@@ -25,6 +25,9 @@ use super::script::{Script, refused};
 
 /// Interval of reading the cluster.
 const LOOK: Duration = Duration::from_millis(500);
+/// Shortest pause after a reading, as a multiple of its duration: reading clusters of many hosts is work for the server,
+/// too, and must not keep it from the hosts' requests.
+const PAUSE: u32 = 4;
 /// Statuses in which validations are up to date.
 const JUDGED: [&str; 3] = ["ready", "preparing-for-installation", "insufficient"];
 /// Statuses that an installation does not leave.
@@ -35,7 +38,8 @@ const ENDED: [&str; 3] = ["installed", "error", "cancelled"];
 pub(super) struct PlayOptions {
     /// Relation of simulated to real time.
     pub(super) pace: Pace,
-    /// Time without any change after which a state counts as final.
+    /// Time without any change after which a state counts as final. It is counted in readings of the cluster, which a busy
+    /// server delays as it delays the hosts.
     pub(super) quiet: Duration,
     /// Version of the release; none: the server's default.
     pub(super) version: Option<String>,
@@ -139,7 +143,7 @@ async fn play(
             state: None,
             interval: None,
         };
-        let simulation = Simulation::start(&plan, Arc::new(Stats::default()))
+        let simulation = Simulation::start(&plan, api.connections())
             .map_err(|e| Error::new(DOING, e.chain()))?;
         let mut installation = PlayedInstallation {
             api,
@@ -379,9 +383,10 @@ impl PlayedInstallation<'_> {
 
     /// Reads the cluster until the condition holds, or nothing new has come for long.
     async fn watch(&mut self, is_done: impl Fn(&Value) -> bool) -> Result<View, Error> {
-        let mut changed = Instant::now();
+        let mut unchanged = Duration::ZERO;
         let mut causes = BTreeSet::new();
         loop {
+            let began = Instant::now();
             let path = format!("/v2/clusters/{}", self.made.cluster);
             let cluster = accepted(self.api.get(&path).await?)?;
             let is_new = self.progress.show(&cluster);
@@ -403,12 +408,13 @@ impl PlayedInstallation<'_> {
                     .map(|one| (one.id.clone(), one.host.clone())),
             );
             if is_new || is_sent || causes.len() > known {
-                changed = Instant::now();
+                unchanged = Duration::ZERO;
             }
-            if changed.elapsed() >= self.options.quiet {
+            if unchanged >= self.options.quiet {
                 return Ok(View { cluster, findings });
             }
-            tokio::time::sleep(LOOK).await;
+            unchanged += LOOK;
+            tokio::time::sleep(LOOK.max(began.elapsed() * PAUSE)).await;
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use host_sim::image::BootConfig;
-use host_sim::{Fleet, Network, Pace, Role, SimulationOutcome, SimulationPlan, Stats, run};
+use host_sim::{Fleet, Network, Pace, Role, SimulationOutcome, SimulationPlan, run};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -72,7 +72,7 @@ fn start(
 ) -> JoinHandle<SimulationOutcome> {
     let mut plan = plan(&server.url);
     change(&mut plan);
-    tokio::spawn(async move { run(&plan, Arc::new(Stats::default())).await.unwrap() })
+    tokio::spawn(async move { run(&plan, Arc::default()).await.unwrap() })
 }
 
 #[tokio::test]
