@@ -11,6 +11,7 @@ mod progress;
 mod report;
 mod sample;
 mod script;
+mod temporary_folder;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

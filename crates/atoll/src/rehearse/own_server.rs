@@ -2,7 +2,6 @@
 //! installer, so that no release image is needed.
 
 use std::net::Ipv4Addr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use api_server::Settings;
@@ -10,8 +9,8 @@ use api_server::settings::{BaseUrl, OsImages, ReleaseImages};
 use serde_json::{Value, json};
 use service::settings::{CommaList, Setting as _};
 use service::{CancellationToken, Error};
-use tempfile::TempDir;
 
+use super::temporary_folder::TemporaryFolder;
 use crate::file::write_atomic;
 use crate::secrets;
 use crate::up::data_directory::DataDirectory;
@@ -35,7 +34,7 @@ pub(super) struct OwnServer {
     running: service::server::Running,
     // Dropped in this order: the database stops before its folder is removed.
     _database: TemporaryServer,
-    _folder: TempDir,
+    _folder: TemporaryFolder,
 }
 
 impl OwnServer {
@@ -44,10 +43,7 @@ impl OwnServer {
     /// Errors: no Postgres, or a folder that it cannot reach.
     pub(super) async fn start(version: Option<&str>) -> Result<Self, Error> {
         let doing = "starting the API server of the rehearsal";
-        let folder = tempfile::tempdir().map_err(|e| Error::new(doing, e))?;
-        // Postgres runs as another user under root and has to enter its folder.
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
-            .map_err(|e| Error::new(doing, e))?;
+        let folder = TemporaryFolder::new()?;
         let directory = DataDirectory::new(Some(folder.path().join("data")))?;
         directory.create()?;
         let password = secrets::password();

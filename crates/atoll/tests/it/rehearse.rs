@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api_server::Settings;
 use api_server::settings::{BaseUrl, OsImages, ReleaseImages};
@@ -157,6 +158,45 @@ fn a_site_is_installed_by_a_server_of_its_own() {
         text.contains("control-2") && text.contains("Rebooting"),
         "{text}"
     );
+}
+
+/// Waits until a condition holds.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Process of the database in the temporary folder of a rehearsal below `folder`.
+fn database_in(folder: &Path) -> Option<u32> {
+    let rehearsals = fs::read_dir(folder).unwrap().flatten();
+    let mut files = rehearsals.map(|one| one.path().join("data/postgres/data/postmaster.pid"));
+    let text = files.find_map(|file| fs::read_to_string(file).ok())?;
+    text.lines().next()?.parse().ok()
+}
+
+#[test]
+fn a_killed_rehearsal_leaves_neither_database_nor_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    // Postgres runs as another user under root and has to enter its folder.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut rehearsal = Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .args(["rehearse", "--profile", "3+0"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the database runs", || database_in(folder.path()).is_some());
+    let database = database_in(folder.path()).unwrap();
+    rehearsal.kill().unwrap();
+    rehearsal.wait().unwrap();
+    until("the folder is gone", || {
+        fs::read_dir(folder.path()).unwrap().next().is_none()
+    });
+    let command = fs::read_to_string(format!("/proc/{database}/cmdline")).unwrap_or_default();
+    assert!(!command.contains("postgres"), "{command}");
 }
 
 /// Changes of the good site: the id of the mistake, its host, and text with its replacement at the first place.
