@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use host_sim::{
-    DEFAULT_MTU, Disk, Hardware, HostRoute, InstallationProfile, Network, Nic, Role, default_route,
-    mac,
+    DEFAULT_MTU, Disk, Hardware, HostFault, HostRoute, InstallationProfile, Network, Nic, Role,
+    default_route, mac,
 };
 use ipnet::{IpNet, Ipv4Net};
 use model::expected_hosts::DiskHints;
 use model::host::HostRole;
 use rules::site::{HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost};
+use serde_json::Value;
 use service::Error;
 
 use super::DOING;
@@ -44,16 +45,6 @@ pub(super) fn of_site(
             }
         }
     }
-    if let [single] = machines.as_mut_slice() {
-        // A single node is sized for the control plane and for workloads.
-        let has_record = site
-            .hosts
-            .first()
-            .is_some_and(|host| host.record.hardware.is_some());
-        if !has_record {
-            (single.cpus, single.ram_bytes) = (16, 48 * GIB);
-        }
-    }
     for number in 0..profile.map_or(0, |profile| profile.joining) {
         let name = format!("joining-{number}");
         let mut machine = Hardware::new(seed, machines.len(), name, Role::Worker);
@@ -68,6 +59,53 @@ pub(super) fn of_site(
         workers.for_each(|one| one.has_gpu = true);
     }
     Ok(machines)
+}
+
+/// Hardware that suits each role of a cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SufficientHardware {
+    cpus: u32,
+    ram_bytes: u64,
+    disk_bytes: u64,
+}
+
+impl SufficientHardware {
+    /// The largest of a cluster's requirements, which are those of its release, in the body of
+    /// `v2GetPreflightRequirements`.
+    pub(super) fn of(preflight: &Value) -> Self {
+        let largest = |member: &str| {
+            let roles = ["master", "worker"].iter();
+            let needs = roles.map(|role| &preflight["ocp"][role]["quantitative"][member]);
+            needs.filter_map(Value::as_u64).max().unwrap_or_default()
+        };
+        let ram = largest("ram_mib") << 20;
+        Self {
+            cpus: u32::try_from(largest("cpu_cores")).unwrap_or_default(),
+            // The firmware keeps some for itself.
+            ram_bytes: ram + ram / 8,
+            disk_bytes: largest("disk_size_gb") * 1_000_000_000,
+        }
+    }
+
+    /// Enlarges the machines of a site without a hardware record, except for the effects of faults.
+    pub(super) fn apply(self, machines: &mut [Hardware], site: &Site) {
+        for (at, machine) in machines.iter_mut().enumerate() {
+            let host = site.hosts.get(at);
+            if host.is_some_and(|host| host.record.hardware.is_some()) {
+                continue;
+            }
+            if !machine.has(HostFault::Cpu) {
+                machine.cpus = machine.cpus.max(self.cpus);
+            }
+            if !machine.has(HostFault::Ram) {
+                machine.ram_bytes = machine.ram_bytes.max(self.ram_bytes);
+            }
+            if !machine.has(HostFault::Disk) {
+                let sizes = machine.disks.iter_mut().map(|disk| &mut disk.size_bytes);
+                sizes.for_each(|size| *size = self.disk_bytes.max(*size));
+            }
+        }
+    }
 }
 
 /// Numbers of machines of a site that declares no hosts.
@@ -361,4 +399,42 @@ fn fit(disk: &mut Disk, hints: &DiskHints) {
     let least = u64::try_from(hints.min_size_gigabytes).unwrap_or_default();
     disk.size_bytes = disk.size_bytes.max(least * 1_000_000_000 + GIB);
     disk.rotational = hints.rotational.unwrap_or(disk.rotational);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn site(replicas: [u32; 2]) -> Site {
+        let profile = InstallationProfile::parse("sno").unwrap();
+        let [masters, workers] = replicas.map(|count| format!("replicas: {count}"));
+        let text = super::super::sample::site(profile);
+        let text = text.split("\n---\n").next().unwrap();
+        let text = text.replacen("replicas: 1", &masters, 1);
+        rules::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()
+    }
+
+    #[test]
+    fn machines_have_what_the_release_requires() {
+        let preflight = json!({ "ocp": {
+            "master": { "quantitative": { "cpu_cores": 12, "ram_mib": 65_536, "disk_size_gb": 500 } },
+            "worker": { "quantitative": { "cpu_cores": 2, "ram_mib": 8192, "disk_size_gb": 120 } },
+        } });
+        let needs = SufficientHardware::of(&preflight);
+        for replicas in [[1, 0], [1, 2]] {
+            let site = site(replicas);
+            let mut machines = of_site(&site, None, "1").unwrap();
+            machines[0].add(HostFault::Cpu);
+            needs.apply(&mut machines, &site);
+            let machine = &machines[0];
+            assert_eq!((machine.cpus, machine.ram_bytes), (1, 72 * GIB));
+            assert_eq!(machine.disks[0].size_bytes, 500_000_000_000);
+        }
+        assert_eq!(
+            SufficientHardware::of(&Value::Null),
+            SufficientHardware::default()
+        );
+    }
 }

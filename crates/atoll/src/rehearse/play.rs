@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use super::DOING;
 use super::api::{InstallerApi, RequestRefusal};
 use super::findings::{self, list, name_of};
+use super::machines::SufficientHardware;
 use super::progress::Progress;
 use super::script::{Script, refused};
 
@@ -135,7 +136,7 @@ async fn play(
         let boot = boot_config(api, &made).await?;
         let plan = SimulationPlan {
             boot,
-            machines: script.machines.clone(),
+            machines: machines(api, &made, script).await?,
             network: script.network.clone(),
             pace: options.pace,
             seed: script.seed.clone(),
@@ -248,6 +249,20 @@ async fn boot_config(api: &InstallerApi, made: &CreatedRecords) -> Result<BootCo
     );
     let ignition = accepted(api.get(&path).await?)?;
     BootConfig::from_ignition(&ignition).map_err(|e| Error::new(DOING, e.chain()))
+}
+
+/// The machines of a script, large enough for the created cluster.
+async fn machines(
+    api: &InstallerApi,
+    made: &CreatedRecords,
+    script: &Script,
+) -> Result<Vec<Hardware>, Error> {
+    let path = format!("/v2/clusters/{}/preflight-requirements", made.cluster);
+    // Servers without this operation have the requirements that the machines of a role suit anyway.
+    let needs = SufficientHardware::of(&api.get(&path).await?.unwrap_or_default());
+    let mut machines = script.machines.clone();
+    needs.apply(&mut machines, &script.site);
+    Ok(machines)
 }
 
 /// A running installation.
