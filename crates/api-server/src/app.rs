@@ -7,6 +7,7 @@ mod binding;
 mod bounded_cache;
 pub(crate) mod cache;
 mod check_ins;
+mod clock_watch;
 pub(crate) mod clusters;
 mod day2;
 pub(crate) mod declarations;
@@ -98,6 +99,7 @@ pub(crate) struct ServerState {
     pub(crate) event_streams: event_stream::EventStreams,
     /// Start of the time in which heartbeats were accepted without a break.
     pub(crate) grace_period: grace_period::GracePeriod,
+    pub(crate) clock_watch: clock_watch::ClockWatch,
     /// In-flight requests: the pool closes after they are drained.
     pub(crate) requests: TaskTracker,
     /// Wakes the preparation task.
@@ -150,6 +152,7 @@ impl ApiServer {
             install,
             check_ins: check_ins::CheckIns::default(),
             grace_period: grace_period::GracePeriod::default(),
+            clock_watch: clock_watch::ClockWatch::default(),
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),

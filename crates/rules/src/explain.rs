@@ -62,7 +62,8 @@ pub fn cluster(
     let mut causes = Causes::new(failures, now);
     let input = ClusterInput { snapshot, policy };
     for row in states::of_cluster(&input) {
-        causes.add_state(&about, record.status_updated_at, &row, &input);
+        let since = record.status_updated_at;
+        causes.add_state(&about, since, &row, &input, snapshot.observed);
     }
     if is_judged(record.status) {
         add_cluster_validations(&mut causes, &about, &subject, &ignored);
@@ -151,7 +152,8 @@ fn add_host(causes: &mut Causes<'_>, subject: &HostSubject<'_>, ignored: &Ignore
         policy: subject.policy,
     };
     if let Some(row) = states::of_host(&input) {
-        causes.add_state(&about, record.status_updated_at, &row, &input);
+        let since = record.status_updated_at;
+        causes.add_state(&about, since, &row, &input, subject.host.observed);
     }
     let is_early = is_early(record.status);
     for (row, blocks) in applicable(subject.cluster.is_none()) {

@@ -12,6 +12,15 @@ use crate::reach::{self, Reach};
 /// Names, addresses and small reports of a host. Units: bytes.
 const OTHER_TEXTS_BYTES: usize = 4 << 10;
 
+/// Times since which the server's clock measures silence and delays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObservedTime {
+    /// Start of uninterrupted reception of heartbeats; none without an outage.
+    pub heartbeats_since: Option<Timestamp>,
+    /// When the clock was set forward: the time before, as the clock shows it, is longer than it was. None without a step.
+    pub clock_set_at: Option<Timestamp>,
+}
+
 /// A host with its parsed texts. A change of a text in the record needs a new value.
 #[derive(Debug, Clone, Default)]
 pub struct HostState {
@@ -19,8 +28,8 @@ pub struct HostState {
     pub record: Host,
     /// The parsed `record.inventory`; none before the first reply or when it is malformed.
     pub inventory: Option<Arc<Inventory>>,
-    /// Start of uninterrupted reception of heartbeats; none without an outage.
-    pub heartbeats_since: Option<Timestamp>,
+    /// Since when the server has observed it.
+    pub observed: ObservedTime,
     /// Revision of the cluster at which the record changed last, heartbeats aside; 0 when it is not stored.
     pub revision: i64,
     /// The parsed `record.connectivity`, once read.
@@ -36,7 +45,7 @@ impl HostState {
         Self {
             record,
             inventory,
-            heartbeats_since: None,
+            observed: ObservedTime::default(),
             revision: 0,
             reaches: OnceLock::new(),
             nics: OnceLock::new(),

@@ -69,7 +69,7 @@ mod vip_mac;
 
 pub use check_outcome::CheckOutcome;
 pub use event::NewEvent;
-pub use host_state::{HostState, name_of};
+pub use host_state::{HostState, ObservedTime, name_of};
 pub use host_texts::HostTexts;
 pub use hosts::{HostCheckpoint, HostList};
 pub use offer::Offer;

@@ -3,7 +3,7 @@
 use model::cluster::Cluster;
 use model::ids::HostId;
 
-use crate::host_state::HostState;
+use crate::host_state::{HostState, ObservedTime};
 use crate::hosts::HostList;
 use crate::vip_leases::VipLeases;
 
@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub files: StoredFiles,
     /// Leases of its virtual addresses.
     pub vip_leases: VipLeases,
+    /// Since when the server has observed it.
+    pub observed: ObservedTime,
 }
 
 /// State of a cluster's stored files.
@@ -39,6 +41,7 @@ impl Snapshot {
             hosts: hosts.into(),
             files: StoredFiles::default(),
             vip_leases: VipLeases::default(),
+            observed: ObservedTime::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use model::host::Host;
 use model::time::{DateTime, Timestamp};
 
 use crate::host::{limit_of, older};
+use crate::host_state::ObservedTime;
 use crate::policy::InstallationPolicy;
 use crate::progress;
 
@@ -21,9 +22,12 @@ pub(crate) struct Timeout {
 }
 
 impl Timeout {
-    /// Whether the limit has passed. A clock without start does not run.
-    pub(crate) fn is_expired(self, now: Timestamp) -> bool {
-        older(self.since, now) > self.limit
+    /// Whether the limit has passed. A clock without start does not run; after a step of the server's clock, it starts
+    /// again.
+    pub(crate) fn is_expired(self, now: Timestamp, observed: ObservedTime) -> bool {
+        let since = self.since.0;
+        let since = since.map(|since| observed.clock_set_at.map_or(since, |set| since.max(set)));
+        older(DateTime(since), now) > self.limit
     }
 }
 

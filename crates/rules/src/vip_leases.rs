@@ -238,7 +238,7 @@ pub fn is_timeout_due(snapshot: &Snapshot, now: Timestamp) -> bool {
         limit: LEASE_TIMEOUT,
     };
     let runs = !leases.timed_out && !leases.network.is_empty();
-    runs && are_awaited(&snapshot.cluster) && timeout.is_expired(now)
+    runs && are_awaited(&snapshot.cluster) && timeout.is_expired(now, snapshot.observed)
 }
 
 fn are_awaited(cluster: &Cluster) -> bool {

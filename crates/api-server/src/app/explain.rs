@@ -73,14 +73,8 @@ impl ApiServer {
         .await?;
         let is_large = stored.snapshot.hosts.len() > LARGE;
         Ok(blocking::unless_short(is_large, || {
-            let since = Some(self.grace_period.since(now));
             let snapshot = &mut Arc::make_mut(&mut stored).snapshot;
-            for at in 0..snapshot.hosts.len() {
-                // A written host is no longer shared with other copies (copy on write).
-                if snapshot.hosts[at].heartbeats_since != since {
-                    snapshot.hosts[at].heartbeats_since = since;
-                }
-            }
+            self.observe(snapshot, now);
             rules::explain::cluster(snapshot, &failures, &self.policy, now)
         }))
     }
@@ -95,14 +89,14 @@ impl ApiServer {
             Ok((rows, failures))
         })
         .await?;
-        let since = Some(self.grace_period.since(now));
+        let observed = self.observed(now);
         let records = rows.into_iter().map(|row| row.record);
         let unbound = records.filter(|record| record.cluster_id.is_none());
         let hosts: Vec<HostState> = unbound
             .map(|mut record| {
                 self.check_ins.apply(&mut record);
                 let mut host = HostState::new(record);
-                host.heartbeats_since = since;
+                host.observed = observed;
                 host
             })
             .collect();

@@ -269,7 +269,7 @@ impl ApiServer {
         transaction.current = Some(change.host);
         if let Some(host) = transaction.snapshot.hosts.by_id_mut(change.host) {
             self.check_ins.apply(&mut host.record);
-            host.heartbeats_since = Some(self.grace_period.since(transaction.now));
+            host.observed = self.observed(transaction.now);
         }
         let decided = (change.decide)(transaction);
         let is_due = decided.is_ok() && transaction.refresh == Refresh::Due;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
-use rules::Snapshot;
+use rules::{ObservedTime, Snapshot};
 use sqlx::PgConnection;
 
 use super::{ApiServer, StoredSnapshot};
@@ -155,6 +155,7 @@ async fn read(
             hosts: rows.into_iter().map(hosts::HostRow::into_state).collect(),
             files: row.files,
             vip_leases: row.vip_leases,
+            observed: ObservedTime::default(),
         },
         release_info: row.release_info,
     })))

@@ -3,12 +3,13 @@
 //! Invariant: changed rows, their events and the new revision become visible together or not at all.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use model::Error;
 use model::cluster::Cluster;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
-use rules::{HostState, InstallationPolicy, NewEvent, Snapshot};
+use rules::{HostState, InstallationPolicy, NewEvent, ObservedTime, Snapshot};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -297,7 +298,7 @@ impl ApiServer {
         let long = extent == Extent::Whole && change.snapshot.hosts.len() > LARGE_CLUSTER;
         let value = blocking::unless_short(long, || {
             if extent == Extent::Whole {
-                self.apply_grace_period(&mut change);
+                self.observe(&mut change.snapshot, change.now);
             }
             if before.refresh_due {
                 change.refresh(&self.policy);
@@ -393,12 +394,23 @@ impl ApiServer {
         }
     }
 
-    /// Sets `heartbeats_since` where it differs: a written host is no longer shared with other copies (copy on write).
-    fn apply_grace_period(&self, change: &mut ClusterTransaction) {
-        let heartbeats_since = Some(self.grace_period.since(change.now));
-        for at in 0..change.snapshot.hosts.len() {
-            if change.snapshot.hosts[at].heartbeats_since != heartbeats_since {
-                change.snapshot.hosts[at].heartbeats_since = heartbeats_since;
+    /// Since when this server has observed clusters and hosts.
+    pub(super) fn observed(&self, now: Timestamp) -> ObservedTime {
+        ObservedTime {
+            heartbeats_since: Some(self.grace_period.since(now)),
+            clock_set_at: self
+                .clock_watch
+                .set_at(service::clock::now(), Instant::now()),
+        }
+    }
+
+    /// Sets [`ApiServer::observed`] where it differs: a written host is no longer shared with other copies (copy on write).
+    pub(super) fn observe(&self, snapshot: &mut Snapshot, now: Timestamp) {
+        let observed = self.observed(now);
+        snapshot.observed = observed;
+        for at in 0..snapshot.hosts.len() {
+            if snapshot.hosts[at].observed != observed {
+                snapshot.hosts[at].observed = observed;
             }
         }
     }
@@ -421,7 +433,7 @@ impl ApiServer {
         }
         self.check_ins.apply(&mut row.record);
         let mut host = row.into_state();
-        host.heartbeats_since = Some(self.grace_period.since(service::clock::now()));
+        host.observed = self.observed(service::clock::now());
         Ok(host)
     }
 

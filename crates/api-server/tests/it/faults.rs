@@ -1,7 +1,10 @@
-//! Faults around the API server: its database fails, is slow or full; the server is killed; its clock is set back; replies
+//! Faults around the API server: its database fails, is slow or full; the server is killed; its clock is set; replies
 //! come twice or in another order; two machines have one id.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +15,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
 use testkit::postgres;
 
 use crate::harness::{AGENT, Answer, BASE, Server, host_id, inventory, merged};
+use crate::installation;
 use crate::process::Process;
 
 /// Pause of a client after 503.
@@ -446,6 +450,73 @@ async fn heartbeats_count_after_the_clock_was_set_back() {
         count => Err(count),
     };
     server.until("newer heartbeats are stored", stored).await;
+}
+
+/// A library that sets the clock of a program: it is compiled by the linker's driver, which each Rust toolchain needs.
+fn clock_library(folder: &Path) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/set_clock.c");
+    let library = folder.join("set_clock.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library);
+    let output = compiler.arg(source).arg("-ldl").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    library
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_set_forward_ends_no_stage() {
+    let mut server = Server::start().await;
+    let (cluster, host) = installation::ready(&server).await;
+    let path = format!("/v2/clusters/{cluster}");
+    let install = format!("{path}/actions/install");
+    server.post(&install, &json!({})).await.expect(202);
+    installation::reply_until(&server, &host, "installing").await;
+    installation::wait_status(&server, &path, "installing").await;
+    installation::progress(&server, &host, &["Starting installation"]).await;
+    server.stop().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (library, file) = (clock_library(folder.path()), folder.path().join("set"));
+    let settings = [
+        ("LD_PRELOAD", library.to_str().unwrap()),
+        ("CLOCK_SET_FILE", file.to_str().unwrap()),
+        ("CLUSTER_MONITOR_INTERVAL", "100ms"),
+        ("METRICS_ON_PUBLIC_PORT", "true"),
+    ];
+    let process = Process::start(&server.database, server.work_dir(), &settings);
+    let client = service::http_client(None, false).unwrap();
+    let get = async |path: &str| {
+        let answer = client.get(format!("{}{path}", process.url)).send().await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        answer.text().await.map_err(|error| error.to_string())
+    };
+    let passes = async || {
+        let metrics = get("/metrics").await?;
+        let counts = metrics
+            .lines()
+            .filter(|line| line.contains("monitored_clusters_cycle_duration_ms_count"));
+        let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        Ok::<_, String>(counts.sum::<u64>())
+    };
+    let after = async |count: u64| match passes().await? {
+        found if found > count => Ok(found),
+        found => Err(format!("{found} passes")),
+    };
+    let before = server
+        .until("the monitor runs", async || after(0).await)
+        .await;
+    fs::write(&file, "").unwrap();
+    // A pass that runs now may have read the clock before.
+    let what = "the monitor has the new clock";
+    server.until(what, async || after(before + 2).await).await;
+    let host: Value = serde_json::from_str(&get(&format!("{BASE}{host}")).await.unwrap()).unwrap();
+    assert_eq!(host["status"], "installing-in-progress", "{host}");
+    let explained = get(&format!("{BASE}{path}/explain")).await.unwrap();
+    assert!(
+        explained.contains("waiting") && !explained.contains("overdue"),
+        "{explained}"
+    );
 }
 
 type StepOutput = (&'static str, Value);

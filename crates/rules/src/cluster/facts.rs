@@ -107,7 +107,8 @@ impl Facts {
             prepared: preparation.status == Some(PreparationStatus::Success),
             preparation_failed: preparation.status == Some(PreparationStatus::Failed),
             preparation_reason: preparation.reason.clone(),
-            prepare_expired: timeout::preparation(cluster, policy).is_expired(now),
+            prepare_expired: timeout::preparation(cluster, policy)
+                .is_expired(now, snapshot.observed),
             hosts_prepared: !snapshot.hosts.is_empty() && hosts(&[HostStatus::PreparingSuccessful]),
             hosts_failed_preparing: named(snapshot, &[HostStatus::PreparingFailed], true),
             hosts_left_preparing: left_preparing(snapshot),
@@ -120,9 +121,12 @@ impl Facts {
             can_finalize: counting::can_finalize(snapshot),
             hosts_in_error: named(snapshot, &[HostStatus::Error], true),
             hosts_ended: hosts(&[HostStatus::Installed, HostStatus::Error]),
-            installation_expired: timeout::installation(cluster, policy).is_expired(now),
-            finalizing_expired: timeout::finalizing(cluster, policy).is_expired(now),
-            finalizing_stage_expired: stage_timeout.is_some_and(|timeout| timeout.is_expired(now)),
+            installation_expired: timeout::installation(cluster, policy)
+                .is_expired(now, snapshot.observed),
+            finalizing_expired: timeout::finalizing(cluster, policy)
+                .is_expired(now, snapshot.observed),
+            finalizing_stage_expired: stage_timeout
+                .is_some_and(|timeout| timeout.is_expired(now, snapshot.observed)),
             finalizing_stage: progress.finalizing_stage,
             finalizing_limit_min: stage_timeout.map_or(0, |timeout| timeout.limit.num_minutes()),
             soft_timeouts: policy.soft_timeouts || cluster.org_soft_timeouts_enabled,

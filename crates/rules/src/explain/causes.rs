@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::states::StateRow;
 use super::{FailureTimes, MAX_CAUSES};
+use crate::host_state::ObservedTime;
 use crate::validations::{ClusterBlock, ClusterValidation, HostBlock, HostValidation, Verdict};
 
 /// Order of causes: each is to be removed before the later ones, many of which disappear with it.
@@ -184,9 +185,10 @@ impl<'a> Causes<'a> {
         status_since: DateTime,
         row: &StateRow<I>,
         input: &I,
+        observed: ObservedTime,
     ) {
         let timeout = row.timeout;
-        let is_overdue = timeout.is_some_and(|timeout| timeout.is_expired(self.now));
+        let is_overdue = timeout.is_some_and(|timeout| timeout.is_expired(self.now, observed));
         let status = if is_overdue {
             CauseStatus::Overdue
         } else if row.is_stuck {

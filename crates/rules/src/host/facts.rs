@@ -158,12 +158,15 @@ impl Facts {
             images: crate::images::images_outcome(record),
             bad_images: crate::images::failed_images(record).join(", "),
             stage,
-            stage_expired: stage_timeout.is_some_and(|timeout| timeout.is_expired(now)),
+            stage_expired: stage_timeout
+                .is_some_and(|timeout| timeout.is_expired(now, host.observed)),
             stage_limit_min: stage_timeout.map_or(0, |timeout| timeout.limit.num_minutes()),
             stage_stale: older(updated, now) >= TimeDelta::minutes(1),
-            prepare_expired: timeout::host_preparation(record, policy).is_expired(now),
-            start_expired: timeout::host_start(record).is_expired(now),
-            action_expired: timeout::host_user_action(record, policy).is_expired(now),
+            prepare_expired: timeout::host_preparation(record, policy)
+                .is_expired(now, host.observed),
+            start_expired: timeout::host_start(record).is_expired(now, host.observed),
+            action_expired: timeout::host_user_action(record, policy)
+                .is_expired(now, host.observed),
             cluster_needs_it: cluster_inputs.cluster_needs_it,
             soft_timeouts: policy.soft_timeouts,
             logs_overdue: are_logs_overdue(record, policy, now),

@@ -295,7 +295,7 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
             .unwrap_or(TimeDelta::MAX);
     }
     // Silence during an outage of the service does not count, nor does a heartbeat of before the clock was set back.
-    let called = called.map(|called| match subject.host.heartbeats_since {
+    let called = called.map(|called| match subject.host.observed.heartbeats_since {
         Some(since) if is_ahead(called, subject.now) => since,
         Some(since) => called.max(since),
         None => called,

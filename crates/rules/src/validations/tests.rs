@@ -198,19 +198,19 @@ static HOSTS: &[(&str, &str, SnapshotChange)] = &[
     }),
     ("connected", "success", |all| {
         all.hosts[0].record.checked_in_at = later(-60).into();
-        all.hosts[0].heartbeats_since = Some(later(-2))
+        all.hosts[0].observed.heartbeats_since = Some(later(-2))
     }),
     ("connected", "failure", |all| {
         all.hosts[0].record.checked_in_at = later(-60).into();
-        all.hosts[0].heartbeats_since = Some(later(-4))
+        all.hosts[0].observed.heartbeats_since = Some(later(-4))
     }),
     ("connected", "success", |all| {
         all.hosts[0].record.checked_in_at = later(60).into();
-        all.hosts[0].heartbeats_since = Some(later(-2))
+        all.hosts[0].observed.heartbeats_since = Some(later(-2))
     }),
     ("connected", "failure", |all| {
         all.hosts[0].record.checked_in_at = later(60).into();
-        all.hosts[0].heartbeats_since = Some(later(-4))
+        all.hosts[0].observed.heartbeats_since = Some(later(-4))
     }),
     ("media-connected", "failure", |all| {
         all.hosts[0].record.media_status = Some(MediaStatus::Disconnected)
