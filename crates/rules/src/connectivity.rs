@@ -10,6 +10,7 @@ use model::ids::HostId;
 use serde::{Deserialize, Serialize};
 
 use crate::host_texts::HostTexts;
+use crate::hosts::HostPositions;
 use crate::networks::{self, is_v4};
 use crate::reach::Mac;
 use crate::roles;
@@ -57,24 +58,20 @@ pub(crate) fn least(snapshot: &Snapshot) -> usize {
 /// Source: assisted-service, internal/network/connectivity_groups.go, CreateL2MajorityGroup, CreateL3MajorityGroup.
 pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
     let least = least(snapshot);
-    let index: HashMap<HostId, usize> = snapshot
-        .hosts
-        .iter()
-        .enumerate()
-        .map(|(at, host)| (host.record.id, at))
-        .collect();
+    let positions = HostPositions::new(&snapshot.hosts);
     let mut graphs = ReachGraphs::new(texts, least);
-    let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Tally>> = BTreeMap::new();
+    let mut reached: Vec<BTreeMap<IpAddr, Tally>> = Vec::new();
+    reached.resize_with(snapshot.hosts.len(), BTreeMap::new);
     for (from, one) in texts.iter().enumerate() {
-        for reach in one.reaches.iter().flat_map(|reaches| reaches.iter()) {
-            let Some(to) = index.get(&reach.host).copied() else {
-                continue;
-            };
+        let Some(reaches) = &one.reaches else {
+            continue;
+        };
+        for (to, reach) in positions.of_reaches(reaches) {
             for (address, _, _) in reach.layer2.iter().filter(|link| link.1) {
                 graphs.layer2(from, to, *address);
             }
-            for &(address, answered) in &reach.layer3 {
-                let tally = reached.entry(to).or_default().entry(address).or_default();
+            for &(address, answered) in reach.layer3 {
+                let tally = reached[to].entry(address).or_default();
                 if answered {
                     graphs.layer3(from, to, address);
                     tally.good += 1;
@@ -88,6 +85,8 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
         groups: graphs.groups(snapshot, least),
         l3_connected_addresses: reached
             .into_iter()
+            .enumerate()
+            .filter(|(_, addresses)| !addresses.is_empty())
             .map(|(to, addresses)| {
                 let good = addresses
                     .into_iter()
@@ -268,9 +267,7 @@ pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>
         }
     }
     let reaches = texts.iter().flat_map(|one| &one.reaches);
-    let links = reaches
-        .flat_map(|reaches| reaches.iter())
-        .flat_map(|reach| &reach.layer2);
+    let links = reaches.flat_map(|reaches| reaches.layer2());
     for (address, _, mac) in links {
         if let Some(mac) = mac
             && networks::is_routable(*address)

@@ -7,7 +7,7 @@ use model::inventory::Inventory;
 use model::time::Timestamp;
 use serde::Deserialize;
 
-use crate::reach::{self, Reach};
+use crate::reach::Reaches;
 
 /// Names, addresses and small reports of a host. Units: bytes.
 const OTHER_TEXTS_BYTES: usize = 4 << 10;
@@ -33,7 +33,7 @@ pub struct HostState {
     /// Revision of the cluster at which the record changed last, heartbeats aside; 0 when it is not stored.
     pub revision: i64,
     /// The parsed `record.connectivity`, once read.
-    reaches: OnceLock<Option<Arc<[Reach]>>>,
+    reaches: OnceLock<Option<Arc<Reaches>>>,
     /// The interfaces that other hosts try to reach, as JSON; derived from `inventory` once.
     nics: OnceLock<Arc<str>>,
 }
@@ -63,13 +63,13 @@ impl HostState {
         ];
         let compressed: usize = texts.iter().map(|text| text.compressed_bytes()).sum();
         // Parsed, an inventory takes more than its text, and reachability less.
-        let parsed = 2 * record.inventory.text_bytes() + record.connectivity.text_bytes() / 2;
+        let parsed = 2 * record.inventory.text_bytes() + record.connectivity.text_bytes() / 4;
         size_of::<Self>() + OTHER_TEXTS_BYTES + compressed + parsed
     }
 
     /// Reachability of the other hosts; none before the first report. Parsed once.
-    pub(crate) fn reaches(&self) -> Option<Arc<[Reach]>> {
-        let read = || reach::read(&self.record.connectivity.text()).map(Arc::from);
+    pub(crate) fn reaches(&self) -> Option<Arc<Reaches>> {
+        let read = || Reaches::read(&self.record.connectivity.text()).map(Arc::new);
         self.reaches.get_or_init(read).clone()
     }
 

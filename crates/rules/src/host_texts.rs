@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 
 use crate::host_state::HostState;
 use crate::networks::{self, Address};
-use crate::reach::Reach;
+use crate::reach::Reaches;
 
 /// A host's texts, each parsed once.
 #[derive(Debug, Clone, Default)]
 pub struct HostTexts {
     pub(crate) addresses: Vec<Address>,
-    pub(crate) reaches: Option<Arc<[Reach]>>,
+    pub(crate) reaches: Option<Arc<Reaches>>,
     pub(crate) domains: Option<DomainResolutionResponse>,
     pub(crate) ntp: Option<Vec<NtpSource>>,
     pub(crate) api_vip: Option<ApiVipConnectivityResponse>,

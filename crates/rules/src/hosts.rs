@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use model::ids::{HostId, InfraEnvId};
 
 use crate::host_state::HostState;
+use crate::reach::{Reach, Reaches};
 
 /// Hosts that are scanned rather than indexed: those of small lists, and those added since the index was made.
 const SCANNED: usize = 32;
@@ -230,15 +231,44 @@ impl<'a> IntoIterator for &'a mut HostList {
     }
 }
 
+/// Positions of a list's hosts, sorted by id: reports about other hosts are sorted, too, and name nearly all of them.
+#[derive(Debug)]
+pub(crate) struct HostPositions(Vec<(HostId, usize)>);
+
+impl HostPositions {
+    pub(crate) fn new(hosts: &HostList) -> Self {
+        let positions = hosts.iter().enumerate();
+        let mut positions: Vec<_> = positions.map(|(at, host)| (host.record.id, at)).collect();
+        positions.sort_unstable();
+        Self(positions)
+    }
+
+    /// The hosts of a report that are in the list, with their positions.
+    pub(crate) fn of_reaches<'a>(
+        &'a self,
+        reaches: &'a Reaches,
+    ) -> impl Iterator<Item = (usize, Reach<'a>)> {
+        let mut rest = self.0.iter().peekable();
+        reaches.iter().filter_map(move |reach| {
+            while rest.next_if(|(id, _)| *id < reach.host).is_some() {}
+            // Not taken: a report may name a host twice.
+            let known = rest.peek().filter(|(id, _)| *id == reach.host);
+            known.map(|(_, at)| (*at, reach))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use model::host::Host;
     use model::ids::{HostId, InfraEnvId};
+    use model::steps::{ConnectivityRemoteHost, ConnectivityReport};
     use uuid::Uuid;
 
-    use super::{HostList, SCANNED};
+    use super::{HostList, HostPositions, SCANNED};
+    use crate::reach::Reaches;
     use crate::{HostState, fixtures};
 
     fn host(number: usize) -> HostState {
@@ -322,5 +352,20 @@ mod tests {
         after.share(1, &before, 1);
         assert!(after.is_shared(1, &before, 1));
         assert_eq!(after[1].record, before[1].record);
+    }
+
+    #[test]
+    fn reports_are_matched_with_the_hosts() {
+        let hosts: HostList = [3, 1, 7].map(host).to_vec().into();
+        let positions = HostPositions::new(&hosts);
+        let remotes = [7, 2, 3, 9, 3].map(|number| ConnectivityRemoteHost {
+            host_id: Some(id(number)),
+            ..ConnectivityRemoteHost::default()
+        });
+        let reaches = Reaches::of(&ConnectivityReport {
+            remote_hosts: remotes.to_vec(),
+        });
+        let found: Vec<usize> = positions.of_reaches(&reaches).map(|(at, _)| at).collect();
+        assert_eq!(found, [0, 0, 2]);
     }
 }

@@ -22,7 +22,7 @@ use crate::host;
 use crate::host_state::HostState;
 use crate::images::image_statuses;
 use crate::policy::InstallationPolicy;
-use crate::reach;
+use crate::reach::Reaches;
 use crate::vip_leases::LeasedVips;
 
 /// The agent could not read its boot medium.
@@ -283,7 +283,7 @@ fn connectivity(
     if let Some(before) = host.reaches() {
         let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
         let limits = Requirements::of(policy, version).strictest_network();
-        if reach::are_equivalent(&before, &reach::of(&report), limits) {
+        if before.are_equivalent(&Reaches::of(&report), limits) {
             return Ok(AcceptedReply::default());
         }
     }

@@ -7,6 +7,7 @@ use model::steps::DomainResolutionResponseResolutionsItem;
 
 use super::subject::HostSubject;
 use super::verdict::Verdict;
+use crate::host_state::HostState;
 use crate::networks::is_v4;
 use crate::reach::Reach;
 
@@ -70,7 +71,8 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
         })
         .map(String::as_str)
         .collect();
-    let tried = cluster.tried.get(&id).copied().unwrap_or_default();
+    let at = cluster.snapshot.hosts.position_by_id(id);
+    let tried = at.map_or(0, |at| cluster.tried[at]);
     let is_tried = subject.texts.reaches.is_some() && tried + 1 >= cluster.trying;
     // Where others are a majority already, this host is not in it.
     // Source: assisted-service, internal/host/validator.go, belongsToMajorityGroup.
@@ -92,11 +94,13 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     .observed(format_args!("no majority reached in {}", missing.join(", ")))
 }
 
-/// Reports about other hosts of the same role, when the role has a threshold.
-fn peers<'a>(
-    subject: &HostSubject<'a>,
+/// The threshold of the role, and the other hosts of the same role whose measurement is above it, with its value. Few
+/// are, so that the record of a host is read after its measurement.
+fn above(
+    subject: &HostSubject<'_>,
     threshold: Option<f64>,
-) -> Result<(f64, Vec<&'a Reach>), Verdict> {
+    (measured, unit): (fn(&Reach<'_>) -> Option<f64>, &str),
+) -> Result<(f64, Vec<String>), Verdict> {
     let cluster = subject.cluster()?;
     let role = subject.host.record.role.unwrap_or_default();
     let Some(threshold) = threshold else {
@@ -108,20 +112,20 @@ fn peers<'a>(
         ));
     }
     let own = subject.host.record.id;
-    let same = |at: usize| cluster.snapshot.hosts[at].record.role == Some(role);
-    let alone = !(0..cluster.snapshot.hosts.len())
-        .any(|at| same(at) && cluster.snapshot.hosts[at].record.id != own);
-    if alone {
+    let same = |host: &&HostState| host.record.role == Some(role);
+    let mut others = cluster.snapshot.hosts.iter().filter(same);
+    if !others.any(|host| host.record.id != own) {
         return Err(Verdict::ok("There is no other host of this role"));
     }
     let Some(reaches) = &subject.texts.reaches else {
         return Err(Verdict::wait(TRIAL));
     };
-    let remotes = reaches
-        .iter()
-        .filter(|reach| cluster.index.get(&reach.host).is_some_and(|at| same(*at)))
-        .collect();
-    Ok((threshold, remotes))
+    let above = reaches.iter().filter_map(|reach| {
+        let value = measured(&reach).filter(|value| *value > threshold)?;
+        let host = cluster.snapshot.host(reach.host).filter(same)?;
+        Some(format!("{} {value:.2} {unit}", host.name()))
+    });
+    Ok((threshold, above.collect()))
 }
 
 fn threshold(
@@ -132,27 +136,13 @@ fn threshold(
     get(&subject.requirements.role(role, subject.single_node()))
 }
 
-fn remote_name(subject: &HostSubject<'_>, reach: &Reach) -> String {
-    let Some(cluster) = subject.cluster else {
-        return String::new();
-    };
-    let at = cluster.index.get(&reach.host);
-    at.map(|at| cluster.snapshot.hosts[*at].name())
-        .unwrap_or_default()
-}
-
 /// Source: assisted-service, internal/host/validator.go, hasSufficientNetworkLatencyRequirementForRole.
 pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
     let threshold = threshold(subject, |needs| needs.network_latency_threshold_ms);
-    let (limit, remotes) = match peers(subject, threshold) {
-        Ok(all) => all,
+    let (limit, slow) = match above(subject, threshold, (|reach| reach.rtt_ms, "ms")) {
+        Ok(slow) => slow,
         Err(verdict) => return verdict,
     };
-    let slow: Vec<String> = remotes
-        .into_iter()
-        .filter_map(|reach| Some((reach, reach.rtt_ms.filter(|rtt| *rtt > limit)?)))
-        .map(|(reach, rtt)| format!("{} {rtt:.2} ms", remote_name(subject, reach)))
-        .collect();
     Verdict::of(
         slow.is_empty(),
         "Latency to hosts of the same role is within the limit",
@@ -168,15 +158,10 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
 /// Source: assisted-service, internal/host/validator.go, hasSufficientPacketLossRequirementForRole.
 pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
     let threshold = threshold(subject, |needs| needs.packet_loss_percentage);
-    let (limit, remotes) = match peers(subject, threshold) {
-        Ok(all) => all,
+    let (limit, lossy) = match above(subject, threshold, (|reach| Some(reach.loss), "%")) {
+        Ok(lossy) => lossy,
         Err(verdict) => return verdict,
     };
-    let lossy: Vec<String> = remotes
-        .into_iter()
-        .filter(|reach| reach.loss > limit)
-        .map(|reach| format!("{} {:.2} %", remote_name(subject, reach), reach.loss))
-        .collect();
     Verdict::of(
         lossy.is_empty(),
         "Packet loss to hosts of the same role is within the limit",
@@ -325,8 +310,8 @@ pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
                 })
     };
     let mut broken: Vec<String> = reaches
+        .narrow()
         .iter()
-        .flat_map(|reach| &reach.narrow)
         .filter(|(nic, _)| counts(nic))
         .map(|(nic, address)| format!("{nic} to {address}"))
         .collect();

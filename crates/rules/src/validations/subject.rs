@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::cluster::Cluster;
 use model::host::{HostKind, HostRole, HostStage, HostStatus};
-use model::ids::HostId;
 use model::inventory::{Disk, Inventory};
 use model::time::Timestamp;
 
@@ -15,6 +14,7 @@ use crate::hardware::Requirements;
 use crate::host::{is_day2, is_fully_truncated};
 use crate::host_state::HostState;
 use crate::host_texts::HostTexts;
+use crate::hosts::HostPositions;
 use crate::identity::serial_number;
 use crate::networking;
 use crate::networks::NetworkSet;
@@ -36,12 +36,11 @@ pub struct ClusterSubject<'a> {
     pub(crate) day2: bool,
     /// Whether the cluster resolves its own names; none while that of an imported one is unknown.
     pub(crate) resolves_names: Option<bool>,
-    pub(crate) index: HashMap<HostId, usize>,
     pub(crate) names: HashMap<String, usize>,
     /// Positions of the hosts by serial number.
     pub(crate) serial_numbers: HashMap<&'a str, Vec<usize>>,
-    /// Number of hosts that have tried to reach each host, and of all that try.
-    pub(crate) tried: HashMap<HostId, usize>,
+    /// Number of hosts that have tried to reach each host, by position, and of all that try.
+    pub(crate) tried: Vec<usize>,
     pub(crate) trying: usize,
     pub(crate) groups: Option<Groups>,
     pub(crate) group_size: usize,
@@ -66,15 +65,18 @@ impl<'a> ClusterSubject<'a> {
                 *names.entry(name.to_lowercase()).or_default() += 1;
             }
         }
-        let mut tried: HashMap<HostId, usize> = HashMap::new();
+        let positions = HostPositions::new(&snapshot.hosts);
+        let mut tried = vec![0; snapshot.hosts.len()];
         let mut trying = 0;
         for (host, texts) in snapshot.hosts.iter().zip(texts) {
             if host.inventory.is_none() || host.record.status == HostStatus::Disconnected {
                 continue;
             }
             trying += 1;
-            for reach in texts.reaches.iter().flat_map(|reaches| reaches.iter()) {
-                *tried.entry(reach.host).or_default() += 1;
+            if let Some(reaches) = &texts.reaches {
+                for (at, _) in positions.of_reaches(reaches) {
+                    tried[at] += 1;
+                }
             }
         }
         Self {
@@ -88,12 +90,6 @@ impl<'a> ClusterSubject<'a> {
             user_load_balancer: networking::has_user_load_balancer(cluster),
             day2: is_day2(cluster),
             resolves_names: resolves_names(cluster, texts),
-            index: snapshot
-                .hosts
-                .iter()
-                .enumerate()
-                .map(|(at, host)| (host.record.id, at))
-                .collect(),
             names,
             serial_numbers,
             tried,
