@@ -307,7 +307,7 @@ fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         waiting.is_empty(),
         "Every host is ready",
-        format!(
+        format_args!(
             "Hosts: {}; fix them or remove them from the cluster",
             waiting.join(", ")
         ),
@@ -387,7 +387,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         spread <= SPREAD_S,
         "The hosts' clocks agree",
-        format!(
+        format_args!(
             "Clocks: {} is {spread} s ahead of {}, at most {SPREAD_S} s are allowed; set reachable time sources in additional_ntp_source",
             last.1, first.1
         ),
@@ -437,7 +437,7 @@ fn platform_requirements(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         strangers.is_empty(),
         format!("Every machine is of {needed}"),
-        format!(
+        format_args!(
             "Platform {} needs machines of {needed}; these are not: {}",
             platform.r#type,
             strangers.join(", ")

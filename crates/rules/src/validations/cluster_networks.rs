@@ -235,7 +235,7 @@ pub(super) fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
         Some(kind) => Verdict::of(
             cluster.snapshot.files.user_manifests,
             "Manifests for the network plugin have been added",
-            format!(
+            format_args!(
                 "network_type: {kind} requires manifests of the plugin, but none were added; add them"
             ),
         )

@@ -59,7 +59,7 @@ fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verd
     Verdict::of(
         !vips.is_empty(),
         format!("{field} is set"),
-        format!("{field}: none is set; set a free address of the hosts' network"),
+        format_args!("{field}: none is set; set a free address of the hosts' network"),
     )
     .observed(format_args!("no {field}"))
 }

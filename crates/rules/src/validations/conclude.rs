@@ -1,5 +1,6 @@
 //! Conclusions from verdicts: stored entries, blocking messages, events.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::validations::{ClusterValidationId, HostValidationId};
@@ -29,12 +30,16 @@ const NEVER_IGNORED_CLUSTER: &[ClusterValidationId] = &[
     ClusterValidationId::PullSecretSet,
 ];
 
+/// Most characters of an entry without its message: growing the text step by step would copy it several times. Units:
+/// bytes.
+const ENTRY_BYTES: usize = 128;
+
 /// An entry of `validations_info`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct ValidationEntry {
     id: &'static str,
     status: &'static str,
-    message: String,
+    message: Cow<'static, str>,
 }
 
 /// Stored part of an entry.
@@ -79,7 +84,7 @@ pub(crate) struct ClusterJudgement {
 #[derive(Default)]
 struct ValidationReport {
     entries: BTreeMap<&'static str, Vec<ValidationEntry>>,
-    failing: BTreeSet<String>,
+    failing: BTreeSet<Cow<'static, str>>,
     pending: BTreeSet<String>,
 }
 
@@ -92,23 +97,23 @@ impl ValidationReport {
         verdict: Verdict,
         options: CheckOptions,
     ) -> bool {
-        let (status, message) = match verdict {
+        let (status, message): (_, Cow<'static, str>) = match verdict {
             Verdict::Hidden => return true,
-            _ if options.disabled => (Status::Disabled, "This validation is disabled".to_owned()),
+            _ if options.disabled => (Status::Disabled, "This validation is disabled".into()),
             Verdict::Success(message) => (Status::Success, message),
-            Verdict::Failure(finding) => (Status::Failure, finding.message),
-            Verdict::Error(finding) => (Status::Error, finding.message),
-            Verdict::Pending(what) => (Status::Pending, what),
+            Verdict::Failure(finding) => (Status::Failure, finding.message.into()),
+            Verdict::Error(finding) => (Status::Error, finding.message.into()),
+            Verdict::Pending(what) => (Status::Pending, what.into()),
         };
         let passes = options.ignored || matches!(status, Status::Success | Status::Disabled);
         if !passes && options.blocks {
             match status {
-                Status::Pending => self.pending.insert(message.clone()),
+                Status::Pending => self.pending.insert(message.clone().into_owned()),
                 _ => self.failing.insert(message.clone()),
             };
         }
         let message = match status {
-            Status::Pending => format!("Waiting for {message}"),
+            Status::Pending => format!("Waiting for {message}").into(),
             _ => message,
         };
         self.entries
@@ -124,7 +129,8 @@ impl ValidationReport {
 
     /// Exactly the blocking messages: failures first, then pending inputs.
     fn blocking(&self) -> String {
-        let mut parts: Vec<String> = self.failing.iter().cloned().collect();
+        let failing = self.failing.iter().map(ToString::to_string);
+        let mut parts: Vec<String> = failing.collect();
         if !self.pending.is_empty() {
             let pending: Vec<&str> = self.pending.iter().map(String::as_str).collect();
             parts.push(format!("Waiting for {}", pending.join(", ")));
@@ -133,8 +139,15 @@ impl ValidationReport {
     }
 
     fn text(&self) -> String {
-        // Maps of texts cannot fail to be printed.
-        serde_json::to_string(&self.entries).unwrap_or_default()
+        let entries = self.entries.values().flatten();
+        let length: usize = entries.map(|entry| ENTRY_BYTES + entry.message.len()).sum();
+        let mut json = Vec::with_capacity(length);
+        // Maps of texts cannot fail to be printed, and are printed as text.
+        let printed = serde_json::to_writer(&mut json, &self.entries);
+        printed
+            .ok()
+            .and_then(|()| String::from_utf8(json).ok())
+            .unwrap_or_default()
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         without.is_empty(),
         "Every disk has an id",
-        format!(
+        format_args!(
             "Disks without id: {}; set disk.EnableUUID to TRUE in the virtual machine's settings",
             without.join(", ")
         ),
@@ -60,7 +60,7 @@ pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         !kept,
         "The installation disk may be formatted",
-        format!(
+        format_args!(
             "Disk {wanted} is the installation disk, whose formatting cannot be skipped; choose another installation disk or format it"
         ),
     )
@@ -80,7 +80,7 @@ pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         missing.is_empty(),
         "Every disk to skip formatting exists",
-        format!(
+        format_args!(
             "Disks to skip formatting do not exist: {}; remove them from the list",
             missing.join(", ")
         ),
@@ -158,7 +158,7 @@ fn tpm(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         has == TpmVersion::V20,
         "The host has a TPM 2.0",
-        format!(
+        format_args!(
             "Disk encryption needs a TPM 2.0, the host's TPM is {has}; enable it in the firmware or encrypt with Tang servers"
         ),
     )

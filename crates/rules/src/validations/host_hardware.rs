@@ -313,7 +313,7 @@ fn has_min_cpu_cores(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         has >= needs.least().cpu_cores,
         format!("The host has {has} CPU cores"),
-        format!(
+        format_args!(
             "CPU: the host has {has} cores, needs {} for worker and {} for master; add cores or leave the host out",
             needs.worker.cpu_cores, needs.master.cpu_cores
         ),
@@ -333,7 +333,7 @@ fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         usable_mib(inventory) >= needs.least().ram_mib,
         format!("The host has {has} MiB of memory"),
-        format!(
+        format_args!(
             "Memory: the host has {has} MiB, needs {} MiB for worker and {} MiB for master; add memory or leave the host out",
             needs.worker.ram_mib, needs.master.ram_mib
         ),
@@ -389,7 +389,7 @@ fn has_cpu_cores_for_role(subject: &HostSubject<'_>) -> Verdict {
             "The host has {has} CPU cores, enough for role {role}{}",
             needs.operators
         ),
-        format!(
+        format_args!(
             "CPU: the host has {has} cores, needs {} for role {role}{}; add cores or choose another role",
             needs.cores, needs.operators
         ),
@@ -414,7 +414,7 @@ fn has_memory_for_role(subject: &HostSubject<'_>) -> Verdict {
             "The host has {has} MiB of memory, enough for role {role}{}",
             needs.operators
         ),
-        format!(
+        format_args!(
             "Memory: the host has {has} MiB, needs {} MiB for role {role}{}; add memory or choose another role",
             needs.mib, needs.operators
         ),
@@ -443,7 +443,7 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         holders <= 1,
         format!("Hostname {name} is unique in the cluster"),
-        format!("Hostname {name} is used by {holders} hosts of the cluster; rename this host"),
+        format_args!("Hostname {name} is used by {holders} hosts of the cluster; rename this host"),
     )
     .observed(format_args!("{holders} hosts named {name}"))
 }
@@ -475,7 +475,7 @@ fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         is_hostname(name),
         format!("Hostname {name} is allowed"),
-        format!(
+        format_args!(
             "Hostname {name} is not valid; it needs lower-case letters, digits, hyphens and dots, must start with a letter or digit, and be at most {HOSTNAME_LIMIT} characters long"
         ),
     )
@@ -511,7 +511,7 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         maker == needed,
         format!("The machine fits platform {kind}"),
-        format!(
+        format_args!(
             "Platform {kind} needs machines of {needed}, this one is of {maker:?}; choose another platform or another machine"
         ),
     )
@@ -529,7 +529,7 @@ fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         has == wanted,
         "The agent has the service's version",
-        format!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
+        format_args!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
     )
     .observed(format_args!("agent {has}"))
     .required(format_args!("agent {wanted}"))

@@ -32,7 +32,7 @@ pub(super) fn matches_expected_host(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         found.is_empty(),
         "The host is as expected",
-        format!(
+        format_args!(
             "Expected hosts: {}; correct the host or the list",
             texts.join("; ")
         ),

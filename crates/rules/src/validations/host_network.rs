@@ -304,7 +304,7 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         is_near,
         "The host sends heartbeats",
-        format!(
+        format_args!(
             "The host has sent no heartbeat for more than {} s; check that it runs and reaches the service",
             limit.num_seconds()
         ),
@@ -396,7 +396,7 @@ fn belongs_to_machine_cidr(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         fits,
         format!("The host has an address in {}", shown(machine)),
-        format!(
+        format_args!(
             "The host has no address in machine network {}; connect it to that network",
             shown(&missing)
         ),
@@ -415,7 +415,7 @@ fn ignition_downloadable(subject: &HostSubject<'_>) -> Verdict {
         Some(answer) => Verdict::of(
             answer.is_success,
             "The host can download its ignition",
-            format!(
+            format_args!(
                 "Ignition could not be downloaded from {}: {}; check the API address of the cluster and the network",
                 answer.url, answer.download_error
             ),
@@ -441,7 +441,7 @@ fn valid_platform_network_settings(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         product != "OpenStack Compute" || cluster.user_managed,
         "The platform's network takes VIPs",
-        format!("Product {product} takes no VIPs; set user_managed_networking"),
+        format_args!("Product {product} takes no VIPs; set user_managed_networking"),
     )
     .observed(format_args!("product {product}"))
 }
@@ -460,7 +460,7 @@ fn ntp_synced(subject: &HostSubject<'_>) -> Verdict {
                 .iter()
                 .any(|source| source.source_state == Some(SourceState::Synced)),
             "The host's clock follows a time source",
-            format!(
+            format_args!(
                 "The host's clock follows none of its {} time sources; set reachable ones in additional_ntp_source",
                 sources.len()
             ),
@@ -479,7 +479,7 @@ fn time_synced(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         (-BEHIND_S..=AHEAD_S).contains(&offset),
         "The host's clock agrees with the service's",
-        format!(
+        format_args!(
             "Clock: the host's is {} s {} the service's; set it or configure a time source",
             offset.unsigned_abs(),
             if offset < 0 { "behind" } else { "ahead of" }
@@ -579,7 +579,7 @@ fn no_ip_collisions(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         clashes.is_empty(),
         "No other machine claims an address of the host",
-        format!(
+        format_args!(
             "Addresses claimed by several machines: {}; give each its own",
             clashes.join("; ")
         ),
@@ -612,7 +612,7 @@ fn no_iscsi_nic(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         inside.is_empty(),
         "iSCSI has an interface of its own",
-        format!(
+        format_args!(
             "iSCSI address {} is in the machine network; storage needs an interface of its own",
             inside.join(", ")
         ),

@@ -86,7 +86,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         missing.is_empty(),
         "The host reaches the majority of hosts",
-        format!(
+        format_args!(
             "The host does not reach the majority of hosts in {}; check its cabling, VLAN and firewall",
             missing.join(", ")
         ),
@@ -146,7 +146,7 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         slow.is_empty(),
         "Latency to hosts of the same role is within the limit",
-        format!(
+        format_args!(
             "Latency: at most {limit} ms to hosts of the same role are allowed, measured {}; fix the network",
             slow.join(", ")
         ),
@@ -165,7 +165,7 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         lossy.is_empty(),
         "Packet loss to hosts of the same role is within the limit",
-        format!(
+        format_args!(
             "Packet loss: at most {limit} % to hosts of the same role are allowed, measured {}; fix the network",
             lossy.join(", ")
         ),
@@ -234,7 +234,7 @@ fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
     Verdict::of(
         own.is_empty() || (cluster.single_node && !cluster.day2),
         format!("{name} resolves"),
-        format!(
+        format_args!(
             "DNS: {name} resolves to {}, an address of this host; it must resolve to the load balancer",
             own.join(", ")
         ),
@@ -277,7 +277,7 @@ pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         found(plain).is_empty() && found(dotted).is_empty(),
         format!("No wildcard record for {domain} exists"),
-        format!("DNS: a wildcard record resolves every name in {domain}; remove *.{domain}"),
+        format_args!("DNS: a wildcard record resolves every name in {domain}; remove *.{domain}"),
     )
     .observed(format_args!("every name in {domain} resolves"))
 }
@@ -320,7 +320,7 @@ pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
     Verdict::of(
         broken.is_empty(),
         "Packets of full size get through",
-        format!(
+        format_args!(
             "MTU: packets of full size get lost from {}; set the same MTU along the way",
             broken.join(", ")
         ),

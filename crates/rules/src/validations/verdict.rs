@@ -1,12 +1,13 @@
 //! Verdicts of checks.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It passes.
-    Success(String),
+    Success(Cow<'static, str>),
     /// It fails.
     Failure(Finding),
     /// An input is missing; the text names it.
@@ -41,7 +42,7 @@ impl Finding {
 
 impl Verdict {
     /// Success.
-    pub(crate) fn ok(message: impl Into<String>) -> Self {
+    pub(crate) fn ok(message: impl Into<Cow<'static, str>>) -> Self {
         Self::Success(message.into())
     }
 
@@ -60,12 +61,12 @@ impl Verdict {
         Self::Pending(what.into())
     }
 
-    /// Success or failure by a claim.
-    pub(crate) fn of(claim: bool, good: impl Into<String>, bad: impl Into<String>) -> Self {
+    /// Success or failure by a claim. Most checks pass, so that `bad` is printed only when it fails.
+    pub(crate) fn of(claim: bool, good: impl Into<Cow<'static, str>>, bad: impl Display) -> Self {
         if claim {
             Self::Success(good.into())
         } else {
-            Self::fail(bad)
+            Self::fail(bad.to_string())
         }
     }
 
