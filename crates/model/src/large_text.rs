@@ -50,7 +50,7 @@ impl LargeText {
 
     /// Replaces the text. Returns whether it differs.
     pub fn set(&mut self, text: &str) -> bool {
-        let differs = self.text() != text;
+        let differs = self.text_bytes() != text.len() || self.text() != text;
         if differs {
             *self = text.into();
         }

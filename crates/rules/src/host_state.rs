@@ -34,8 +34,8 @@ pub struct HostState {
     pub revision: i64,
     /// The parsed `record.connectivity`, once read.
     reaches: OnceLock<Option<Arc<Reaches>>>,
-    /// The interfaces that other hosts try to reach, as JSON; derived from `inventory` once.
-    nics: OnceLock<Arc<str>>,
+    /// The host as other hosts try to reach it, as JSON; derived from `inventory` once.
+    check_target: OnceLock<Arc<str>>,
 }
 
 impl HostState {
@@ -48,7 +48,7 @@ impl HostState {
             observed: ObservedTime::default(),
             revision: 0,
             reaches: OnceLock::new(),
-            nics: OnceLock::new(),
+            check_target: OnceLock::new(),
         }
     }
 
@@ -78,15 +78,15 @@ impl HostState {
         self.reaches = OnceLock::new();
     }
 
-    /// The interfaces that other hosts try to reach, as JSON: printed by `print` once for each inventory, since each poll
-    /// of each other host carries them.
-    pub(crate) fn nics(&self, print: impl FnOnce() -> String) -> &str {
-        self.nics.get_or_init(|| print().into())
+    /// The host as other hosts try to reach it, as JSON: printed by `print` once for each inventory, since each poll of
+    /// each other host carries it.
+    pub(crate) fn check_target(&self, print: impl FnOnce() -> String) -> &str {
+        self.check_target.get_or_init(|| print().into())
     }
 
-    /// Drops the printed interfaces; required after each change of `inventory`.
-    pub(crate) fn clear_nics(&mut self) {
-        self.nics = OnceLock::new();
+    /// Drops the printed target; required after each change of `inventory`.
+    pub(crate) fn clear_check_target(&mut self) {
+        self.check_target = OnceLock::new();
     }
 
     /// Name of the host: the one that its user set, else the inventory's, else its id. Only the first is stored, so that

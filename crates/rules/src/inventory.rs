@@ -52,7 +52,7 @@ pub fn accept(
         // As in most replies: copies of the host still share the inventory, and its text is not printed again.
         host.inventory = before;
     } else {
-        host.clear_nics();
+        host.clear_check_target();
         store_text(host)?;
     }
     choose_disks(host);

@@ -221,7 +221,11 @@ impl Differences {
         at: usize,
         now: Timestamp,
     ) {
-        if is_changed(&old[old_at].record, &new[at].record) {
+        let (before, after) = (&old[old_at], &new[at]);
+        if before.observed == after.observed && before.record == after.record {
+            // One copy in memory: a refresh visits every host, and changes few.
+            new.share(at, old, old_at);
+        } else if is_changed(&before.record, &after.record) {
             new[at].record.updated_at = now.into();
             let before = Some(old_at);
             self.changed.push(ChangedAt { at, before });
@@ -256,9 +260,6 @@ fn key(host: &HostState) -> (InfraEnvId, HostId) {
 }
 
 fn is_changed(before: &Host, after: &Host) -> bool {
-    if before == after {
-        return false;
-    }
     let mut after = after.clone();
     (after.checked_in_at, after.timestamp) = (before.checked_in_at, before.timestamp);
     *before != after
@@ -306,5 +307,18 @@ mod tests {
         after.hosts[0].record.checked_in_at = service::clock::now().into();
         let found = Differences::find(&before, &mut after, service::clock::now());
         assert!(!found.any_host());
+        assert!(!after.hosts.is_shared(0, &before.hosts, 0));
+    }
+
+    #[test]
+    fn hosts_without_differences_are_shared_again() {
+        let before = hosts(&[1, 2]);
+        let mut after = before.clone();
+        for host in &mut after.hosts {
+            host.record.bootstrap = false;
+        }
+        assert!(!after.hosts.is_shared(0, &before.hosts, 0));
+        Differences::find(&before, &mut after, service::clock::now());
+        assert!((0..2).all(|at| after.hosts.is_shared(at, &before.hosts, at)));
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn run(
         Effect::ClearInventory => {
             record.inventory.clear();
             host.inventory = None;
-            host.clear_nics();
+            host.clear_check_target();
         }
         Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
         Effect::ClearProgress => clear_progress(host),

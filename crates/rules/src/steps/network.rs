@@ -1,7 +1,6 @@
 //! Arguments of the network steps.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
@@ -21,8 +20,6 @@ use crate::{HostState, networking, vip_mac};
 
 /// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
 const CHECKS_PER_MINUTE: usize = 150;
-/// The interfaces of a host without addresses, as JSON.
-const NO_NICS: &str = "[]";
 /// Largest network that is scanned for free addresses. Units: host bits.
 const SEARCHED_HOST_BITS: u8 = 10;
 
@@ -40,20 +37,21 @@ pub(super) fn connectivity(view: &StepView<'_>) -> Option<String> {
             HostStatus::Discovering | HostStatus::Disconnected
         )
     });
-    let mut json = String::from("[");
-    for host in checked {
-        let nics = checked_nics(host);
-        if nics == NO_NICS {
-            continue;
-        }
-        if json.len() > 1 {
-            json.push(',');
-        }
-        // Writing to a text cannot fail.
-        let _ = write!(json, r#"{{"host_id":"{}","nics":{nics}}}"#, host.record.id);
+    let targets: Vec<&str> = checked
+        .map(check_target)
+        .filter(|one| !one.is_empty())
+        .collect();
+    if targets.is_empty() {
+        return None;
+    }
+    let length: usize = targets.iter().map(|one| one.len() + 1).sum();
+    let mut json = String::with_capacity(length + 1);
+    for target in targets {
+        json.push(if json.is_empty() { '[' } else { ',' });
+        json.push_str(target);
     }
     json.push(']');
-    (json.len() > 2).then_some(json)
+    Some(json)
 }
 
 /// Spreads the checks of a large cluster over minutes.
@@ -68,20 +66,24 @@ fn is_own_minute(view: &StepView<'_>) -> bool {
     minute % turns == position.unwrap_or(0) % turns
 }
 
-/// Interfaces with addresses, as JSON.
-fn checked_nics(host: &HostState) -> &str {
+/// A host with its interfaces that have addresses, as JSON; empty without any.
+fn check_target(host: &HostState) -> &str {
     let Some(inventory) = &host.inventory else {
-        return NO_NICS;
+        return "";
     };
-    host.nics(|| {
+    host.check_target(|| {
         let nics = inventory.interfaces.iter().map(|nic| ConnectivityCheckNic {
             name: nic.name.clone(),
             mac: nic.mac_address.clone(),
             ip_addresses: networks_of(nic).map(|net| net.addr().to_string()).collect(),
         });
-        let nics = nics.filter(|nic| !nic.ip_addresses.is_empty());
+        let nics: Vec<_> = nics.filter(|nic| !nic.ip_addresses.is_empty()).collect();
+        if nics.is_empty() {
+            return String::new();
+        }
         // Texts cannot fail to be printed.
-        json(&nics.collect::<Vec<_>>()).unwrap_or_else(|| NO_NICS.to_owned())
+        let nics = json(&nics).unwrap_or_default();
+        format!(r#"{{"host_id":"{}","nics":{nics}}}"#, host.record.id)
     })
 }
 
