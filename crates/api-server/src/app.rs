@@ -35,7 +35,7 @@ mod pending_refresh;
 pub(crate) mod preparation;
 mod refresh;
 pub(crate) mod render;
-mod repeated_replies;
+pub(crate) mod repeated_replies;
 pub(crate) mod request;
 mod save;
 mod sealing;

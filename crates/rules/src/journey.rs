@@ -11,9 +11,9 @@ use model::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fixtures::{self, later, now};
-use crate::replies::{self, AcceptedReply};
+use crate::replies::{self, AcceptedReply, CheckedReply};
 use crate::snapshot::Snapshot;
-use crate::{InstallationPolicy, NewEvent, cluster, host, refresh};
+use crate::{HostState, InstallationPolicy, NewEvent, cluster, host, refresh};
 
 fn refreshed(snapshot: &mut Snapshot, at: Timestamp) -> Vec<NewEvent> {
     for host in &mut snapshot.hosts {
@@ -48,7 +48,7 @@ fn answer(
     replies::accept(
         &mut snapshot.hosts[at],
         Some(&cluster),
-        &reply,
+        &mut CheckedReply::new(reply).unwrap(),
         &InstallationPolicy::default(),
         now(),
     )
@@ -743,10 +743,14 @@ fn an_installer_that_cannot_run_fails_its_host() {
     };
     let policy = InstallationPolicy::default();
     let host = &mut snapshot.hosts[0];
-    replies::accept(host, Some(&cluster), &reply, &policy, now()).unwrap();
+    let accept = |host: &mut HostState, reply: &StepReply| {
+        let mut reply = CheckedReply::new(reply.clone()).unwrap();
+        replies::accept(host, Some(&cluster), &mut reply, &policy, now()).unwrap();
+    };
+    accept(host, &reply);
     assert_eq!(host.record.status, H::Installing);
     reply.exit_code = 1;
-    replies::accept(host, Some(&cluster), &reply, &policy, now()).unwrap();
+    accept(host, &reply);
     assert_eq!(host.record.status, H::Error);
 }
 

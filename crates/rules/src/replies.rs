@@ -21,6 +21,7 @@ use crate::hardware::Requirements;
 use crate::host;
 use crate::host_state::HostState;
 use crate::images::image_statuses;
+use crate::inventory::{self, SentInventory};
 use crate::policy::InstallationPolicy;
 use crate::reach::Reaches;
 use crate::vip_leases::LeasedVips;
@@ -51,15 +52,40 @@ impl AcceptedReply {
     }
 }
 
+/// A reply within its bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedReply {
+    /// Without output if that is the inventory.
+    reply: StepReply,
+    inventory: Option<SentInventory>,
+}
+
+impl CheckedReply {
+    /// Checks a reply, and parses its inventory.
+    ///
+    /// Errors: Invalid – the output breaks a bound, or its inventory is malformed; TooLarge.
+    pub fn new(mut reply: StepReply) -> Result<Self, Error> {
+        let mut inventory = None;
+        if let Some(step) = reply.step_type {
+            bounds::check_output(step, &reply)?;
+            if step == StepType::Inventory && reply.exit_code == 0 {
+                inventory = Some(SentInventory::parse(&reply.output)?);
+                reply.output = String::new();
+            }
+        }
+        Ok(Self { reply, inventory })
+    }
+}
+
 /// Applies a reply.
 ///
-/// Errors: Invalid – the output is malformed or breaks a bound, or the step's type is missing; TooLarge; Conflict –
-/// an inventory in a status that accepts none.
+/// Errors: Invalid – the output is malformed, or the step's type is missing; Conflict – an inventory in a status that
+/// accepts none.
 /// Source: assisted-service, internal/bminventory/inventory.go, V2PostStepReply.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
-    reply: &StepReply,
+    CheckedReply { reply, inventory }: &mut CheckedReply,
     policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
@@ -69,7 +95,6 @@ pub fn accept(
             "is missing: it names the step of the reply",
         ));
     };
-    bounds::check_output(step, reply)?;
     if reply.exit_code == MEDIA_LOST {
         return Ok(media_lost(host, cluster, policy, now));
     }
@@ -78,7 +103,14 @@ pub fn accept(
     }
     let healed = host.record.media_status == Some(MediaStatus::Disconnected);
     host.record.media_status = Some(MediaStatus::Connected);
-    let mut accepted = succeeded(host, cluster, step, reply, policy, now)?;
+    let mut accepted = match inventory {
+        Some(inventory) => {
+            let before = host.record.inventory.clone();
+            inventory::accept(host, cluster, inventory, policy, now)?;
+            AcceptedReply::changed(host.record.inventory != before)
+        }
+        None => succeeded(host, cluster, step, reply, policy)?,
+    };
     accepted.refresh |= healed;
     Ok(accepted)
 }
@@ -168,19 +200,9 @@ fn succeeded(
     step: StepType,
     reply: &StepReply,
     policy: &InstallationPolicy,
-    now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     let record = &mut host.record;
     match step {
-        StepType::Inventory => {
-            let before = record.inventory.clone();
-            let events = crate::inventory::accept(host, cluster, &reply.output, policy, now)?;
-            let refresh = host.record.inventory != before;
-            Ok(AcceptedReply {
-                events,
-                ..AcceptedReply::changed(refresh)
-            })
-        }
         StepType::ConnectivityCheck => connectivity(host, cluster, reply, policy),
         StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => {
             Ok(AcceptedReply::default())
@@ -215,7 +237,8 @@ fn succeeded(
         StepType::DhcpLeaseAllocate => leased_vips(cluster, reply),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
-        StepType::Install
+        StepType::Inventory
+        | StepType::Install
         | StepType::Execute
         | StepType::StopInstallation
         | StepType::LogsGather

@@ -10,8 +10,10 @@ use model::infra_env::InfraEnv;
 use model::steps::{StepReply, StepType, Steps};
 use model::time::Timestamp;
 use rules::host::Trigger;
+use rules::replies::{self, CheckedReply};
 use rules::{HostState, NewEvent, Snapshot, heartbeat, vip_leases};
 
+use super::repeated_replies::{ReplyDigest, SentReply};
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::blocking;
 use crate::db::{self, hosts, tx};
@@ -23,6 +25,13 @@ pub(crate) struct Poll<'a> {
     pub(crate) host_time_s: Option<i64>,
     /// Image of the agent.
     pub(crate) agent_version: Option<&'a str>,
+}
+
+/// A reply of a known host that is to be parsed.
+#[derive(Debug)]
+pub(crate) struct ReceivedReply {
+    stored: Arc<StoredSnapshot>,
+    digest: Option<ReplyDigest>,
 }
 
 impl Poll<'_> {
@@ -214,32 +223,48 @@ impl ApiServer {
         .await
     }
 
+    /// Receives a step reply: its heartbeat counts. None if it repeats one that changed nothing.
+    pub(crate) async fn receive_reply(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        sent: Option<&SentReply<'_>>,
+    ) -> Result<Option<ReceivedReply>, Error> {
+        let (stored, _) = self.stored_host(infra_env, id).await?;
+        self.check_ins
+            .note(infra_env, id, service::clock::now(), None);
+        // A pool host has no revision.
+        let sent = sent.filter(|_| stored.revision > 0);
+        let digest = sent.map(|sent| self.repeated_replies.digest(id, stored.revision, sent));
+        if digest.is_some_and(|digest| self.repeated_replies.contains(&digest)) {
+            return Ok(None);
+        }
+        Ok(Some(ReceivedReply { stored, digest }))
+    }
+
     /// Stores a step reply.
     pub(crate) async fn accept_reply(
         &self,
         infra_env: InfraEnvId,
         id: HostId,
+        ReceivedReply { stored, digest }: ReceivedReply,
         reply: StepReply,
     ) -> Result<(), Error> {
-        let (stored, _) = self.stored_host(infra_env, id).await?;
-        self.check_ins
-            .note(infra_env, id, service::clock::now(), None);
-        let digest = self.repeated_replies.digest(id, stored.revision, &reply);
-        // A pool host has no revision.
-        let is_bound = stored.revision > 0;
-        if is_bound && self.repeated_replies.contains(&digest) {
-            return Ok(());
-        }
         // Long replies are parsed off the runtime, where they delay no other request.
         let long = reply.output.len() > blocking::LARGE_TEXT;
-        if blocking::unless_short(long, || self.is_repeated_reply(&stored, id, &reply)) {
-            if is_bound {
+        // Only an inventory says which expected host it is.
+        let is_inventory = reply.step_type == Some(StepType::Inventory);
+        let (reply, is_repeated) = blocking::unless_short(long, || {
+            let mut reply = CheckedReply::new(reply)?;
+            let is_repeated = self.is_repeated_reply(&stored, id, &mut reply);
+            Ok::<_, Error>((reply, is_repeated))
+        })?;
+        if is_repeated {
+            if let Some(digest) = digest {
                 self.repeated_replies.add(digest);
             }
             return Ok(());
         }
-        // Only an inventory says which expected host it is.
-        let is_inventory = reply.step_type == Some(StepType::Inventory);
         let expected = if is_inventory {
             self.expected_list(infra_env).await?
         } else {
@@ -249,8 +274,9 @@ impl ApiServer {
         let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
             let (host, cluster) = change.host(id)?;
+            let mut reply = reply.clone();
             let accepted = blocking::unless_short(long, || {
-                rules::replies::accept(host, cluster, &reply, &app.policy, now)
+                replies::accept(host, cluster, &mut reply, &app.policy, now)
             })?;
             let matched = if is_inventory {
                 rules::expected_hosts::assign(host, cluster, expected.as_deref())
@@ -260,7 +286,7 @@ impl ApiServer {
             change.events.extend(accepted.events);
             change.events.extend(matched);
             if change.cluster().is_some() {
-                rules::replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
+                replies::store_vips(&mut change.snapshot.cluster, &accepted.vips);
                 let leased = accepted.leased;
                 let event = leased.and_then(|leased| leased.store(&mut change.snapshot));
                 change.events.extend(event);
@@ -281,13 +307,18 @@ impl ApiServer {
     }
 
     /// Whether a reply repeats the last one, as most do: it needs no transaction.
-    fn is_repeated_reply(&self, stored: &StoredSnapshot, id: HostId, reply: &StepReply) -> bool {
+    fn is_repeated_reply(
+        &self,
+        stored: &StoredSnapshot,
+        id: HostId,
+        reply: &mut CheckedReply,
+    ) -> bool {
         let Some(before) = stored.snapshot.host(id) else {
             return false;
         };
         let cluster = before.record.cluster_id.map(|_| &stored.snapshot.cluster);
         let mut host = before.clone();
-        let accepted = rules::replies::accept(
+        let accepted = replies::accept(
             &mut host,
             cluster,
             reply,

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use model::Error;
 use model::host::{Host, HostCreateParams};
-use model::steps::Steps;
+use model::steps::{StepReply, Steps};
 use rules::steps::{RunnerCommand, runner_command};
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use super::extract::{InInfraEnv, JsonBody, OfHost, REPLY_LIMIT};
 use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::agent::Poll;
+use crate::app::repeated_replies::SentReply;
 
 /// Header with the agent's image.
 const AGENT_VERSION: &str = "discovery_agent_version";
@@ -84,8 +85,15 @@ pub(crate) async fn step_reply(
     OfHost(infra_env, id): OfHost,
     body: JsonBody<REPLY_LIMIT>,
 ) -> Result<StatusCode, ApiError> {
-    app.accept_reply(infra_env, id, body.parse("reply")?)
-        .await?;
+    let sent: Option<SentReply<'_>> = body.sent();
+    if sent.is_none() {
+        // Refused before its host is looked up, unless it is a spelling of a reply that is not recognised.
+        body.parse::<StepReply>("reply")?;
+    }
+    if let Some(received) = app.receive_reply(infra_env, id, sent.as_ref()).await? {
+        let reply = body.parse("reply")?;
+        app.accept_reply(infra_env, id, received, reply).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
@@ -153,6 +154,13 @@ impl<const LIMIT: usize> JsonBody<LIMIT> {
     /// Parses the body, `name` in the API description; a large one outside the runtime's workers.
     pub(crate) fn parse<T: DeserializeOwned>(&self, name: &str) -> Result<T, ApiError> {
         blocking::unless_short(self.0.len() > LARGE_TEXT, || self.parse_here(name))
+    }
+
+    /// Reads only the structure of the body; none if it has another.
+    pub(crate) fn sent<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        // serde accepts a list for a struct.
+        let is_list = self.0.trim_ascii_start().first() == Some(&b'[');
+        (!is_list).then(|| serde_json::from_slice(&self.0).ok())?
     }
 
     fn parse_here<T: DeserializeOwned>(&self, name: &str) -> Result<T, ApiError> {

@@ -430,7 +430,8 @@ fn connectivity_checks_follow_new_inventories() {
     let text = serde_json::to_string(&inventory).unwrap();
     let policy = &fixture.policy;
     let host = &mut snapshot.hosts[1];
-    crate::inventory::accept(host, None, &text, policy, samples::now()).unwrap();
+    let mut sent = crate::inventory::SentInventory::parse(&text).unwrap();
+    crate::inventory::accept(host, None, &mut sent, policy, samples::now()).unwrap();
     let after = checked(&snapshot);
     assert_eq!(after[0]["nics"][0]["ip_addresses"][0], "192.168.10.77");
     assert_eq!(after[0]["host_id"], before[0]["host_id"]);
