@@ -82,16 +82,23 @@ impl ApiServer {
         id: ClusterId,
         snapshot: &mut Snapshot,
     ) -> Result<(), db::Error> {
+        // Before the query: a flush in between would hide them from both.
+        let buffered: Vec<Vec<CheckIn>> = snapshot
+            .hosts
+            .iter()
+            .map(|host| {
+                let known = self
+                    .check_ins
+                    .known(host.record.infra_env_id, host.record.id);
+                known.collect()
+            })
+            .collect();
         let flushed = by_host(check_in_rows::of_cluster(connection, id).await?);
         let now = service::clock::now();
-        for at in 0..snapshot.hosts.len() {
+        for (at, buffered) in buffered.into_iter().enumerate() {
             let record = &snapshot.hosts[at].record;
-            let key = (record.infra_env_id, record.id);
-            let flushed = flushed.get(&key).copied();
-            for check_in in flushed
-                .into_iter()
-                .chain(self.check_ins.known(key.0, key.1))
-            {
+            let flushed = flushed.get(&(record.infra_env_id, record.id)).copied();
+            for check_in in flushed.into_iter().chain(buffered) {
                 // Copy on write: an unchanged host stays shared with other copies of the snapshot.
                 let record = &snapshot.hosts[at].record;
                 if rules::heartbeat::is_newer(record, check_in.checked_in_at, now) {
