@@ -26,7 +26,8 @@ const PATH_LENGTH: usize = 512;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Created(pub(crate) OwnedResource);
 
-/// The record of a change by a user; none for reads, dry runs, and changes by hosts and clusters.
+/// The record of a change by a user; none for reads, dry runs, and changes by hosts and clusters, whose replies would
+/// push out those of users: without authentication their caller is the administrator, too.
 pub(super) fn begin(
     app: &ApiServer,
     operation: &Operation,
@@ -34,14 +35,18 @@ pub(super) fn begin(
     parts: &Parts,
     (ids, host): (PathIds, Option<HostId>),
 ) -> Option<PendingRecord> {
+    let is_of_users = !operation.access.roles.is_empty();
+    if !is_of_users
+        || operation.method == "GET"
+        || dry_run::is_requested(&parts.uri).unwrap_or(false)
+    {
+        return None;
+    }
     let (user_name, org_id) = match caller {
         Caller::Operator(name) => (name.to_string(), String::new()),
         Caller::User(user) => (user.name.clone(), user.org_id.clone()),
         _ => return None,
     };
-    if operation.method == "GET" || dry_run::is_requested(&parts.uri).unwrap_or(false) {
-        return None;
-    }
     let record = AuditRecord {
         time: service::clock::now().into(),
         user_name,

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::harness::{BASE, PULL_SECRET, Server};
+use crate::harness::{BASE, PULL_SECRET, Server, inventory};
 use crate::secured::SecuredServer;
 
 async fn records(site: &SecuredServer, query: &str) -> Vec<Value> {
@@ -151,4 +151,24 @@ async fn records_are_exported_page_by_page_and_never_changed() {
     let change = sqlx::query("update audit_records set user_name = 'y'");
     let refused = change.execute(&mut connection).await.unwrap_err();
     assert!(refused.to_string().contains("append-only"), "{refused}");
+}
+
+/// Without authentication hosts are administrators, too: their replies would push out the records of changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_of_hosts_are_not_recorded() {
+    let server = Server::start().await;
+    let cluster = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&cluster)).await;
+    let host = server.host(&infra_env, 1).await;
+    let reply = server.reply(&host, "inventory", &inventory(1)).await;
+    reply.expect(204);
+    let role = json!({ "host_role": "worker" });
+    server.patch(&host, &role).await.expect(201);
+    let found = parsed(&server.get("/v2/audit").await.text);
+    let operations: Vec<_> = found
+        .iter()
+        .map(|one| one["operation"].as_str().unwrap())
+        .collect();
+    let expected = ["v2RegisterCluster", "RegisterInfraEnv", "v2UpdateHost"];
+    assert_eq!(operations, expected);
 }
