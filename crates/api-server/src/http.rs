@@ -21,6 +21,7 @@ pub(crate) mod installation;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;
+mod patterns;
 pub(crate) mod query;
 pub(crate) mod support;
 pub(crate) mod versions;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{is_false, is_zero, null_as_default, wire_enum};
+use crate::wire::{is_false, is_zero, null_as_default, null_when_empty, wire_enum};
 
 /// `cluster-host-requirements-details` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,7 +97,10 @@ pub struct RoleHardwareRequirements {
 #[serde(default)]
 pub struct HostTypeHardwareRequirements {
     pub quantitative: ClusterHostRequirementsDetails,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub qualitative: Vec<String>,
 }
 

@@ -97,11 +97,20 @@ pub struct ConnectivityReport {
 pub struct ConnectivityRemoteHost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_id: Option<HostId>,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub l2_connectivity: Vec<L2Connectivity>,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub l3_connectivity: Vec<L3Connectivity>,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub mtu_report: Vec<MtuReport>,
 }
 
@@ -536,6 +545,21 @@ mod tests {
         assert_eq!(
             serde_json::from_value::<Steps>(serde_json::json!(steps)).unwrap(),
             steps
+        );
+    }
+
+    #[test]
+    fn probes_that_were_not_made_are_null() {
+        let host = "00000000-0000-4000-8000-000000000001";
+        let sent = format!(
+            r#"{{"extra":1,"remote_hosts":[{{"host_id":"{host}","l2_connectivity":null,"l3_connectivity":[]}}]}}"#
+        );
+        let report: ConnectivityReport = serde_json::from_str(&sent).unwrap();
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            format!(
+                r#"{{"remote_hosts":[{{"host_id":"{host}","l2_connectivity":null,"l3_connectivity":null,"mtu_report":null}}]}}"#
+            )
         );
     }
 }

@@ -105,6 +105,12 @@ mod tests {
         let all = preflight_requirements(&cluster, &policy);
         assert_eq!(all.operators.len(), OPERATORS.len());
         assert_eq!(all.ocp.master.quantitative.disk_size_gb, 120);
+        let json = serde_json::to_value(&all).unwrap();
+        // As with the peer, no list instead of an empty one.
+        assert_eq!(
+            json["ocp"]["worker"]["qualitative"],
+            serde_json::Value::Null
+        );
         cluster.kind = ClusterKind::AddHostsCluster;
         assert!(
             preflight_requirements(&cluster, &policy)

@@ -79,8 +79,8 @@ impl CheckedReply {
 
 /// Applies a reply.
 ///
-/// Errors: Invalid – the output is malformed, or the step's type is missing; Conflict – an inventory in a status that
-/// accepts none.
+/// Errors: Invalid – the output is malformed, or the step's type is missing from a success; Conflict – an inventory in a
+/// status that accepts none.
 /// Source: assisted-service, internal/bminventory/inventory.go, V2PostStepReply.
 pub fn accept(
     host: &mut HostState,
@@ -89,15 +89,19 @@ pub fn accept(
     policy: &InstallationPolicy,
     now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
+    if reply.exit_code == MEDIA_LOST {
+        return Ok(media_lost(host, cluster, policy, now));
+    }
     let Some(step) = reply.step_type else {
+        if reply.exit_code != 0 {
+            // As most failures, that of an unnamed step changes nothing, and its agent would only repeat it.
+            return Ok(AcceptedReply::default());
+        }
         return Err(Error::invalid(
             "step_type",
             "is missing: it names the step of the reply",
         ));
     };
-    if reply.exit_code == MEDIA_LOST {
-        return Ok(media_lost(host, cluster, policy, now));
-    }
     if reply.exit_code != 0 {
         return failed(host, cluster, step, reply, policy, now);
     }

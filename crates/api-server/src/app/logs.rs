@@ -52,10 +52,21 @@ pub(crate) struct LogArchive {
 pub(crate) struct LogArchiveMember {
     /// Name in the archive.
     pub(crate) name: String,
-    /// Units: bytes.
+    /// Length of its bytes, without an inner archive. Units: bytes.
     pub(crate) length: u64,
     /// Location of its bytes.
     pub(crate) content: MemberContent,
+}
+
+impl LogArchiveMember {
+    /// The same bytes within an archive of their own, as tools for these logs look them up.
+    fn wrapped(self, name: String) -> Self {
+        let content = match self.content {
+            MemberContent::Stored(object) => MemberContent::Wrapped { name, object },
+            content => content,
+        };
+        Self { content, ..self }
+    }
 }
 
 /// Location of the bytes of a [`LogArchiveMember`].
@@ -65,6 +76,13 @@ pub(crate) enum MemberContent {
     Bytes(Vec<u8>),
     /// In the file store, under this name.
     Stored(String),
+    /// A tar archive with one member of this name, whose bytes are in the file store under that name.
+    Wrapped {
+        /// Name in the inner archive.
+        name: String,
+        /// Name in the file store.
+        object: String,
+    },
 }
 
 impl ApiServer {
@@ -141,7 +159,7 @@ impl ApiServer {
                     .snapshot
                     .host(host)
                     .ok_or_else(|| Error::not_found("host", host))?;
-                host_archive_name(cluster, host, "")
+                format!("{}.tar.gz", host_archive_name(cluster, host, ""))
             }
         };
         match self.store.get(id, &source.object()).await {
@@ -173,12 +191,16 @@ impl ApiServer {
             written("cluster_metadata.json", &record)?,
         ];
         for host in &stored.snapshot.hosts {
-            let mut name = host_archive_name(cluster, host, "");
+            let mut stem = host_archive_name(cluster, host, "");
+            let mut name = format!("{stem}.tar");
             if members.iter().any(|member| member.name == name) {
-                name = host_archive_name(cluster, host, &format!("_{}", host.record.id));
+                stem = host_archive_name(cluster, host, &format!("_{}", host.record.id));
+                name = format!("{stem}.tar");
             }
             let object = LogSource::Host(host.record.id).object();
-            members.extend(self.stored_member(id, name, object).await?);
+            if let Some(member) = self.stored_member(id, name, object).await? {
+                members.push(member.wrapped(format!("{stem}.tar.gz")));
+            }
         }
         let controller = "controller_logs.tar.gz".to_owned();
         let object = LogSource::Controller.object();
@@ -258,7 +280,7 @@ impl ApiServer {
     }
 }
 
-/// File name of a host's logs; `mark` distinguishes hosts of one name.
+/// File name of a host's logs, without its extension; `mark` distinguishes hosts of one name.
 fn host_archive_name(cluster: &Cluster, host: &HostState, mark: &str) -> String {
     let role = match host.record.role {
         _ if host.record.bootstrap => "bootstrap",
@@ -269,7 +291,7 @@ fn host_archive_name(cluster: &Cluster, host: &HostState, mark: &str) -> String 
     let name = host
         .name()
         .replace(|c: char| c == '/' || c.is_control(), "_");
-    format!("{}_{role}_{name}{mark}.tar.gz", cluster.name)
+    format!("{}_{role}_{name}{mark}", cluster.name)
 }
 
 fn written(name: &str, value: &impl Serialize) -> Result<LogArchiveMember, Error> {

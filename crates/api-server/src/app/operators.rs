@@ -36,7 +36,10 @@ impl ApiServer {
         }
     }
 
-    /// Stores the controller's report about an operator.
+    /// Stores the controller's report about an operator. Each report sets its time and is an event, also one without
+    /// a change; members that it leaves out stay.
+    ///
+    /// Source: assisted-service, internal/operators/handler/handler.go, UpdateMonitoredOperatorStatus.
     pub(crate) async fn report_operator(
         &self,
         id: ClusterId,
@@ -65,7 +68,6 @@ impl ApiServer {
             else {
                 return Err(Error::not_found("operator", &report.name));
             };
-            let before = (operator.status, operator.status_info.clone());
             if let Some(status) = report.status {
                 operator.status = Some(status);
             }
@@ -75,22 +77,18 @@ impl ApiServer {
             if !report.status_info.is_empty() {
                 operator.status_info.clone_from(&report.status_info);
             }
-            if before != (operator.status, operator.status_info.clone()) {
-                operator.status_updated_at = now.into();
-                let status = operator
-                    .status
-                    .map_or("unknown", model::operators::OperatorStatus::as_str);
-                let text = format!(
-                    "Operator {} status: {status} message: {}",
-                    operator.name, operator.status_info
-                );
-                let event = NewEvent::new("cluster_operator_status", EventSeverity::Info, text)
-                    .cluster(id)
-                    .prop("operator_name", &operator.name)
-                    .prop("status", status)
-                    .prop("status_info", &operator.status_info);
-                change.events.push(event);
-            }
+            operator.status_updated_at = now.into();
+            let status = report.status.map_or("", |status| status.as_str());
+            let text = format!(
+                "Operator {} status: {status} message: {}",
+                report.name, report.status_info
+            );
+            let event = NewEvent::new("cluster_operator_status", EventSeverity::Info, text)
+                .cluster(id)
+                .prop("operator_name", &report.name)
+                .prop("status", status)
+                .prop("status_info", &report.status_info);
+            change.events.push(event);
             change.refresh(&self.policy);
             Ok(())
         };

@@ -105,15 +105,24 @@ pub(crate) fn archive(infra_env: &InfraEnv, service_from: &str) -> Result<Vec<u8
         return Ok(Vec::new());
     }
     let failed = |error| Error::internal("writing the archive of networks", error);
-    let folder = FOLDER.trim_start_matches('/');
     let mut builder = tar::Builder::new(Vec::new());
     for (path, content) in &networks.files {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         header.set_mode(0o600);
-        let path = format!("{folder}/{path}");
+        let path = format!("{FOLDER}/{path}");
+        // The leading slash is the peer's; the library's own setter refuses it.
+        // Source: assisted-service, pkg/staticnetworkconfig/generator.go, GenerateStaticNetworkConfigArchive.
+        let name = &mut header.as_old_mut().name;
+        if let Some(field) = name.get_mut(..path.len()) {
+            field.copy_from_slice(path.as_bytes());
+        } else {
+            let long = [("path", path.as_bytes())];
+            builder.append_pax_extensions(long).map_err(failed)?;
+        }
+        header.set_cksum();
         builder
-            .append_data(&mut header, path, content.as_bytes())
+            .append(&header, content.as_bytes())
             .map_err(failed)?;
     }
     builder.into_inner().map_err(failed)

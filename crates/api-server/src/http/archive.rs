@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
 use crate::app::ApiServer;
-use crate::app::logs::{LogArchive, MemberContent};
+use crate::app::logs::{LogArchive, LogArchiveMember, MemberContent};
 
 /// Block size of tar. Units: bytes.
 const BLOCK: u64 = 512;
@@ -22,18 +22,19 @@ pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Bod
     let mut length = END;
     let mut members = Vec::with_capacity(collected.members.len());
     for member in collected.members {
-        let head = head(&member.name, member.length, collected.made_at_s)
+        let head = member_head(&member, collected.made_at_s)
             .map_err(|error| Error::internal("writing an archive's header", error))?;
-        length += head.len() as u64 + member.length.next_multiple_of(BLOCK);
+        length += head.len() as u64 + member.length.next_multiple_of(BLOCK) + end(&member);
         members.push((head, member));
     }
     let cluster = collected.cluster;
     let members = stream::iter(members).then(move |(head, member)| {
         let app = app.clone();
         async move {
+            let gap = member.length.next_multiple_of(BLOCK) - member.length + end(&member);
             let content = match member.content {
                 MemberContent::Bytes(bytes) => once(bytes.into()).left_stream(),
-                MemberContent::Stored(object) => {
+                MemberContent::Stored(object) | MemberContent::Wrapped { object, .. } => {
                     let stored = app.store.get(cluster, &object).await;
                     let stored = stored.map_err(io::Error::other)?;
                     if stored.length != member.length {
@@ -43,7 +44,6 @@ pub(crate) fn archive(app: ApiServer, collected: LogArchive) -> Result<(u64, Bod
                     ReaderStream::new(stored.content.take(member.length)).right_stream()
                 }
             };
-            let gap = member.length.next_multiple_of(BLOCK) - member.length;
             Ok(once(head.into()).chain(content).chain(zeros(gap)))
         }
     });
@@ -56,9 +56,29 @@ fn once(bytes: Bytes) -> impl Stream<Item = io::Result<Bytes>> {
 }
 
 fn zeros(count: u64) -> impl Stream<Item = io::Result<Bytes>> {
-    static ZEROS: [u8; 1024] = [0; 1024];
+    // Longest: the end of an inner archive after a member that is not whole blocks.
+    static ZEROS: [u8; 1536] = [0; 1536];
     let count = usize::try_from(count).unwrap_or(ZEROS.len());
     once(Bytes::from_static(&ZEROS[..count.min(ZEROS.len())]))
+}
+
+/// Zeros at the end of a member's inner archive. Units: bytes.
+fn end(member: &LogArchiveMember) -> u64 {
+    match member.content {
+        MemberContent::Wrapped { .. } => END,
+        MemberContent::Bytes(_) | MemberContent::Stored(_) => 0,
+    }
+}
+
+/// Headers before the bytes of a member: its own, and those of its inner archive.
+fn member_head(member: &LogArchiveMember, made_at_s: u64) -> io::Result<Vec<u8>> {
+    let MemberContent::Wrapped { name, .. } = &member.content else {
+        return head(&member.name, member.length, made_at_s);
+    };
+    let inner = head(name, member.length, made_at_s)?;
+    let length = inner.len() as u64 + member.length.next_multiple_of(BLOCK) + END;
+    let outer = head(&member.name, length, made_at_s)?;
+    Ok([outer, inner].concat())
 }
 
 /// Headers of a member: one, or more for a long name.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::ApiError;
+use super::patterns;
 use crate::blocking::{self, LARGE_TEXT};
 use crate::operations::ResponseContent;
 
@@ -21,6 +22,9 @@ const JSON: &str = "application/json";
 pub(crate) const BODY_LIMIT: usize = 2 << 20;
 /// Body limit of a step reply: the longest accepted output, with escapes. Units: bytes.
 pub(crate) const REPLY_LIMIT: usize = 12 << 20;
+
+/// Bodies of new and changed clusters.
+const CLUSTER_BODIES: &[&str] = &["new-cluster-params", "cluster-update-params"];
 
 /// `{cluster_id}` of the path.
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +179,9 @@ impl<const LIMIT: usize> JsonBody<LIMIT> {
             // serde accepts a list for a struct.
             Value::Array(_) => return Err(unparsable(name, "it is a list")),
             _ => drop_nulls(&mut value),
+        }
+        if CLUSTER_BODIES.contains(&name) {
+            patterns::check_cluster(&value)?;
         }
         serde_path_to_error::deserialize(value).map_err(|error| refuse(name, &error))
     }

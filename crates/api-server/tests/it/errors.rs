@@ -110,6 +110,13 @@ async fn body_errors_name_the_field() {
             merged(cluster_params(), json!({ "network_type": "Carrier" })),
             "network_type",
         ),
+        (
+            merged(
+                cluster_params(),
+                json!({ "cluster_network_cidr": "0.0.0.a/8" }),
+            ),
+            "cluster_network_cidr in body should match '^(?:(?:(?:[0-9]{1,3}\\.){3}",
+        ),
     ] {
         let answer = server.post("/v2/clusters", &body).await.expect(400);
         assert_eq!(answer["code"], 400);

@@ -223,6 +223,10 @@ async fn malformed_replies_are_refused() {
     );
     let failed = json!({ "step_type": "inventory", "step_id": "inventory-1", "exit_code": 1, "error": "no" });
     server.post(&path, &failed).await.expect(204);
+    let mut unnamed = json!({ "step_id": "inventory-1", "exit_code": -1, "error": "no" });
+    server.post(&path, &unnamed).await.expect(204);
+    unnamed["exit_code"] = json!(0);
+    server.post(&path, &unnamed).await.expect(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -92,8 +92,8 @@ async fn updates_are_stored_with_static_networks_as_text() {
     assert_eq!(
         names,
         [
-            "etc/assisted/network/host0/ymlFile0.yml",
-            "etc/assisted/network/host0/mac_interface.ini"
+            "/etc/assisted/network/host0/ymlFile0.yml",
+            "/etc/assisted/network/host0/mac_interface.ini"
         ]
     );
     for wrong in ["&mac=x", "&discovery_iso_type=x", "&ipxe_script_type=x"] {

@@ -476,27 +476,41 @@ async fn all_logs_are_one_archive() {
     let bytes = all.bytes().await.unwrap();
     assert_eq!(bytes.len() as u64, length);
     let mut archive = tar::Archive::new(&bytes[..]);
-    let files: Vec<(String, u64)> = archive
-        .entries()
-        .unwrap()
-        .map(|entry| {
-            let entry = entry.unwrap();
-            (entry.path().unwrap().display().to_string(), entry.size())
-        })
-        .collect();
+    let files = tar_members(&mut archive);
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
         [
             "cluster_events.json",
             "cluster_metadata.json",
-            "demo_auto-assign__..__.tar.gz",
-            &format!("demo_auto-assign__..___{}.tar.gz", host_id(2)),
+            "demo_auto-assign__..__.tar",
+            &format!("demo_auto-assign__..___{}.tar", host_id(2)),
             "controller_logs.tar.gz",
             "cluster_manifest_user_openshift_mine.yaml",
         ]
     );
-    assert_eq!(files[4].1, 20 << 20);
+    assert_eq!(files[4].1.len(), 20 << 20);
+    // As with the peer, the archive of a host is within one of its own.
+    let of_host = &mut tar::Archive::new(files[2].1.as_slice());
+    let uploaded = (
+        "demo_auto-assign__..__.tar.gz".to_owned(),
+        b"BYTES".to_vec(),
+    );
+    assert_eq!(tar_members(of_host), [uploaded]);
+}
+
+/// Names and contents of the members.
+fn tar_members(archive: &mut tar::Archive<&[u8]>) -> Vec<(String, Vec<u8>)> {
+    let entries = archive.entries().unwrap();
+    entries
+        .map(|entry| {
+            let mut entry = entry.unwrap();
+            let name = entry.path().unwrap().display().to_string();
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+            (name, bytes)
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

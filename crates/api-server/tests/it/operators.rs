@@ -135,3 +135,37 @@ async fn a_preparation_adds_the_manifests_of_operators() {
         assert!(names.contains(&name.as_str()), "{name}: {names:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_report_sets_its_time_and_is_an_event() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/monitored-operators");
+    let reported = async |report: Value| {
+        server.put(&path, &report).await.expect(200);
+        server.get(&path).await.expect(200)[0].clone()
+    };
+    let report = json!({ "name": "console", "status": "progressing", "status_info": "1 of 2 replicas", "version": "4.18.7" });
+    let first = reported(report.clone()).await;
+    let second = reported(report).await;
+    assert!(first["status_updated_at"].as_str() < second["status_updated_at"].as_str());
+    // Members that a report leaves out stay.
+    let third = reported(json!({ "name": "console", "status": "available" })).await;
+    for (member, text) in [
+        ("status", "available"),
+        ("status_info", "1 of 2 replicas"),
+        ("version", "4.18.7"),
+    ] {
+        assert_eq!(third[member], text);
+    }
+    let events = format!("/v2/events?cluster_id={id}");
+    let events = server.get(&events).await.expect(200);
+    let events = events.as_array().unwrap().iter();
+    let messages: Vec<&str> = events
+        .filter(|event| event["name"] == "cluster_operator_status")
+        .map(|event| event["message"].as_str().unwrap())
+        .collect();
+    let progressing = "Operator console status: progressing message: 1 of 2 replicas";
+    let available = "Operator console status: available message: ";
+    assert_eq!(messages, [progressing, progressing, available]);
+}
