@@ -183,7 +183,8 @@ impl ApiServer {
                 }
             }
             let deleted_at = row.deleted_at.map(Into::into);
-            json.extend(cluster.print(&BesideRecord { deleted_at, counts })?);
+            let beside = BesideRecord { deleted_at, counts };
+            json.extend(cluster.print(&beside, listing.with_hosts)?);
         }
         json.push(b']');
         Ok(json)
@@ -274,7 +275,7 @@ impl ApiServer {
         }
     }
 
-    /// One cluster as JSON; a deleted one, which has no hosts, only if `with_deleted`.
+    /// One cluster as JSON; a deleted one only if `with_deleted`.
     pub(crate) async fn cluster(
         &self,
         id: ClusterId,
@@ -282,12 +283,14 @@ impl ApiServer {
         with_deleted: bool,
     ) -> Result<Vec<u8>, Error> {
         match self.encoded_cluster(id, with_hosts).await {
-            Err(Error::NotFound { .. }) if with_deleted => self.deleted_cluster(id).await,
+            Err(Error::NotFound { .. }) if with_deleted => {
+                self.deleted_cluster(id, with_hosts).await
+            }
             found => found,
         }
     }
 
-    async fn deleted_cluster(&self, id: ClusterId) -> Result<Vec<u8>, Error> {
+    async fn deleted_cluster(&self, id: ClusterId, with_hosts: bool) -> Result<Vec<u8>, Error> {
         let filter = ClusterFilter {
             id: Some(id.0),
             with_deleted: true,
@@ -300,10 +303,11 @@ impl ApiServer {
         .await?;
         let found = found.into_iter().next();
         let (row, cluster) = found.ok_or_else(|| Error::not_found("cluster", id))?;
-        cluster.print(&BesideRecord {
+        let beside = BesideRecord {
             deleted_at: row.deleted_at.map(Into::into),
             ..BesideRecord::default()
-        })
+        };
+        cluster.print(&beside, with_hosts)
     }
 
     /// The hosts of a cluster; empty for an unknown cluster.
@@ -351,7 +355,8 @@ impl ApiServer {
         Ok(render::cluster(&stored.snapshot, true))
     }
 
-    /// Deletes a cluster and the hosts of its infra-envs; those, and hosts of other infra-envs, are unbound.
+    /// Deletes a cluster and the hosts of its infra-envs; those, and hosts of other infra-envs, are unbound. The record
+    /// of the cluster keeps the deleted hosts for administrators.
     ///
     /// Errors: Conflict – it is being installed.
     /// Source: assisted-service, internal/bminventory/inventory.go, deleteOrUnbindHosts.
@@ -369,6 +374,8 @@ impl ApiServer {
                 .events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
             release_hosts(change, &own, &self.policy);
+            let hosts = change.snapshot.hosts.iter();
+            change.snapshot.cluster.hosts = hosts.map(render::left_host).collect();
             change.snapshot.hosts.truncate(0);
             change.side_writes.delete_cluster = true;
             Ok(())

@@ -31,12 +31,13 @@ const PLAIN_BYTES: usize = 8 << 20;
 const HEARTBEAT_BYTES: usize = 128;
 /// Most characters of the members beside a listed record. Units: bytes.
 const BESIDE_BYTES: usize = 256;
-/// Members of a listed cluster that are stored beside its record.
+/// Members of a listed cluster that are not in its kept bytes.
 const BESIDE: &[&str] = &[
     "deleted_at",
     "ready_host_count",
     "enabled_host_count",
     "total_host_count",
+    "hosts",
 ];
 
 /// A record in JSON, without the members that are added to each answer and without the closing brace.
@@ -137,11 +138,12 @@ impl EncodedClusters {
         let listed = Arc::new(ListedCluster {
             version,
             head: Head::new(&json(&record, BESIDE)?, 0),
+            hosts: serde_json::to_string(&record.hosts).map_err(failed)?,
             user_name: record.user_name,
             org_id: record.org_id,
             subscription: record.ams_subscription_id.map(|id| id.to_string()),
         });
-        let size = listed.head.memory_bytes() + size_of::<ListedCluster>();
+        let size = listed.head.memory_bytes() + listed.hosts.len() + size_of::<ListedCluster>();
         self.listed.put(record.id, Arc::clone(&listed), size);
         Ok(listed)
     }
@@ -157,7 +159,10 @@ impl EncodedClusters {
 #[derive(Debug)]
 pub(super) struct ListedCluster {
     version: RecordVersion,
+    /// Without `hosts`.
     head: Head,
+    /// The list of hosts that were deleted with the cluster.
+    hosts: String,
     pub(super) user_name: String,
     pub(super) org_id: String,
     pub(super) subscription: Option<String>,
@@ -172,10 +177,14 @@ pub(super) struct BesideRecord {
 }
 
 impl ListedCluster {
-    /// Prints the cluster.
-    pub(super) fn print(&self, beside: &BesideRecord) -> Result<Vec<u8>, Error> {
-        let mut json = Vec::with_capacity(self.head.text_bytes() + BESIDE_BYTES);
+    /// Prints the cluster; the hosts that were deleted with it only if `with_hosts`.
+    pub(super) fn print(&self, beside: &BesideRecord, with_hosts: bool) -> Result<Vec<u8>, Error> {
+        let hosts = if with_hosts { &self.hosts } else { "[]" };
+        let length = self.head.text_bytes() + hosts.len() + BESIDE_BYTES;
+        let mut json = Vec::with_capacity(length);
         self.head.append_to(&mut json);
+        json.extend_from_slice(b",\"hosts\":");
+        json.extend_from_slice(hosts.as_bytes());
         close(&mut json, beside)?;
         Ok(json)
     }
@@ -435,7 +444,11 @@ mod tests {
             revision: 3,
             updated_at: service::clock::now(),
         };
-        let listed = clusters.list(Cluster::default(), version).unwrap();
+        let record = Cluster {
+            hosts: vec![Host::default()],
+            ..Cluster::default()
+        };
+        let listed = clusters.list(record.clone(), version).unwrap();
         let id = ClusterId::default();
         assert!(clusters.listed(id, version).is_some());
         let newer = RecordVersion {
@@ -445,7 +458,7 @@ mod tests {
         assert!(clusters.listed(id, newer).is_none());
         let mut expected = render::listed_cluster(Cluster::default());
         let shown = |beside: &BesideRecord| -> Value {
-            serde_json::from_slice(&listed.print(beside).unwrap()).unwrap()
+            serde_json::from_slice(&listed.print(beside, false).unwrap()).unwrap()
         };
         let none = BesideRecord::default();
         assert_eq!(shown(&none), serde_json::to_value(&expected).unwrap());
@@ -462,5 +475,8 @@ mod tests {
             },
         };
         assert_eq!(shown(&some), serde_json::to_value(&expected).unwrap());
+        expected.hosts = record.hosts;
+        let whole: Value = serde_json::from_slice(&listed.print(&some, true).unwrap()).unwrap();
+        assert_eq!(whole, serde_json::to_value(&expected).unwrap());
     }
 }

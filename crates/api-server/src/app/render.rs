@@ -94,6 +94,24 @@ pub(crate) fn host(state: &HostState) -> Host {
     named(&state.record, state.name())
 }
 
+/// A host in the record of its deleted cluster: without the reports of its agent, which are large, and without secrets.
+pub(super) fn left_host(state: &HostState) -> Host {
+    Host {
+        validations_info: LargeText::default(),
+        connectivity: LargeText::default(),
+        inventory: LargeText::default(),
+        api_vip_connectivity: String::new(),
+        tang_connectivity: String::new(),
+        ntp_sources: String::new(),
+        disks_info: String::new(),
+        images_status: String::new(),
+        domain_name_resolutions: String::new(),
+        ignition_config_overrides: String::new(),
+        fencing_credentials: String::new(),
+        ..host(state)
+    }
+}
+
 /// [`host`] of a record whose inventory is not parsed.
 pub(crate) fn host_record(record: &Host) -> Host {
     named(record, rules::name_of(record))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{PULL_SECRET, Server, cluster_params, merged};
+use crate::harness::{PULL_SECRET, Server, cluster_params, host_id, inventory, merged};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_clusters_have_defaults() {
@@ -101,6 +101,8 @@ async fn deletion_unbinds_the_infra_env() {
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;
     let host = server.host(&infra_env, 1).await;
+    let answer = server.reply(&host, "inventory", &inventory(1)).await;
+    answer.expect(204);
     server
         .delete(&format!("/v2/clusters/{id}"))
         .await
@@ -123,13 +125,14 @@ async fn deletion_unbinds_the_infra_env() {
             .expect(200),
         json!([])
     );
-    let list = server
-        .request(reqwest::Method::GET, "/v2/clusters")
-        .header("get_unregistered_clusters", "true");
-    assert_ne!(
-        Server::send(list).await.expect(200)[0]["deleted_at"],
-        json!(null)
-    );
+    for (query, hosts) in [("", 0), ("?with_hosts=true", 1)] {
+        let list = server
+            .request(reqwest::Method::GET, &format!("/v2/clusters{query}"))
+            .header("get_unregistered_clusters", "true");
+        let listed = Server::send(list).await.expect(200);
+        assert_ne!(listed[0]["deleted_at"], json!(null));
+        assert_eq!(listed[0]["hosts"].as_array().unwrap().len(), hosts);
+    }
     let deleted = async |id: &str| {
         let request = server
             .request(reqwest::Method::GET, &format!("/v2/clusters/{id}"))
@@ -142,6 +145,12 @@ async fn deletion_unbinds_the_infra_env() {
         (&json!(id), &json!("demo"))
     );
     assert_ne!(cluster["deleted_at"], json!(null));
+    let left = &cluster["hosts"][0];
+    assert_eq!(
+        (&left["id"], &left["requested_hostname"]),
+        (&json!(host_id(1)), &json!("host-1"))
+    );
+    assert_eq!(left.get("inventory"), None, "reports are large");
     let unknown = "00000000-0000-4000-8000-000000000000";
     deleted(unknown).await.expect(404);
 }
