@@ -14,7 +14,9 @@ use uuid::Uuid;
 use super::states::StateRow;
 use super::{FailureTimes, MAX_CAUSES};
 use crate::host_state::ObservedTime;
-use crate::validations::{ClusterBlock, ClusterValidation, HostBlock, HostValidation, Verdict};
+use crate::validations::{
+    ClusterBlock, ClusterValidation, HostBlock, HostValidation, INVENTORY, Verdict,
+};
 
 /// Order of causes: each is to be removed before the later ones, many of which disappear with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +99,12 @@ impl<'a> Causes<'a> {
         row: &HostValidation,
         verdict: Verdict,
     ) {
-        let is_connection = row.blocks == HostBlock::Connection;
+        let is_inventory = row.id == HostValidationId::HasInventory;
+        if is_inventory && matches!(verdict, Verdict::Failure(_)) {
+            // This cause explains the validations that wait for it.
+            self.inputs.insert((about.id, INVENTORY.to_owned()));
+        }
+        let is_connection = is_inventory || row.blocks == HostBlock::Connection;
         let failed = Failed {
             id: row.id.as_str(),
             rank: if is_connection {
@@ -156,26 +163,16 @@ impl<'a> Causes<'a> {
         failed: &Failed,
         input: &str,
     ) {
-        let is_root = failed.id == HostValidationId::HasInventory.as_str();
-        let fix = if is_root {
-            failed.fix.to_owned()
-        } else {
-            format!(
-                "Wait for {input}; if it does not come, remove the causes that are listed before this one."
-            )
-        };
+        let fix = format!(
+            "Wait for {input}; if it does not come, remove the causes that are listed before this one."
+        );
         let cause = Cause {
             observed: format!("waiting for {input}"),
             required: failed.required.to_owned(),
             fix,
             ..cause(CauseStatus::Pending, failed.id, about, since)
         };
-        let rank = if is_root {
-            Rank::Connection
-        } else {
-            Rank::Pending
-        };
-        self.add(rank, ExplanationOutcome::NotReady, cause);
+        self.add(Rank::Pending, ExplanationOutcome::NotReady, cause);
     }
 
     /// Adds a status or stage.

@@ -258,12 +258,16 @@ const fn row(
     }
 }
 
+/// Fails without an inventory, for which others wait: a metric counts hosts that never sent one, and an event records its
+/// arrival.
 /// Source: assisted-service, internal/host/validator.go, hasInventory.
 fn has_inventory(subject: &HostSubject<'_>) -> Verdict {
-    match subject.inventory() {
-        Ok(_) => Verdict::ok("The inventory has been received"),
-        Err(pending) => pending,
-    }
+    Verdict::of(
+        subject.inventory().is_ok(),
+        "The inventory has been received",
+        "inventory: none has been received; wait for the agent, or check that it runs and reaches the service",
+    )
+    .observed("no inventory")
 }
 
 /// Source: assisted-service, internal/host/validator.go, inventoryNotFullyTruncated.
