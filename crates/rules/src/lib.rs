@@ -61,7 +61,7 @@ pub mod table;
 mod timeout;
 pub mod update;
 pub mod urls;
-mod usage;
+pub mod usage;
 pub mod validations;
 pub mod versions;
 pub mod vip_leases;

@@ -1,8 +1,9 @@
 //! Features that a cluster uses, as its member `feature_usage` lists them.
 //!
-//! They follow from the cluster and its hosts. Features of infra-envs (static networks, kernel arguments, ignition
-//! overrides) are not listed.
-//! Source: assisted-service, internal/usage/consts.go, internal/bminventory/inventory.go (setDefaultUsage).
+//! They follow from the cluster and its hosts. Features of infra-envs are recorded when an infra-env of the cluster is
+//! created or changed, and stay listed until another change of one. Proxies and time sources of infra-envs are none.
+//! Source: assisted-service, internal/usage/consts.go, internal/bminventory/inventory.go (setDefaultUsage,
+//! handlerClusterInfoOnRegisterInfraEnv, updateInfraEnv, setIgnitionConfigOverrideUsage).
 
 use std::collections::BTreeMap;
 
@@ -10,23 +11,39 @@ use model::cluster::{
     Cluster, ClusterKind, ClusterStatus, DiskEncryptionTarget, Hyperthreading, PlatformType,
 };
 use model::host::HostRole;
+use model::infra_env::InfraEnv;
 use model::network::NetworkType;
 use model::operators::OperatorType;
 use model::versions::CpuArchitecture;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::networking;
 use crate::snapshot::Snapshot;
 
 /// `usage` of the installer API.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct FeatureUsage {
     id: String,
     name: String,
-    #[serde(skip_serializing_if = "Value::is_null")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     data: Value,
 }
+
+impl FeatureUsage {
+    /// The entry of a name, and its data; null without data.
+    fn entry(name: &str, data: Value) -> (String, Self) {
+        let usage = Self {
+            id: name.replace(' ', "_").replace('.', "").to_uppercase(),
+            name: name.to_owned(),
+            data,
+        };
+        (name.to_owned(), usage)
+    }
+}
+
+/// Features by name.
+type FeatureUsages = BTreeMap<String, FeatureUsage>;
 
 /// A feature, and its data for clusters that use it; null without data.
 struct UsageRow {
@@ -35,6 +52,18 @@ struct UsageRow {
 }
 
 const AUTO_ASSIGNED: &str = "auto assign role";
+const STATIC_NETWORK: &str = "Static Network Config";
+const KERNEL_ARGUMENTS: &str = "discovery kernel arguments";
+const IGNITION_OVERRIDE: &str = "Ignition Config Override";
+/// Level of ignition overrides that belong to an infra-env.
+const INFRA_ENV_LEVEL: &str = "infra-env";
+const HOST_LEVEL: &str = "host";
+/// Architectures other than the usual one.
+static ARCHITECTURES: &[(&str, CpuArchitecture)] = &[
+    ("arm64 architecture", CpuArchitecture::Arm64),
+    ("ppc64le architecture", CpuArchitecture::Ppc64le),
+    ("s390x architecture", CpuArchitecture::S390x),
+];
 /// Hosts of the smallest cluster with a choice of roles.
 const HOSTS_WITH_CHOICE: usize = 4;
 
@@ -61,9 +90,6 @@ static ROWS: &[UsageRow] = &[
     UsageRow { name: "Custom manifest", data: |all| flag(all.files.user_manifests) },
     UsageRow { name: "Disk encryption", data: |all| disk_encryption(&all.cluster) },
     UsageRow { name: "Cluster managed networking with VMs", data: virtual_hosts },
-    UsageRow { name: "arm64 architecture", data: |all| architecture(all, CpuArchitecture::Arm64) },
-    UsageRow { name: "ppc64le architecture", data: |all| architecture(all, CpuArchitecture::Ppc64le) },
-    UsageRow { name: "s390x architecture", data: |all| architecture(all, CpuArchitecture::S390x) },
     UsageRow { name: "Install Config Overrides", data: |all| overrides(&all.cluster) },
     UsageRow { name: "Cluster Tags", data: |all| flag(!all.cluster.tags.is_empty()) },
     UsageRow { name: "Hyperthreading", data: |all| hyperthreading(&all.cluster) },
@@ -76,21 +102,97 @@ static ROWS: &[UsageRow] = &[
 pub(crate) fn feature_usage(snapshot: &Snapshot) -> String {
     let rows = ROWS.iter().filter_map(|row| {
         let data = (row.data)(snapshot)?;
-        Some((row.name.to_owned(), data))
+        Some(FeatureUsage::entry(row.name, data))
     });
     let operators = snapshot.cluster.monitored_operators.iter();
     let operators = operators
         .filter(|one| one.operator_type == Some(OperatorType::Olm))
-        .map(|one| (one.name.to_uppercase(), Value::Null));
-    let usages: BTreeMap<String, FeatureUsage> = rows
-        .chain(operators)
-        .map(|(name, data)| {
-            let id = name.replace(' ', "_").replace('.', "").to_uppercase();
-            (name.clone(), FeatureUsage { id, name, data })
-        })
-        .collect();
+        .map(|one| FeatureUsage::entry(&one.name.to_uppercase(), Value::Null));
+    let mut usages = of_infra_envs(snapshot);
+    usages.extend(rows.chain(operators));
+    text(&usages)
+}
+
+fn text(usages: &FeatureUsages) -> String {
     // Maps of texts cannot fail to be printed.
-    serde_json::to_string(&usages).unwrap_or_default()
+    serde_json::to_string(usages).unwrap_or_default()
+}
+
+/// The listed features of a cluster.
+fn listed(cluster: &Cluster) -> FeatureUsages {
+    serde_json::from_str(&cluster.feature_usage).unwrap_or_default()
+}
+
+/// The listed features that infra-envs brought, with the architecture and the ignition overrides of now.
+fn of_infra_envs(all: &Snapshot) -> FeatureUsages {
+    let mut usages = listed(&all.cluster);
+    let architecture = all.cluster.cpu_architecture;
+    let is_mixed = architecture == Some(CpuArchitecture::Multi);
+    let is_architecture = |name: &str| ARCHITECTURES.iter().any(|(known, _)| *known == name);
+    usages.retain(|name, _| {
+        let name = name.as_str();
+        [STATIC_NETWORK, KERNEL_ARGUMENTS, IGNITION_OVERRIDE].contains(&name)
+            || is_mixed && is_architecture(name)
+    });
+    let own = ARCHITECTURES
+        .iter()
+        .filter(|(_, known)| architecture == Some(*known));
+    usages.extend(own.map(|(name, _)| FeatureUsage::entry(name, Value::Null)));
+    let mut hosts = all.hosts.iter();
+    let is_overridden = hosts.any(|host| !host.record.ignition_config_overrides.is_empty());
+    let is_listed = usages
+        .get(IGNITION_OVERRIDE)
+        .is_some_and(|usage| usage.data[HOST_LEVEL].is_boolean());
+    if is_overridden || is_listed {
+        set_override(&mut usages, HOST_LEVEL, is_overridden);
+    }
+    usages
+}
+
+/// Records at which level ignition configs are overridden; without any, the feature is not listed.
+fn set_override(usages: &mut FeatureUsages, level: &str, is_overridden: bool) {
+    let mut levels = match usages.remove(IGNITION_OVERRIDE).map(|usage| usage.data) {
+        Some(Value::Object(levels)) => levels,
+        _ => Map::new(),
+    };
+    levels.insert(level.to_owned(), is_overridden.into());
+    if levels.values().any(|is_overridden| *is_overridden == true) {
+        usages.extend([FeatureUsage::entry(IGNITION_OVERRIDE, levels.into())]);
+    }
+}
+
+/// Whether a change of an infra-env changes a feature that [`record_infra_env`] records.
+pub fn is_changed(before: &InfraEnv, after: &InfraEnv) -> bool {
+    before.static_network_config != after.static_network_config
+        || before.kernel_arguments != after.kernel_arguments
+        || before.ignition_config_override != after.ignition_config_override
+}
+
+/// Records the features of a new or changed infra-env of a cluster: those that differ from `before`.
+pub fn record_infra_env(cluster: &mut Cluster, before: Option<&InfraEnv>, infra_env: &InfraEnv) {
+    let mut usages = listed(cluster);
+    let mut set = |name: &str, in_use: bool| {
+        usages.remove(name);
+        usages.extend(in_use.then(|| FeatureUsage::entry(name, Value::Null)));
+    };
+    let networks = &infra_env.static_network_config;
+    if before.is_none_or(|before| before.static_network_config != *networks) {
+        set(STATIC_NETWORK, !networks.is_empty());
+    }
+    let arguments = &infra_env.kernel_arguments;
+    if before.is_none_or(|before| before.kernel_arguments != *arguments) {
+        set(KERNEL_ARGUMENTS, arguments.is_some());
+    }
+    if before.is_none() {
+        for (name, known) in ARCHITECTURES {
+            set(name, infra_env.cpu_architecture == Some(*known));
+        }
+    }
+    let ignition = &infra_env.ignition_config_override;
+    if before.is_none_or(|before| before.ignition_config_override != *ignition) {
+        set_override(&mut usages, INFRA_ENV_LEVEL, !ignition.is_empty());
+    }
+    cluster.feature_usage = text(&usages);
 }
 
 fn flag(in_use: bool) -> Option<Value> {
@@ -99,10 +201,6 @@ fn flag(in_use: bool) -> Option<Value> {
 
 fn network(all: &Snapshot, kind: NetworkType) -> Option<Value> {
     flag(all.cluster.network_type == Some(kind))
-}
-
-fn architecture(all: &Snapshot, architecture: CpuArchitecture) -> Option<Value> {
-    flag(all.cluster.cpu_architecture == Some(architecture))
 }
 
 fn is_dual_stack(cluster: &Cluster) -> bool {
@@ -319,6 +417,53 @@ mod tests {
         );
         all.cluster.status = ClusterStatus::Installing;
         assert!(usages(&all).contains_key(AUTO_ASSIGNED));
+    }
+
+    #[test]
+    fn features_of_infra_envs_stay_listed() {
+        let mut all = fixtures::snapshot(3, 0);
+        let plain = InfraEnv::default();
+        let changed = InfraEnv {
+            static_network_config: "[]".to_owned(),
+            kernel_arguments: Some("[]".to_owned()),
+            ignition_config_override: "{}".to_owned(),
+            ..InfraEnv::default()
+        };
+        record_infra_env(&mut all.cluster, None, &changed);
+        all.hosts[1].record.ignition_config_overrides = "{}".to_owned();
+        for _ in 0..2 {
+            all.cluster.feature_usage = feature_usage(&all);
+        }
+        let found = usages(&all);
+        assert_eq!(found[STATIC_NETWORK]["id"], "STATIC_NETWORK_CONFIG");
+        assert_eq!(found[KERNEL_ARGUMENTS]["id"], "DISCOVERY_KERNEL_ARGUMENTS");
+        let levels = |all: &Snapshot| usages(all)[IGNITION_OVERRIDE]["data"].clone();
+        assert_eq!(levels(&all), json!({ "infra-env": true, "host": true }));
+        // An unchanged infra-env takes nothing away.
+        record_infra_env(&mut all.cluster, Some(&plain), &plain);
+        assert_eq!(usages(&all), found);
+        record_infra_env(&mut all.cluster, Some(&changed), &plain);
+        let found = usages(&all);
+        assert!(!found.contains_key(STATIC_NETWORK) && !found.contains_key(KERNEL_ARGUMENTS));
+        assert_eq!(levels(&all), json!({ "infra-env": false, "host": true }));
+        all.hosts[1].record.ignition_config_overrides.clear();
+        assert!(!usages(&all).contains_key(IGNITION_OVERRIDE));
+    }
+
+    #[test]
+    fn architectures_of_infra_envs_count_in_mixed_clusters() {
+        let arm = InfraEnv {
+            cpu_architecture: Some(CpuArchitecture::Arm64),
+            ..InfraEnv::default()
+        };
+        let of = |architecture: CpuArchitecture| {
+            let mut all = fixtures::snapshot(3, 0);
+            all.cluster.cpu_architecture = Some(architecture);
+            record_infra_env(&mut all.cluster, None, &arm);
+            usages(&all).contains_key("arm64 architecture")
+        };
+        assert!(of(CpuArchitecture::Multi) && of(CpuArchitecture::Arm64));
+        assert!(!of(CpuArchitecture::X86_64));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::bounded_cache::BoundedCache;
-use super::{ApiServer, events, render, request};
+use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
 use crate::auth::Caller;
 use crate::db::{self, InfraEnvRow, RecordVersion, tx};
 use crate::db::{clusters, events as event_rows, infra_envs};
@@ -111,7 +111,34 @@ impl ApiServer {
             Ok(infra_env)
         })
         .await?;
+        self.record_usage(None, &infra_env).await?;
         self.shown_infra_env(infra_env, caller).await
+    }
+
+    /// Records the features of a new or changed infra-env in those of its cluster. In a transaction of its own: a cluster
+    /// is locked before its infra-envs, and the entries inform only.
+    async fn record_usage(
+        &self,
+        before: Option<&InfraEnv>,
+        infra_env: &InfraEnv,
+    ) -> Result<(), Error> {
+        let Some(cluster) = infra_env.cluster_id else {
+            return Ok(());
+        };
+        if before.is_some_and(|before| !rules::usage::is_changed(before, infra_env)) {
+            return Ok(());
+        }
+        let record = |change: &mut ClusterTransaction| {
+            let cluster = &mut change.snapshot.cluster;
+            rules::usage::record_infra_env(cluster, before, infra_env);
+            Ok(())
+        };
+        let recorded = self.change("record usage", Scope::Cluster(cluster), record);
+        match recorded.await {
+            // Deleted meanwhile.
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Infra-envs, oldest first: all or those of one cluster and of one owner.
@@ -184,7 +211,7 @@ impl ApiServer {
             self.check_agents_token(&params.pull_secret)?;
         }
         let now = service::clock::now();
-        let updated = tx("update infra-env", async || {
+        let (before, updated) = tx("update infra-env", async || {
             let mut tx = self.pool()?.begin().await?;
             let Some(mut row) =
                 infra_envs::find_for_update(&mut tx, &self.keys().await, id).await?
@@ -203,6 +230,7 @@ impl ApiServer {
                 cluster: cluster.as_ref(),
                 infra_envs: &[],
             };
+            let before = row.record.clone();
             let new = rules::update::infra_env(&mut row.record, params.clone(), &ctx)?;
             row.record.updated_at = now.into();
             if !params.pull_secret.is_empty() {
@@ -219,9 +247,10 @@ impl ApiServer {
             let records = events::to_record(&new, now);
             event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             request::commit(tx).await?;
-            Ok(row.record)
+            Ok((before, row.record))
         })
         .await?;
+        self.record_usage(Some(&before), &updated).await?;
         self.shown_infra_env(updated, caller).await
     }
 

@@ -1,9 +1,9 @@
 //! Infra-envs: create, list, read, update, delete, downloads.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use service::settings::Setting as _;
 
-use crate::harness::{PULL_SECRET, Server};
+use crate::harness::{PULL_SECRET, Server, inventory};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn infra_envs_have_a_download_url() {
@@ -297,4 +297,53 @@ async fn network_boots_get_a_ramdisk() {
     assert!(proxy.name.ends_with("/10-proxy.conf"), "{}", proxy.name);
     let text = String::from_utf8(proxy.data.clone()).unwrap();
     assert!(text.contains("=http://proxy.example.com:3128"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn features_of_infra_envs_are_features_of_their_cluster() {
+    let server = Server::start().await;
+    let cluster = server.cluster(json!({})).await;
+    let used = async |name: &str| {
+        let cluster = server.get(&format!("/v2/clusters/{cluster}")).await;
+        let text = cluster.expect(200)["feature_usage"].clone();
+        let usages: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+        usages[name].clone()
+    };
+    let infra_env = server.infra_env(Some(&cluster)).await;
+    let path = format!("/v2/infra-envs/{infra_env}");
+    assert_eq!(used("Static Network Config").await, Value::Null);
+    let networks = json!([{
+        "network_yaml": "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n",
+        "mac_interface_map": [{ "mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0" }],
+    }]);
+    let change = json!({
+        "static_network_config": networks,
+        "kernel_arguments": [{ "operation": "append", "value": "quiet" }],
+        "ignition_config_override": "{\"ignition\":{\"version\":\"3.1.0\"}}",
+        "additional_ntp_sources": "192.0.2.1",
+        "proxy": { "http_proxy": "http://192.0.2.2:3128" },
+    });
+    server.patch(&path, &change).await.expect(201);
+    let ids = [
+        ("Static Network Config", "STATIC_NETWORK_CONFIG"),
+        ("discovery kernel arguments", "DISCOVERY_KERNEL_ARGUMENTS"),
+        ("Ignition Config Override", "IGNITION_CONFIG_OVERRIDE"),
+    ];
+    // Also after a refresh of the cluster.
+    let host = server.host(&infra_env, 1).await;
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
+    for (name, id) in ids {
+        assert_eq!(used(name).await["id"], id);
+    }
+    for name in ["Proxy", "Additional NTP Source"] {
+        assert_eq!(used(name).await, Value::Null);
+    }
+    server
+        .patch(&path, &json!({ "kernel_arguments": [] }))
+        .await
+        .expect(201);
+    assert_eq!(used("discovery kernel arguments").await, Value::Null);
 }
