@@ -16,7 +16,7 @@ mod trigger;
 pub use binding::{bind, leave, unbind};
 pub use effects::Effect;
 pub use facts::{Facts, ProgressReport, StageMove};
-pub use registration::{new_host, registered};
+pub use registration::{check_replaced, deregistered, new_host, registered};
 pub use rule::HostRule;
 pub use table::TABLE;
 pub use transition::apply;

@@ -108,7 +108,9 @@ impl ApiServer {
         let (app, infra_env, params) = (self.clone(), Arc::clone(infra_env), params.clone());
         let decide = move |change: &mut ClusterTransaction| {
             let now = change.now;
-            if let Ok((host, cluster)) = change.host(id) {
+            let is_known = change.snapshot.hosts.position(infra_env.id, id).is_some();
+            if is_known {
+                let (host, cluster) = change.host(id)?;
                 let trigger = Trigger::Register {
                     agent_version: params.discovery_agent_version.clone(),
                 };
@@ -119,6 +121,12 @@ impl ApiServer {
             } else {
                 let mut host = rules::host::new_host(&params, &infra_env, change.cluster(), now)?;
                 host.record.user_name.clone_from(&infra_env.user_name);
+                if let Ok((replaced, _)) = change.host(id) {
+                    rules::host::check_replaced(replaced)?;
+                    let event = rules::host::deregistered(replaced);
+                    change.events.push(event);
+                    change.snapshot.hosts.remove(id);
+                }
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);
             }

@@ -1,10 +1,9 @@
 //! Use cases of hosts, as users change them.
 
 use model::Error;
-use model::events::EventSeverity;
 use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
-use rules::{HostState, NewEvent};
+use rules::HostState;
 
 use super::logs::LogSource;
 use super::{ApiServer, ClusterTransaction, Scope, render, request};
@@ -99,14 +98,7 @@ impl ApiServer {
                 )));
             }
             let cluster = host.record.cluster_id;
-            let name = host.name();
-            let event = NewEvent::new(
-                "host_deregistered",
-                EventSeverity::Info,
-                format!("Host {name}: deregistered"),
-            )
-            .host(&host.record)
-            .prop("host_name", name);
+            let event = rules::host::deregistered(host);
             change.events.push(event);
             change.snapshot.hosts.retain(|host| host.record.id != id);
             rules::update::release_machine_networks(&mut change.snapshot);

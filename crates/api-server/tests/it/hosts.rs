@@ -1,5 +1,7 @@
 //! Hosts: registration, polls, replies, updates, removal.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::harness::{AGENT, Server, host_id, inventory};
@@ -300,4 +302,41 @@ async fn progress_is_refused_unless_installing() {
         .put(&format!("{host}/progress"), &progress)
         .await
         .expect(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_with_another_image_takes_the_place_of_its_host() {
+    let silence = Duration::from_secs(1);
+    let server = Server::with(|settings| settings.host_max_disconnection_time = silence).await;
+    let cluster = server.cluster(json!({})).await;
+    let (old, new) = (
+        server.infra_env(Some(&cluster)).await,
+        server.infra_env(Some(&cluster)).await,
+    );
+    let first = server.host(&old, 1).await;
+    let params = json!({ "host_id": host_id(1), "discovery_agent_version": AGENT });
+    let path = format!("/v2/infra-envs/{new}/hosts");
+    // Statuses after which an agent never asks again must not be sent while the first host may still poll.
+    let refused = server.post(&path, &params).await.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(
+        reason.contains(&old) && reason.contains("delete it"),
+        "{reason}"
+    );
+    let registered = async || match server.post(&path, &params).await {
+        answer if answer.status == 201 => Ok(answer.body),
+        answer => {
+            assert_eq!(answer.status, 400, "{}", answer.text);
+            Err(answer.text)
+        }
+    };
+    let host = server.until("the first host is silent", registered).await;
+    assert_eq!(host["infra_env_id"], new.as_str());
+    let instructions = format!("{path}/{}/instructions", host_id(1));
+    server.get(&instructions).await.expect(200);
+    server.get(&first).await.expect(404);
+    let cluster = server.get(&format!("/v2/clusters/{cluster}")).await;
+    let hosts = &cluster.expect(200)["hosts"];
+    assert_eq!(hosts.as_array().unwrap().len(), 1);
+    assert_eq!(hosts[0]["infra_env_id"], new.as_str());
 }

@@ -106,6 +106,34 @@ pub(super) fn accepts_hosts(cluster: &Cluster) -> Result<(), Error> {
     )))
 }
 
+/// Checks that a machine which registers through another infra-env of the cluster may take the place of this host, which
+/// has its id: a machine that has booted another image is silent here.
+///
+/// Errors: Invalid – the host is still heard of. Not Conflict, after which the agent would never ask again.
+/// Source: assisted-installer-agent, src/commands/register_node.go. The peer lists both, as hosts of their infra-envs.
+pub fn check_replaced(host: &HostState) -> Result<(), Error> {
+    if host.record.status == HostStatus::Disconnected {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "host_id",
+        format!(
+            "cluster has a host {} already, through infra-env {}: it is replaced when it is disconnected, or delete it",
+            host.record.id, host.record.infra_env_id
+        ),
+    ))
+}
+
+/// The event of a removal.
+pub fn deregistered(host: &HostState) -> NewEvent {
+    about_host(
+        host,
+        "host_deregistered",
+        EventSeverity::Info,
+        "deregistered",
+    )
+}
+
 /// The event of a registration.
 pub fn registered(host: &HostState) -> NewEvent {
     about_host(
