@@ -73,8 +73,14 @@ pub(crate) fn note_inventory(
         }
         return;
     }
-    let is_return = |change: &IdentityChange| !are_different(&change.other_mac_addresses, &after);
-    let earlier = record.identity_change.take().filter(is_return);
+    // The same change twice is a return, too: a registration in between has removed the inventory.
+    let is_of_both = |change: &IdentityChange| {
+        let machines = [&change.mac_addresses, &change.other_mac_addresses];
+        [&before, &after]
+            .iter()
+            .all(|macs| machines.iter().any(|known| !are_different(known, macs)))
+    };
+    let earlier = record.identity_change.take().filter(is_of_both);
     record.identity_change = Some(IdentityChange {
         mac_addresses: after,
         other_mac_addresses: before,
@@ -118,6 +124,18 @@ mod tests {
         let change = conflict(&record, later(3)).unwrap();
         assert_eq!(change.mac_addresses, ["52:54:00:00:00:01"]);
         assert_eq!(change.other_mac_addresses, ["52:54:00:00:00:02"]);
+    }
+
+    #[test]
+    fn the_same_change_twice_is_a_conflict() {
+        let mut record = Host::default();
+        for minute in [0, 2] {
+            // A registration removes the inventory.
+            note_inventory(&mut record, None, &inventory(2), later(minute));
+            let known = inventory(2);
+            note_inventory(&mut record, Some(&known), &inventory(1), later(minute + 1));
+        }
+        assert!(conflict(&record, later(4)).is_some());
     }
 
     #[test]

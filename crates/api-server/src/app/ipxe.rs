@@ -12,14 +12,16 @@ use crate::db::tx;
 impl ApiServer {
     /// The script that boots hosts of an infra-env over the network.
     ///
-    /// Errors: NotFound – the requesting host is installed and boots from its disk.
+    /// Errors: NotFound – the requesting host is installed and boots from its disk; Internal – several hosts
+    /// have its MAC. In both cases iPXE exits to the next boot device.
     pub(crate) async fn ipxe_script(
         &self,
         infra_env: &InfraEnv,
         request: IpxeScript<'_>,
     ) -> Result<String, Error> {
-        match (request.by_boot_order, request.mac) {
-            (true, None) => {
+        match (request.mac, request.by_boot_order) {
+            (Some(mac), _) => self.check_boots_discovery(infra_env, mac).await?,
+            (None, true) => {
                 let url = format!(
                     "{}{}/downloads/files?file_name=ipxe-script&ipxe_script_type=boot-order-control",
                     self.settings.callback_url(),
@@ -28,8 +30,7 @@ impl ApiServer {
                 let signed = self.sign_url(infra_env.id, url).await?;
                 return Ok(rules::ipxe::redirect_script(&signed.url));
             }
-            (true, Some(mac)) => self.check_boots_discovery(infra_env, mac).await?,
-            (false, _) => {}
+            (None, false) => {}
         }
         let version =
             Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
@@ -52,16 +53,25 @@ impl ApiServer {
             hosts::of_infra_env(&mut connection, &self.keys().await, infra_env.id).await
         })
         .await?;
-        let host = rows
+        let mut hosts = rows
             .into_iter()
             .map(hosts::HostRow::into_state)
-            .find(|host| {
+            .filter(|host| {
                 host.inventory
                     .iter()
                     .flat_map(|inventory| &inventory.interfaces)
                     .any(|interface| interface.mac_address.eq_ignore_ascii_case(mac))
             });
+        let (host, others) = (hosts.next(), hosts.count());
         match host {
+            // Either may be installed: booting the wrong one into discovery would end its installation.
+            Some(_) if others > 0 => Err(Error::Internal {
+                doing: format!(
+                    "choosing one boot script for the {} hosts with MAC {mac} (deregister all but one)",
+                    others + 1
+                ),
+                source: None,
+            }),
             Some(host) if !rules::ipxe::boots_discovery(&host.record) => {
                 Err(Error::not_found("boot script for the host with MAC", mac))
             }

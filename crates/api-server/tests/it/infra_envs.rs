@@ -253,6 +253,16 @@ async fn boot_scripts() {
         .await
         .text;
     assert!(script.contains("mac=${net0/mac}"), "{script}");
+    let of_host = format!("{path}&mac=52:54:00:AA:00:01");
+    server.get(&of_host).await.expect(200);
+    for number in [1, 2] {
+        let host = server.host(&id, number).await;
+        let answer = server.reply(&host, "inventory", &inventory(1)).await;
+        answer.expect(204);
+        // The second one has the MAC of the first: which of them is installed is unknown, so neither boots discovery.
+        let status = if number == 1 { 200 } else { 500 };
+        server.get(&of_host).await.expect(status);
+    }
     let path = format!("/v2/infra-envs/{id}/downloads/files-presigned?file_name=ipxe-script");
     let url = server.get(&path).await.expect(200)["url"]
         .as_str()
