@@ -30,13 +30,14 @@ fn it_starts_reloads_and_stops_all_services() {
     assert!(status.status.success(), "{printed}");
     assert!(printed.contains("api-server"), "{printed}");
 
-    let (api, webui) = (up.pid("api-server"), up.pid("webui"));
+    let (api, webui, registry) = (up.pid("api-server"), up.pid("webui"), up.pid("registry"));
     fs::write(&settings, "NTP_DEFAULT_SERVER=b.example\n").unwrap();
     up.wait_new("api-server", api);
+    up.wait_new("webui", webui);
     assert_eq!(
-        up.pid("webui"),
-        webui,
-        "the page does not read these variables"
+        up.pid("registry"),
+        registry,
+        "the registry does not read these variables"
     );
 
     let stop_file = place.data().join("control/registry.stop");
