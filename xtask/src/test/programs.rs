@@ -18,7 +18,9 @@ use crate::libtest::{LibtestReader, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
 
 /// Programs at a time: most tests wait for a server, a disk or the clock.
-const CONCURRENT: usize = 3;
+const CONCURRENT: usize = 4;
+/// Packages whose integration tests take longest. They start first: started last, one of them would run alone at the end.
+const LONGEST: [&str; 5] = ["api-server", "atoll", "tests", "mirror", "registry"];
 
 /// A compiled test program.
 #[derive(Debug)]
@@ -128,7 +130,9 @@ pub(super) fn run<'a>(
 ) -> Result<TestOutcome> {
     let scratch = ScratchFolder::new()?;
     let skips = scratch.path().join("skipped");
-    let waiting: Mutex<VecDeque<_>> = Mutex::new(programs.into_iter().collect());
+    let mut waiting: VecDeque<_> = programs.into_iter().collect();
+    waiting.make_contiguous().sort_by_key(|it| it.order());
+    let waiting = Mutex::new(waiting);
     let reader = Mutex::new((LibtestReader::default(), 0));
     thread::scope(|scope| {
         for _ in 0..CONCURRENT {
@@ -183,6 +187,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl TestProgram {
+    /// Position among the programs of a stage; others follow those that are listed.
+    fn order(&self) -> usize {
+        let position = LONGEST.iter().position(|name| *name == self.package);
+        position.unwrap_or(LONGEST.len())
+    }
+
     /// As cargo starts it. Source: the cargo book, "Environment variables".
     fn command(&self, skips: &Path) -> Command {
         let mut command = Command::new(&self.path);
