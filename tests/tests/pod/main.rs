@@ -24,11 +24,11 @@ const HOST: &str = "DOCKER_HOST";
 /// `cargo xtask test` runs these tests separately, after the images.
 const APART: &str = "POD_TESTS_APART";
 /// Concurrent tests.
-const PODS: usize = 2;
+const PODS: usize = 4;
 
 fn main() -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    // Each test has a pod of its own, which waits more than it computes; more of them would compete for two cores.
+    // Each test has a pod of its own, which waits far more than it computes: two at a time left both cores idle.
     arguments.test_threads.get_or_insert(PODS);
     if std::env::var_os(APART).is_some() {
         return Ok(ExitCode::SUCCESS);
