@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use model::cluster::Cluster;
 use model::host::Host;
+use model::logs::LogsState;
 use model::time::{DateTime, Timestamp};
 
 use crate::host::{limit_of, older};
@@ -64,6 +65,19 @@ pub(crate) fn host_user_action(record: &Host, policy: &InstallationPolicy) -> Ti
     }
 }
 
+/// Logs of a host: their arrival once requested; before, the request.
+pub(crate) fn host_logs(record: &Host, policy: &InstallationPolicy) -> Option<Timeout> {
+    let limits = LogLimits {
+        pending: limit_of(policy.host_log_pending_timeout),
+        collection: limit_of(policy.host_log_collection_timeout),
+    };
+    limits.timeout(
+        record.logs_info,
+        record.logs_started_at,
+        record.status_updated_at,
+    )
+}
+
 /// Preparation of a cluster.
 pub(crate) fn preparation(cluster: &Cluster, policy: &InstallationPolicy) -> Timeout {
     Timeout {
@@ -99,4 +113,113 @@ pub(crate) fn finalizing_stage(cluster: &Cluster, policy: &InstallationPolicy) -
             policy.soft_timeouts,
         ),
     })
+}
+
+/// Logs of a cluster's controller: their arrival once requested; before, the request.
+pub(crate) fn cluster_logs(cluster: &Cluster, policy: &InstallationPolicy) -> Option<Timeout> {
+    let limits = LogLimits {
+        pending: limit_of(policy.log_pending_timeout),
+        collection: limit_of(policy.log_collection_timeout),
+    };
+    limits.timeout(
+        cluster.logs_info,
+        cluster.controller_logs_started_at,
+        cluster.status_updated_at,
+    )
+}
+
+struct LogLimits {
+    pending: TimeDelta,
+    collection: TimeDelta,
+}
+
+impl LogLimits {
+    /// None once the logs are complete, or given up.
+    fn timeout(
+        self,
+        state: Option<LogsState>,
+        started_at: DateTime,
+        status_updated_at: DateTime,
+    ) -> Option<Timeout> {
+        let (since, limit) = match state {
+            None | Some(LogsState::Unset) => (status_updated_at, self.pending),
+            Some(LogsState::Requested | LogsState::Collecting) => {
+                let started_at = started_at.0.or(status_updated_at.0);
+                (DateTime(started_at), self.collection)
+            }
+            Some(LogsState::Completed | LogsState::Timeout) => return None,
+        };
+        Some(Timeout { since, limit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{later, now};
+
+    fn observed(clock_set_at: Option<Timestamp>) -> ObservedTime {
+        ObservedTime {
+            clock_set_at,
+            ..ObservedTime::default()
+        }
+    }
+
+    #[test]
+    fn a_timeout_starts_again_when_the_clock_is_set() {
+        let timeout = Timeout {
+            since: now().into(),
+            limit: TimeDelta::minutes(10),
+        };
+        for (clock_set_min, now_min, is_expired) in [
+            (None, 10, false),
+            (None, 11, true),
+            (Some(60), 61, false),
+            (Some(60), 70, false),
+            (Some(60), 71, true),
+            // Set before the timeout started.
+            (Some(-60), 11, true),
+        ] {
+            let observed = observed(clock_set_min.map(later));
+            let found = timeout.is_expired(later(now_min), observed);
+            assert_eq!(found, is_expired, "{clock_set_min:?} {now_min}");
+        }
+        let unset = Timeout {
+            since: DateTime(None),
+            ..timeout
+        };
+        assert!(!unset.is_expired(later(11), observed(Some(now()))));
+    }
+
+    #[test]
+    fn logs_are_awaited_until_they_end() {
+        let policy = InstallationPolicy::default();
+        let with = |state, started_at| Host {
+            logs_info: state,
+            logs_started_at: started_at,
+            status_updated_at: now().into(),
+            ..Host::default()
+        };
+        let (unset, started) = (DateTime(None), later(5).into());
+        let pending = limit_of(policy.host_log_pending_timeout);
+        let collection = limit_of(policy.host_log_collection_timeout);
+        for (state, started_at, expected) in [
+            (None, unset, Some((now().into(), pending))),
+            (
+                Some(LogsState::Requested),
+                unset,
+                Some((now().into(), collection)),
+            ),
+            (
+                Some(LogsState::Collecting),
+                started,
+                Some((started, collection)),
+            ),
+            (Some(LogsState::Completed), started, None),
+            (Some(LogsState::Timeout), started, None),
+        ] {
+            let expected = expected.map(|(since, limit)| Timeout { since, limit });
+            assert_eq!(host_logs(&with(state, started_at), &policy), expected);
+        }
+    }
 }

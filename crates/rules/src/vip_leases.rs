@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds;
 use crate::event::{NewEvent, about_cluster};
+use crate::host_state::ObservedTime;
 use crate::networking;
 use crate::snapshot::Snapshot;
 use crate::timeout::Timeout;
@@ -215,7 +216,7 @@ pub(crate) fn refresh(snapshot: &mut Snapshot, now: Timestamp) -> Option<NewEven
             ..VipLeases::default()
         };
     }
-    let is_due = is_timeout_due(snapshot, now);
+    let is_due = is_timeout_due(snapshot, snapshot.observed, now);
     let leases = &mut snapshot.vip_leases;
     leases.timed_out = is_due || (leases.timed_out && are_awaited(&snapshot.cluster));
     is_due.then(|| {
@@ -231,14 +232,14 @@ pub(crate) fn refresh(snapshot: &mut Snapshot, now: Timestamp) -> Option<NewEven
 
 /// Whether the timeout has passed and no refresh has noticed it yet. Time alone starts no refresh of a cluster that
 /// waits for its user, but its hosts poll.
-pub fn is_timeout_due(snapshot: &Snapshot, now: Timestamp) -> bool {
+pub fn is_timeout_due(snapshot: &Snapshot, observed: ObservedTime, now: Timestamp) -> bool {
     let leases = &snapshot.vip_leases;
     let timeout = Timeout {
         since: leases.requested_at,
         limit: LEASE_TIMEOUT,
     };
     let runs = !leases.timed_out && !leases.network.is_empty();
-    runs && are_awaited(&snapshot.cluster) && timeout.is_expired(now, snapshot.observed)
+    runs && are_awaited(&snapshot.cluster) && timeout.is_expired(now, observed)
 }
 
 fn are_awaited(cluster: &Cluster) -> bool {
@@ -413,12 +414,18 @@ mod tests {
         let start = samples::now();
         assert_eq!(refresh(&mut all, start), None);
         let end = start + LEASE_TIMEOUT;
-        assert!(!is_timeout_due(&all, end));
+        let is_due = |all: &Snapshot, now| is_timeout_due(all, ObservedTime::default(), now);
+        assert!(!is_due(&all, end));
         let later = end + TimeDelta::seconds(1);
-        assert!(is_timeout_due(&all, later));
+        assert!(is_due(&all, later));
+        let set = ObservedTime {
+            clock_set_at: Some(start + TimeDelta::seconds(2)),
+            ..ObservedTime::default()
+        };
+        assert!(!is_timeout_due(&all, set, later), "the clock was set");
         let event = refresh(&mut all, later).unwrap();
         assert_eq!(event.name, "api_ingress_vip_timed_out");
-        assert!(all.vip_leases.timed_out && !is_timeout_due(&all, later));
+        assert!(all.vip_leases.timed_out && !is_due(&all, later));
         assert_eq!(refresh(&mut all, later), None);
         store(&mut all, "192.168.10.5", "192.168.10.6").unwrap();
         refresh(&mut all, later);
@@ -435,7 +442,7 @@ mod tests {
         let later = start + TimeDelta::hours(1);
         refresh(&mut all, later);
         assert!(all.cluster.api_vips.is_empty() && all.vip_leases.api.is_empty());
-        assert!(!is_timeout_due(&all, later + LEASE_TIMEOUT));
+        assert!(!is_timeout_due(&all, all.observed, later + LEASE_TIMEOUT));
         all.cluster.vip_dhcp_allocation = Some(false);
         refresh(&mut all, later);
         assert_eq!(all.vip_leases, VipLeases::default());

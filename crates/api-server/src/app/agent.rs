@@ -181,7 +181,7 @@ impl ApiServer {
             let changed = self.change_one("poll of a new agent", scope, id, decide);
             stored = changed.await?.stored;
         }
-        let lease_timed_out = vip_leases::is_timeout_due(&stored.snapshot, now);
+        let lease_timed_out = vip_leases::is_timeout_due(&stored.snapshot, self.observed(now), now);
         if is_back || clock_moved || lease_timed_out {
             if let Some(cluster) = cluster {
                 self.request_refresh(cluster).wait().await;

@@ -2,12 +2,10 @@
 
 use model::cluster::{Cluster, FinalizingStage, PreparationStatus};
 use model::host::HostStatus;
-use model::logs::LogsState;
 use model::operators::{MonitoredOperator, OperatorStatus, OperatorType};
 use model::time::Timestamp;
 
 use super::counting;
-use crate::host::{limit_of, older};
 use crate::policy::InstallationPolicy;
 use crate::roles;
 use crate::snapshot::Snapshot;
@@ -140,7 +138,8 @@ impl Facts {
                 )
             }),
             olm_failed: failed_operators(cluster),
-            logs_overdue: are_logs_overdue(cluster, policy, now),
+            logs_overdue: timeout::cluster_logs(cluster, policy)
+                .is_some_and(|timeout| timeout.is_expired(now, snapshot.observed)),
             single_node: roles::is_single_node(cluster),
         }
     }
@@ -208,21 +207,4 @@ fn left_preparing(snapshot: &Snapshot) -> String {
         .collect();
     names.sort();
     names.join(", ")
-}
-
-fn are_logs_overdue(cluster: &Cluster, policy: &InstallationPolicy, now: Timestamp) -> bool {
-    let since_status = older(cluster.status_updated_at, now);
-    match cluster.logs_info {
-        None | Some(LogsState::Unset) => since_status > limit_of(policy.log_pending_timeout),
-        Some(LogsState::Requested | LogsState::Collecting) => {
-            let started = cluster.controller_logs_started_at;
-            let asked = if started.0.is_some() {
-                older(started, now)
-            } else {
-                since_status
-            };
-            asked > limit_of(policy.log_collection_timeout)
-        }
-        Some(LogsState::Completed | LogsState::Timeout) => false,
-    }
 }

@@ -2,9 +2,8 @@
 
 use chrono::TimeDelta;
 use model::cluster::{Cluster, ClusterStatus};
-use model::host::{Host, HostKind, HostRole, HostStage, MediaStatus};
+use model::host::{HostKind, HostRole, HostStage, MediaStatus};
 use model::inventory::{Disk, Inventory};
-use model::logs::LogsState;
 use model::time::{DateTime, Timestamp};
 
 use crate::check_outcome::CheckOutcome;
@@ -169,7 +168,8 @@ impl Facts {
                 .is_expired(now, host.observed),
             cluster_needs_it: cluster_inputs.cluster_needs_it,
             soft_timeouts: policy.soft_timeouts,
-            logs_overdue: are_logs_overdue(record, policy, now),
+            logs_overdue: timeout::host_logs(record, policy)
+                .is_some_and(|timeout| timeout.is_expired(now, host.observed)),
             single_node,
             machine: host.inventory.as_deref().map_or_else(String::new, machine),
             disk: installation_disk(host).map_or_else(String::new, disk),
@@ -212,22 +212,6 @@ pub(crate) fn is_fully_truncated(inventory: &Inventory) -> bool {
         .truncation
         .as_ref()
         .is_some_and(|truncation| truncation.r#type == model::inventory::Type::Full)
-}
-
-fn are_logs_overdue(record: &Host, policy: &InstallationPolicy, now: Timestamp) -> bool {
-    let since_status = older(record.status_updated_at, now);
-    match record.logs_info {
-        None | Some(LogsState::Unset) => since_status > limit_of(policy.host_log_pending_timeout),
-        Some(LogsState::Requested | LogsState::Collecting) => {
-            let asked = if record.logs_started_at.0.is_some() {
-                older(record.logs_started_at, now)
-            } else {
-                since_status
-            };
-            asked > limit_of(policy.host_log_collection_timeout)
-        }
-        Some(LogsState::Completed | LogsState::Timeout) => false,
-    }
 }
 
 fn machine(inventory: &Inventory) -> String {
