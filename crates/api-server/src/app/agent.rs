@@ -126,6 +126,7 @@ impl ApiServer {
                     let event = rules::host::deregistered(replaced);
                     change.events.push(event);
                     change.snapshot.hosts.remove(id);
+                    rules::update::release_machine_networks(&mut change.snapshot);
                 }
                 change.events.push(rules::host::registered(&host));
                 change.snapshot.hosts.push(host);

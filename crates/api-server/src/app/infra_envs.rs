@@ -111,22 +111,20 @@ impl ApiServer {
             Ok(infra_env)
         })
         .await?;
-        self.record_usage(None, &infra_env).await?;
+        self.record_usage(None, &infra_env).await;
         self.shown_infra_env(infra_env, caller).await
     }
 
     /// Records the features of a new or changed infra-env in those of its cluster. In a transaction of its own: a cluster
-    /// is locked before its infra-envs, and the entries inform only.
-    async fn record_usage(
-        &self,
-        before: Option<&InfraEnv>,
-        infra_env: &InfraEnv,
-    ) -> Result<(), Error> {
+    /// is locked before its infra-envs. The entries inform only: without them, the infra-env is stored all the same.
+    ///
+    /// Source: assisted-service, internal/bminventory/inventory.go, handlerClusterInfoOnRegisterInfraEnv.
+    async fn record_usage(&self, before: Option<&InfraEnv>, infra_env: &InfraEnv) {
         let Some(cluster) = infra_env.cluster_id else {
-            return Ok(());
+            return;
         };
         if before.is_some_and(|before| !rules::usage::is_changed(before, infra_env)) {
-            return Ok(());
+            return;
         }
         let record = |change: &mut ClusterTransaction| {
             let cluster = &mut change.snapshot.cluster;
@@ -136,8 +134,13 @@ impl ApiServer {
         let recorded = self.change("record usage", Scope::Cluster(cluster), record);
         match recorded.await {
             // Deleted meanwhile.
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Ok(_) | Err(Error::NotFound { .. }) => {}
+            Err(error) => tracing::warn!(
+                cluster.id = %cluster,
+                infra_env.id = %infra_env.id,
+                %error,
+                "features of an infra-env are not recorded"
+            ),
         }
     }
 
@@ -250,7 +253,7 @@ impl ApiServer {
             Ok((before, row.record))
         })
         .await?;
-        self.record_usage(Some(&before), &updated).await?;
+        self.record_usage(Some(&before), &updated).await;
         self.shown_infra_env(updated, caller).await
     }
 

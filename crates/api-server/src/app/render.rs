@@ -100,6 +100,7 @@ pub(super) fn left_host(state: &HostState) -> Host {
         validations_info: LargeText::default(),
         connectivity: LargeText::default(),
         inventory: LargeText::default(),
+        free_addresses: LargeText::default(),
         api_vip_connectivity: String::new(),
         tang_connectivity: String::new(),
         ntp_sources: String::new(),
