@@ -65,7 +65,8 @@ fn own_path(target: &str) -> &str {
     let is_plain = target
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    let is_page = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/api/");
+    let is_api = path == "/api" || path.starts_with("/api/");
+    let is_page = path.starts_with('/') && !path.starts_with("//") && !is_api;
     let is_log_in = path == LOG_IN || path == CALLBACK || path == LOG_OUT;
     if is_plain && is_page && !is_log_in && target.len() <= PATH_BYTES {
         target
@@ -345,6 +346,7 @@ mod tests {
             "/\r\nx: y",
             "/ä",
             "/api/assisted-install/v2/clusters",
+            "/api",
             "/login?return_to=/",
             "/login/callback?code=x",
             "/logout",

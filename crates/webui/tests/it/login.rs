@@ -398,12 +398,14 @@ async fn failures_of_the_provider_are_explained() {
         failed(502, text).await;
     }
     let wrong_secret = site
-        .webui(KEY, |settings| settings.oidc_client_secret = "wrong".into())
+        .webui(KEY, |settings| {
+            settings.oidc_client_secret = "another secret".into();
+        })
         .await;
     site.change(|state| state.id_claims = json!({}));
     let (seen, _) = Browser::new().log_in(&wrong_secret, "/").await;
     assert!(
-        seen.text.contains("(invalid_client)") && !seen.text.contains("wrong\""),
+        seen.text.contains("(invalid_client)") && !seen.text.contains("another secret"),
         "{}",
         seen.text
     );
