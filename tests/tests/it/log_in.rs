@@ -109,7 +109,10 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
         .shows(200, "")?;
     refreshes(&site, &mut alice).await?;
     logs_out(&site, &mut alice).await?;
-    replayed_codes_end_the_session(&site).await?;
+    replayed_codes_revoke_the_tokens(&site).await?;
+    // A new log-in, whose token needs no refresh for now; the provider still knows the user.
+    let page = root.open(&site.url("/login")).await?;
+    page.shows(200, "<title>Atoll")?;
     site.provider.stop()?;
     // The keys are known: sessions last.
     root.get(&site.url(API)).await?.shows(200, "[]")?;
@@ -146,8 +149,8 @@ async fn logs_out(site: &LogInSite, browser: &mut Browser) -> Result<()> {
     form.shows(200, "Sign-in")
 }
 
-/// A code that is used again is refused, and its tokens are revoked.
-async fn replayed_codes_end_the_session(site: &LogInSite) -> Result<()> {
+/// A code that is used again is refused, and its tokens are revoked: the session ends with its access token.
+async fn replayed_codes_revoke_the_tokens(site: &LogInSite) -> Result<()> {
     let mut mallory = site.browser()?;
     let form = mallory.open(&site.url("/")).await?;
     let (input, before) = ([("login", "eve"), ("password", "any")], mallory.clone());
@@ -159,7 +162,14 @@ async fn replayed_codes_end_the_session(site: &LogInSite) -> Result<()> {
     let foreign = site.browser()?.open(callback.as_str()).await?;
     foreign.shows(400, "no such log-in in progress")?;
     let replayed = before.clone().open(callback.as_str()).await?;
-    replayed.shows(401, "invalid_grant")
+    replayed.shows(401, "invalid_grant")?;
+    // Younger than that session, so that once it is refreshed, the other one is due.
+    let mut bob = site.browser()?;
+    log_in(&mut bob, &site.url("/"), "bob").await?;
+    refreshes(site, &mut bob).await?;
+    let unrefreshed = mallory.get(&site.url(API)).await?;
+    ensure!(!unrefreshed.headers.contains_key("set-cookie"));
+    Ok(())
 }
 
 #[tokio::test]

@@ -97,7 +97,13 @@ async fn only_the_image_of_its_infra_env_lets_a_host_register() -> Result<()> {
     while let Some(chunk) = image.chunk().await? {
         file.write_all(&chunk)?;
     }
-    for wrong in [altered(&url)?, url.replace("/byapikey/", "/byid/")] {
+    let id = own["id"].as_str().context("no id")?;
+    let without = url.replace(
+        &format!("byapikey/{}", token_of(&url)?),
+        &format!("byid/{id}"),
+    );
+    ensure!(without.contains(id), "the link has no token in its path");
+    for wrong in [altered(&url)?, without] {
         let refused = site.http.get(&wrong).send().await?.status();
         ensure!(
             refused.is_client_error(),
@@ -105,7 +111,6 @@ async fn only_the_image_of_its_infra_env_lets_a_host_register() -> Result<()> {
             wrong.replace(&site.token, "")
         );
     }
-    let id = own["id"].as_str().context("no id")?;
     let hosts = Hosts::boot(&iso, &folder)?;
     let path = format!("/infra-envs/{id}/hosts");
     until("the host is known", LIMIT, async || {
