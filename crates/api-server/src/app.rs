@@ -46,7 +46,7 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
-use concurrency::KeyedMutex;
+use concurrency::{BatchLoader, KeyedMutex};
 use model::Error;
 use model::ids::ClusterId;
 use net::resolve::Resolver;
@@ -60,6 +60,7 @@ pub(crate) use preparation::PreparationAttempt;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
+use crate::db::hosts::{PollInputs, PolledHost};
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
 use crate::secrets::KeySet;
@@ -105,6 +106,8 @@ pub(crate) struct ServerState {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::ClusterCache,
+    /// Look-ups of polls and replies: those that arrive together share a query.
+    polls: BatchLoader<PolledHost, PollInputs>,
     repeated_replies: repeated_replies::RepeatedReplies,
     /// Clusters as they are sent.
     encoded: encoded::EncodedClusters,
@@ -156,6 +159,7 @@ impl ApiServer {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),
+            polls: BatchLoader::default(),
             repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),

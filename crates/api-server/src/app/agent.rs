@@ -16,6 +16,7 @@ use rules::{HostState, NewEvent, Snapshot, heartbeat, vip_leases};
 use super::repeated_replies::{ReplyDigest, SentReply};
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::blocking;
+use crate::db::hosts::{PollInputsByHost, PolledHost};
 use crate::db::{self, hosts, tx};
 
 /// A poll: the request's parameters about the agent.
@@ -53,9 +54,9 @@ impl ApiServer {
             let mut connection = self.pool()?.acquire().await?;
             let arrival = hosts::arrival(&mut connection, infra_env, id).await?;
             let arrival = arrival.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
-            let version = arrival.infra_env;
-            let record = self.infra_env_at(&mut connection, infra_env, version);
-            Ok((record.await?, arrival.is_known))
+            drop(connection);
+            let record = self.infra_env_at(infra_env, arrival.infra_env).await?;
+            Ok((record, arrival.is_known))
         })
         .await?;
         let result = self.register_in(&infra_env, is_known, params).await;
@@ -206,12 +207,14 @@ impl ApiServer {
         id: HostId,
     ) -> Result<(Arc<StoredSnapshot>, Arc<InfraEnv>), Error> {
         tx("poll", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            let polled = hosts::poll(&mut connection, infra_env, id).await?;
+            let polled = self
+                .polls
+                .load((infra_env, id), |hosts| self.poll_inputs(hosts));
+            let polled = polled.await?;
             let polled = polled.ok_or_else(|| Error::not_found("host", id))?;
-            let origin = self.infra_env_at(&mut connection, infra_env, polled.infra_env);
-            let origin = origin.await?;
+            let origin = self.infra_env_at(infra_env, polled.infra_env).await?;
             let Some((cluster, revision)) = polled.cluster else {
+                let mut connection = self.pool()?.acquire().await?;
                 let row = hosts::find(&mut connection, &self.keys().await, infra_env, id).await?;
                 // Bound or deleted meanwhile.
                 let row = row.filter(|row| row.record.cluster_id.is_none());
@@ -220,7 +223,6 @@ impl ApiServer {
                 stored.snapshot.hosts.push(host);
                 return Ok((Arc::new(stored), origin));
             };
-            drop(connection);
             let stored = self.at_least(cluster, revision).await?;
             let stored = stored.ok_or_else(|| Error::not_found("host", id))?;
             // Unbound or deleted meanwhile: the row decides, an agent stops polling after a 404.
@@ -230,6 +232,11 @@ impl ApiServer {
             Ok((stored, origin))
         })
         .await
+    }
+
+    async fn poll_inputs(&self, hosts: Vec<PolledHost>) -> Result<PollInputsByHost, db::Error> {
+        let mut connection = self.pool()?.acquire().await?;
+        hosts::poll(&mut connection, &hosts).await
     }
 
     /// Receives a step reply: its heartbeat counts. None if it repeats one that changed nothing.

@@ -8,7 +8,6 @@ use model::ids::{ClusterId, InfraEnvId};
 use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
 use rules::NewEvent;
 use secrecy::ExposeSecret as _;
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::bounded_cache::BoundedCache;
@@ -32,10 +31,10 @@ impl Default for InfraEnvCache {
 }
 
 impl ApiServer {
-    /// An infra-env at that version of its record or a later one.
+    /// An infra-env at that version of its record or a later one. Reads one that is not cached over a connection of its
+    /// own.
     pub(super) async fn infra_env_at(
         &self,
-        connection: &mut PgConnection,
         id: InfraEnvId,
         version: RecordVersion,
     ) -> Result<Arc<InfraEnv>, db::Error> {
@@ -45,7 +44,8 @@ impl ApiServer {
         {
             return Ok(record);
         }
-        let row = infra_envs::find(connection, &self.keys().await, id).await?;
+        let mut connection = self.pool()?.acquire().await?;
+        let row = infra_envs::find(&mut connection, &self.keys().await, id).await?;
         let row = row.ok_or_else(|| Error::not_found("infra-env", id))?;
         let texts = serde_json::to_vec(&row.record);
         let size = size_of::<InfraEnv>() + texts.map_or(CACHE_BYTES, |texts| texts.len());

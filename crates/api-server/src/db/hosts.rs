@@ -1,5 +1,6 @@
 //! Statements about hosts.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -168,6 +169,11 @@ pub(crate) async fn arrival(
     }))
 }
 
+/// A host that polls, by the ids of its request.
+pub(crate) type PolledHost = (InfraEnvId, HostId);
+/// Inputs of the replies to polls.
+pub(crate) type PollInputsByHost = HashMap<PolledHost, PollInputs>;
+
 /// Inputs of the reply to a poll.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PollInputs {
@@ -177,31 +183,45 @@ pub(crate) struct PollInputs {
     pub(crate) infra_env: RecordVersion,
 }
 
-/// Inputs of the reply to a poll: revisions, with which the cached records are compared.
+/// Inputs of the replies to polls: revisions, with which the cached records are compared. Unknown hosts have none.
 pub(crate) async fn poll(
     connection: &mut PgConnection,
-    infra_env: InfraEnvId,
-    id: HostId,
-) -> Result<Option<PollInputs>, Error> {
-    let row = sqlx::query!(
-        r#"select hosts.cluster_id, clusters.revision as "revision?",
-            infra_envs.revision as infra_env_revision, infra_envs.updated_at
-        from hosts
-        join infra_envs on infra_envs.id = hosts.infra_env_id
-        left join clusters on clusters.id = hosts.cluster_id
-        where hosts.infra_env_id = $1 and hosts.id = $2"#,
-        infra_env.0,
-        id.0
+    hosts: &[PolledHost],
+) -> Result<PollInputsByHost, Error> {
+    let (infra_envs, ids): (Vec<Uuid>, Vec<Uuid>) = hosts
+        .iter()
+        .map(|(infra_env, id)| (infra_env.0, id.0))
+        .unzip();
+    // The limit keeps one look-up by keys for each host: a join may read the whole table instead.
+    let rows = sqlx::query!(
+        r#"select asked.infra_env_id as "infra_env_id!", asked.id as "id!", found.cluster_id as "cluster_id?",
+            found.revision as "revision?", found.infra_env_revision, found.updated_at
+        from unnest($1::uuid[], $2::uuid[]) as asked (infra_env_id, id)
+        cross join lateral (
+            select hosts.cluster_id, clusters.revision, infra_envs.revision as infra_env_revision,
+                infra_envs.updated_at
+            from hosts
+            join infra_envs on infra_envs.id = hosts.infra_env_id
+            left join clusters on clusters.id = hosts.cluster_id
+            where hosts.infra_env_id = asked.infra_env_id and hosts.id = asked.id
+            limit 1
+        ) found"#,
+        &infra_envs,
+        &ids
     )
-    .fetch_optional(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(row.map(|row| PollInputs {
-        cluster: row.cluster_id.map(ClusterId).zip(row.revision),
-        infra_env: RecordVersion {
-            revision: row.infra_env_revision,
-            updated_at: row.updated_at,
-        },
-    }))
+    let inputs = rows.into_iter().map(|row| {
+        let inputs = PollInputs {
+            cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+            infra_env: RecordVersion {
+                revision: row.infra_env_revision,
+                updated_at: row.updated_at,
+            },
+        };
+        ((InfraEnvId(row.infra_env_id), HostId(row.id)), inputs)
+    });
+    Ok(inputs.collect())
 }
 
 /// One host.
