@@ -60,7 +60,7 @@ pub(crate) use preparation::PreparationAttempt;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
-use crate::db::hosts::{PollInputs, PolledHost};
+use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
 use crate::secrets::KeySet;
@@ -106,8 +106,8 @@ pub(crate) struct ServerState {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::ClusterCache,
-    /// Look-ups of polls and replies: those that arrive together share a query.
-    polls: BatchLoader<PolledHost, PollInputs>,
+    /// Look-ups of hosts: those that arrive together share a query.
+    host_lookups: BatchLoader<HostKey, HostLookup>,
     repeated_replies: repeated_replies::RepeatedReplies,
     /// Clusters as they are sent.
     encoded: encoded::EncodedClusters,
@@ -159,7 +159,7 @@ impl ApiServer {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::ClusterCache::default(),
-            polls: BatchLoader::default(),
+            host_lookups: BatchLoader::default(),
             repeated_replies: repeated_replies::RepeatedReplies::default(),
             encoded: encoded::EncodedClusters::default(),
             infra_envs: infra_envs::InfraEnvCache::default(),

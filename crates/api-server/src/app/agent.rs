@@ -16,7 +16,6 @@ use rules::{HostState, NewEvent, Snapshot, heartbeat, vip_leases};
 use super::repeated_replies::{ReplyDigest, SentReply};
 use super::{ApiServer, ClusterTransaction, Scope, StoredSnapshot, render, request};
 use crate::blocking;
-use crate::db::hosts::{PollInputsByHost, PolledHost};
 use crate::db::{self, hosts, tx};
 
 /// A poll: the request's parameters about the agent.
@@ -51,12 +50,10 @@ impl ApiServer {
     ) -> Result<Host, Error> {
         let id = params.host_id;
         let (infra_env, is_known) = tx("find host", async || {
-            let mut connection = self.pool()?.acquire().await?;
-            let arrival = hosts::arrival(&mut connection, infra_env, id).await?;
-            let arrival = arrival.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
-            drop(connection);
-            let record = self.infra_env_at(infra_env, arrival.infra_env).await?;
-            Ok((record, arrival.is_known))
+            let lookup = self.look_up((infra_env, id)).await?;
+            let lookup = lookup.ok_or_else(|| Error::not_found("infra-env", infra_env))?;
+            let record = self.infra_env_at(infra_env, lookup.infra_env).await?;
+            Ok((record, lookup.binding.is_some()))
         })
         .await?;
         let result = self.register_in(&infra_env, is_known, params).await;
@@ -207,13 +204,11 @@ impl ApiServer {
         id: HostId,
     ) -> Result<(Arc<StoredSnapshot>, Arc<InfraEnv>), Error> {
         tx("poll", async || {
-            let polled = self
-                .polls
-                .load((infra_env, id), |hosts| self.poll_inputs(hosts));
-            let polled = polled.await?;
-            let polled = polled.ok_or_else(|| Error::not_found("host", id))?;
-            let origin = self.infra_env_at(infra_env, polled.infra_env).await?;
-            let Some((cluster, revision)) = polled.cluster else {
+            let lookup = self.look_up((infra_env, id)).await?;
+            let known = lookup.and_then(|lookup| Some((lookup.infra_env, lookup.binding?)));
+            let (version, binding) = known.ok_or_else(|| Error::not_found("host", id))?;
+            let origin = self.infra_env_at(infra_env, version).await?;
+            let Some((cluster, revision)) = binding.cluster else {
                 let mut connection = self.pool()?.acquire().await?;
                 let row = hosts::find(&mut connection, &self.keys().await, infra_env, id).await?;
                 // Bound or deleted meanwhile.
@@ -232,11 +227,6 @@ impl ApiServer {
             Ok((stored, origin))
         })
         .await
-    }
-
-    async fn poll_inputs(&self, hosts: Vec<PolledHost>) -> Result<PollInputsByHost, db::Error> {
-        let mut connection = self.pool()?.acquire().await?;
-        hosts::poll(&mut connection, &hosts).await
     }
 
     /// Receives a step reply: its heartbeat counts. None if it repeats one that changed nothing.

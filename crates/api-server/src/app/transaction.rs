@@ -17,6 +17,7 @@ use super::load::LoadedSnapshot;
 use super::pending_refresh::RefreshHandle;
 use super::{ApiServer, StoredSnapshot, request};
 use crate::blocking;
+use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{self, tx};
 use crate::db::{clusters, hosts, locks};
 use crate::measurements::{self, Measurement};
@@ -256,8 +257,8 @@ impl ApiServer {
             Scope::Cluster(id) | Scope::Binding(id, ..) => Ok(LockScope::Cluster(id)),
             Scope::Pool(infra_env, id) => Ok(LockScope::Pool(infra_env, vec![id])),
             Scope::Host(infra_env, id) => {
-                let mut connection = self.pool()?.acquire().await?;
-                let binding = hosts::binding(&mut connection, infra_env, id).await?;
+                let binding = self.look_up((infra_env, id)).await?;
+                let binding = binding.and_then(|lookup| lookup.binding);
                 let binding = binding.ok_or_else(|| Error::not_found("host", id))?;
                 Ok(match binding.cluster {
                     Some((cluster, _)) => LockScope::Cluster(cluster),
@@ -265,6 +266,15 @@ impl ApiServer {
                 })
             }
         }
+    }
+
+    /// Looks a host up; none for an unknown infra-env.
+    pub(super) async fn look_up(&self, host: HostKey) -> Result<Option<HostLookup>, db::Error> {
+        let query = |hosts: Vec<HostKey>| async move {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::look_up(&mut connection, &hosts).await
+        };
+        self.host_lookups.load(host, query).await
     }
 
     /// One attempt of a transaction, which the pool host `joining` joins; none if it does not wait and the lock is held.

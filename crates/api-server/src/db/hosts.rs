@@ -31,13 +31,6 @@ impl fmt::Display for RowName {
     }
 }
 
-/// Binding of a host: enough to answer a poll from the cache.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostBinding {
-    /// The cluster it is bound to, and that cluster's revision.
-    pub(crate) cluster: Option<(ClusterId, i64)>,
-}
-
 /// A host as stored.
 #[derive(Debug, Clone)]
 pub(crate) struct HostRow {
@@ -114,96 +107,48 @@ fn row_name(infra_env: InfraEnvId, id: HostId) -> RowName {
     }
 }
 
-/// The cluster of a host, with its revision; none for an unknown host.
-pub(crate) async fn binding(
-    connection: &mut PgConnection,
-    infra_env: InfraEnvId,
-    id: HostId,
-) -> Result<Option<HostBinding>, Error> {
-    let row = sqlx::query!(
-        r#"select hosts.cluster_id, clusters.revision as "revision?"
-        from hosts
-        left join clusters on clusters.id = hosts.cluster_id
-        where hosts.infra_env_id = $1 and hosts.id = $2"#,
-        infra_env.0,
-        id.0
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| HostBinding {
-        cluster: row.cluster_id.map(ClusterId).zip(row.revision),
-    }))
-}
+/// A host by the ids of a request.
+pub(crate) type HostKey = (InfraEnvId, HostId);
+/// Results of a look-up; hosts of unknown infra-envs have none.
+pub(crate) type HostLookups = HashMap<HostKey, HostLookup>;
 
-/// Inputs of a registration.
+/// The records that a request of a host depends on: their versions, with which cached ones are compared.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct HostLookup {
     /// Version of the infra-env's record.
     pub(crate) infra_env: RecordVersion,
-    /// The host is registered already.
-    pub(crate) is_known: bool,
+    /// None while the host is not registered.
+    pub(crate) binding: Option<HostBinding>,
 }
 
-/// Inputs of a registration; none for an unknown infra-env.
-pub(crate) async fn arrival(
-    connection: &mut PgConnection,
-    infra_env: InfraEnvId,
-    id: HostId,
-) -> Result<Option<Arrival>, Error> {
-    let row = sqlx::query!(
-        r#"select infra_envs.revision, infra_envs.updated_at, hosts.id is not null as "is_known!"
-        from infra_envs
-        left join hosts on hosts.infra_env_id = infra_envs.id and hosts.id = $2
-        where infra_envs.id = $1"#,
-        infra_env.0,
-        id.0
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| Arrival {
-        infra_env: RecordVersion {
-            revision: row.revision,
-            updated_at: row.updated_at,
-        },
-        is_known: row.is_known,
-    }))
-}
-
-/// A host that polls, by the ids of its request.
-pub(crate) type PolledHost = (InfraEnvId, HostId);
-/// Inputs of the replies to polls.
-pub(crate) type PollInputsByHost = HashMap<PolledHost, PollInputs>;
-
-/// Inputs of the reply to a poll.
+/// The binding of a registered host.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PollInputs {
-    /// The cluster that the host is bound to, and that cluster's revision.
+pub(crate) struct HostBinding {
+    /// The cluster and its revision; none in the pool.
     pub(crate) cluster: Option<(ClusterId, i64)>,
-    /// Version of its infra-env's record.
-    pub(crate) infra_env: RecordVersion,
 }
 
-/// Inputs of the replies to polls: revisions, with which the cached records are compared. Unknown hosts have none.
-pub(crate) async fn poll(
+/// Looks hosts up.
+pub(crate) async fn look_up(
     connection: &mut PgConnection,
-    hosts: &[PolledHost],
-) -> Result<PollInputsByHost, Error> {
+    hosts: &[HostKey],
+) -> Result<HostLookups, Error> {
     let (infra_envs, ids): (Vec<Uuid>, Vec<Uuid>) = hosts
         .iter()
         .map(|(infra_env, id)| (infra_env.0, id.0))
         .unzip();
     // The limit keeps one look-up by keys for each host: a join may read the whole table instead.
     let rows = sqlx::query!(
-        r#"select asked.infra_env_id as "infra_env_id!", asked.id as "id!", found.cluster_id as "cluster_id?",
-            found.revision as "revision?", found.infra_env_revision, found.updated_at
+        r#"select asked.infra_env_id as "infra_env_id!", asked.id as "id!", found.infra_env_revision, found.updated_at,
+            found.is_known as "is_known!", found.cluster_id as "cluster_id?", found.revision as "revision?"
         from unnest($1::uuid[], $2::uuid[]) as asked (infra_env_id, id)
         cross join lateral (
-            select hosts.cluster_id, clusters.revision, infra_envs.revision as infra_env_revision,
-                infra_envs.updated_at
-            from hosts
-            join infra_envs on infra_envs.id = hosts.infra_env_id
+            select infra_envs.revision as infra_env_revision, infra_envs.updated_at,
+                hosts.id is not null as is_known, hosts.cluster_id, clusters.revision
+            from infra_envs
+            left join hosts on hosts.infra_env_id = infra_envs.id and hosts.id = asked.id
             left join clusters on clusters.id = hosts.cluster_id
-            where hosts.infra_env_id = asked.infra_env_id and hosts.id = asked.id
+            where infra_envs.id = asked.infra_env_id
             limit 1
         ) found"#,
         &infra_envs,
@@ -211,17 +156,19 @@ pub(crate) async fn poll(
     )
     .fetch_all(connection)
     .await?;
-    let inputs = rows.into_iter().map(|row| {
-        let inputs = PollInputs {
-            cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+    let lookups = rows.into_iter().map(|row| {
+        let lookup = HostLookup {
             infra_env: RecordVersion {
                 revision: row.infra_env_revision,
                 updated_at: row.updated_at,
             },
+            binding: row.is_known.then(|| HostBinding {
+                cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+            }),
         };
-        ((InfraEnvId(row.infra_env_id), HostId(row.id)), inputs)
+        ((InfraEnvId(row.infra_env_id), HostId(row.id)), lookup)
     });
-    Ok(inputs.collect())
+    Ok(lookups.collect())
 }
 
 /// One host.
