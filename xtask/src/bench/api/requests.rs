@@ -18,6 +18,10 @@ const DURATION: Duration = Duration::from_secs(5);
 const CLIENTS: u32 = 8;
 /// Length of a real server's inventory. Units: bytes.
 const INVENTORY_BYTES: usize = 60_000;
+/// Stands for the name of a client's host.
+const HOST_NAME: &str = "host-name";
+/// The metric of the first route.
+const METRIC: u32 = u32::MAX;
 /// Members that are printed have this share of a host's bytes. Units: percent.
 const SHOWN_PERCENT: usize = 1;
 
@@ -54,7 +58,8 @@ struct RequestTarget {
     database: u32,
     cluster: String,
     hosts: Vec<Value>,
-    inventory: Value,
+    /// An inventory, with [`HOST_NAME`] and [`METRIC`].
+    reply: String,
 }
 
 impl RequestTarget {
@@ -75,6 +80,12 @@ impl RequestTarget {
             })
             .collect();
         inventory["routes"] = json!(routes);
+        inventory["routes"][0]["metric"] = json!(METRIC);
+        inventory["hostname"] = json!(HOST_NAME);
+        let inventory = inventory.to_string();
+        let reply = json!({
+            "step_type": "inventory", "step_id": "inventory-0", "exit_code": 0, "output": inventory,
+        });
         let (_, port) = state.api_url.rsplit_once(':').context("no port")?;
         let pid = |name: &str| state.pids.get(name).copied();
         Ok(Self {
@@ -83,7 +94,7 @@ impl RequestTarget {
             database: pid("postgres").context("the database does not run")?,
             cluster: cluster.to_owned(),
             hosts,
-            inventory,
+            reply: reply.to_string(),
         })
     }
 
@@ -97,15 +108,12 @@ impl RequestTarget {
 
     /// Sends an inventory whose content depends on `turn`.
     fn reply(&self, client: &mut LoadClient, number: u32, turn: u32) -> Result<()> {
-        let mut inventory = self.inventory.clone();
-        inventory["hostname"] = json!(format!("host-{number}"));
-        inventory["routes"][0]["metric"] = json!(turn);
-        let reply = json!({
-            "step_type": "inventory", "step_id": "inventory-0", "exit_code": 0, "output": inventory.to_string(),
-        });
+        // Printing it for each request would take the cores from the service.
+        let name = format!("host-{number}");
+        let body = self.reply.replacen(HOST_NAME, &name, 1);
+        let body = body.replacen(&METRIC.to_string(), &turn.to_string(), 1);
         let path = format!("{}/instructions", self.host(number));
         let headers = ["Content-Type: application/json"];
-        let body = reply.to_string();
         client
             .ask("POST", &path, &headers, body.as_bytes(), 204)
             .map(drop)
