@@ -6,10 +6,9 @@ use model::events::EventSeverity;
 use model::host::MediaStatus;
 use model::inventory::{DiskInfo, DiskSpeed};
 use model::steps::{
-    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailability,
-    ContainerImageAvailabilityResponse, DhcpAllocationResponse, DiskSpeedCheckResponse,
-    DomainResolutionResponse, FreeNetworkAddresses, NtpSynchronizationResponse, StepReply,
-    StepType, TangConnectivityResponse, VerifiedVip,
+    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailabilityResponse,
+    DhcpAllocationResponse, DiskSpeedCheckResponse, DomainResolutionResponse, FreeNetworkAddresses,
+    NtpSynchronizationResponse, StepReply, StepType, TangConnectivityResponse, VerifiedVip,
 };
 use model::time::Timestamp;
 use serde::Serialize;
@@ -380,13 +379,10 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
     let answer: ContainerImageAvailabilityResponse = parse(reply)?;
     let mut known = image_statuses(&host.record);
     let mut accepted = AcceptedReply::default();
-    for mut image in answer.images {
+    for image in answer.images {
         bounds::check_text("the name of an image", &image.name, bounds::HOSTNAME_BYTES)?;
         let result = image.result.unwrap_or_default();
         let before = known.get(&image.name);
-        if let Some(before) = before {
-            keep_measurements(&mut image, before);
-        }
         if before.is_none_or(|before| before.result.unwrap_or_default() != result) {
             let info = format!(
                 "{} bytes in {:.1} s, {:.1} MB/s",
@@ -400,23 +396,15 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<AcceptedReply, Erro
                     .prop("info", info),
             );
         }
-        known.insert(image.name.clone(), image);
+        // The measurements of the first pull stay: later ones find layers in place.
+        known
+            .entry(image.name.clone())
+            .and_modify(|known| known.result = image.result)
+            .or_insert(image);
     }
     bounds::check_results("images", known.len())?;
     accepted.refresh = set(&mut host.record.images_status, print(&known)?);
     Ok(accepted)
-}
-
-/// Keeps the size and the rate of the first pull: later checks find the image in place and measure nothing.
-/// Source: assisted-service, internal/host/host.go, UpdateImageStatus.
-fn keep_measurements(image: &mut ContainerImageAvailability, before: &ContainerImageAvailability) {
-    if image.size_bytes == 0.0 {
-        image.size_bytes = before.size_bytes;
-    }
-    if image.download_rate == 0.0 {
-        image.download_rate = before.download_rate;
-        image.time = before.time;
-    }
 }
 
 fn store<T: DeserializeOwned + Serialize>(

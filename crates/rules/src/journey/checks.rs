@@ -21,7 +21,8 @@ fn a_failed_image_check_keeps_size_and_rate() {
         json!({ "images": [image] })
     };
     let measured = json!({"size_bytes": 4e8, "time": 4, "download_rate": 100, "result": "success"});
-    for report in [measured, json!({"result": "failure"})] {
+    let again = json!({"size_bytes": 1, "time": 4, "download_rate": 1, "result": "failure"});
+    for report in [measured, json!({"result": "success"}), again] {
         answer(
             &mut snapshot,
             1,
