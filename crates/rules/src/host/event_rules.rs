@@ -201,7 +201,7 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         ],
         when: |facts| reported(facts, HostStage::Failed),
         to: To::Go(Failed),
-        info: Some(|facts| format!("Failed: {}", report_text(facts))),
+        info: Some(|facts| format!("Failed - {}", report_text(facts))),
         then: &[Effect::MeasureFailure],
         doc: "The installer gave up.",
     },
