@@ -7,7 +7,7 @@ use model::host::HostRole;
 use rules::Snapshot;
 use rules::roles::is_single_node;
 use serde_json::json;
-use uuid::Uuid;
+use uuid::{Uuid, uuid};
 
 use super::failure::PreparationFailure;
 use super::manifests::yaml;
@@ -17,23 +17,26 @@ use super::outputs::Outputs;
 /// Recognizable as a dummy.
 const PASSWORD: &str = "dummy-dummy-dummy-dummy";
 
+/// The id of every cluster in this mode.
+///
+/// Source: assisted-service, subsystem/cluster_test.go: its black-box suite finds clusters by it.
+const CLUSTER_ID: Uuid = uuid!("41940ee8-ec99-43de-8766-174381b4921d");
 const CLUSTER_VERSION: &str = "/opt/openshift/manifests/cvo-overrides.yaml";
 const PULL_SECRET: &str = "/root/.docker/config.json";
 /// Units by which simulated hosts know that a control plane would start.
 const BOOTSTRAP_UNITS: [&str; 2] = ["bootkube.service", "approve-csr.service"];
 
-/// Dummy outputs for `snapshot`; the cluster's API id is its reported id.
+/// Dummy outputs for `snapshot`.
 pub(super) fn outputs(
     snapshot: &Snapshot,
     install_config: &str,
 ) -> Result<Outputs, PreparationFailure> {
     let cluster = &snapshot.cluster;
-    let id: Uuid = cluster.id.0;
     let version = json!({
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
         "metadata": { "namespace": "openshift-cluster-version", "name": "version" },
-        "spec": { "clusterID": id },
+        "spec": { "clusterID": CLUSTER_ID },
     });
     let mut bootstrap = IgnitionConfig::new(SpecVersion::V3_2)
         .file(IgnitionFile::text(CLUSTER_VERSION, 0o644, &yaml(&version)))
@@ -55,7 +58,7 @@ pub(super) fn outputs(
     });
     let metadata = json!({
         "clusterName": cluster.name,
-        "clusterID": id,
+        "clusterID": CLUSTER_ID,
         "infraID": format!("{}-dummy", cluster.name),
     });
     let mut files = BTreeMap::from([
@@ -81,7 +84,7 @@ pub(super) fn outputs(
         files.insert(nodes::file_name(&host.record), config.to_json());
     }
     Ok(Outputs {
-        cluster_id: id,
+        cluster_id: CLUSTER_ID,
         files,
     })
 }
