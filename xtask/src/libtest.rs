@@ -1,7 +1,9 @@
 //! Counts of test programs, from their output and from the records of `testkit::skipped`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Lines of a failed test's output that the summary repeats.
+const REPEATED: usize = 40;
 /// Reason of ignored tests that another test starts as its child; these never count as skipped.
 const CHILD: &str = "runs as a child";
 
@@ -21,28 +23,64 @@ pub(crate) struct Skip {
     pub(crate) why: String,
 }
 
+/// A test that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// With the test program, where it is known.
+    pub(crate) test: String,
+    /// The last lines of its output, without backtraces: a panic's message comes before its own.
+    pub(crate) output: VecDeque<String>,
+}
+
 /// The result of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOutcome {
     /// Without skipped tests.
     pub(crate) tally: Tally,
     pub(crate) skipped: Vec<Skip>,
+    pub(crate) failures: Vec<Failure>,
 }
 
 /// Parser of test programs' output.
 #[derive(Debug, Default)]
 pub(crate) struct LibtestReader {
     tally: Tally,
-    failed: BTreeSet<String>,
     ignored: Vec<Skip>,
+    /// Prefix of failures' names.
+    program: String,
+    failed: BTreeSet<String>,
+    failures: Vec<Failure>,
+    /// Position of the failure whose output is being read.
+    current: Option<usize>,
 }
 
 impl From<Tally> for TestOutcome {
     fn from(tally: Tally) -> Self {
         Self {
             tally,
-            skipped: Vec::new(),
+            ..Self::default()
         }
+    }
+}
+
+impl Failure {
+    /// A failure without output.
+    pub(crate) fn new(test: &str) -> Self {
+        Self {
+            test: test.to_owned(),
+            output: VecDeque::new(),
+        }
+    }
+
+    /// Adds a line, and drops the first of too many.
+    fn line(&mut self, line: &str) {
+        if is_backtrace(line) {
+            return;
+        }
+        if self.output.len() == REPEATED {
+            self.output.pop_front();
+        }
+        self.output.push_back(line.to_owned());
     }
 }
 
@@ -76,16 +114,31 @@ impl Tally {
 }
 
 impl LibtestReader {
+    /// The lines that follow are those of another test program.
+    pub(crate) fn program(&mut self, name: &str) {
+        name.clone_into(&mut self.program);
+        self.current = None;
+    }
+
     /// Parses the next line.
     pub(crate) fn line(&mut self, line: &str) {
         if let Some(count) = Tally::of_line(line) {
             self.tally.add(count);
+        }
+        if let Some(test) = output_of(line) {
+            let test = self.named(test);
+            self.current = self.failures.iter().rposition(|it| it.test == test);
+        } else if line == "failures:" {
+            self.current = None;
+        } else if let Some(failure) = self.current.and_then(|it| self.failures.get_mut(it)) {
+            failure.line(line);
         }
         let Some((test, result)) = line.strip_prefix("test ").and_then(verdict) else {
             return;
         };
         if result == "FAILED" {
             self.failed.insert(test.to_owned());
+            self.failures.push(Failure::new(&self.named(test)));
         } else if let Some(why) = result.strip_prefix("ignored")
             && !why.contains(CHILD)
         {
@@ -95,9 +148,22 @@ impl LibtestReader {
         }
     }
 
-    /// Failed tests so far.
-    pub(crate) fn failures(&self) -> u32 {
+    /// A test with its program.
+    fn named(&self, test: &str) -> String {
+        format!("{} {test}", self.program).trim_start().to_owned()
+    }
+
+    /// Number of failed tests so far.
+    pub(crate) fn failed(&self) -> u32 {
         self.tally.failed
+    }
+
+    /// Counts a test program that did not start, was killed, or ended without a count.
+    pub(crate) fn broken(&mut self, why: &str, output: &str) {
+        let mut failure = Failure::new(&self.named(why));
+        output.lines().for_each(|line| failure.line(line));
+        self.failures.push(failure);
+        self.tally.failed += 1;
     }
 
     /// The count, with the `records` of tests that detected at run time that they cannot run: the harness counts
@@ -105,8 +171,10 @@ impl LibtestReader {
     pub(crate) fn finish(self, records: &str) -> TestOutcome {
         let Self {
             mut tally,
-            failed,
             ignored: mut skipped,
+            failed,
+            failures,
+            ..
         } = self;
         for ((package, test), why) in recorded(records) {
             if failed.contains(test) {
@@ -118,8 +186,25 @@ impl LibtestReader {
                 why: why.join("; "),
             });
         }
-        TestOutcome { tally, skipped }
+        TestOutcome {
+            tally,
+            skipped,
+            failures,
+        }
     }
+}
+
+/// The test in `---- NAME stdout ----`, which its output follows.
+fn output_of(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+/// Whether a line is a part of a backtrace: its head, `   1: function` or `             at file`.
+fn is_backtrace(line: &str) -> bool {
+    let text = line.trim_start();
+    let number = text.split_once(": ").map_or("", |(number, _)| number);
+    let is_frame = text.starts_with("at ") || number.parse::<u16>().is_ok();
+    line == "stack backtrace:" || (is_frame && text.len() < line.len())
 }
 
 /// The name and the result in `NAME ... RESULT`.
@@ -171,6 +256,53 @@ mod tests {
         let outcome = read(&[ok, bad, "test a ... ok", "test result: unknown"], "");
         let (passed, failed) = (15, 2);
         assert_eq!(outcome, Tally { passed, failed }.into());
+    }
+
+    #[test]
+    fn failures_have_the_end_of_their_output() {
+        let long: Vec<String> = (0..=REPEATED).map(|number| format!("{number}")).collect();
+        let mut lines = vec![
+            "test a::one ... FAILED",
+            "test a::two ... ok",
+            "test b ... FAILED",
+            "failures:",
+            "---- a::one stdout ----",
+            "it panicked",
+            "stack backtrace:",
+            "   0: core::panicking::panic_fmt",
+            "             at ./tests/it/a.rs:3:5",
+            "note: Some details are omitted",
+            "---- b stdout ----",
+        ];
+        lines.extend(long.iter().map(String::as_str));
+        lines.extend(["failures:", "    a::one", "    b"]);
+        let mut reader = LibtestReader::default();
+        reader.program("registry it");
+        for line in lines {
+            reader.line(line);
+        }
+        let failures = reader.finish("").failures;
+        let [one, other] = &failures[..] else {
+            panic!("{failures:?}");
+        };
+        assert_eq!(one.test, "registry it a::one");
+        assert_eq!(
+            one.output,
+            ["it panicked", "note: Some details are omitted"]
+        );
+        assert_eq!(other.test, "registry it b");
+        assert_eq!(other.output, &long[1..]);
+    }
+
+    #[test]
+    fn a_killed_program_is_a_failure() {
+        let mut reader = LibtestReader::default();
+        reader.program("registry it");
+        reader.broken("signal: 9", "running 3 tests\nout of memory");
+        let outcome = reader.finish("");
+        assert_eq!(outcome.tally.failed, 1);
+        assert_eq!(outcome.failures[0].test, "registry it signal: 9");
+        assert_eq!(outcome.failures[0].output.len(), 2);
     }
 
     #[test]

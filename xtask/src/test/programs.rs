@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{SKIPS, offline};
 use crate::cargo::{cargo, linted};
-use crate::libtest::{LibtestReader, Tally, TestOutcome};
+use crate::libtest::{LibtestReader, TestOutcome};
 use crate::scratch::ScratchFolder;
 
 /// Programs at a time: most tests wait for a server, a disk or the clock.
@@ -133,7 +133,7 @@ pub(super) fn run<'a>(
     let mut waiting: VecDeque<_> = programs.into_iter().collect();
     waiting.make_contiguous().sort_by_key(|it| it.order());
     let waiting = Mutex::new(waiting);
-    let reader = Mutex::new((LibtestReader::default(), 0));
+    let reader = Mutex::new(LibtestReader::default());
     thread::scope(|scope| {
         for _ in 0..CONCURRENT {
             scope.spawn(|| {
@@ -147,39 +147,36 @@ pub(super) fn run<'a>(
                     prepare(command.args(arguments));
                     let ended = command.output();
                     let seconds = started.elapsed().as_secs_f64();
-                    let (reader, broken) = &mut *lock(&reader);
-                    println!("-- {} {}: {seconds:.1} s", program.package, program.target);
-                    match ended {
-                        Ok(output) => {
-                            let before = reader.failures();
-                            for stream in [&output.stdout, &output.stderr] {
-                                for line in String::from_utf8_lossy(stream).lines() {
-                                    println!("{line}");
-                                    reader.line(line);
-                                }
-                            }
-                            // It was killed, or ended without a count.
-                            if !output.status.success() && reader.failures() == before {
-                                println!("{} {}", program.path.display(), output.status);
-                                *broken += 1;
-                            }
-                        }
+                    let mut reader = lock(&reader);
+                    let name = format!("{} {}", program.package, program.target);
+                    println!("-- {name}: {seconds:.1} s");
+                    reader.program(&name);
+                    let ended = match ended {
+                        Ok(ended) => ended,
                         Err(error) => {
                             println!("{}: {error}", program.path.display());
-                            *broken += 1;
+                            reader.broken(&error.to_string(), "");
+                            continue;
                         }
+                    };
+                    let before = reader.failed();
+                    // The last line of a killed program may have no end.
+                    let output = [&ended.stdout[..], b"\n", &ended.stderr].concat();
+                    let output = String::from_utf8_lossy(&output);
+                    for line in output.lines() {
+                        println!("{line}");
+                        reader.line(line);
+                    }
+                    if !ended.status.success() && reader.failed() == before {
+                        println!("{} {}", program.path.display(), ended.status);
+                        reader.broken(&ended.status.to_string(), &output);
                     }
                 }
             });
         }
     });
-    let (reader, broken) = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut outcome = reader.finish(&fs::read_to_string(&skips).unwrap_or_default());
-    outcome.tally.add(Tally {
-        passed: 0,
-        failed: broken,
-    });
-    Ok(outcome)
+    let reader = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(reader.finish(&fs::read_to_string(&skips).unwrap_or_default()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

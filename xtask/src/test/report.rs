@@ -1,4 +1,5 @@
-//! The summary of a run: stages, skipped tests with their reasons, figures, and the counting line.
+//! The summary of a run: stages, skipped tests with their reasons, failed ones with the end of
+//! their output, figures, and the counting line.
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -8,13 +9,14 @@ use anyhow::Result;
 use crate::cargo::Profile;
 use crate::command::shown;
 use crate::demo::{self, Break};
-use crate::libtest::{Skip, Tally, TestOutcome};
+use crate::libtest::{Failure, Skip, Tally, TestOutcome};
 
 /// Stages, their results and durations.
 #[derive(Debug, Default)]
 pub(super) struct TestReport {
     rows: Vec<(String, Tally, f64)>,
     skipped: Vec<Skip>,
+    failures: Vec<Failure>,
     notes: Vec<String>,
 }
 
@@ -59,9 +61,13 @@ impl TestReport {
         let started = Instant::now();
         let outcome = count().unwrap_or_else(|error| {
             println!("{name}: {error:#}");
-            Tally::one(false).into()
+            TestOutcome {
+                failures: vec![Failure::new(&format!("{name}: {error:#}"))],
+                ..Tally::one(false).into()
+            }
         });
         self.skipped.extend(outcome.skipped);
+        self.failures.extend(outcome.failures);
         self.push(name, outcome.tally, started);
     }
 
@@ -94,6 +100,13 @@ impl TestReport {
         }
         for Skip { test, why } in &self.skipped {
             println!("skipped: {test}: {why}");
+        }
+        // At the end: of a long log, often only the end is kept.
+        for Failure { test, output } in &self.failures {
+            println!("failed: {test}");
+            for line in output {
+                println!("    {line}");
+            }
         }
         for note in &self.notes {
             println!("note: {note}");
