@@ -423,8 +423,17 @@ async fn tls_is_verified_as_configured() {
         let own = database.database().await.unwrap();
         let server = with_tls(&own, host, mode, ca.map(std::path::PathBuf::as_path)).await;
         server.wait_ready().await;
-        let (encrypted, plain) = encryption(&own).await;
-        assert!(encrypted > 0 && plain == 0, "{mode:?}: {encrypted} {plain}");
+        // A ready server may have no open connection; a request opens one.
+        server
+            .until("connections are encrypted", async || {
+                server.get("/v2/clusters").await.expect(200);
+                let (encrypted, plain) = encryption(&own).await;
+                assert_eq!(plain, 0, "{mode:?}");
+                (encrypted > 0)
+                    .then_some(())
+                    .ok_or(format!("{mode:?}: none"))
+            })
+            .await;
     }
     let own = database.database().await.unwrap();
     let untrusted = "its certificate is not signed by a trusted authority (DB_CA_FILE)";

@@ -67,9 +67,37 @@ impl AnswerCache {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::str::FromStr as _;
 
+    use tokio::sync::Semaphore;
+
     use super::*;
+
+    #[tokio::test]
+    async fn concurrent_lookups_are_coalesced() {
+        // Nothing is cached after the lookup that all of them wait for.
+        let cache = AnswerCache::new(Duration::ZERO, Duration::ZERO);
+        let name = Name::from_str("api").unwrap();
+        let (lookups, gate) = (Cell::new(0), Semaphore::new(0));
+        let lookup = async || {
+            lookups.set(lookups.get() + 1);
+            assert!(gate.acquire().await.is_err(), "closed");
+            Ok(Vec::new())
+        };
+        let callers = (0..50).map(|_| Box::pin(cache.answer(&name, lookup())));
+        let mut callers: Vec<_> = callers.collect();
+        for caller in &mut callers {
+            assert!(futures_util::poll!(caller.as_mut()).is_pending());
+        }
+        gate.close();
+        for caller in callers {
+            caller.await.unwrap();
+        }
+        assert_eq!(lookups.get(), 1);
+        cache.answer(&name, lookup()).await.unwrap();
+        assert_eq!(lookups.get(), 2, "a later caller");
+    }
 
     #[tokio::test]
     async fn names_beyond_the_limit_are_evicted() {

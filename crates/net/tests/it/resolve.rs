@@ -473,46 +473,6 @@ async fn localhost_is_never_queried() {
     assert_eq!(server.asked(RecordType::A), [""; 0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn concurrent_lookups_are_coalesced() {
-    let gate = Arc::new(Mutex::new(()));
-    let closed = Arc::clone(&gate);
-    // Queries get no reply until all callers wait.
-    let server = NameServer::start(move |question| {
-        if closed.try_lock().is_err() {
-            return Reaction::Silence;
-        }
-        addresses(question, &["10.0.0.1"])
-    })
-    .await;
-    let files = Files::of(&[&server]);
-    let resolver = files.resolver();
-    let arrived = Arc::new(AtomicUsize::new(0));
-    let callers = {
-        let _closed = gate.lock().unwrap();
-        let callers: Vec<_> = (0..50)
-            .map(|_| {
-                let (resolver, arrived) = (resolver.clone(), Arc::clone(&arrived));
-                tokio::spawn(async move {
-                    let mut found = std::pin::pin!(resolver.lookup("api"));
-                    let first = futures_util::poll!(found.as_mut());
-                    assert!(first.is_pending());
-                    arrived.fetch_add(1, Ordering::Release);
-                    found.await.unwrap()
-                })
-            })
-            .collect();
-        while arrived.load(Ordering::Acquire) < callers.len() {
-            std::thread::yield_now();
-        }
-        callers
-    };
-    for caller in callers {
-        assert_eq!(caller.await.unwrap().len(), 1);
-    }
-    assert_eq!(server.asked(RecordType::A), ["api."]);
-}
-
 #[tokio::test]
 async fn the_next_caller_takes_over_a_cancelled_lookup() {
     let server = always(&["10.0.0.1"]).await;
