@@ -18,8 +18,9 @@ type ByHost = HashMap<(InfraEnvId, HostId), CheckIn>;
 #[derive(Debug, Default)]
 struct CheckInBuffer {
     pending: ByHost,
-    /// The batch that is being flushed: still the newest heartbeat of a host without a pending one.
-    in_flight: ByHost,
+    /// The last batch, which is being flushed or has been. It is kept until the next one: a request may have read the
+    /// record before the flush, and apply heartbeats after it.
+    last_taken: ByHost,
 }
 
 impl CheckIns {
@@ -49,22 +50,17 @@ impl CheckIns {
         buffer.pending.insert((infra_env, host), check_in);
     }
 
-    /// Takes the pending batch; [`CheckIns::written`] or [`CheckIns::put_back`] follows.
+    /// Takes the pending batch; [`CheckIns::put_back`] follows a failed flush.
     pub(crate) fn take(&self) -> Vec<CheckIn> {
         let mut buffer = self.buffer();
-        buffer.in_flight = std::mem::take(&mut buffer.pending);
-        buffer.in_flight.values().copied().collect()
+        buffer.last_taken = std::mem::take(&mut buffer.pending);
+        buffer.last_taken.values().copied().collect()
     }
 
-    /// Drops the in-flight batch after its flush.
-    pub(crate) fn written(&self) {
-        self.buffer().in_flight.clear();
-    }
-
-    /// Makes the in-flight batch pending again after a failed flush; newer heartbeats win.
+    /// Makes the last batch pending again after a failed flush; newer heartbeats win.
     pub(crate) fn put_back(&self) {
         let mut buffer = self.buffer();
-        let failed = std::mem::take(&mut buffer.in_flight);
+        let failed = std::mem::take(&mut buffer.last_taken);
         for (host, check_in) in failed {
             let newer = buffer.pending.entry(host).or_insert(check_in);
             newer.clock_offset_s = newer.clock_offset_s.or(check_in.clock_offset_s);
@@ -87,7 +83,7 @@ impl CheckIns {
     ) -> impl Iterator<Item = CheckIn> + use<> {
         let buffer = self.buffer();
         let of = |known: &ByHost| known.get(&(infra_env, host)).copied();
-        let known = [of(&buffer.in_flight), of(&buffer.pending)];
+        let known = [of(&buffer.last_taken), of(&buffer.pending)];
         known.into_iter().flatten()
     }
 }
@@ -121,15 +117,17 @@ mod tests {
     }
 
     #[test]
-    fn in_flight_heartbeats_are_applied() {
+    fn a_batch_is_applied_until_the_next_one() {
         let check_ins = CheckIns::default();
         let mut record = Host::default();
         check_ins.note(record.infra_env_id, record.id, at(1), Some(5));
         check_ins.take();
         check_ins.apply(&mut record);
         assert_eq!((record.checked_in_at.0, record.timestamp), (Some(at(1)), 6));
-        check_ins.written();
-        assert!(check_ins.take().is_empty());
+        assert!(check_ins.take().is_empty(), "each is taken once");
+        let mut record = Host::default();
+        check_ins.apply(&mut record);
+        assert_eq!(record.checked_in_at.0, None);
     }
 
     #[test]

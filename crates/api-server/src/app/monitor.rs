@@ -141,9 +141,7 @@ impl ApiServer {
             Ok(())
         })
         .await;
-        if result.is_ok() {
-            self.check_ins.written();
-        } else {
+        if result.is_err() {
             self.check_ins.put_back();
         }
         result
