@@ -15,7 +15,7 @@ use crate::process::{self, Signal, program};
 use crate::{ApiClient, Scratch, free_ports, until};
 
 /// Ports of an installation.
-const PORTS: u16 = 6;
+const PORTS: u16 = 7;
 /// First start on a busy machine: initdb, migrations.
 const START_LIMIT: Duration = Duration::from_mins(3);
 /// Restart of a killed service: a backoff, a start, for the database a recovery as well.

@@ -25,6 +25,7 @@ pub use installation::{Installation, InstallationState};
 pub use journey::{Stage, installed_in_spite_of, journey_with};
 pub use ledger::Ledger;
 pub use openid_provider::OpenIdProvider;
-pub use scratch::{Scratch, free_ports};
+pub use scratch::Scratch;
 pub use snapshot::ApiSnapshot;
+pub use testkit::ports::free_ports;
 pub use wait::until;

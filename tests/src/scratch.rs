@@ -1,7 +1,6 @@
-//! Folders and ports of one test.
+//! Folders of one test.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,8 +10,6 @@ use anyhow::{Context as _, Result};
 use crate::process;
 
 const PREFIX: &str = "atoll-system-test-";
-/// Below the ephemeral ports of outgoing connections.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A folder that is removed on drop. Those of killed test programs are removed by the next run.
 #[derive(Debug)]
@@ -60,25 +57,4 @@ fn sweep(temp: &Path) {
             fs::remove_dir_all(entry.path()).ok();
         }
     }
-}
-
-/// The first of `count` free ports in a row on loopback, unique in this process.
-///
-/// Errors: no such row is free.
-pub fn free_ports(count: u16) -> Result<u16> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let span = u32::from(PORTS.end - PORTS.start - count);
-    // Concurrent test programs start at different ports.
-    let start = std::process::id().wrapping_mul(101) % span;
-    (0..span)
-        .map(|_| {
-            let step = NEXT.fetch_add(u32::from(count), Ordering::Relaxed);
-            PORTS.start + u16::try_from((start + step) % span).unwrap_or(0)
-        })
-        .find(|first| (*first..first + count).all(is_free))
-        .with_context(|| format!("no {count} ports in a row are free"))
-}
-
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

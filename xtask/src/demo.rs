@@ -14,7 +14,7 @@ use crate::postgres;
 use crate::scratch::{ScratchFolder, free_ports};
 
 /// Ports of an `atoll up`.
-pub(crate) const PORTS: u16 = 6;
+pub(crate) const PORTS: u16 = 7;
 /// Programs of the demo, by package.
 pub(crate) const PACKAGES: [&str; 3] = ["atoll", "host-sim", "testkit"];
 

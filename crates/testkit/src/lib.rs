@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod demo;
 pub mod installer;
 pub mod iso;
+pub mod ports;
 pub mod postgres;
 pub mod redirecting;
 pub mod release;

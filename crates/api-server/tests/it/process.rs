@@ -1,9 +1,9 @@
 //! An API server as a process of its own, which can be killed.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use testkit::ports::free_port;
 use testkit::postgres::TestDatabase;
 
 /// The process; it is killed when this value is dropped.
@@ -19,10 +19,7 @@ impl Process {
         work_dir: &Path,
         settings: &[(&str, &str)],
     ) -> Self {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .unwrap()
-            .port();
+        let port = free_port().unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_api-server"))
             .env("API_LISTEN_ADDRESS", "127.0.0.1")
             .env("API_LISTEN_PORT", port.to_string())

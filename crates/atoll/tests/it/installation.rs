@@ -1,20 +1,19 @@
 //! An `atoll up` installation for one test.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use testkit::ports::free_ports;
 
 /// Deadline of conditions, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(2);
 /// Units: ports. Ports of `up`.
-const PORTS: u16 = 6;
+const PORTS: u16 = 7;
 
 /// A data directory with its ports.
 pub(crate) struct Place {
@@ -29,7 +28,7 @@ impl Place {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         Self {
             folder,
-            ports_from: free_ports(),
+            ports_from: free_ports(PORTS).unwrap(),
         }
     }
 
@@ -142,23 +141,4 @@ pub(crate) fn until(condition: &str, mut holds: impl FnMut() -> bool) {
 /// Whether a process runs.
 pub(crate) fn lives(pid: i32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
-}
-
-/// Allocates ports: concurrent tests must not share them.
-fn free_ports() -> u16 {
-    static NEXT: Mutex<u16> = Mutex::new(0);
-    let mut next = NEXT.lock().unwrap();
-    if *next == 0 {
-        let offset = u16::try_from(std::process::id() % 1000).unwrap();
-        *next = 12_000 + offset * PORTS;
-    }
-    loop {
-        let first = *next;
-        *next += PORTS;
-        let are_free = (first..first + PORTS)
-            .all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
-        if are_free {
-            return first;
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! `atoll rehearse`: installations of profiles and of a site file, and the mistakes that they name.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -15,6 +15,7 @@ use service::CancellationToken;
 use service::server::Running;
 use service::settings::{CommaList, Setting as _};
 use tempfile::TempDir;
+use testkit::ports::free_port;
 use testkit::postgres::TestDatabase;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -64,10 +65,7 @@ impl Server {
     async fn start() -> Self {
         let database = testkit::postgres::database().await.unwrap();
         let work = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .unwrap()
-            .port();
+        let port = free_port().unwrap();
         let url = format!("http://127.0.0.1:{port}");
         let release = json!([{ "openshift_version": "4.20", "version": VERSION, "cpu_architecture": "x86_64", "default": true,
             "url": "registry.example.com:5000/openshift/release:4.20.4" }]);

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use catalog::cache::CatalogCache;
 use prost::Message;
 use prost_types::Struct;
 use tempfile::TempDir;
+use testkit::ports::free_port;
 use tonic::{Request, Status};
 
 use crate::client::Client;
@@ -35,8 +35,7 @@ struct Peer {
 
 impl Peer {
     fn start(program: &str, folder: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port().to_string();
+        let port = free_port().unwrap().to_string();
         let own = TempDir::new().unwrap();
         let mut command = Command::new(program);
         command.args(["serve", folder, "--port", &port, "--pprof-addr", ""]);

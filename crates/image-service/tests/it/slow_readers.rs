@@ -1,7 +1,6 @@
 //! Hosts that boot together over a slow network: the real program, its memory seen from outside.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use reqwest::{Client, ClientBuilder, Response, Version};
 use testkit::iso::LiveImageOptions;
+use testkit::ports::free_port;
 
 use crate::world::{Api, OS_VERSION, World, own_file};
 
@@ -40,9 +40,7 @@ impl Program {
     async fn start(data: &Path, client: &Client, tls: Option<(&Path, &Path)>) -> Self {
         let api = Api::default();
         api.set(|answers| answers.ignition = br#"{"ignition":{"version":"3.1.0"}}"#.to_vec());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        let port = free_port().unwrap();
         let os_images = serde_json::json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "", "version": OS_VERSION,
         }]);

@@ -11,6 +11,7 @@ use model::mirror_metadata::MirrorMetadata;
 use oci::{Descriptor, Kind, Manifest, Reference, media_type};
 use oci_client::{Client, ClientOptions};
 use serde_json::{Value, json};
+use testkit::ports::free_port;
 use uuid::Uuid;
 
 use crate::server::Server;
@@ -99,9 +100,7 @@ async fn another_image_is_no_metadata() {
 
 #[tokio::test]
 async fn a_registry_that_is_away_is_no_first_run() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = format!("127.0.0.1:{}", free_port().unwrap());
     let options = ClientOptions {
         plain_http: true,
         attempts: Some(1),

@@ -9,8 +9,9 @@ use oci::Digest;
 use oci::media_type::OCI_INDEX;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::ports::free_port;
 
-use crate::process::{Process, free_port, http};
+use crate::process::{Process, http};
 use crate::server::{OCI_MANIFEST, Server, eventually, manifest};
 
 /// Repositories of a folder that is adopted and killed meanwhile.
@@ -200,7 +201,7 @@ async fn an_adoption_that_is_killed_loses_nothing() {
         answer.ok()?.json().await.ok()
     };
     for compared in KILLS {
-        let process = Process::spawn(root.path(), free_port(), &settings);
+        let process = Process::spawn(root.path(), free_port().unwrap(), &settings);
         if compared > 0 {
             let base = &process.base;
             eventually(async || adopted(base).await.is_some()).await;

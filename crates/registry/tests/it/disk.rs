@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use oci::Digest;
 use reqwest::header::LOCATION;
 use reqwest::{Method, Response, StatusCode};
+use testkit::ports::free_port;
 
-use crate::operations::free_port;
 use crate::server::{Server, eventually, header, is, manifest, refusal};
 
 /// A registry on a small disk of its own.
@@ -61,7 +61,7 @@ impl Small {
     async fn restart(&mut self, settings: &[(&str, &str)]) {
         self.process.kill().ok();
         self.process.wait().unwrap();
-        let port = free_port();
+        let port = free_port().unwrap();
         self.process = inside(&self.holder, env!("CARGO_BIN_EXE_registry"))
             .env("REGISTRY_HTTP_ADDR", format!("127.0.0.1:{port}"))
             .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", &self.folder)

@@ -14,8 +14,8 @@ use registry::{Endpoints, Settings};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use service::settings::Setting as _;
+use testkit::ports::free_port;
 
-use crate::operations::free_port;
 use crate::server::{OCI_MANIFEST, Server, eventually};
 
 /// An endpoint.
@@ -208,7 +208,7 @@ async fn whoever_never_answers_delays_nobody() {
 async fn pending_events_are_delivered_after_a_restart() {
     let ignore = [("0_ignoredmediatypes_0", "application/octet-stream")];
     // No server listens there.
-    let port = free_port();
+    let port = free_port().unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let server = Server::with(|settings| endpoint(settings, address, &ignore)).await;
     server.push_image("a", "t1", "x").await;
@@ -224,7 +224,7 @@ async fn pending_events_are_delivered_after_a_restart() {
 async fn events_survive_kill_9() {
     let talker = Server::plain().await;
     let root = tempfile::tempdir().unwrap();
-    let (port, there) = (free_port(), free_port());
+    let (port, there) = (free_port().unwrap(), free_port().unwrap());
     let start = || {
         let url = format!("http://127.0.0.1:{there}/events");
         let mut command = Command::new(env!("CARGO_BIN_EXE_registry"));

@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 
 use reqwest::{Method, StatusCode};
+use testkit::ports::free_port;
 
-use crate::operations::free_port;
 use crate::server::{PASSWORD, Server, USER, eventually};
 
 /// The value of a number with these labels, in any order.
@@ -75,7 +75,7 @@ async fn each_request_leaves_a_line_without_secrets() {
     let root = tempfile::tempdir().unwrap();
     let users = root.path().join("users");
     std::fs::write(&users, registry::htpasswd::line(USER, PASSWORD).unwrap()).unwrap();
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_registry"))
         .env("REGISTRY_HTTP_ADDR", format!("127.0.0.1:{port}"))
         .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", root.path())

@@ -8,6 +8,7 @@ use registry::{FileChecks, Headers, HttpAddr, Patterns, PlatformChecks, Prefix};
 use reqwest::header::{LINK, LOCATION};
 use reqwest::{Method, StatusCode};
 use service::settings::Setting as _;
+use testkit::ports::free_port;
 
 use crate::server::{PASSWORD, Server, USER, eventually, header, is, manifest, named, refusal};
 
@@ -212,12 +213,6 @@ async fn manifests_have_to_be_as_the_rules_say() {
     assert_eq!(refusal(refused).await, is(400, "MANIFEST_BLOB_UNKNOWN"));
 }
 
-/// A port without a listener.
-pub(crate) fn free_port() -> u16 {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
-}
-
 fn program(arguments: &[&str], file: &Path) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_registry"))
         .args(arguments)
@@ -229,7 +224,7 @@ fn program(arguments: &[&str], file: &Path) -> std::process::Output {
 
 #[tokio::test]
 async fn health_and_metrics_have_a_port_of_their_own() {
-    let port = free_port();
+    let port = free_port().unwrap();
     let server = Server::with(|settings| {
         settings.registry_http_debug_addr = Some(HttpAddr(([127, 0, 0, 1], port).into()));
         settings.registry_http_debug_prometheus_enabled = true;

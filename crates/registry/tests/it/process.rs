@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use testkit::ports::free_port;
 
 use crate::server::eventually;
 
@@ -13,7 +14,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the registry over the content in `root`; it answers.
     pub(crate) async fn start(root: &Path, settings: &[(&str, &str)]) -> Self {
-        Self::start_at(root, free_port(), settings).await
+        Self::start_at(root, free_port().unwrap(), settings).await
     }
 
     /// The same at a port that is known.
@@ -42,11 +43,6 @@ impl Process {
     pub(crate) fn port(&self) -> u16 {
         self.base.rsplit(':').next().unwrap().parse().unwrap()
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
 }
 
 pub(crate) fn http() -> reqwest::Client {

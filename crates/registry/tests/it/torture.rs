@@ -9,8 +9,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::header::LOCATION;
 use reqwest::{Client, StatusCode};
+use testkit::ports::free_port;
 
-use crate::process::{Process, free_port, http};
+use crate::process::{Process, http};
 use crate::server::{eventually, header, manifest};
 
 const CLIENTS: u64 = 6;
@@ -129,7 +130,7 @@ async fn torture(rounds: u64) {
             // Nothing depends on it, also where it is made anew and that is cut off.
             let index = root.path().join(".atoll/index.redb");
             std::fs::remove_file(&index).unwrap();
-            let process = Process::spawn(root.path(), free_port(), SETTINGS);
+            let process = Process::spawn(root.path(), free_port().unwrap(), SETTINGS);
             eventually(async || index.exists()).await;
             drop(process);
         }

@@ -2,6 +2,7 @@
 
 use http::header;
 use serde_json::json;
+use testkit::ports::free_port;
 
 use crate::chromium;
 use crate::openid::{Browser, OpenIdSite, origin};
@@ -414,7 +415,7 @@ async fn failures_of_the_provider_are_explained() {
 #[tokio::test]
 async fn an_unreachable_provider_is_named() {
     let site = OpenIdSite::start().await;
-    let port = server::free_port().await;
+    let port = free_port().unwrap();
     let issuer = format!("http://127.0.0.1:{port}");
     let webui = site
         .webui(KEY, |settings| settings.oidc_issuer = issuer)

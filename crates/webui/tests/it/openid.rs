@@ -13,6 +13,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderMap, Method, StatusCode, header};
 use ring::digest;
 use serde_json::{Value, json};
+use testkit::ports::free_port;
 use testkit::tokens::TokenKey;
 use url::form_urlencoded;
 
@@ -104,7 +105,7 @@ impl OpenIdSite {
         change: impl FnOnce(&mut webui::Settings),
     ) -> Server {
         let issuer = self.issuer.url("");
-        let port = server::free_port().await;
+        let port = free_port().unwrap();
         server::webui_with(self.api.address, |settings| {
             settings.auth_type = webui::AuthType::Oidc;
             settings.webui_port = port;

@@ -81,12 +81,6 @@ pub(crate) async fn webui_with(
     started_with(settings, Resolver::system()).await
 }
 
-/// A port that is free now.
-pub(crate) async fn free_port() -> u16 {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 async fn started(api: &str, static_root: PathBuf, names: Resolver) -> Server {
     started_with(settings(api, static_root), names).await
 }
