@@ -15,7 +15,8 @@ use crate::secrets::SecretFiles;
 use crate::terminal;
 use crate::up::UpState;
 use crate::up::data_directory::{DataDirectory, Lock, is_root};
-use crate::up::postgres::{Cluster, free_port};
+use crate::up::ports::temporary_port;
+use crate::up::postgres::Cluster;
 use crate::up::service::ServiceName;
 
 /// Saves the installation on `data` in `file`; returns its length and number of members.
@@ -70,7 +71,7 @@ fn save_database(
         }
         Ok(lock) => {
             Cluster::stop_stale(directory)?;
-            let (cluster, _) = Cluster::prepare(directory, free_port()?, &password)?;
+            let (cluster, _) = Cluster::prepare(directory, temporary_port()?, &password)?;
             let serving = cluster.serve()?;
             cluster.dump(&password, &dump)?;
             drop(serving);
@@ -147,7 +148,7 @@ fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {
     backup.extract(false, |path| Some(directory.root().join(path)))?;
     let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let password = secrets.database_password;
-    let (cluster, _) = Cluster::prepare(directory, free_port()?, &password)?;
+    let (cluster, _) = Cluster::prepare(directory, temporary_port()?, &password)?;
     let serving = cluster.serve()?;
     let file = File::open(&dump).map_err(|e| Error::new("loading the database", e))?;
     cluster.load(&password, file)?;

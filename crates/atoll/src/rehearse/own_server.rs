@@ -15,7 +15,8 @@ use crate::file::write_atomic;
 use crate::secrets;
 use crate::up::data_directory::DataDirectory;
 use crate::up::environment::{DB_NAME, DB_USER};
-use crate::up::postgres::{Cluster, TemporaryServer, free_port};
+use crate::up::ports::temporary_port;
+use crate::up::postgres::{Cluster, TemporaryServer};
 use crate::up::ready;
 
 /// Release without `--release`.
@@ -49,12 +50,12 @@ impl OwnServer {
         let password = secrets::password();
         let file = directory.secrets().join("database-password");
         write_atomic(&file, password.as_bytes(), 0o600)?;
-        let db_port = free_port()?;
+        let db_port = temporary_port()?;
         let database = tokio::task::block_in_place(|| {
             let (cluster, _) = Cluster::prepare(&directory, db_port, &file)?;
             cluster.serve()
         })?;
-        let api_port = free_port()?;
+        let api_port = temporary_port()?;
         let url = format!("http://127.0.0.1:{api_port}");
         let settings = Settings {
             api_listen_address: Ipv4Addr::LOCALHOST.into(),

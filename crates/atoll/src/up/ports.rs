@@ -2,6 +2,8 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use service::Error;
@@ -10,6 +12,9 @@ use service::Error;
 const POSTGRES_PORT: u16 = 5432;
 /// Units: ports. Ports tried for the database; few machines run more than some.
 const POSTGRES_TRIES: u16 = 100;
+/// Ports of temporary servers: below those of outgoing connections (`net.ipv4.ip_local_port_range`), any of which could
+/// get a port between its choice and the server's listener.
+const TEMPORARY: Range<u16> = 20_000..32_000;
 /// Units: ports. Consecutive ports of `--ports-from`.
 const PORTS_IN_ROW: u16 = 7;
 const POLL: Duration = Duration::from_millis(100);
@@ -147,6 +152,31 @@ fn free_port_from(first: u16) -> Result<u16, Error> {
         })
 }
 
+/// A free port on loopback for a temporary server.
+///
+/// Errors: no free port.
+pub(crate) fn temporary_port() -> Result<u16, Error> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = TEMPORARY.end - TEMPORARY.start;
+    // Concurrent programs start at different ports.
+    let start = std::process::id().wrapping_mul(101) % u32::from(count);
+    (0..count)
+        .map(|_| {
+            let step = NEXT.fetch_add(1, Ordering::Relaxed);
+            let offset = (start + u32::from(step)) % u32::from(count);
+            TEMPORARY.start + u16::try_from(offset).unwrap_or(0)
+        })
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .ok_or_else(|| {
+            let range = format!(
+                "{} to {} are all in use",
+                TEMPORARY.start,
+                TEMPORARY.end - 1
+            );
+            Error::new("choosing a port for a temporary server", range)
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +191,13 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(&port.to_string()), "{text}");
         assert!(text.contains("--ports-from"), "{text}");
+    }
+
+    #[test]
+    fn temporary_ports_are_distinct() {
+        let first = temporary_port().unwrap();
+        assert!(TEMPORARY.contains(&first));
+        assert_ne!(temporary_port().unwrap(), first);
     }
 
     #[test]

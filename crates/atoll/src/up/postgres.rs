@@ -7,4 +7,4 @@ mod stale;
 mod temporary_server;
 
 pub(crate) use cluster::Cluster;
-pub(crate) use temporary_server::{TemporaryServer, free_port};
+pub(crate) use temporary_server::TemporaryServer;

@@ -1,8 +1,8 @@
 //! A temporary server, to dump or load the database of a stopped installation.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -14,6 +14,8 @@ use crate::up::environment::{DB_NAME, DB_USER};
 
 /// Log line of the server when it accepts connections.
 const READY: &str = "database system is ready to accept connections";
+/// Last lines of the log that an error shows: the very last one is only that the server is shut down.
+const SHOWN: usize = 8;
 
 /// A running server; stopped when this is dropped.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ impl Drop for TemporaryServer {
 impl Cluster {
     /// Starts the server and waits until it accepts connections.
     ///
-    /// Errors: it exits before, with its last log line.
+    /// Errors: it exits before, with the end of its log.
     pub(crate) fn serve(&self) -> Result<TemporaryServer, Error> {
         let doing = "starting the database";
         let mut child = self
@@ -46,7 +48,7 @@ impl Cluster {
             .map_err(|e| Error::new(doing, e))?;
         let stderr = child.stderr.take();
         let serving = TemporaryServer { child };
-        let mut last = String::from("no output");
+        let mut last = VecDeque::new();
         let mut lines =
             BufReader::new(stderr.ok_or_else(|| Error::new(doing, "no output"))?).lines();
         while let Some(Ok(line)) = lines.next() {
@@ -55,9 +57,12 @@ impl Cluster {
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(serving);
             }
-            last = line;
+            if last.len() == SHOWN {
+                last.pop_front();
+            }
+            last.push_back(line);
         }
-        Err(Error::new(doing, last))
+        Err(Error::new(doing, last.make_contiguous().join("\n")))
     }
 
     /// Writes a consistent dump of the database into `file`, in the format of `pg_restore`.
@@ -126,14 +131,4 @@ fn finish(mut command: std::process::Command, doing: &str) -> Result<(), Error> 
         doing,
         format!("{}: {}", output.status, stderr.trim()),
     ))
-}
-
-/// A free port on loopback.
-///
-/// Errors: no free port.
-pub(crate) fn free_port() -> Result<u16, Error> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|e| Error::new("choosing a port for the database", e))
 }
