@@ -85,13 +85,17 @@ impl Stats {
             .or_default() += 1;
     }
 
-    /// Durations in microseconds, sorted, by kind of request.
-    pub fn durations(&self) -> BTreeMap<&'static str, Vec<u32>> {
-        let mut durations = self
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+    /// Answered requests of a kind since the last [`Stats::take_durations`].
+    pub fn count(&self, kind: &str) -> usize {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(kind).map_or(0, Vec::len)
+    }
+
+    /// Durations in microseconds, sorted, by kind of request. Counting begins anew.
+    pub fn take_durations(&self) -> BTreeMap<&'static str, Vec<u32>> {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durations = std::mem::take(&mut *requests);
+        drop(requests);
         for list in durations.values_mut() {
             list.sort_unstable();
         }

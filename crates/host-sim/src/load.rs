@@ -14,6 +14,8 @@ use crate::{Connections, Error, SimulationPlan, Stats};
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Timeout of the settling: hosts whose replies always change never settle.
 const SETTLE_LIMIT: Duration = Duration::from_mins(1);
+/// The kind of a registration's request.
+const REGISTER: &str = "register";
 
 /// Registers all hosts, polls for the configured time and reports durations and failures.
 ///
@@ -27,26 +29,21 @@ pub async fn run(load: &LoadArgs) -> Result<Value, Error> {
         async move { run_all(plans, connections).await }
     });
     let started = Instant::now();
-    let registered = |stats: &Stats| stats.durations().get("register").map_or(0, Vec::len);
-    while registered(stats) < load.hosts && !simulation.is_finished() {
+    while stats.count(REGISTER) < load.hosts && !simulation.is_finished() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let registration = started.elapsed();
     settle(stats, load.hosts).await;
-    let before = stats.durations();
+    let arrival = stats.take_durations();
     if !simulation.is_finished() {
         tokio::time::sleep(Duration::from_secs_f64(load.duration.clamp(0.0, 86_400.0))).await;
     }
-    let polls = |durations: &std::collections::BTreeMap<&str, Vec<u32>>| {
-        durations.get("instructions").map_or(0, Vec::len)
-    };
-    let after = stats.durations();
     let mut report = json!({
         "hosts": load.hosts,
-        "registered": registered(stats),
+        "registered": arrival.get(REGISTER).map_or(0, Vec::len),
         "registration_seconds": registration.as_secs_f64(),
-        "polls_in_duration": polls(&after) - polls(&before),
-        "requests": requests(&after),
+        "arrival": requests(&arrival),
+        "duration": requests(&stats.take_durations()),
         "failures": stats.failures(),
     });
     if simulation.is_finished() {
@@ -80,15 +77,14 @@ async fn run_all(
 
 /// Waits for the steady state: every host has polled once, and the first replies are complete.
 async fn settle(stats: &Stats, hosts: usize) {
-    let count = |kind: &str| stats.durations().get(kind).map_or(0, Vec::len);
     let (mut replies, mut changed) = (0, Instant::now());
     let started = Instant::now();
     while started.elapsed() < SETTLE_LIMIT {
-        let now = count("reply");
+        let now = stats.count("reply");
         if now != replies {
             (replies, changed) = (now, Instant::now());
         }
-        if count("instructions") >= hosts && changed.elapsed() >= SETTLE_TIME {
+        if stats.count("instructions") >= hosts && changed.elapsed() >= SETTLE_TIME {
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

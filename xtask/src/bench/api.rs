@@ -68,11 +68,12 @@ pub(crate) fn run(load: &ApiBenchArgs) -> Result<ExitCode> {
     ensure!(load.per_cluster > 0, "--per-cluster has to be above 0");
     postgres::ensure_binaries()?;
     let (services, tools) = (load.build.services()?, build::tools()?);
+    let host_sim = build::load_generator()?;
     let scratch = ScratchFolder::new()?;
     println!("{}", machine());
     let bench = Bench {
         services: &services,
-        tools: &tools,
+        host_sim: &host_sim,
         folder: scratch.path(),
         settings: content(&tools, scratch.path())?,
         load,
@@ -123,8 +124,8 @@ fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
 struct Bench<'a> {
     /// Folder of the measured program.
     services: &'a Path,
-    /// Folder of the load generator.
-    tools: &'a Path,
+    /// The load generator.
+    host_sim: &'a Path,
     folder: &'a Path,
     settings: PathBuf,
     load: &'a ApiBenchArgs,
@@ -181,7 +182,7 @@ impl Bench<'_> {
         infra_envs: &[String],
         hosts: u32,
     ) -> Result<Vec<(Instant, u64)>> {
-        let mut command = Command::new(self.tools.join("host-sim"));
+        let mut command = Command::new(self.host_sim);
         command.args(["load", "--api", &state.api_url]);
         for infra_env in infra_envs {
             command.args(["--infra-env", infra_env]);

@@ -31,7 +31,12 @@ pub(super) fn of_images() -> Result<PathBuf> {
     images::programs::build(&images::program_packages(), Profile::Dist)
 }
 
-/// The folder with the programs that make content and load, which are not measured.
+/// The simulator of hosts, quick to run: it shares the cores with the services whose durations it measures.
+pub(super) fn load_generator() -> Result<PathBuf> {
+    Ok(cargo::build(&["host-sim"], Profile::Release)?.join("host-sim"))
+}
+
+/// The folder with the programs that make content, which are not measured.
 pub(super) fn tools() -> Result<PathBuf> {
     cargo::build(&demo::PACKAGES, Profile::Dev)
 }
