@@ -333,8 +333,9 @@ service::settings! {
         db_sslmode: SslMode = "prefer",
         /// PEM file of the database's certificate authority. With it, require verifies like verify-ca.
         db_ca_file: Option<PathBuf> = "",
-        /// Maximum size of the connection pool.
-        db_max_open_connections: u32 = "20",
+        /// Maximum size of the connection pool. More are slower where the database has few cores: a burst first opens
+        /// them, and each has caches of its own to fill.
+        db_max_open_connections: u32 = "8",
         /// Maximum lifetime of a connection.
         db_connections_max_lifetime: Duration = "30m",
         /// File of keys that stored secrets are sealed with: 32 bytes in base64 per line, the newest first. Written by
