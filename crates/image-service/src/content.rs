@@ -51,6 +51,13 @@ impl Piece {
         }
     }
 
+    /// The bytes `range` of this piece, as far as there are any.
+    #[must_use]
+    pub fn part(&self, range: Range<u64>) -> Self {
+        let end = range.end.min(self.length());
+        self.cut(range.start.min(end)..end)
+    }
+
     /// The bytes `range` of this piece; `range` has to be within.
     fn cut(&self, range: Range<u64>) -> Self {
         let length = range.end - range.start;
@@ -143,6 +150,15 @@ impl ImageContent {
         }
     }
 
+    /// Overlays that replace the bytes from `start` with this content.
+    pub fn overlays(self, mut start: u64) -> impl Iterator<Item = Overlay> {
+        self.pieces.into_iter().map(move |piece| {
+            let overlay = Overlay { start, piece };
+            start += overlay.piece.length();
+            overlay
+        })
+    }
+
     /// Units: bytes.
     pub fn length(&self) -> u64 {
         self.length
@@ -173,6 +189,19 @@ impl ImageContent {
     }
 }
 
+/// All bytes.
+#[cfg(test)]
+pub(crate) fn collect(content: ImageContent) -> Vec<u8> {
+    use futures_util::TryStreamExt as _;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let chunks: Vec<Bytes> = runtime
+        .block_on(content.stream(Transport::Copied, ()).try_collect())
+        .unwrap();
+    chunks.concat()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -191,20 +220,6 @@ mod tests {
             start: 0,
             length,
         }
-    }
-
-    fn collect(content: ImageContent) -> Vec<u8> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let chunks: Vec<Bytes> = content
-                .stream(Transport::Copied, ())
-                .try_collect()
-                .await
-                .unwrap();
-            chunks.concat()
-        })
     }
 
     fn memory(bytes: &[u8]) -> Piece {

@@ -3,10 +3,15 @@
 mod base;
 mod customise;
 mod iso9660;
+mod iso_edit;
+mod iso_map;
+mod minimal;
 mod nmstatectl;
+mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, full_iso, pxe_initrd};
+pub use customise::{CustomiseError, NetworkArchives, full_iso, pxe_initrd};
+pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;
 pub use nmstatectl::nmstatectl_archive;

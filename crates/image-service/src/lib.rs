@@ -37,6 +37,8 @@ pub(crate) struct ImageApp {
     api: InstallerApi,
     streams: StreamLimit,
     customising: CustomisingPool,
+    /// Public URL of this service, without a slash at the end.
+    base_url: Option<Arc<str>>,
 }
 
 /// Binds and serves until `shutdown`; returns once listening. Images get 503 until they are populated.
@@ -57,6 +59,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         api: InstallerApi::new(api_client, &settings.api_url()),
         streams: StreamLimit::new(settings.max_concurrent_requests),
         customising: CustomisingPool::new(),
+        base_url: settings.base_url().map(Arc::from),
     };
     let router = service::layers::apply(
         http::router(app, health.clone(), settings.http.metrics_on_public_port),

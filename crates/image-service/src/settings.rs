@@ -49,7 +49,7 @@ service::settings! {
         assisted_service_api_trusted_ca_file: Option<PathBuf> = "",
         /// Do not check the installer API's certificate.
         skip_cert_verification: bool = "false",
-        /// Public URL of this service, as in image URLs of the installer API; checked at start.
+        /// Public URL of this service. Hosts that boot a minimal image download their root file system from there.
         image_service_base_url: Option<String> = "",
         /// Concurrent image streams; as many more requests may wait in the queue.
         max_concurrent_requests: usize = "400",
@@ -82,6 +82,8 @@ fn full_iso() -> String {
 
 /// The kind of image that this service offers.
 pub(crate) const FULL_ISO: &str = "full-iso";
+/// The architecture whose images have no minimal form.
+pub(crate) const S390X: &str = "s390x";
 const DISCONNECTED_ISO: &str = "disconnected-iso";
 
 /// Canonical name of an architecture.
@@ -103,6 +105,12 @@ impl Settings {
     pub fn api_url(&self) -> String {
         let host = self.assisted_service_host.trim_end_matches('/');
         format!("{}://{host}", self.assisted_service_scheme)
+    }
+
+    /// Public URL of this service, without a slash at the end.
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        let url = self.image_service_base_url.as_deref()?;
+        Some(url.trim_end_matches('/'))
     }
 
     fn tls(&self) -> Option<tls::TlsConfig> {
@@ -189,9 +197,11 @@ impl ServerSettings for Settings {
             problems.push(Problem::new("ASSISTED_SERVICE_HOST", reason));
         }
         if let Some(url) = &self.image_service_base_url
-            && !is_http(url)
+            && (!is_http(url) || url.contains(UNQUOTABLE))
         {
-            let reason = format!("{url:?} is not an http or https URL");
+            let reason = format!(
+                "{url:?} is not an http or https URL without quotes and other special characters"
+            );
             problems.push(Problem::new("IMAGE_SERVICE_BASE_URL", reason));
         }
         if self.max_concurrent_requests == 0 {
@@ -202,6 +212,9 @@ impl ServerSettings for Settings {
         problems
     }
 }
+
+/// Characters that a quoted word of a boot loader's configuration cannot have.
+const UNQUOTABLE: [char; 6] = ['"', '\\', '$', '\'', ' ', '`'];
 
 fn unreadable(variable: &str, path: &Path) -> Option<Problem> {
     let error = std::fs::File::open(path).err()?;

@@ -6,14 +6,17 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use model::Error;
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::credentials::{infra_env_id, of_request};
 use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
 use super::response::{Representation, respond};
 use crate::ImageApp;
+use crate::catalog::CatalogImage;
 use crate::content::ImageContent;
-use crate::image::{needs_nmstatectl, pxe_initrd as compose};
+use crate::image::{NetworkArchives, needs_nmstatectl, pxe_initrd as compose};
+use crate::installer_api::RequestCredentials;
 
 const RAW: &str = "application/x-raw-disk-image";
 const BINARY: &str = "application/octet-stream";
@@ -80,28 +83,20 @@ pub(super) async fn pxe_initrd(
         return Ok(plain(StatusCode::BAD_REQUEST, text));
     };
     let architecture = query.arch.unwrap_or_else(default_architecture);
-    let image = app
-        .catalog
-        .image(&version, &architecture)
-        .map_err(as_parameter)?;
+    let entry = app.catalog.entry(&version, &architecture);
+    let entry = entry.map_err(as_parameter)?;
+    let image = app.catalog.image(&version, &architecture)?;
     let credentials = of_request(query.api_key, query.image_token, &head.headers);
     let permit = app.streams.acquire().await?;
-    let (ignition, ramdisk) = tokio::try_join!(
+    let (ignition, network) = tokio::try_join!(
         app.api.ignition(id, None, &credentials),
-        app.api.minimal_initrd(id, &credentials),
+        network_archives(&app, entry, id, &credentials),
     )?;
-    let nmstatectl = match &ramdisk {
-        Some(ramdisk) if needs_nmstatectl(ramdisk).map_err(unreadable)? => {
-            let entry = app.catalog.entry(&version, &architecture)?;
-            Some(entry.nmstatectl(&app.data_dir).await?)
-        }
-        _ => None,
-    };
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
     let content = app
         .customising
-        .run(move || compose(&image, &ignition.json, ramdisk, nmstatectl))
+        .run(move || compose(&image, &ignition.json, network))
         .await?;
     let what = Representation {
         content,
@@ -111,6 +106,26 @@ pub(super) async fn pxe_initrd(
         base_modified,
     };
     Ok(respond(&head, what, permit))
+}
+
+/// The archives that early boot needs for a static network: none, if the infra-env has neither that nor a proxy.
+pub(super) async fn network_archives(
+    app: &ImageApp,
+    entry: &CatalogImage,
+    id: Uuid,
+    credentials: &RequestCredentials,
+) -> Result<NetworkArchives, Error> {
+    let ramdisk = app.api.minimal_initrd(id, credentials).await?;
+    let nmstatectl = match &ramdisk {
+        Some(ramdisk) if needs_nmstatectl(ramdisk).map_err(unreadable)? => {
+            Some(entry.nmstatectl(&app.data_dir).await?)
+        }
+        _ => None,
+    };
+    Ok(NetworkArchives {
+        ramdisk,
+        nmstatectl,
+    })
 }
 
 fn unreadable(error: ignition::Error) -> Error {

@@ -3,10 +3,10 @@
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::error::ErrorResponse;
 use crate::installer_api::RequestCredentials;
 
 /// Claims of a token that name its infra-env. Source: assisted-image-service reads `sub`, else `infra_env_id`.
@@ -37,36 +37,35 @@ pub(super) fn of_request(
 
 /// An infra-env id of a path: lower case, with hyphens.
 ///
-/// Errors: `NotFound` for anything else.
-pub(super) fn infra_env_id(text: &str) -> Result<Uuid, Error> {
+/// Errors: `Path` for anything else.
+pub(super) fn infra_env_id(text: &str) -> Result<Uuid, ErrorResponse> {
     let id = Uuid::parse_str(text).ok();
-    id.filter(|id| id.to_string() == text).ok_or_else(|| {
-        Error::not_found(
-            "infra-env",
-            format!("{text:?} (expected a UUID in lower case)"),
-        )
+    let id = id.filter(|id| id.to_string() == text);
+    id.ok_or_else(|| {
+        let reason =
+            format!("{text:?} is not the id of an infra-env; expected a UUID in lower case");
+        ErrorResponse::Path(reason)
     })
 }
 
 /// The infra-env of a token. The installer API verifies its signature.
 ///
-/// Errors: `NotFound` when the token names none.
-pub(super) fn infra_env_of_token(token: &str) -> Result<Uuid, Error> {
-    let refuse =
-        |why: &str| Error::not_found("infra-env", format!("of the token in the URL: {why}"));
+/// Errors: `Path` when the token names none.
+pub(super) fn infra_env_of_token(token: &str) -> Result<Uuid, ErrorResponse> {
+    let refuse = |why: &str| ErrorResponse::Path(format!("the token in the URL {why}"));
     let mut parts = token.split('.');
     let payload = match (parts.next(), parts.next(), parts.next()) {
         (Some(_), Some(payload), Some(_)) => payload.trim_end_matches('='),
-        _ => return Err(refuse("it is not a JWT")),
+        _ => return Err(refuse("is not a JWT")),
     };
     let json = URL_SAFE_NO_PAD
         .decode(payload)
         .or_else(|_| STANDARD_NO_PAD.decode(payload))
-        .map_err(|_| refuse("its payload is not base64"))?;
+        .map_err(|_| refuse("has a payload that is not base64"))?;
     let claims: Claims =
-        serde_json::from_slice(&json).map_err(|_| refuse("its payload is not JSON"))?;
+        serde_json::from_slice(&json).map_err(|_| refuse("has a payload that is not JSON"))?;
     let id = claims.sub.or(claims.infra_env_id);
-    let id = id.ok_or_else(|| refuse("it has neither sub nor infra_env_id"))?;
+    let id = id.ok_or_else(|| refuse("has neither sub nor infra_env_id"))?;
     infra_env_id(&id)
 }
 
@@ -102,7 +101,7 @@ mod tests {
             &token(r#"{"sub":"x"}"#),
         ] {
             assert!(
-                matches!(infra_env_of_token(text), Err(Error::NotFound { .. })),
+                matches!(infra_env_of_token(text), Err(ErrorResponse::Path(_))),
                 "{text}"
             );
         }

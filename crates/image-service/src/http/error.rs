@@ -11,21 +11,27 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// An error as a response.
 #[derive(Debug)]
-pub(super) struct ErrorResponse(pub(super) Error);
+pub(super) enum ErrorResponse {
+    /// A part of the path cannot name anything: 404 with this reason.
+    Path(String),
+    Error(Error),
+}
 
 impl From<Error> for ErrorResponse {
     fn from(error: Error) -> Self {
-        Self(error)
+        Self::Error(error)
     }
 }
 
 impl From<CustomiseError> for ErrorResponse {
     fn from(error: CustomiseError) -> Self {
-        Self(match error {
+        Self::Error(match error {
             CustomiseError::IgnitionTooLarge { .. }
             | CustomiseError::KargsTooLong { .. }
             | CustomiseError::KargsNotPrintable(_)
-            | CustomiseError::NoKargsArea => Error::conflict(error.to_string()),
+            | CustomiseError::NoKargsArea
+            | CustomiseError::NoLoaderConfig
+            | CustomiseError::Layout(_) => Error::conflict(error.to_string()),
             CustomiseError::Ignition(_) | CustomiseError::Areas(_) => {
                 Error::internal("customising the image", error)
             }
@@ -35,21 +41,25 @@ impl From<CustomiseError> for ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        let status = status(&self.0);
+        let error = match self {
+            Self::Path(reason) => return plain(StatusCode::NOT_FOUND, format!("{reason}\n")),
+            Self::Error(error) => error,
+        };
+        let status = status(&error);
         if status.is_server_error() {
             tracing::error!(
-                error = self.0.chain(),
+                error = error.chain(),
                 code = status.as_u16(),
                 "request failed"
             );
         } else {
             tracing::debug!(
-                error = self.0.chain(),
+                error = error.chain(),
                 code = status.as_u16(),
                 "request refused"
             );
         }
-        let mut response = plain(status, format!("{}\n", self.0));
+        let mut response = plain(status, format!("{error}\n"));
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response
                 .headers_mut()
@@ -110,7 +120,7 @@ mod tests {
             (Error::unavailable("x", "cause"), 503),
             (Error::internal("x", "cause"), 500),
         ] {
-            let response = ErrorResponse(error).into_response();
+            let response = ErrorResponse::Error(error).into_response();
             assert_eq!(response.status().as_u16(), code);
             let waits = response.headers().contains_key(header::RETRY_AFTER);
             assert_eq!(waits, code == 503);

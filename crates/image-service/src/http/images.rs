@@ -1,5 +1,7 @@
 //! Discovery images.
 
+use std::time::SystemTime;
+
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -8,13 +10,17 @@ use model::Error;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::boot_artifacts::network_archives;
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
 use super::error::{ErrorResponse, plain};
 use super::response::{Representation, respond};
 use crate::ImageApp;
-use crate::image::full_iso;
+use crate::content::ImageContent;
+use crate::image::{full_iso, minimal_iso};
 use crate::installer_api::RequestCredentials;
-use crate::settings::FULL_ISO;
+use crate::settings::{FULL_ISO, S390X};
+
+const MINIMAL_ISO: &str = "minimal-iso";
 
 /// Path of the three short routes: id or token, version, architecture, file name.
 type ShortPath = Path<(String, String, String, String)>;
@@ -59,7 +65,7 @@ impl ImageKind {
     fn of_type(name: &str) -> Option<Self> {
         match name {
             FULL_ISO => Some(Self::Full),
-            "minimal-iso" => Some(Self::Minimal),
+            MINIMAL_ISO => Some(Self::Minimal),
             "disconnected-iso" => Some(Self::Disconnected),
             _ => None,
         }
@@ -159,9 +165,11 @@ pub(super) fn default_architecture() -> String {
     "x86_64".to_owned()
 }
 
-fn kind_of_file(name: &str) -> Result<ImageKind, Error> {
-    ImageKind::of_file(name)
-        .ok_or_else(|| Error::not_found("image file", format!("{name} (expected full.iso)")))
+fn kind_of_file(name: &str) -> Result<ImageKind, ErrorResponse> {
+    ImageKind::of_file(name).ok_or_else(|| {
+        let reason = format!("unrecognized file name {name}; expected full.iso or minimal.iso");
+        ErrorResponse::Path(reason)
+    })
 }
 
 async fn image(
@@ -171,10 +179,7 @@ async fn image(
 ) -> Result<Response, ErrorResponse> {
     match request.kind {
         ImageKind::Full => full(app, head, request).await,
-        ImageKind::Minimal => Ok(plain(
-            StatusCode::NOT_IMPLEMENTED,
-            "minimal images are not supported by this version; use full.iso, or a network boot with kernel, rootfs and pxe-initrd\n",
-        )),
+        ImageKind::Minimal => minimal(app, head, request).await,
         ImageKind::Disconnected => Err(Error::not_found(
             "disconnected image",
             format!("{} {}", request.version, request.architecture),
@@ -195,18 +200,62 @@ async fn full(
             .ignition(request.id, Some(FULL_ISO), &request.credentials),
         app.api.kernel_arguments(request.id, &request.credentials),
     )?;
-    let base_modified = image.modified;
-    let modified = ignition.modified.unwrap_or(base_modified);
-    let content = app
-        .customising
-        .run(move || full_iso(&image, &ignition.json, &kargs))
-        .await?;
-    let what = Representation {
-        content,
-        file_name: format!("{}-discovery.iso", request.id),
-        content_type: "application/x-cd-image",
-        modified,
-        base_modified,
-    };
+    let base = image.modified;
+    let (id, json) = (request.id, ignition.json);
+    let compose = move || full_iso(&image, &json, &kargs);
+    let content = app.customising.run(compose).await?;
+    let what = discovery_image(id, content, base, ignition.modified);
     Ok(respond(head, what, permit))
+}
+
+/// An image without the root file system, which early boot downloads from this service. Source: assisted-image-service.
+async fn minimal(
+    app: &ImageApp,
+    head: &Parts,
+    request: ImageRequest,
+) -> Result<Response, ErrorResponse> {
+    let entry = app.catalog.entry(&request.version, &request.architecture)?;
+    if entry.architecture == S390X {
+        let reason = "there are no minimal images of s390x; use full.iso, or a network boot";
+        return Err(Error::invalid("architecture", reason).into());
+    }
+    let image = app.catalog.image(&request.version, &request.architecture)?;
+    let base_url = app.base_url.as_deref().ok_or_else(|| {
+        Error::conflict(
+            "hosts that boot a minimal image download their root file system from IMAGE_SERVICE_BASE_URL, \
+             which is not set; set it, or use full.iso",
+        )
+    })?;
+    let rootfs_url = format!(
+        "{base_url}/boot-artifacts/rootfs?arch={}&version={}",
+        entry.architecture, entry.version
+    );
+    let permit = app.streams.acquire().await?;
+    let (ignition, kargs, network) = tokio::try_join!(
+        app.api
+            .ignition(request.id, Some(MINIMAL_ISO), &request.credentials),
+        app.api.kernel_arguments(request.id, &request.credentials),
+        network_archives(app, entry, request.id, &request.credentials),
+    )?;
+    let base = image.modified;
+    let (id, json) = (request.id, ignition.json);
+    let compose = move || minimal_iso(&image, &json, network, &kargs, &rootfs_url);
+    let content = app.customising.run(compose).await?;
+    let what = discovery_image(id, content, base, ignition.modified);
+    Ok(respond(head, what, permit))
+}
+
+fn discovery_image(
+    id: Uuid,
+    content: ImageContent,
+    base_modified: SystemTime,
+    modified: Option<SystemTime>,
+) -> Representation {
+    Representation {
+        content,
+        file_name: format!("{id}-discovery.iso"),
+        content_type: "application/x-cd-image",
+        modified: modified.unwrap_or(base_modified),
+        base_modified,
+    }
 }

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
+use super::iso_map::IsoMap;
 use super::iso9660::Iso;
 use crate::content::Piece;
 
@@ -23,10 +24,12 @@ const MIN_KERNEL: u64 = 5 * 1024 * 1024;
 const MAX_RECORD: u64 = 256 * 1024;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
-/// Boot loader configurations of images without `coreos/kargs.json`.
+const KARGS_RECORD: &str = "coreos/kargs.json";
+/// Boot loader configurations. Source: assisted-image-service.
 const LOADER_CONFIGS: &[&str] = &[
     "EFI/redhat/grub.cfg",
     "EFI/fedora/grub.cfg",
+    "boot/grub/grub.cfg",
     "EFI/centos/grub.cfg",
     "isolinux/isolinux.cfg",
 ];
@@ -79,9 +82,30 @@ pub struct BaseImage {
     pub is_x86: bool,
     kernel: Range<u64>,
     initrd: Range<u64>,
-    rootfs: Range<u64>,
+    pub(super) rootfs: Range<u64>,
     pub(super) ignition: Range<u64>,
+    /// The file that is the ignition area, unless the area is a part of a file.
+    pub(super) ignition_file: Option<Range<u64>>,
     pub(super) kargs: Vec<KargsArea>,
+    /// Files that name the kernel arguments, for images that boot in another way.
+    pub(super) loader: LoaderFiles,
+    /// None if the image's metadata cannot be followed: then its files stay where they are.
+    pub(super) map: Option<IsoMap>,
+}
+
+/// A small text file. Offsets count from the start of the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextFile {
+    pub(super) extent: Range<u64>,
+    pub(super) text: String,
+}
+
+/// Configurations of boot loaders, and the record of their kernel arguments.
+#[derive(Debug, Default)]
+pub(super) struct LoaderFiles {
+    pub(super) configs: Vec<TextFile>,
+    /// `coreos/kargs.json`; none in older images.
+    pub(super) record: Option<TextFile>,
 }
 
 #[derive(Deserialize)]
@@ -152,6 +176,13 @@ impl BaseImage {
             return Err(wrong(format!("it has {found} of {length} bytes")));
         }
         let part = |name: &str| part(&iso, &[name]);
+        let (ignition, ignition_file) = ignition_area(&iso)?;
+        let map = IsoMap::read(&file)
+            .inspect_err(|error| {
+                let path = path.display();
+                tracing::warn!(%path, %error, "the layout of the image is unusual: it is offered as full.iso only");
+            })
+            .ok();
         let image = Self {
             length: metadata.len(),
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
@@ -163,8 +194,11 @@ impl BaseImage {
             )?,
             initrd: part("images/pxeboot/initrd.img")?,
             rootfs: part("images/pxeboot/rootfs.img")?,
-            ignition: ignition_area(&iso)?,
+            ignition,
+            ignition_file,
             kargs: kargs_areas(&iso)?,
+            loader: loader_files(&iso)?,
+            map,
             file: Arc::new(file.try_clone()?),
         };
         let parts = [&image.kernel, &image.initrd, &image.rootfs, &image.ignition];
@@ -246,11 +280,13 @@ fn part(iso: &Iso<'_>, paths: &[&str]) -> io::Result<Range<u64>> {
     Err(wrong(format!("{} is missing", paths[0])))
 }
 
-/// Embed area of the ignition: from `igninfo.json`, in older images a whole file. Source: coreos-installer.
-fn ignition_area(iso: &Iso<'_>) -> io::Result<Range<u64>> {
+/// Embed area of the ignition, and the file if that is the area: from `igninfo.json`, in older images a whole file. Source:
+/// coreos-installer.
+fn ignition_area(iso: &Iso<'_>) -> io::Result<(Range<u64>, Option<Range<u64>>)> {
     const RECORD: &str = "coreos/igninfo.json";
     let Some((_, json)) = iso.read(RECORD, MAX_RECORD)? else {
-        return part(iso, &["images/ignition.img"]);
+        let file = part(iso, &["images/ignition.img"])?;
+        return Ok((file.clone(), Some(file)));
     };
     let record: IgnitionRecord =
         serde_json::from_slice(&json).map_err(|error| wrong(format!("{RECORD}: {error}")))?;
@@ -267,11 +303,36 @@ fn ignition_area(iso: &Iso<'_>) -> io::Result<Range<u64>> {
             record.file
         )));
     }
-    Ok(start..end)
+    let area = start..end;
+    // With a length of its own, the record would have to be replaced, too.
+    let is_file = area == file && record.length.is_none_or(|length| length == 0);
+    Ok((area, is_file.then_some(file)))
+}
+
+fn loader_files(iso: &Iso<'_>) -> io::Result<LoaderFiles> {
+    let read = |path: &str| -> io::Result<Option<TextFile>> {
+        // A boot image of some megabytes is no configuration.
+        let Some(extent) = iso.find(path)? else {
+            return Ok(None);
+        };
+        if extent.end - extent.start > MAX_RECORD {
+            return Ok(None);
+        }
+        let text = String::from_utf8(iso.bytes(&extent, MAX_RECORD)?).ok();
+        Ok(text.map(|text| TextFile { extent, text }))
+    };
+    let mut files = LoaderFiles {
+        configs: Vec::new(),
+        record: read(KARGS_RECORD)?,
+    };
+    for path in LOADER_CONFIGS {
+        files.configs.extend(read(path)?);
+    }
+    Ok(files)
 }
 
 fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
-    const RECORD: &str = "coreos/kargs.json";
+    const RECORD: &str = KARGS_RECORD;
     let Some((_, json)) = iso.read(RECORD, MAX_RECORD)? else {
         return unrecorded_kargs_areas(iso);
     };

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use ignition::archive;
 
 use super::base::{BaseImage, KargsArea};
+use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
 use crate::content::{ImageContent, Overlap, Overlay, Piece};
 
 /// Reason why an image cannot be customised.
@@ -15,7 +16,7 @@ pub enum CustomiseError {
     )]
     IgnitionTooLarge {
         /// Units: bytes.
-        size: usize,
+        size: u64,
         /// Units: bytes.
         room: u64,
     },
@@ -40,6 +41,14 @@ pub enum CustomiseError {
     /// The configuration cannot be packed.
     #[error("the ignition cannot be packed")]
     Ignition(#[from] ignition::Error),
+    /// Files of the image cannot be moved or left out.
+    #[error(transparent)]
+    Layout(#[from] EditError),
+    /// The configuration of a boot loader has no kernel arguments of a live image.
+    #[error(
+        "the image has no boot loader configuration with coreos.liveiso, so it has no minimal form; use full.iso"
+    )]
+    NoLoaderConfig,
     /// The image's areas contradict each other.
     #[error("the image's embed areas overlap")]
     Areas(#[from] Overlap),
@@ -53,41 +62,77 @@ pub fn full_iso(
     ignition: &[u8],
     kargs: &[String],
 ) -> Result<ImageContent, CustomiseError> {
-    let packed = archive::write(ignition)?;
-    let area = &image.ignition;
-    let room = area.end - area.start;
-    let size = packed.len();
-    let Some(rest) = room.checked_sub(size as u64) else {
-        return Err(CustomiseError::IgnitionTooLarge { size, room });
-    };
-    let mut overlays = vec![
-        Overlay {
-            start: area.start,
-            piece: Piece::Memory(packed.into()),
-        },
-        // The base image may contain an ignition already.
-        Overlay {
-            start: area.end - rest,
-            piece: Piece::Zeros(rest),
-        },
-    ];
+    let mut edit = IsoEdit::default();
+    embed_ignition(&mut edit, image, ignition, NetworkArchives::default())?;
     if !kargs.is_empty() {
         if image.kargs.is_empty() {
             return Err(CustomiseError::NoKargsArea);
         }
         for area in &image.kargs {
             let piece = Piece::Memory(kargs_text(area, kargs)?);
-            overlays.push(Overlay {
+            edit.overlays.push(Overlay {
                 start: area.start,
                 piece,
             });
         }
     }
-    Ok(ImageContent::overlaid(&image.whole(), overlays)?)
+    match &image.map {
+        Some(map) if !edit.replacements.is_empty() => Ok(edited(map, &image.whole(), edit)?),
+        _ => Ok(ImageContent::overlaid(&image.whole(), edit.overlays)?),
+    }
 }
 
-fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseError> {
-    let mut text = area.text.clone();
+/// Archives beside the ignition that early boot needs for a static network.
+#[derive(Debug, Clone, Default)]
+pub struct NetworkArchives {
+    /// The ramdisk of the installer API.
+    pub ramdisk: Option<Bytes>,
+    /// The program that applies its policies.
+    pub nmstatectl: Option<Bytes>,
+}
+
+impl NetworkArchives {
+    fn append_to(self, content: &mut ImageContent) {
+        for archive in [self.ramdisk, self.nmstatectl].into_iter().flatten() {
+            content.push(Piece::Memory(archive));
+            content.align();
+        }
+    }
+}
+
+/// Puts archives into the ignition area. When they are longer, the area's file is replaced with a longer one: boot loaders
+/// load that file as an initrd, whatever its length.
+pub(super) fn embed_ignition(
+    edit: &mut IsoEdit,
+    image: &BaseImage,
+    ignition: &[u8],
+    network: NetworkArchives,
+) -> Result<(), CustomiseError> {
+    let mut content = ImageContent::new();
+    content.push(Piece::Memory(archive::write(ignition)?.into()));
+    network.append_to(&mut content);
+    let area = &image.ignition;
+    let room = area.end - area.start;
+    let size = content.length();
+    if let Some(rest) = room.checked_sub(size) {
+        // The base image may contain an ignition already.
+        content.push(Piece::Zeros(rest));
+        edit.overlays.extend(content.overlays(area.start));
+        return Ok(());
+    }
+    let file = image.ignition_file.clone();
+    let (Some(file), Some(_)) = (file, &image.map) else {
+        return Err(CustomiseError::IgnitionTooLarge { size, room });
+    };
+    let step = (room / 4).max(1);
+    content.push(Piece::Zeros(size.next_multiple_of(step) + step - size));
+    edit.replacements.push(Replacement { file, content });
+    Ok(())
+}
+
+/// The arguments as they continue a line: a blank before each.
+pub(super) fn joined(kargs: &[String]) -> Result<String, CustomiseError> {
+    let mut text = String::new();
     for karg in kargs {
         if karg.chars().any(char::is_control) {
             return Err(CustomiseError::KargsNotPrintable(karg.clone()));
@@ -95,6 +140,11 @@ fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseErro
         text.push(' ');
         text.push_str(karg);
     }
+    Ok(text)
+}
+
+fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseError> {
+    let text = area.text.clone() + &joined(kargs)?;
     let mut bytes = text.into_bytes();
     // One byte is reserved for the end.
     let room = area.size.saturating_sub(1);
@@ -107,24 +157,19 @@ fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseErro
     Ok(bytes.into())
 }
 
-/// The initrd with `ignition` and, if present, `ramdisk` and `nmstatectl` (archives already) appended. Source:
-/// assisted-image-service.
+/// The initrd with `ignition` and the archives of the network appended. Source: assisted-image-service.
 ///
 /// Errors: when the configuration cannot be packed.
 pub fn pxe_initrd(
     image: &BaseImage,
     ignition: &[u8],
-    ramdisk: Option<Bytes>,
-    nmstatectl: Option<Bytes>,
+    network: NetworkArchives,
 ) -> Result<ImageContent, CustomiseError> {
     let mut content = ImageContent::new();
     content.push(image.initrd());
     content.align();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
-    for archive in [ramdisk, nmstatectl].into_iter().flatten() {
-        content.push(Piece::Memory(archive));
-        content.align();
-    }
+    network.append_to(&mut content);
     Ok(content)
 }
 
@@ -155,27 +200,5 @@ mod tests {
             Err(CustomiseError::KargsTooLong { size: 7, room: 6 })
         ));
         assert!(kargs_text(&area(90), &["x\ny".to_owned()]).is_err());
-    }
-
-    #[test]
-    fn too_large_an_ignition_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x.iso");
-        testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
-        let image = BaseImage::open(&path).unwrap();
-        // Incompressible: a stream of hashes.
-        let mut noise = Vec::new();
-        let mut word: u64 = 1;
-        while noise.len() < 300_000 {
-            word = word
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            noise.extend(word.to_be_bytes()[..4].iter());
-        }
-        let error = full_iso(&image, &noise, &[]).unwrap_err();
-        assert!(
-            error.to_string().contains("embed area of 262144"),
-            "{error}"
-        );
     }
 }

@@ -6,10 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// Units: bytes.
-const SECTOR: u64 = 2048;
-/// The same, for buffers.
-const SECTOR_LENGTH: usize = 2048;
+use super::iso_map::{SECTOR, SECTOR_LENGTH};
+
 /// Sector of the first volume descriptor.
 const DESCRIPTORS: u64 = 16;
 /// More descriptors than any image has.

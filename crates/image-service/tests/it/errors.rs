@@ -27,12 +27,12 @@ async fn invalid_requests_get_the_reason() {
         (
             format!("/byid/{ID}/4.18/x86_64/other.iso"),
             404,
-            "other.iso (expected full.iso)",
+            "unrecognized file name other.iso; expected full.iso or minimal.iso",
         ),
         (
             format!("/byid/{ID}/4.18/x86_64/minimal.iso"),
-            501,
-            "minimal images are not supported",
+            409,
+            "IMAGE_SERVICE_BASE_URL",
         ),
         (
             format!("/byid/{ID}/4.18/x86_64/disconnected.iso"),
@@ -52,12 +52,12 @@ async fn invalid_requests_get_the_reason() {
         (
             "/byid/X/4.18/x86_64/full.iso".to_owned(),
             404,
-            "expected a UUID in lower case",
+            "\"X\" is not the id of an infra-env; expected a UUID in lower case",
         ),
         (
             "/byapikey/x/4.18/x86_64/full.iso".to_owned(),
             404,
-            "it is not a JWT",
+            "the token in the URL is not a JWT",
         ),
         (
             format!("/images/{ID}/pxe-initrd"),

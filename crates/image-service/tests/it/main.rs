@@ -6,6 +6,7 @@ mod campaign;
 mod downloads;
 mod errors;
 mod images;
+mod minimal;
 mod network_boot;
 mod slow_readers;
 mod world;
