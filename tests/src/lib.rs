@@ -10,6 +10,7 @@ mod download;
 mod installation;
 mod journey;
 mod ledger;
+pub mod machine;
 mod openid_provider;
 pub mod pod;
 pub mod process;

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all checks, counted in the last line.
 
+mod boot_tools;
 mod coreos_installer;
 mod distribution;
 mod engine;
@@ -48,6 +49,8 @@ const POD_APART: &str = "POD_TESTS_APART";
 const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 /// Folder with the node_modules of an OpenID provider, for the tests of log-ins.
 const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
+/// Folder of an unpacked kernel, for the tests that boot images.
+const BOOT_KERNEL: &str = "BOOT_KERNEL";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -234,7 +237,13 @@ fn tests(report: &mut TestReport, full: bool) {
     let openid_provider = openid_provider::ensure()
         .inspect_err(|error| println!("oidc-provider is not available here: {error:#}"))
         .ok();
+    let kernel = boot_tools::ensure()
+        .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
+        .ok();
     let prepare = |command: &mut Command| {
+        if let Some(folder) = &kernel {
+            command.env(BOOT_KERNEL, folder);
+        }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);
         }

@@ -1,5 +1,6 @@
 //! The whole system as users run it: started, killed, stopped and queried from outside.
 
+mod boots;
 mod faults;
 mod log_in;
 mod mirroring;

@@ -101,7 +101,7 @@ impl NetworkArchives {
 }
 
 /// Puts archives into the ignition area. When they are longer, the area's file is replaced with a longer one: boot loaders
-/// load that file as an initrd, whatever its length.
+/// load that file as an initrd of any length.
 pub(super) fn embed_ignition(
     edit: &mut IsoEdit,
     image: &BaseImage,

@@ -1,0 +1,239 @@
+//! A live image that boots: the layout and the tools of the genuine ones, Debian's kernel, and an initrd that reports.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use ignition::archive::EMBED_AREA;
+use ignition::cpio::{self, CpioMember};
+use serde_json::json;
+
+/// Version of its operating system.
+pub const OS_VERSION: &str = "418.94.202511191518-0";
+const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
+const BIOS_MODULES: &str = "/usr/lib/syslinux/modules/bios";
+const BUSYBOX: &str = "/bin/busybox";
+/// Modules that a network card of a virtual machine needs, in order.
+const MODULES: [&str; 8] = [
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "failover",
+    "net_failover",
+    "virtio_net",
+];
+/// GRUB's modules for a configuration on an ISO image.
+const GRUB_MODULES: [&str; 14] = [
+    "iso9660",
+    "fat",
+    "part_gpt",
+    "part_msdos",
+    "normal",
+    "configfile",
+    "linux",
+    "search",
+    "search_label",
+    "echo",
+    "test",
+    "all_video",
+    "serial",
+    "terminal",
+];
+/// Room after the default kernel arguments.
+const KARGS_ROOM: usize = 1024;
+/// Length of the root file system. Units: bytes.
+const ROOTFS: usize = 3 << 20;
+/// Prints the input of early boot, and ends.
+const INIT: &str = include_str!("init.sh");
+
+/// Its root file system: made-up bytes.
+pub fn rootfs() -> Vec<u8> {
+    vec![7; ROOTFS]
+}
+
+/// Builds the image into `folder`, with the kernel and the modules that are unpacked in `kernel`.
+///
+/// Errors: a tool is missing or fails.
+pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
+    let root = folder.join("root");
+    let volume = format!("rhcos-{OS_VERSION}");
+    let kargs = format!(
+        "rw console=ttyS0 coreos.liveiso={volume} ignition.firstboot ignition.platform.id=metal"
+    );
+    let put = |path: &str, bytes: &[u8]| -> Result<()> {
+        let path = root.join(path);
+        fs::create_dir_all(path.with_file_name(""))?;
+        fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
+    };
+    put(
+        "images/pxeboot/vmlinuz",
+        &fs::read(find(&kernel.join("boot"), "vmlinuz-")?)?,
+    )?;
+    put("images/pxeboot/initrd.img", &initrd(kernel)?)?;
+    put("images/pxeboot/rootfs.img", &rootfs())?;
+    put("images/ignition.img", &vec![0; EMBED_AREA])?;
+    put(
+        "coreos/igninfo.json",
+        json!({ "file": "images/ignition.img" })
+            .to_string()
+            .as_bytes(),
+    )?;
+    let area = format!(
+        "{kargs}\n{}# COREOS_KARG_EMBED_AREA\n",
+        "#".repeat(KARGS_ROOM)
+    );
+    let configs = [
+        (
+            "EFI/redhat/grub.cfg",
+            format!(
+                "set timeout=0\nmenuentry 'CoreOS (Live)' {{\n\tlinux /images/pxeboot/vmlinuz {area}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}}\n"
+            ),
+        ),
+        (
+            "isolinux/isolinux.cfg",
+            format!(
+                "default linux\ntimeout 1\nprompt 0\nlabel linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img {area}"
+            ),
+        ),
+    ];
+    let mut areas = Vec::new();
+    for (path, text) in &configs {
+        put(path, text.as_bytes())?;
+        areas.push(json!({ "path": path, "offset": text.find(&kargs), "pad": "#", "end": "\n" }));
+    }
+    let size = kargs.len() + 1 + KARGS_ROOM;
+    let record = json!({ "default": kargs, "files": areas, "size": size });
+    put("coreos/kargs.json", record.to_string().as_bytes())?;
+    put("isolinux/isolinux.bin", &fs::read(ISOLINUX)?)?;
+    for name in ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"] {
+        put(
+            &format!("isolinux/{name}"),
+            &fs::read(Path::new(BIOS_MODULES).join(name))?,
+        )?;
+    }
+    efi_partition(folder, &volume, &root.join("images/efiboot.img"))?;
+    let image = folder.join("live.iso");
+    // As coreos-assembler does.
+    run(Command::new("genisoimage")
+        .args([
+            "-quiet",
+            "-V",
+            &volume,
+            "-volset",
+            &volume,
+            "-rational-rock",
+            "-J",
+            "-joliet-long",
+        ])
+        .args([
+            "-eltorito-boot",
+            "isolinux/isolinux.bin",
+            "-eltorito-catalog",
+            "isolinux/boot.cat",
+        ])
+        .args([
+            "-no-emul-boot",
+            "-boot-load-size",
+            "4",
+            "-boot-info-table",
+            "-eltorito-alt-boot",
+        ])
+        .args(["-efi-boot", "images/efiboot.img", "-no-emul-boot", "-o"])
+        .arg(&image)
+        .arg(&root))?;
+    run(Command::new("isohybrid").arg("--uefi").arg(&image))?;
+    Ok(image)
+}
+
+fn efi_partition(folder: &Path, volume: &str, image: &Path) -> Result<()> {
+    let (stub, program) = (folder.join("stub.cfg"), folder.join("BOOTX64.EFI"));
+    let text = format!(
+        "search --label \"{volume}\" --set root --no-floppy\nset prefix=($root)/EFI/redhat\nconfigfile $prefix/grub.cfg\n"
+    );
+    fs::write(&stub, text)?;
+    run(Command::new("grub-mkimage")
+        .args(["-O", "x86_64-efi", "-p", "/EFI/BOOT", "-c"])
+        .arg(&stub)
+        .arg("-o")
+        .arg(&program)
+        .args(GRUB_MODULES))?;
+    fs::File::create(image)?.set_len(4 << 20)?;
+    run(Command::new("/sbin/mkfs.vfat").arg(image))?;
+    run(Command::new("mmd")
+        .arg("-i")
+        .arg(image)
+        .args(["::EFI", "::EFI/BOOT"]))?;
+    run(Command::new("mcopy")
+        .arg("-i")
+        .arg(image)
+        .arg(&program)
+        .arg("::EFI/BOOT/"))
+}
+
+fn initrd(kernel: &Path) -> Result<Vec<u8>> {
+    let modules = kernel.join("lib/modules");
+    let mut files = vec![
+        ("init".to_owned(), INIT.as_bytes().to_vec()),
+        ("bin/busybox".to_owned(), fs::read(BUSYBOX)?),
+    ];
+    for (number, name) in MODULES.iter().enumerate() {
+        let module = find_below(&modules, &format!("{name}.ko"))?;
+        files.push((format!("modules/{number}.ko"), fs::read(module)?));
+    }
+    let folder = |name| CpioMember {
+        name,
+        mode: cpio::DIRECTORY | 0o755,
+        data: b"",
+    };
+    let mut members: Vec<_> = ["bin", "dev", "etc", "modules", "proc", "sys"]
+        .map(folder)
+        .into();
+    members.extend(files.iter().map(|(name, data)| CpioMember {
+        name,
+        mode: cpio::REGULAR | 0o755,
+        data,
+    }));
+    Ok(ignition::archive::pack(&members)?)
+}
+
+fn find(folder: &Path, start: &str) -> Result<PathBuf> {
+    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let named = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(start))
+    };
+    paths
+        .find(named)
+        .with_context(|| format!("no {start} in {}", folder.display()))
+}
+
+fn find_below(folder: &Path, name: &str) -> Result<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)?.filter_map(Result::ok) {
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.ends_with(name) {
+                return Ok(path);
+            }
+        }
+    }
+    anyhow::bail!("no {name} in {}", folder.display())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("running {}", command.get_program().display()))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{}: {text}",
+        command.get_program().display()
+    );
+    Ok(())
+}

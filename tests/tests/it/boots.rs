@@ -1,0 +1,193 @@
+//! Machines with the firmware of real ones boot the images, from CD, USB and the network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use reqwest::Method;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use system_tests::machine::live_image::{self, OS_VERSION};
+use system_tests::machine::{BootMedium, BootReport, Firmware, HOST_ADDRESS, boot};
+use system_tests::{ApiClient, Installation};
+
+/// Folder of an unpacked Debian package with a kernel: `cargo xtask test` sets it.
+const KERNEL: &str = "BOOT_KERNEL";
+/// The last version whose static networks need no program from the root file system.
+const PLATFORM: &str = "4.17";
+const NETWORK: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n";
+const MAC_ADDRESS: &str = "52:54:00:12:34:56";
+
+struct Site {
+    installation: Installation,
+    api: ApiClient,
+    infra_env: String,
+    /// The live image.
+    live: PathBuf,
+}
+
+impl Site {
+    /// Services that machines reach, and an infra-env with a static network and a kernel argument.
+    async fn new(kernel: &Path) -> Result<Self> {
+        let installation = Installation::start().await?;
+        let live = live_image::build(&installation.folder("live")?, kernel)?;
+        let name = format!("rhcos-full-iso-{OS_VERSION}-x86_64.iso");
+        fs::copy(&live, installation.data().join("image-service").join(name))?;
+        let services = installation.state()?.services;
+        let seen = |url: &str| url.replace("127.0.0.1", HOST_ADDRESS);
+        let os_images = json!([{
+            "openshift_version": PLATFORM, "cpu_architecture": "x86_64", "version": OS_VERSION,
+            "url": format!("file://{}", live.display()),
+        }]);
+        let settings = format!(
+            "OS_IMAGES={os_images}\nSERVICE_BASE_URL={}\nIMAGE_SERVICE_BASE_URL={}\nALLOWED_HOSTS={HOST_ADDRESS}\n",
+            seen(&services.api_url),
+            seen(&services.image_service_url),
+        );
+        installation.change_settings(&settings).await?;
+        let api = installation.api()?;
+        let infra_env = json!({
+            "name": "boots", "openshift_version": PLATFORM, "cpu_architecture": "x86_64",
+            "pull_secret": r#"{"auths":{"quay.io":{"auth":"dTpw"}}}"#,
+            "kernel_arguments": [{ "operation": "append", "value": "boots=yes" }],
+            "static_network_config": [{
+                "network_yaml": NETWORK,
+                "mac_interface_map": [{ "mac_address": MAC_ADDRESS, "logical_nic_name": "eth0" }],
+            }],
+        });
+        let made = api
+            .ask(Method::POST, "/v2/infra-envs", Some(&infra_env))
+            .await?;
+        ensure!(made.status == 201, "{}", made.text());
+        let infra_env = made.json()?["id"].as_str().context("no id")?.to_owned();
+        Ok(Self {
+            installation,
+            api,
+            infra_env,
+            live,
+        })
+    }
+
+    async fn get(&self, path: &str) -> Result<Vec<u8>> {
+        let path = format!("/v2/infra-envs/{}{path}", self.infra_env);
+        let response = self.api.ask(Method::GET, &path, None).await?;
+        ensure!(response.status == 200, "{path}: {}", response.text());
+        Ok(response.body)
+    }
+
+    /// Downloads an image of a kind, `full` or `minimal`.
+    async fn image(&self, kind: &str) -> Result<PathBuf> {
+        let url = format!(
+            "{}/byid/{}/{PLATFORM}/x86_64/{kind}.iso",
+            self.installation.state()?.services.image_service_url,
+            self.infra_env
+        );
+        let response = reqwest::get(url).await?.error_for_status()?;
+        let path = self
+            .installation
+            .folder("images")?
+            .join(format!("{kind}.iso"));
+        fs::write(&path, response.bytes().await?)?;
+        Ok(path)
+    }
+
+    /// The digest of the ignition for a kind of image.
+    async fn ignition(&self, kind: &str) -> Result<String> {
+        let path =
+            format!("/downloads/files?file_name=discovery.ign&discovery_iso_type={kind}-iso");
+        Ok(digest(&self.get(&path).await?))
+    }
+
+    /// The digests of the files that static networks need in early boot.
+    async fn network(&self) -> Result<Vec<(String, String)>> {
+        let files = ignition::archive::read(&self.get("/downloads/minimal-initrd").await?)?;
+        let digests = files
+            .iter()
+            .filter(|file| file.name.starts_with("/etc/assisted/network/") && !file.data.is_empty())
+            .map(|file| (file.name.clone(), digest(&file.data)))
+            .collect::<Vec<_>>();
+        ensure!(!digests.is_empty(), "there is a static network");
+        Ok(digests)
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn has_all(report: &BootReport, files: &[(String, String)]) -> Result<()> {
+    for (path, digest) in files {
+        ensure!(
+            report.files.get(path) == Some(digest),
+            "{path} in {report:?}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_boot_the_images() -> Result<()> {
+    let Some(kernel) = std::env::var_os(KERNEL) else {
+        testkit::skipped("no kernel: BOOT_KERNEL is not set");
+        return Ok(());
+    };
+    let site = Site::new(Path::new(&kernel)).await?;
+    let network = site.network().await?;
+    let rootfs = digest(&live_image::rootfs());
+    for kind in ["full", "minimal"] {
+        let image = site.image(kind).await?;
+        let ignition = site.ignition(kind).await?;
+        for firmware in [Firmware::Bios, Firmware::Uefi] {
+            for medium in [
+                BootMedium::Cd(image.clone()),
+                BootMedium::Usb(image.clone()),
+            ] {
+                let report = boot(firmware, &medium).await?;
+                let value = |name: &str| report.values.get(name).map_or("", String::as_str);
+                assert_eq!(value("firmware"), format!("{firmware:?}").to_lowercase());
+                assert!(value("cmdline").contains(" boots=yes"), "{report:?}");
+                assert_eq!(
+                    report.files["/config.ign"], ignition,
+                    "{firmware:?} {medium:?}"
+                );
+                let is_minimal = kind == "minimal";
+                assert_eq!(value("cmdline").contains("coreos.liveiso="), !is_minimal);
+                if is_minimal {
+                    has_all(&report, &network)?;
+                    assert_eq!(value("rootfs"), rootfs, "{report:?}");
+                }
+            }
+        }
+    }
+    let length = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path)?.len());
+    let (full, minimal) = (length(&site.live)?, length(&site.image("minimal").await?)?);
+    assert!(minimal + live_image::rootfs().len() as u64 <= full + (1 << 20));
+    over_the_network(&site, &network, &rootfs).await?;
+    site.installation.stop().await
+}
+
+/// The network card's own iPXE runs the script of the API, which names kernel, initrd and root file system.
+async fn over_the_network(site: &Site, network: &[(String, String)], rootfs: &str) -> Result<()> {
+    let api = site.installation.state()?.services.api_url;
+    let api = api.replace("127.0.0.1", HOST_ADDRESS);
+    let id = &site.infra_env;
+    let script = site.installation.folder("tftp")?.join("start");
+    // TFTP names are short, and so is the first script.
+    let text = format!(
+        "#!ipxe\nchain {api}/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=ipxe-script\n"
+    );
+    fs::write(&script, text)?;
+    let report = boot(Firmware::Bios, &BootMedium::Network(script)).await?;
+    let ignition = digest(&site.get("/downloads/files?file_name=discovery.ign").await?);
+    assert_eq!(
+        report.files.get("/config.ign"),
+        Some(&ignition),
+        "{report:?}"
+    );
+    assert_eq!(report.values["rootfs"], rootfs);
+    assert!(
+        report.values["cmdline"].contains(" boots=yes"),
+        "{report:?}"
+    );
+    has_all(&report, network)
+}
