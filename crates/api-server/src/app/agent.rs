@@ -183,6 +183,7 @@ impl ApiServer {
         let lease_timed_out = vip_leases::is_timeout_due(&stored.snapshot, self.observed(now), now);
         if is_back || clock_moved || lease_timed_out {
             if let Some(cluster) = cluster {
+                drop(stored);
                 self.request_refresh(cluster).wait().await;
                 stored = self.stored_host(infra_env, id).await?.0;
             } else {
@@ -271,6 +272,8 @@ impl ApiServer {
             }
             return Ok(());
         }
+        // When many hosts boot, each waiting request would keep an older snapshot of its cluster.
+        drop(stored);
         let expected = if is_inventory {
             self.expected_list(infra_env).await?
         } else {
@@ -303,10 +306,10 @@ impl ApiServer {
             Ok(())
         };
         let scope = Scope::Host(infra_env, id);
-        let changed = self
-            .change_one("accept step reply", scope, id, decide)
-            .await?;
-        if let Some(refresh) = changed.refresh {
+        let changed = self.change_one("accept step reply", scope, id, decide);
+        // Only the refresh: the rest of the change holds a snapshot.
+        let refresh = changed.await?.refresh;
+        if let Some(refresh) = refresh {
             refresh.wait().await;
         }
         Ok(())

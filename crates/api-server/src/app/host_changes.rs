@@ -16,15 +16,13 @@ use uuid::Uuid;
 
 use super::transaction::{CommittedChange, Extent, LockScope, MAX_WAITING, Refresh};
 use super::{ApiServer, ClusterTransaction, Scope, request};
-use crate::blocking;
 use crate::db::{self, tx};
 
 /// Changes of one transaction at most.
 const GROUP: usize = 128;
-/// Time after which a group is committed, although more changes wait: inventories of some machines are large.
-const SLICE: Duration = Duration::from_millis(50);
-/// Changes above which a group leaves the runtime: it would delay other requests.
-const LARGE_GROUP: usize = 4;
+/// Time after which a group is committed, although more changes wait: it delays other requests, and inventories of some
+/// machines are large. A thread beside the runtime's would keep memory of its own.
+const SLICE: Duration = Duration::from_millis(20);
 
 type HostDecision = Arc<dyn Fn(&mut ClusterTransaction) -> Result<(), Error> + Send + Sync>;
 type ChangeOutcome = Result<CommittedChange<()>, db::Error>;
@@ -245,14 +243,12 @@ impl ApiServer {
     ) -> Vec<Result<bool, db::Error>> {
         let started = Instant::now();
         let mut outcomes = Vec::with_capacity(group.len());
-        blocking::unless_short(group.len() > LARGE_GROUP, || {
-            for change in group {
-                outcomes.push(self.run(transaction, change));
-                if started.elapsed() > SLICE {
-                    break;
-                }
+        for change in group {
+            outcomes.push(self.run(transaction, change));
+            if started.elapsed() > SLICE {
+                break;
             }
-        });
+        }
         outcomes
     }
 

@@ -24,8 +24,9 @@ use crate::measurements::{self, Measurement};
 
 /// Longest queue of changes for one cluster: each holds its request's body in memory.
 pub(crate) const MAX_WAITING: usize = 1024;
-/// Hosts above which a refresh leaves the runtime: it would delay other requests' polls.
-pub(super) const LARGE_CLUSTER: usize = 16;
+/// Hosts above which a refresh leaves the runtime, at about ten milliseconds: it would delay other requests' polls. A
+/// thread beside the runtime's keeps memory of its own.
+pub(super) const LARGE_CLUSTER: usize = 128;
 
 /// Subject of a change.
 #[derive(Debug, Clone, Copy)]
