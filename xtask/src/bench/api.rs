@@ -1,5 +1,6 @@
 //! Cost of the API server while hosts of clusters register, reply to their steps and poll.
 
+mod changes;
 mod requests;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
 
 /// A server that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -149,6 +150,24 @@ impl LoadClient {
             .context("the server closed the connection")?;
         Ok(line.to_owned())
     }
+}
+
+/// The data of a stream of server-sent events, parsed.
+pub(super) fn events(port: u16, path: &str) -> Result<impl Iterator<Item = Result<Value>> + use<>> {
+    let mut client = LoadClient::connect(port)?;
+    // HTTP/1.0: events are not chunked.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+    client.stream.get_mut().write_all(request.as_bytes())?;
+    let status = client.line()?;
+    ensure!(status.contains(" 200 "), "{path} answers {status}");
+    let lines = client.stream.lines();
+    Ok(lines.filter_map(|line| match line {
+        Ok(line) => {
+            let data = line.strip_prefix("data: ")?;
+            Some(serde_json::from_str(data).context("an event is not JSON"))
+        }
+        Err(error) => Some(Err(error.into())),
+    }))
 }
 
 /// Repeats `work` on `clients` connections for `duration`; returns the number of repetitions and the seconds.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
+use super::changes::{self, percentile};
 use crate::bench::client::{LoadClient, load};
 use crate::bench::process::{TICKS_PER_SECOND, cpu_ticks, family};
 use crate::http;
 use crate::installation::InstallationState;
 
-const BASE: &str = "/api/assisted-install/v2";
+pub(super) const BASE: &str = "/api/assisted-install/v2";
 /// Time of one kind of request.
 const DURATION: Duration = Duration::from_secs(5);
 const CLIENTS: u32 = 8;
@@ -48,15 +49,23 @@ pub(super) fn print(state: &InstallationState) -> Result<()> {
     let list = format!("{BASE}/clusters");
     target.measure("list of clusters", |client, _, _| {
         client.ask("GET", &list, &[], b"", 200).map(drop)
+    })?;
+    changes::print(&target)
+}
+
+/// The reply to the step that asks for the inventory.
+fn reply(inventory: &Value) -> Value {
+    json!({
+        "step_type": "inventory", "step_id": "inventory-0", "exit_code": 0, "output": inventory.to_string(),
     })
 }
 
 /// The subject of the requests.
-struct RequestTarget {
-    port: u16,
+pub(super) struct RequestTarget {
+    pub(super) port: u16,
     service: u32,
     database: u32,
-    cluster: String,
+    pub(super) cluster: String,
     hosts: Vec<Value>,
     /// An inventory, with [`HOST_NAME`] and [`METRIC`].
     reply: String,
@@ -82,10 +91,6 @@ impl RequestTarget {
         inventory["routes"] = json!(routes);
         inventory["routes"][0]["metric"] = json!(METRIC);
         inventory["hostname"] = json!(HOST_NAME);
-        let inventory = inventory.to_string();
-        let reply = json!({
-            "step_type": "inventory", "step_id": "inventory-0", "exit_code": 0, "output": inventory,
-        });
         let (_, port) = state.api_url.rsplit_once(':').context("no port")?;
         let pid = |name: &str| state.pids.get(name).copied();
         Ok(Self {
@@ -94,16 +99,38 @@ impl RequestTarget {
             database: pid("postgres").context("the database does not run")?,
             cluster: cluster.to_owned(),
             hosts,
-            reply: reply.to_string(),
+            reply: reply(&inventory).to_string(),
         })
     }
 
     /// Path of a client's own host.
-    fn host(&self, number: u32) -> String {
-        let host = &self.hosts[number as usize % self.hosts.len()];
-        let member = |name: &str| host[name].as_str().unwrap_or_default();
-        let (infra_env, id) = (member("infra_env_id"), member("id"));
+    pub(super) fn host(&self, number: u32) -> String {
+        let (infra_env, id) = (self.member(number, "infra_env_id"), self.host_id(number));
         format!("{BASE}/infra-envs/{infra_env}/hosts/{id}")
+    }
+
+    pub(super) fn host_id(&self, number: u32) -> &str {
+        self.member(number, "id")
+    }
+
+    fn member(&self, number: u32, name: &str) -> &str {
+        let host = &self.hosts[number as usize % self.hosts.len()];
+        host[name].as_str().unwrap_or_default()
+    }
+
+    /// Sends the host's own inventory, with this memory or with its own. Units: bytes.
+    pub(super) fn report_memory(
+        &self,
+        client: &mut LoadClient,
+        number: u32,
+        memory: Option<u64>,
+    ) -> Result<()> {
+        let mut inventory: Value = serde_json::from_str(self.member(number, "inventory"))?;
+        if let Some(bytes) = memory {
+            inventory["memory"]["physical_bytes"] = json!(bytes);
+            inventory["memory"]["usable_bytes"] = json!(bytes);
+        }
+        self.send(client, number, &reply(&inventory).to_string())
     }
 
     /// Sends an inventory whose content depends on `turn`.
@@ -112,6 +139,10 @@ impl RequestTarget {
         let name = format!("host-{number}");
         let body = self.reply.replacen(HOST_NAME, &name, 1);
         let body = body.replacen(&METRIC.to_string(), &turn.to_string(), 1);
+        self.send(client, number, &body)
+    }
+
+    fn send(&self, client: &mut LoadClient, number: u32, body: &str) -> Result<()> {
         let path = format!("{}/instructions", self.host(number));
         let headers = ["Content-Type: application/json"];
         client
@@ -149,17 +180,13 @@ impl RequestTarget {
         };
         let mut durations = durations.into_inner().unwrap_or_default();
         durations.sort_unstable();
-        let at = |percent: usize| {
-            let place = (durations.len() * percent / 100).min(durations.len().saturating_sub(1));
-            durations.get(place).map_or(0.0, Duration::as_secs_f64) * 1000.0
-        };
         println!(
             "  {name:<27}  {:>8.0}  {:>10.3}  {:>11.3}  {:>6.2}  {:>6.2}",
             f64::from(count) / seconds,
             each(after.0.saturating_sub(before.0)),
             each(after.1.saturating_sub(before.1)),
-            at(50),
-            at(99),
+            percentile(&durations, 50),
+            percentile(&durations, 99),
         );
         Ok(())
     }
