@@ -4,7 +4,6 @@ pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod audit;
 mod binding;
-mod bounded_cache;
 pub(crate) mod cache;
 mod check_ins;
 mod clock_watch;

@@ -64,6 +64,16 @@ impl CatalogImage {
         self.get().is_some()
     }
 
+    /// The image.
+    ///
+    /// Errors: `Unavailable` while it is not populated.
+    pub(crate) fn ready(&self) -> Result<Arc<BaseImage>, Error> {
+        self.get().ok_or(Error::Unavailable {
+            what: "the OS image (it is being downloaded, or its download is retried)",
+            source: None,
+        })
+    }
+
     fn get(&self) -> Option<Arc<BaseImage>> {
         self.state
             .read()
@@ -109,12 +119,7 @@ impl ImageCatalog {
     ///
     /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not populated.
     pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<BaseImage>, Error> {
-        self.entry(version, architecture)?
-            .get()
-            .ok_or(Error::Unavailable {
-                what: "the OS image (it is being downloaded, or its download is retried)",
-                source: None,
-            })
+        self.entry(version, architecture)?.ready()
     }
 
     /// The entry of an architecture, populated or not; as [`Self::image`].

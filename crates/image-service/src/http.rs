@@ -1,8 +1,8 @@
 //! Routes.
 
 mod boot_artifacts;
+mod composed;
 mod credentials;
-mod customising;
 mod error;
 mod images;
 mod response;
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use service::health::{self, Health};
 
-pub(crate) use customising::CustomisingPool;
+pub(crate) use composed::{CAPACITY, ComposedImages};
 
 use crate::ImageApp;
 

@@ -46,10 +46,14 @@ pub(crate) struct Ignition {
     pub(crate) modified: Option<SystemTime>,
 }
 
-#[derive(Deserialize)]
-struct InfraEnvReply {
-    #[serde(default)]
-    kernel_arguments: Option<String>,
+/// Members of an infra-env.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct InfraEnv {
+    /// Operations on the kernel arguments, as JSON.
+    pub(crate) kernel_arguments: Option<String>,
+    /// Time of its last change.
+    pub(crate) updated_at: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -109,18 +113,16 @@ impl InstallerApi {
             .map(|archive| Some(archive).filter(|archive| !archive.is_empty()))
     }
 
-    /// Kernel arguments to add.
-    pub(crate) async fn kernel_arguments(
+    /// The infra-env.
+    pub(crate) async fn infra_env(
         &self,
         id: Uuid,
         credentials: &RequestCredentials,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<InfraEnv, Error> {
         let response = accepted(id, send(self.get(id, "", credentials)).await?).await?;
         let json = body(response).await?;
-        let doing = "reading the infra-env";
-        let infra_env: InfraEnvReply =
-            serde_json::from_slice(&json).map_err(|error| Error::internal(doing, error))?;
-        kernel_arguments(infra_env.kernel_arguments.as_deref().unwrap_or_default())
+        serde_json::from_slice(&json)
+            .map_err(|error| Error::internal("reading the infra-env", error))
     }
 
     fn get(&self, id: Uuid, path: &str, credentials: &RequestCredentials) -> RequestBuilder {
@@ -136,6 +138,13 @@ impl InstallerApi {
                 request.header(reqwest::header::AUTHORIZATION, value)
             }
         }
+    }
+}
+
+impl InfraEnv {
+    /// Kernel arguments to add.
+    pub(crate) fn kargs(&self) -> Result<Vec<String>, Error> {
+        kernel_arguments(self.kernel_arguments.as_deref().unwrap_or_default())
     }
 }
 

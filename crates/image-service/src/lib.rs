@@ -25,7 +25,7 @@ use service::{CancellationToken, Error};
 pub use settings::{OsImage, Settings};
 
 use catalog::ImageCatalog;
-use http::CustomisingPool;
+use http::ComposedImages;
 use installer_api::InstallerApi;
 use stream_limit::StreamLimit;
 
@@ -36,7 +36,7 @@ pub(crate) struct ImageApp {
     data_dir: Arc<Path>,
     api: InstallerApi,
     streams: StreamLimit,
-    customising: CustomisingPool,
+    composed: Arc<ComposedImages>,
     /// Public URL of this service, without a slash at the end.
     base_url: Option<Arc<str>>,
 }
@@ -58,7 +58,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         data_dir: settings.data_dir.as_path().into(),
         api: InstallerApi::new(api_client, &settings.api_url()),
         streams: StreamLimit::new(settings.max_concurrent_requests),
-        customising: CustomisingPool::new(),
+        composed: Arc::new(ComposedImages::new()),
         base_url: settings.base_url().map(Arc::from),
     };
     let router = service::layers::apply(

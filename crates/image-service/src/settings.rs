@@ -12,6 +12,7 @@ use service::settings::{JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
+use crate::http::CAPACITY;
 use crate::stream_limit::MAX_QUEUE_WAIT;
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
@@ -82,6 +83,8 @@ fn full_iso() -> String {
 
 /// The kind of image that this service offers.
 pub(crate) const FULL_ISO: &str = "full-iso";
+/// A full image without the root file system.
+pub(crate) const MINIMAL_ISO: &str = "minimal-iso";
 /// The architecture whose images have no minimal form.
 pub(crate) const S390X: &str = "s390x";
 const DISCONNECTED_ISO: &str = "disconnected-iso";
@@ -141,6 +144,12 @@ impl ServerSettings for Settings {
                 Bound::Time(MAX_QUEUE_WAIT),
                 "request",
                 "503",
+            ),
+            Limit::fixed(
+                "composed images",
+                Bound::Bytes(CAPACITY as u64),
+                "server",
+                "least recently used ones are composed again",
             ),
             Limit::fixed(
                 "image chunk",

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use concurrency::BoundedCache;
 use model::ids::ClusterId;
 use rules::{HostState, Snapshot};
-
-use super::bounded_cache::BoundedCache;
 
 /// Capacity: about 10 000 hosts. Units: bytes.
 pub(crate) const SNAPSHOTS_BYTES: usize = 256 << 20;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use concurrency::BoundedCache;
 use model::cluster::Cluster;
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
@@ -14,7 +15,6 @@ use rules::HostState;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::bounded_cache::BoundedCache;
 use super::{StoredSnapshot, render};
 use crate::db::RecordVersion;
 

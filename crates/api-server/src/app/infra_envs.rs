@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use concurrency::BoundedCache;
 use model::Error;
 use model::events::EventSeverity;
 use model::ids::{ClusterId, InfraEnvId};
@@ -10,7 +11,6 @@ use rules::NewEvent;
 use secrecy::ExposeSecret as _;
 use uuid::Uuid;
 
-use super::bounded_cache::BoundedCache;
 use super::{ApiServer, ClusterTransaction, Scope, events, render, request};
 use crate::auth::Caller;
 use crate::db::{self, InfraEnvRow, RecordVersion, tx};

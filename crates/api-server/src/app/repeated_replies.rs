@@ -5,12 +5,11 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use concurrency::BoundedCache;
 use model::ids::HostId;
 use model::steps::StepType;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use super::bounded_cache::BoundedCache;
 
 /// Capacity: about 6 000 hosts with ten kinds of replies. Units: bytes.
 const CAPACITY: usize = 8 << 20;

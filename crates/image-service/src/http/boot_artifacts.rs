@@ -6,17 +6,14 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use model::Error;
 use serde::Deserialize;
-use uuid::Uuid;
 
+use super::composed::{ImageKind, ImageRequest};
 use super::credentials::{infra_env_id, of_request};
 use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
-use super::response::{Representation, respond};
+use super::response::{Representation, identity, respond};
 use crate::ImageApp;
-use crate::catalog::CatalogImage;
 use crate::content::ImageContent;
-use crate::image::{NetworkArchives, needs_nmstatectl, pxe_initrd as compose};
-use crate::installer_api::RequestCredentials;
 
 const RAW: &str = "application/x-raw-disk-image";
 const BINARY: &str = "application/octet-stream";
@@ -60,12 +57,13 @@ pub(super) async fn boot_artifact(
     } else {
         image.rootfs()
     });
+    let identity = identity(&content, image.modified);
     let what = Representation {
         content,
         file_name: file_name.to_owned(),
         content_type,
         modified: image.modified,
-        base_modified: image.modified,
+        identity,
     };
     Ok(respond(&head, what, permit))
 }
@@ -83,53 +81,26 @@ pub(super) async fn pxe_initrd(
         return Ok(plain(StatusCode::BAD_REQUEST, text));
     };
     let architecture = query.arch.unwrap_or_else(default_architecture);
-    let entry = app.catalog.entry(&version, &architecture);
-    let entry = entry.map_err(as_parameter)?;
-    let image = app.catalog.image(&version, &architecture)?;
-    let credentials = of_request(query.api_key, query.image_token, &head.headers);
+    app.catalog
+        .entry(&version, &architecture)
+        .map_err(as_parameter)?;
     let permit = app.streams.acquire().await?;
-    let (ignition, network) = tokio::try_join!(
-        app.api.ignition(id, None, &credentials),
-        network_archives(&app, entry, id, &credentials),
-    )?;
-    let base_modified = image.modified;
-    let modified = ignition.modified.unwrap_or(base_modified);
-    let content = app
-        .customising
-        .run(move || compose(&image, &ignition.json, network))
-        .await?;
+    let request = ImageRequest {
+        id,
+        version,
+        architecture,
+        kind: ImageKind::Initrd,
+        credentials: of_request(query.api_key, query.image_token, &head.headers),
+    };
+    let image = app.composed(&request, &head).await?;
     let what = Representation {
-        content,
+        content: image.content.clone(),
         file_name: format!("{id}-initrd.img"),
         content_type: RAW,
-        modified,
-        base_modified,
+        modified: image.modified,
+        identity: image.identity.clone(),
     };
     Ok(respond(&head, what, permit))
-}
-
-/// The archives that early boot needs for a static network: none, if the infra-env has neither that nor a proxy.
-pub(super) async fn network_archives(
-    app: &ImageApp,
-    entry: &CatalogImage,
-    id: Uuid,
-    credentials: &RequestCredentials,
-) -> Result<NetworkArchives, Error> {
-    let ramdisk = app.api.minimal_initrd(id, credentials).await?;
-    let nmstatectl = match &ramdisk {
-        Some(ramdisk) if needs_nmstatectl(ramdisk).map_err(unreadable)? => {
-            Some(entry.nmstatectl(&app.data_dir).await?)
-        }
-        _ => None,
-    };
-    Ok(NetworkArchives {
-        ramdisk,
-        nmstatectl,
-    })
-}
-
-fn unreadable(error: ignition::Error) -> Error {
-    Error::internal("reading the ramdisk of the installer API", error)
 }
 
 /// On these routes an unknown version is an invalid parameter (400). Source: assisted-image-service.

@@ -22,16 +22,15 @@ pub(super) struct Representation {
     pub(super) file_name: String,
     pub(super) content_type: &'static str,
     pub(super) modified: SystemTime,
-    /// Modification time of the base image: its part of the entity tag.
-    pub(super) base_modified: SystemTime,
+    /// The entity tag: [`identity`].
+    pub(super) identity: String,
 }
 
 /// The response to a GET or HEAD. `permit` is held until the last byte. Headers follow assisted-image-service, with an
 /// entity tag in addition.
 pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) -> Response {
     let (method, request) = (&head.method, &head.headers);
-    let identity = identity(&what);
-    let version = Validator::new(&identity, what.modified);
+    let version = Validator::new(&what.identity, what.modified);
     let mut headers = headers(&what, &version);
     if let Some(status) = version.precondition(request) {
         if status == StatusCode::PRECONDITION_FAILED {
@@ -60,9 +59,9 @@ pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) 
                 (StatusCode::PARTIAL_CONTENT, what.content.slice(part))
             }
             Err(parts) => {
-                let text = format!("multipart/byteranges; boundary={identity}");
+                let text = format!("multipart/byteranges; boundary={}", what.identity);
                 insert(&mut headers, header::CONTENT_TYPE, &text);
-                let content = multipart(&what, &parts, &identity);
+                let content = multipart(&what, &parts);
                 (StatusCode::PARTIAL_CONTENT, content)
             }
         },
@@ -107,16 +106,16 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Entity tag: equal for equal bytes; the base image counts by its modification time and length.
-fn identity(what: &Representation) -> String {
-    let since = what
-        .base_modified
+/// Entity tag: equal for equal bytes. The base image counts by its modification time, and the content by its length and its
+/// bytes in memory.
+pub(super) fn identity(content: &ImageContent, base_modified: SystemTime) -> String {
+    let since = base_modified
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     let mut hash = Sha256::new();
     hash.update(since.as_nanos().to_le_bytes());
-    hash.update(what.content.length().to_le_bytes());
-    for bytes in what.content.memory() {
+    hash.update(content.length().to_le_bytes());
+    for bytes in content.memory() {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     }
@@ -139,7 +138,8 @@ fn not_satisfiable(length: u64) -> Response {
     response
 }
 
-fn multipart(what: &Representation, parts: &[Range<u64>], boundary: &str) -> ImageContent {
+fn multipart(what: &Representation, parts: &[Range<u64>]) -> ImageContent {
+    let boundary = &what.identity;
     let length = what.content.length();
     let mut content = ImageContent::new();
     for (index, part) in parts.iter().enumerate() {

@@ -340,7 +340,7 @@ impl MapReader<'_> {
                 self.path_table(sector, table_length, form)?;
             }
         }
-        self.record(at + 156)?;
+        self.record(at + 156);
         while let Some((sector, length)) = self.pending.pop() {
             self.directory(sector, length)?;
         }
@@ -364,17 +364,16 @@ impl MapReader<'_> {
     }
 
     /// A directory record.
-    fn record(&mut self, at: u64) -> io::Result<()> {
+    fn record(&mut self, at: u64) {
         let (sector, length) = (self.map.word(at + 2), self.map.word(at + 10));
         if self.map.byte(at + 25) & DIRECTORY == 0 {
             self.map.files.push(FileRecord { at, sector, length });
-            return Ok(());
+            return;
         }
         self.field(at + 2, Form::Both);
         if self.seen.insert(sector) {
             self.pending.push((sector, length));
         }
-        Ok(())
     }
 
     fn directory(&mut self, sector: u32, length: u32) -> io::Result<()> {
@@ -394,7 +393,7 @@ impl MapReader<'_> {
             if length < 34 || length > room || 33 + name > length {
                 return Err(invalid("a broken directory record"));
             }
-            self.record(at)?;
+            self.record(at);
             self.system_use(at + use_start, at + length)?;
             at += length;
         }

@@ -103,7 +103,7 @@ fn adapt_mbr(sectors: &mut Sectors, moves: &BlockMoves<'_>, total: u64) {
 fn last_cylinder([head, sector, _]: [u8; 3], first: u64, total: u64) -> Option<[u8; 3]> {
     let track = u64::from(sector & 0x3f);
     let cylinder = (u64::from(head) + 1) * track;
-    if first != 0 || cylinder == 0 || total % cylinder != 0 {
+    if first != 0 || cylinder == 0 || !total.is_multiple_of(cylinder) {
         return None;
     }
     let last = (total / cylinder).min(1024) - 1;
@@ -180,7 +180,7 @@ mod tests {
     const CUT: std::ops::Range<u64> = 1000..5000;
 
     fn adapted(table: &[(u64, Vec<u8>)], end: u64) -> (Sectors, Vec<u8>) {
-        let mut sectors = Sectors::of(&[0; 32768]);
+        let mut sectors = Sectors::of(&vec![0; 32768]);
         for (at, bytes) in table {
             sectors.write(*at, bytes);
         }

@@ -8,5 +8,6 @@ mod errors;
 mod images;
 mod minimal;
 mod network_boot;
+mod ranges;
 mod slow_readers;
 mod world;

@@ -1,5 +1,7 @@
 //! Minimal images over HTTP; their content is tested beside the code that makes it.
 
+use std::fmt::Write as _;
+
 use image_service::image::BaseImage;
 use image_service::{OsImage, Settings};
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG, LAST_MODIFIED, RANGE};
@@ -61,7 +63,7 @@ async fn parts_of_a_minimal_image_are_those_of_the_whole() {
     let member = ignition::cpio::CpioMember {
         name: "etc/assisted/network/x",
         mode: 0o100_600,
-        data: &[7; 400_000],
+        data: &vec![7; 400_000],
     };
     let ramdisk = ignition::cpio::write(&[member]).unwrap();
     world.api.set(|answers| answers.ramdisk = Some(ramdisk));
@@ -92,7 +94,7 @@ async fn a_long_ignition_gets_an_area_of_its_length() {
         word = word
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        noise.push_str(&format!("{:08x}", word >> 32));
+        write!(noise, "{:08x}", word >> 32).unwrap();
     }
     noise.push_str("\"}");
     let ignition = noise.into_bytes();

@@ -29,6 +29,8 @@ pub(crate) struct Answers {
     pub(crate) ignition: Vec<u8>,
     pub(crate) kernel_arguments: Option<String>,
     pub(crate) ramdisk: Option<Vec<u8>>,
+    /// Number of changes: the version of the infra-env.
+    version: u64,
     /// Answered instead of anything else: status and body.
     pub(crate) refusal: Option<(u16, String)>,
     /// Path and query of each request, with the credentials in headers behind it.
@@ -37,7 +39,9 @@ pub(crate) struct Answers {
 
 impl Api {
     pub(crate) fn set(&self, change: impl FnOnce(&mut Answers)) {
-        change(&mut self.0.lock().unwrap());
+        let mut answers = self.0.lock().unwrap();
+        change(&mut answers);
+        answers.version += 1;
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
@@ -81,9 +85,11 @@ async fn infra_env(
     headers: HeaderMap,
 ) -> Response {
     api.note(&uri, &headers).unwrap_or_else(|| {
-        let kernel_arguments = api.0.lock().unwrap().kernel_arguments.clone();
-        axum::Json(serde_json::json!({ "id": id, "kernel_arguments": kernel_arguments }))
-            .into_response()
+        let answers = api.0.lock().unwrap();
+        axum::Json(serde_json::json!({
+            "id": id, "kernel_arguments": answers.kernel_arguments, "updated_at": answers.version.to_string(),
+        }))
+        .into_response()
     })
 }
 

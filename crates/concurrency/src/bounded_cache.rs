@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A map of values that are cheap to clone, bounded by their sizes.
 #[derive(Debug)]
-pub(super) struct BoundedCache<K, V> {
+pub struct BoundedCache<K, V> {
     entries: Mutex<CacheEntries<K, V>>,
     /// Units: bytes.
     capacity: usize,
@@ -29,11 +29,11 @@ struct CacheEntry<V> {
 }
 
 /// A cached value and its size in bytes.
-pub(super) type WithSize<V> = (V, usize);
+pub type WithSize<V> = (V, usize);
 
 impl<K: Eq + Hash + Copy, V: Clone> BoundedCache<K, V> {
     /// An empty cache. Units: bytes.
-    pub(super) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         let entries = CacheEntries {
             by_key: HashMap::new(),
             clock: 0,
@@ -52,7 +52,7 @@ impl<K: Eq + Hash + Copy, V: Clone> BoundedCache<K, V> {
     }
 
     /// The cached value.
-    pub(super) fn get(&self, key: K) -> Option<V> {
+    pub fn get(&self, key: K) -> Option<V> {
         let mut entries = self.entries();
         let clock = entries.clock;
         let entry = entries.by_key.get_mut(&key)?;
@@ -61,16 +61,12 @@ impl<K: Eq + Hash + Copy, V: Clone> BoundedCache<K, V> {
     }
 
     /// Caches a value. One of more than the capacity is not kept.
-    pub(super) fn put(&self, key: K, value: V, size: usize) {
+    pub fn put(&self, key: K, value: V, size: usize) {
         self.replace(key, |_| Some((value, size)));
     }
 
     /// Replaces a value, given the cached one and its size; none keeps that one.
-    pub(super) fn replace(
-        &self,
-        key: K,
-        new: impl FnOnce(Option<WithSize<&V>>) -> Option<WithSize<V>>,
-    ) {
+    pub fn replace(&self, key: K, new: impl FnOnce(Option<WithSize<&V>>) -> Option<WithSize<V>>) {
         let mut entries = self.entries();
         let known = entries.by_key.get(&key);
         let Some((value, size)) = new(known.map(|entry| (&entry.value, entry.size))) else {
@@ -93,13 +89,12 @@ impl<K: Eq + Hash + Copy, V: Clone> BoundedCache<K, V> {
     }
 
     /// Evicts a value.
-    pub(super) fn remove(&self, key: K) {
+    pub fn remove(&self, key: K) {
         self.entries().remove(key);
     }
 
     /// Size of all values. Units: bytes.
-    #[cfg(test)]
-    pub(super) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.entries().size
     }
 }
