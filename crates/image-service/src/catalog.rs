@@ -29,7 +29,7 @@ impl CatalogImage {
     ///
     /// Errors: `Unavailable` – neither; the remedy is the file.
     pub(crate) async fn nmstatectl(&self, folder: &Path) -> Result<Bytes, Error> {
-        let file = folder.join(format!("nmstatectl-{}-{}", self.version, self.architecture));
+        let file = folder.join(self.nmstatectl_name());
         let archive = self.nmstatectl.get_or_try_init(|| async {
             if let Ok(bytes) = tokio::fs::read(&file).await {
                 return Ok(Bytes::from(bytes));
@@ -49,6 +49,11 @@ impl CatalogImage {
             );
             Error::unavailable("nmstatectl of the OS image", error)
         })
+    }
+
+    /// Name of the file with its `nmstatectl` in the data folder.
+    pub(crate) fn nmstatectl_name(&self) -> String {
+        format!("nmstatectl-{}-{}", self.version, self.architecture)
     }
 
     /// Name of its file in the data folder.

@@ -1,5 +1,6 @@
 //! Resumable downloads of OS images into files.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
     /// The URL cannot be used.
-    #[error("{0:?} is not an http, https or file URL")]
+    #[error("{0:?} is not an http or https URL")]
     Url(String),
     /// The server cannot be reached or the connection broke.
     #[error("the server cannot be reached, or the connection broke")]
@@ -45,6 +46,16 @@ pub(crate) enum DownloadError {
     },
 }
 
+/// The client of downloads. Headers and parameters may be secrets.
+#[derive(Debug)]
+pub(crate) struct DownloadClient {
+    pub(crate) client: Client,
+    /// Headers of each request.
+    pub(crate) headers: HeaderMap,
+    /// Query parameters of each request.
+    pub(crate) query: BTreeMap<String, String>,
+}
+
 /// A download that resumes after a failure while the server still has the same version of the file.
 #[derive(Debug, Default)]
 pub(crate) struct ImageDownload {
@@ -57,36 +68,27 @@ impl ImageDownload {
     /// Downloads `url` into `path` and syncs it. `path` may hold the partial file of an earlier call.
     pub(crate) async fn fetch(
         &mut self,
-        client: &Client,
+        client: &DownloadClient,
         url: &str,
         path: &Path,
     ) -> Result<(), DownloadError> {
-        let parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
-        match parsed.scheme() {
-            "file" => {
-                let source = parsed
-                    .to_file_path()
-                    .map_err(|()| DownloadError::Url(url.to_owned()))?;
-                if let Err(error) = tokio::fs::copy(&source, path).await {
-                    // Either side may be at fault.
-                    let is_readable = File::open(&source).await.is_ok();
-                    return Err(disk(if is_readable { path } else { &source }, error));
-                }
-                let file = File::open(path).await.map_err(|error| disk(path, error))?;
-                file.sync_all().await.map_err(|error| disk(path, error))
-            }
-            "http" | "https" => self.fetch_http(client, parsed, path).await,
-            _ => Err(DownloadError::Url(url.to_owned())),
+        let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(DownloadError::Url(url.to_owned()));
         }
+        if !client.query.is_empty() {
+            parsed.query_pairs_mut().extend_pairs(&client.query);
+        }
+        self.fetch_http(client, parsed, path).await
     }
 
     async fn fetch_http(
         &mut self,
-        client: &Client,
+        client: &DownloadClient,
         url: Url,
         path: &Path,
     ) -> Result<(), DownloadError> {
-        let mut request = client.get(url);
+        let mut request = client.client.get(url).headers(client.headers.clone());
         let held = tokio::fs::metadata(path)
             .await
             .map_or(0, |metadata| metadata.len());

@@ -2,6 +2,7 @@
 
 mod boot_artifacts;
 mod composed;
+mod cors;
 mod credentials;
 mod error;
 mod images;
@@ -15,13 +16,14 @@ use service::health::{self, Health};
 
 pub(crate) use composed::{CAPACITY, ComposedImages};
 
-use crate::ImageApp;
+use crate::{ImageApp, Settings};
 
 /// All routes. Other methods than GET and HEAD get 405 from the router; assisted-image-service streams to any method.
-pub(crate) fn router(app: ImageApp, health: Health, serves_metrics: bool) -> Router {
+pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Router {
     // The route /health below precedes the shared one.
+    let serves_metrics = settings.http.metrics_on_public_port;
     let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
-    Router::new()
+    let images = Router::new()
         .route(
             "/byid/{image_id}/{version}/{arch}/{filename}",
             get(images::by_id),
@@ -40,7 +42,8 @@ pub(crate) fn router(app: ImageApp, health: Health, serves_metrics: bool) -> Rou
             get(boot_artifacts::pxe_initrd),
         )
         .route("/boot-artifacts/{name}", get(boot_artifacts::boot_artifact))
-        .with_state(app)
+        .with_state(app);
+    cors::allow(images, &settings.allowed_domains)
         .route("/live", get(|| async { StatusCode::OK }))
         .route("/health", get(move || async move { ready(&health) }))
         .fallback_service(shared)

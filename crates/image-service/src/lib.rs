@@ -12,6 +12,7 @@ pub mod image;
 mod installer_api;
 mod populate;
 mod settings;
+mod stale_files;
 mod stream_limit;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use service::{CancellationToken, Error};
 pub use settings::{OsImage, Settings};
 
 use catalog::ImageCatalog;
+use download::DownloadClient;
 use http::ComposedImages;
 use installer_api::InstallerApi;
 use stream_limit::StreamLimit;
@@ -50,6 +52,12 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let download_ca = read_ca(settings.os_image_download_trusted_ca_file.as_deref()).await?;
     let download_client =
         service::http_client(download_ca.as_deref(), settings.insecure_skip_verify)?;
+    let headers = settings.download_headers();
+    let download_client = DownloadClient {
+        client: download_client,
+        headers: headers.map_err(|reason| Error::new("OS_IMAGES_REQUEST_HEADERS", reason))?,
+        query: settings.os_images_request_query_params.0.clone(),
+    };
     let catalog = Arc::new(ImageCatalog::new(settings.images()));
     let health = Health::new();
     health.starting(populate::COMPONENT);
@@ -62,7 +70,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         base_url: settings.base_url().map(Arc::from),
     };
     let router = service::layers::apply(
-        http::router(app, health.clone(), settings.http.metrics_on_public_port),
+        http::router(app, health.clone(), &settings),
         "image-service",
     );
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;

@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 
 use crate::Settings;
 use crate::catalog::{CatalogImage, ImageCatalog};
-use crate::download::{DownloadError, ImageDownload};
+use crate::download::{DownloadClient, DownloadError, ImageDownload};
 use crate::file_lock::FileLock;
 use crate::image::{BaseImage, BaseImageError};
+use crate::stale_files;
 
 /// Component of `/ready`.
 pub(crate) const COMPONENT: &str = "os images";
@@ -59,7 +60,7 @@ struct Populate {
     catalog: Arc<ImageCatalog>,
     data_dir: PathBuf,
     live_iso: PathBuf,
-    client: reqwest::Client,
+    client: DownloadClient,
     downloads: Semaphore,
     health: Health,
 }
@@ -68,7 +69,7 @@ struct Populate {
 pub(crate) async fn run(
     catalog: Arc<ImageCatalog>,
     settings: &Settings,
-    client: reqwest::Client,
+    client: DownloadClient,
     health: Health,
     shutdown: CancellationToken,
 ) {
@@ -83,6 +84,7 @@ pub(crate) async fn run(
     if catalog.bases.is_empty() {
         tracing::warn!("OS_IMAGES is empty: no images to serve");
     }
+    stale_files::remove(&populate.data_dir, &catalog).await;
     populate.report();
     let mut tasks = JoinSet::new();
     for base in &catalog.bases {
@@ -165,6 +167,13 @@ impl Populate {
         if base.url.is_empty() {
             let file = base.file_name();
             return Err(PopulateError::NoSource { file });
+        }
+        let url = url::Url::parse(&base.url).ok();
+        if let Some(url) = url.filter(|url| url.scheme() == "file")
+            && let Ok(path) = url.to_file_path()
+        {
+            // Used where it is: a copy would only take space.
+            return Ok(open(path, ImageCheck::Sizes).await?);
         }
         self.download(base, &own, download).await
     }

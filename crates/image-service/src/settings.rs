@@ -1,14 +1,15 @@
 //! Settings of the image service.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use service::limits::{Bound, Limit};
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
-use service::settings::{JsonVar, Problem};
+use service::settings::{CommaList, JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
@@ -26,6 +27,11 @@ service::settings! {
         listen_address: IpAddr = "0.0.0.0",
         /// Port to listen on; HTTPS when a certificate is set.
         listen_port: u16 = "8888",
+        /// Further port, of plain HTTP: many BMCs refuse HTTPS with a certificate of one's own. Without a certificate, it
+        /// replaces LISTEN_PORT.
+        http_listen_port: Option<u16> = "",
+        /// Origins (scheme, host, port) of pages that may read images; `*` stands for any text. Empty: none.
+        allowed_domains: CommaList = "",
         /// Certificate chain of the server (PEM).
         https_cert_file: Option<PathBuf> = "",
         /// Key of the server (PEM).
@@ -38,6 +44,10 @@ service::settings! {
         os_images: JsonVar<Vec<OsImage>> = "[]",
         /// Deprecated name of OS_IMAGES, used when that is empty.
         rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
+        /// Headers of downloads of OS images: a JSON object of texts. They may be secrets.
+        os_images_request_headers: JsonVar<BTreeMap<String, String>> = "{}",
+        /// Query parameters of downloads of OS images: a JSON object of texts. They may be secrets.
+        os_images_request_query_params: JsonVar<BTreeMap<String, String>> = "{}",
         /// Do not check certificates while downloading OS images.
         insecure_skip_verify: bool = "false",
         /// Certificates (PEM) trusted while downloading OS images, besides the system's.
@@ -116,6 +126,21 @@ impl Settings {
         Some(url.trim_end_matches('/'))
     }
 
+    /// Headers of downloads of OS images. Values stay out of the error.
+    pub(crate) fn download_headers(&self) -> Result<HeaderMap, String> {
+        let header = |(name, value): (&String, &String)| {
+            let parsed = HeaderName::try_from(name)
+                .ok()
+                .zip(HeaderValue::try_from(value).ok());
+            let (name, mut value) = parsed.ok_or_else(|| {
+                format!("{name:?} or its value cannot be a header: expected a JSON object of names and values")
+            })?;
+            value.set_sensitive(true);
+            Ok((name, value))
+        };
+        self.os_images_request_headers.iter().map(header).collect()
+    }
+
     fn tls(&self) -> Option<tls::TlsConfig> {
         let cert = self.https_cert_file.clone()?;
         let key = self.https_key_file.clone()?;
@@ -125,11 +150,17 @@ impl Settings {
 
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
-        let address = SocketAddr::new(self.listen_address, self.listen_port);
-        vec![Listen {
+        let listen = |port, tls| Listen {
             unsent_bytes: Some(UNSENT_BYTES),
-            ..Listen::new(address, self.tls()).with(&self.http)
-        }]
+            ..Listen::new(SocketAddr::new(self.listen_address, port), tls).with(&self.http)
+        };
+        let plain = self.http_listen_port.map(|port| listen(port, None));
+        match (self.tls(), plain) {
+            (None, Some(plain)) => vec![plain],
+            (tls, plain) => std::iter::once(listen(self.listen_port, tls))
+                .chain(plain)
+                .collect(),
+        }
     }
 
     fn limits(&self) -> Vec<Limit> {
@@ -216,6 +247,13 @@ impl ServerSettings for Settings {
         if self.max_concurrent_requests == 0 {
             let reason = "0 would refuse every image; expected 1 or more";
             problems.push(Problem::new("MAX_CONCURRENT_REQUESTS", reason));
+        }
+        if self.https_cert_file.is_some() && self.http_listen_port == Some(self.listen_port) {
+            let reason = "it is LISTEN_PORT, which is of HTTPS; choose another port";
+            problems.push(Problem::new("HTTP_LISTEN_PORT", reason));
+        }
+        if let Err(reason) = self.download_headers() {
+            problems.push(Problem::new("OS_IMAGES_REQUEST_HEADERS", reason));
         }
         problems.extend(os_image_problems(self.images()));
         problems
@@ -322,6 +360,7 @@ mod tests {
             assisted_service_scheme: "ftp".to_owned(),
             image_service_base_url: Some("image:8888".to_owned()),
             max_concurrent_requests: 0,
+            os_images_request_headers: JsonVar([("a b".to_owned(), "c".to_owned())].into()),
             os_images: JsonVar(vec![
                 image("4.18"),
                 OsImage {
@@ -344,6 +383,7 @@ mod tests {
             "ASSISTED_SERVICE_HOST",
             "IMAGE_SERVICE_BASE_URL",
             "MAX_CONCURRENT_REQUESTS",
+            "OS_IMAGES_REQUEST_HEADERS",
             "OS_IMAGES",
         ] {
             assert!(found.contains(&variable), "{variable} in {problems:?}");

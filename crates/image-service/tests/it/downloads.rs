@@ -42,7 +42,7 @@ fn names(data: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_file_url_is_copied() {
+async fn a_file_url_is_used_in_place() {
     let (_directory, path) = source(&LiveImageOptions::default());
     let url = format!("file://{}", path.display());
     let data = tempfile::tempdir().unwrap();
@@ -51,10 +51,7 @@ async fn a_file_url_is_copied() {
     })
     .await;
     world.ready().await;
-    assert_eq!(
-        names(world.data.path()),
-        ["rhcos-full-iso-418.94.202511191518-0-x86_64.iso"]
-    );
+    assert_eq!(names(world.data.path()), Vec::<String>::new());
     let kernel = world.bytes("/boot-artifacts/kernel?version=4.18").await;
     assert!(kernel.starts_with(b"MZ"));
 }
@@ -231,10 +228,22 @@ async fn replicas_that_share_a_folder_download_once() {
     assert!(std::fs::read(own_file(data.path())).unwrap() == whole);
 }
 
+/// A server of the file at `path`.
+async fn serve(path: std::path::PathBuf) -> String {
+    let router = Router::new().route(
+        "/live.iso",
+        get(async move || std::fs::read(&path).unwrap()),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
 #[tokio::test]
 async fn other_files_than_live_images_are_deleted() {
     let (_directory, path) = source(&LiveImageOptions::small());
-    let url = format!("file://{}", path.display());
+    let url = serve(path.clone()).await;
     let data = tempfile::tempdir().unwrap();
     let world = World::without_image(data, |settings| {
         settings.os_images = JsonVar(vec![os_image(&url)]);
@@ -250,4 +259,63 @@ async fn other_files_than_live_images_are_deleted() {
     })
     .await;
     world.ready().await;
+}
+
+#[tokio::test]
+async fn files_of_images_that_are_not_on_offer_are_removed() {
+    let data = tempfile::tempdir().unwrap();
+    let own = own_file(data.path());
+    testkit::iso::write(&own, &LiveImageOptions::small()).unwrap();
+    let own_name = own.file_name().unwrap().to_str().unwrap().to_owned();
+    let kept = [
+        own_name,
+        "nmstatectl-418.94.202511191518-0-x86_64".to_owned(),
+        "livecd.iso.md5".to_owned(),
+        "notes-full-iso.txt".to_owned(),
+    ];
+    let stale = [
+        "rhcos-full-iso-417.1-x86_64.iso",
+        "rhcos-full-iso-417.1-x86_64.iso.part",
+        "rhcos-minimal-iso-418.94.202511191518-0-x86_64.iso",
+        "nmstatectl-417.1-x86_64",
+    ];
+    for name in kept[1..].iter().map(String::as_str).chain(stale) {
+        std::fs::write(data.path().join(name), "x").unwrap();
+    }
+    let folder = data.path().join("rhcos-full-iso-folder.iso");
+    std::fs::create_dir(&folder).unwrap();
+    let world = World::without_image(data, |_| {}).await;
+    world.ready().await;
+    let mut found = names(world.data.path());
+    found.sort();
+    let mut expected = kept.to_vec();
+    expected.push("rhcos-full-iso-folder.iso".to_owned());
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn downloads_carry_the_configured_headers_and_parameters() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let bytes = Bytes::from(std::fs::read(&path).unwrap());
+    let handler = async move |uri: axum::http::Uri, headers: HeaderMap| {
+        let is_known = headers.get("x-token").is_some_and(|value| value == "t 1")
+            && uri.query() == Some("a=1&key=k%26v");
+        if is_known {
+            Ok(bytes)
+        } else {
+            Err(StatusCode::FORBIDDEN)
+        }
+    };
+    let router = Router::new().route("/live.iso", get(handler));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/live.iso?a=1", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let pair = |name: &str, value: &str| JsonVar([(name.to_owned(), value.to_owned())].into());
+    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
+        settings.os_images = JsonVar(vec![os_image(&url)]);
+        settings.os_images_request_headers = pair("X-Token", "t 1");
+        settings.os_images_request_query_params = pair("key", "k&v");
+    });
+    world.await.ready().await;
 }

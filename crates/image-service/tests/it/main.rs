@@ -6,6 +6,7 @@ mod campaign;
 mod downloads;
 mod errors;
 mod images;
+mod listeners;
 mod minimal;
 mod network_boot;
 mod ranges;
