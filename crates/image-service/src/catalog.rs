@@ -8,6 +8,7 @@ use bytes::Bytes;
 use model::Error;
 use tokio::sync::OnceCell;
 
+use crate::download::DownloadProgress;
 use crate::image::{BaseImage, nmstatectl_archive};
 use crate::settings::{FULL_ISO, OsImage, normalised_architecture};
 
@@ -19,6 +20,8 @@ pub(crate) struct CatalogImage {
     pub(crate) architecture: String,
     /// URL of the download; may be empty.
     pub(crate) url: String,
+    /// Of the download that runs.
+    pub(crate) progress: DownloadProgress,
     state: RwLock<Option<Arc<BaseImage>>>,
     /// Archive with its `nmstatectl`, once a network boot has needed it. Units: some megabytes.
     nmstatectl: OnceCell<Bytes>,
@@ -109,6 +112,7 @@ impl ImageCatalog {
                     version: image.version.clone(),
                     architecture: image.cpu_architecture.clone(),
                     url: image.url.clone(),
+                    progress: DownloadProgress::default(),
                     state: RwLock::default(),
                     nmstatectl: OnceCell::new(),
                 }));
@@ -117,6 +121,17 @@ impl ImageCatalog {
             catalog.entries.push((image, base));
         }
         catalog
+    }
+
+    /// Images that are not populated yet, each with the progress of its download.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let waiting = self.bases.iter().filter(|base| !base.is_ready());
+        waiting
+            .map(|base| {
+                let (version, architecture) = (&base.version, &base.architecture);
+                format!("{version} {architecture}{}", base.progress)
+            })
+            .collect()
     }
 
     /// The image of an architecture: the first of that OS version, else the first of that platform version. Source:

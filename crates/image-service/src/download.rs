@@ -1,8 +1,10 @@
 //! Resumable downloads of OS images into files.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::BytesMut;
 use futures_util::TryStreamExt as _;
@@ -46,6 +48,39 @@ pub(crate) enum DownloadError {
     },
 }
 
+/// Progress of a download. Units: bytes.
+#[derive(Debug, Default)]
+pub(crate) struct DownloadProgress {
+    received: AtomicU64,
+    /// Zero when the server does not announce it.
+    announced: AtomicU64,
+}
+
+impl DownloadProgress {
+    fn begin(&self, received: u64, announced: Option<u64>) {
+        self.received.store(received, Relaxed);
+        self.announced.store(announced.unwrap_or(0), Relaxed);
+    }
+
+    /// Bytes in the file.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+}
+
+/// As in `: 512 of 1024 MiB`; empty before the first byte.
+impl fmt::Display for DownloadProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mebibytes = |bytes: u64| bytes >> 20;
+        let (received, announced) = (self.received(), self.announced.load(Relaxed));
+        match (received, announced) {
+            (0, 0) => Ok(()),
+            (received, 0) => write!(f, ": {} MiB", mebibytes(received)),
+            (received, all) => write!(f, ": {} of {} MiB", mebibytes(received), mebibytes(all)),
+        }
+    }
+}
+
 /// The client of downloads. Headers and parameters may be secrets.
 #[derive(Debug)]
 pub(crate) struct DownloadClient {
@@ -71,6 +106,7 @@ impl ImageDownload {
         client: &DownloadClient,
         url: &str,
         path: &Path,
+        progress: &DownloadProgress,
     ) -> Result<(), DownloadError> {
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
         if !matches!(parsed.scheme(), "http" | "https") {
@@ -79,7 +115,7 @@ impl ImageDownload {
         if !client.query.is_empty() {
             parsed.query_pairs_mut().extend_pairs(&client.query);
         }
-        self.fetch_http(client, parsed, path).await
+        self.fetch_http(client, parsed, path, progress).await
     }
 
     async fn fetch_http(
@@ -87,6 +123,7 @@ impl ImageDownload {
         client: &DownloadClient,
         url: Url,
         path: &Path,
+        progress: &DownloadProgress,
     ) -> Result<(), DownloadError> {
         let mut request = client.client.get(url).headers(client.headers.clone());
         let held = tokio::fs::metadata(path)
@@ -114,8 +151,9 @@ impl ImageDownload {
             .open(path)
             .await
             .map_err(|error| disk(path, error))?;
-        let mut found = start;
-        let received = receive(response, path, &mut file, &mut found).await;
+        progress.begin(start, announced);
+        let received = receive(response, path, &mut file, progress).await;
+        let found = progress.received();
         if let Err(error) = received {
             self.left = validator.map(|validator| (validator, found));
             return Err(error);
@@ -131,12 +169,12 @@ impl ImageDownload {
     }
 }
 
-/// Writes the body to the file. `found` counts the bytes in the file, also after an error.
+/// Writes the body to the file. `progress` counts the bytes in the file, also after an error.
 async fn receive(
     response: Response,
     path: &Path,
     file: &mut File,
-    found: &mut u64,
+    progress: &DownloadProgress,
 ) -> Result<(), DownloadError> {
     let mut chunks = response.bytes_stream();
     let mut pending = BytesMut::with_capacity(PIECE);
@@ -147,11 +185,11 @@ async fn receive(
             Err(error) => break Err(connection(error)),
         }
         while pending.len() >= PIECE {
-            write(path, file, &pending.split_to(PIECE), found).await?;
+            write(path, file, &pending.split_to(PIECE), progress).await?;
         }
     };
     // Also after an error: the next attempt resumes from there.
-    write(path, file, &pending, found).await?;
+    write(path, file, &pending, progress).await?;
     file.flush().await.map_err(|error| disk(path, error))?;
     outcome
 }
@@ -160,11 +198,11 @@ async fn write(
     path: &Path,
     file: &mut File,
     piece: &[u8],
-    found: &mut u64,
+    progress: &DownloadProgress,
 ) -> Result<(), DownloadError> {
     let written = file.write_all(piece).await;
     written.map_err(|error| disk(path, error))?;
-    *found += piece.len() as u64;
+    progress.received.fetch_add(piece.len() as u64, Relaxed);
     Ok(())
 }
 

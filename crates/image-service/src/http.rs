@@ -6,7 +6,10 @@ mod cors;
 mod credentials;
 mod error;
 mod images;
+mod measurements;
 mod response;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -15,11 +18,14 @@ use axum::routing::get;
 use service::health::{self, Health};
 
 pub(crate) use composed::{CAPACITY, ComposedImages};
+pub(crate) use measurements::declare;
 
+use crate::catalog::ImageCatalog;
 use crate::{ImageApp, Settings};
 
 /// All routes. Other methods than GET and HEAD get 405 from the router; assisted-image-service streams to any method.
 pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Router {
+    let catalog = Arc::clone(&app.catalog);
     // The route /health below precedes the shared one.
     let serves_metrics = settings.http.metrics_on_public_port;
     let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
@@ -43,17 +49,21 @@ pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Rout
         )
         .route("/boot-artifacts/{name}", get(boot_artifacts::boot_artifact))
         .with_state(app);
-    cors::allow(images, &settings.allowed_domains)
+    cors::allow(measurements::measured(images), &settings.allowed_domains)
         .route("/live", get(|| async { StatusCode::OK }))
-        .route("/health", get(move || async move { ready(&health) }))
+        .route(
+            "/health",
+            get(move || async move { ready(&health, &catalog) }),
+        )
         .fallback_service(shared)
 }
 
-/// Readiness without a body. Source: `/health` of assisted-image-service, which probes of deployments use.
-fn ready(health: &Health) -> Response {
+/// Readiness as a status, for probes of deployments; for people, the progress of downloads. Source: `/health` of
+/// assisted-image-service.
+fn ready(health: &Health, catalog: &ImageCatalog) -> Response {
     if health.is_ready() {
-        StatusCode::OK.into_response()
-    } else {
-        health::unavailable(())
+        return StatusCode::OK.into_response();
     }
+    let waiting = catalog.waiting().into_iter();
+    health::unavailable(waiting.map(|image| image + "\n").collect::<String>())
 }

@@ -47,6 +47,7 @@ pub(crate) struct ImageApp {
 ///
 /// Errors: an address in use, certificate files that cannot be used.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
+    http::declare();
     let api_ca = read_ca(settings.assisted_service_api_trusted_ca_file.as_deref()).await?;
     let api_client = service::http_client(api_ca.as_deref(), settings.skip_cert_verification)?;
     let download_ca = read_ca(settings.os_image_download_trusted_ca_file.as_deref()).await?;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Settings;
 use crate::catalog::{CatalogImage, ImageCatalog};
-use crate::download::{DownloadClient, DownloadError, ImageDownload};
+use crate::download::{DownloadClient, DownloadError, DownloadProgress, ImageDownload};
 use crate::file_lock::FileLock;
 use crate::image::{BaseImage, BaseImageError};
 use crate::stale_files;
@@ -22,6 +22,9 @@ pub(crate) const COMPONENT: &str = "os images";
 
 /// Concurrent downloads: more would only share the same bandwidth.
 const PARALLEL_DOWNLOADS: usize = 4;
+/// Bytes in the file of an OS image, while it is downloaded and after.
+const DOWNLOADED: &str = "atoll_os_image_downloaded_bytes";
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -130,13 +133,7 @@ impl Populate {
     }
 
     fn report(&self) {
-        let waiting: Vec<_> = self
-            .catalog
-            .bases
-            .iter()
-            .filter(|base| !base.is_ready())
-            .map(|base| format!("{} {}", base.version, base.architecture))
-            .collect();
+        let waiting = self.catalog.waiting();
         if waiting.is_empty() {
             self.health.ready(COMPONENT);
         } else {
@@ -220,7 +217,11 @@ impl Populate {
             architecture = base.architecture,
             "downloading the OS image"
         );
-        let fetched = download.fetch(&self.client, &base.url, &partial).await;
+        let gauge = metrics::gauge!(
+            DOWNLOADED, "version" => base.version.clone(), "architecture" => base.architecture.clone()
+        );
+        let fetch = download.fetch(&self.client, &base.url, &partial, &base.progress);
+        let fetched = while_reported(fetch, &gauge, &base.progress).await;
         fetched.map_err(|source| PopulateError::Download {
             from: without_secrets(&base.url),
             source,
@@ -236,6 +237,30 @@ impl Populate {
             source,
         })?;
         Ok(open(own.to_owned(), ImageCheck::Form).await?)
+    }
+}
+
+/// Sets the gauge to the progress until `download` ends.
+async fn while_reported<T>(
+    download: impl Future<Output = T>,
+    gauge: &metrics::Gauge,
+    progress: &DownloadProgress,
+) -> T {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "lengths of images are far below 2^53"
+    )]
+    let report = || gauge.set(progress.received() as f64);
+    let mut download = std::pin::pin!(download);
+    let mut interval = tokio::time::interval(REPORT_INTERVAL);
+    loop {
+        tokio::select! {
+            done = &mut download => {
+                report();
+                return done;
+            }
+            _ = interval.tick() => report(),
+        }
     }
 }
 

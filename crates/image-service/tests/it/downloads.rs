@@ -219,6 +219,20 @@ async fn replicas_that_share_a_folder_download_once() {
         names(data.path()).len() == 1 && requests.load(Ordering::SeqCst) > 0
     })
     .await;
+    wait_for("the progress", async || {
+        let health = worlds[0].get("/health").send().await.unwrap();
+        let text = health.text().await.unwrap();
+        text.starts_with("418.94.202511191518-0 x86_64: ") && text.ends_with(" MiB\n")
+    })
+    .await;
+    wait_for("the metric", async || {
+        let metrics = worlds[0].bytes("/metrics").await;
+        let name = "atoll_os_image_downloaded_bytes{";
+        let text = String::from_utf8(metrics).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.is_some_and(|line| !line.ends_with(" 0"))
+    })
+    .await;
     go.cancel();
     for world in &worlds {
         world.ready().await;

@@ -67,6 +67,39 @@ async fn without_origins_there_are_no_headers_about_them() {
     assert!(!response.headers().contains_key(VARY));
 }
 
+#[tokio::test]
+async fn metrics_have_the_names_that_dashboards_read() {
+    let world = World::new().await;
+    let length = world.bytes(&World::full_iso()).await.len();
+    world
+        .get("/boot-artifacts/none?version=4.18")
+        .send()
+        .await
+        .unwrap();
+    let metrics = String::from_utf8(world.bytes("/metrics").await).unwrap();
+    let name = "assisted_image_service_http_response_size_bytes";
+    let labels = r#"code="200",handler="/byid/:token",method="GET",service="""#;
+    let sum = format!("{name}_sum{{{labels}}} ");
+    let found = metrics.lines().find_map(|line| line.strip_prefix(&sum));
+    let found: f64 = found
+        .unwrap_or_else(|| panic!("no {sum} in {metrics}"))
+        .parse()
+        .unwrap();
+    // Tests of this process share the metrics.
+    let length: f64 = u32::try_from(length).unwrap().into();
+    assert!(found >= length, "{found}");
+    assert!(
+        metrics.contains(&format!("{name}_bucket{{{labels},le=\"500000000\"}}")),
+        "{metrics}"
+    );
+    for line in [
+        r#"assisted_image_service_http_request_duration_seconds_count{code="404",handler="/boot-artifacts/:name",method="GET",service=""}"#,
+        r#"assisted_image_service_http_requests_inflight{handler="/byid/:token",service=""}"#,
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}
+
 #[test]
 fn a_plain_port_is_beside_https_or_alone() {
     let ports = |settings: &Settings| -> Vec<(u16, bool)> {
