@@ -6,12 +6,17 @@ mod stream;
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 pub use stream::{CHUNK, Transport};
+
+/// Bytes that are read at once for a checksum.
+const HASHED_CHUNK: usize = 1 << 20;
 
 /// One piece.
 #[derive(Clone)]
@@ -75,6 +80,17 @@ impl Piece {
 
 fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset within a slice fits into an index")
+}
+
+/// Offset and length of each chunk of `length` bytes.
+fn chunks(length: u64, mut each: impl FnMut(u64, usize) -> io::Result<()>) -> io::Result<()> {
+    let mut offset = 0;
+    while offset < length {
+        let chunk = index((length - offset).min(HASHED_CHUNK as u64));
+        each(offset, chunk)?;
+        offset += chunk as u64;
+    }
+    Ok(())
 }
 
 /// Bytes that replace those of a file.
@@ -180,6 +196,35 @@ impl ImageContent {
         slice
     }
 
+    /// Gives all bytes to `sink`, chunk by chunk. It blocks.
+    ///
+    /// Errors: a file that was truncated, or cannot be read.
+    pub fn for_each_chunk(&self, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut buffer = vec![0; HASHED_CHUNK];
+        for piece in &self.pieces {
+            match piece {
+                Piece::Memory(bytes) => sink(bytes),
+                Piece::Zeros(length) => {
+                    buffer.fill(0);
+                    chunks(*length, |_, length| {
+                        sink(&buffer[..length]);
+                        Ok(())
+                    })?;
+                }
+                Piece::File {
+                    file,
+                    start,
+                    length,
+                } => chunks(*length, |offset, length| {
+                    file.read_exact_at(&mut buffer[..length], start + offset)?;
+                    sink(&buffer[..length]);
+                    Ok(())
+                })?,
+            }
+        }
+        Ok(())
+    }
+
     /// The bytes in memory, for the entity tag; those of files are identified by the file.
     pub fn memory(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter().filter_map(|piece| match piece {
@@ -204,8 +249,6 @@ pub(crate) fn collect(content: ImageContent) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use futures_util::TryStreamExt as _;
     use proptest::prelude::*;
 
@@ -259,6 +302,19 @@ mod tests {
         assert!(lay(&[(2, b"abc"), (4, b"cd")]).is_err());
         assert!(lay(&[(9, b"ab")]).is_err());
         assert!(lay(&[(u64::MAX, b"ab")]).is_err());
+    }
+
+    #[test]
+    fn chunks_add_up_to_the_content() {
+        let base = file(&vec![7; HASHED_CHUNK + 5]);
+        let mut content = ImageContent::overlaid(&base, Vec::new()).unwrap();
+        content.push(memory(b"abc"));
+        content.push(Piece::Zeros(HASHED_CHUNK as u64 * 2 + 1));
+        let mut found = Vec::new();
+        content
+            .for_each_chunk(|chunk| found.extend_from_slice(chunk))
+            .unwrap();
+        assert!(found == collect(content));
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub(crate) use measurements::declare;
 use crate::catalog::ImageCatalog;
 use crate::{ImageApp, Settings};
 
+const BY_ID: &str = "/byid/{image_id}/{version}/{arch}/{filename}";
+const BY_API_KEY: &str = "/byapikey/{image_id}/{version}/{arch}/{filename}";
+const BY_TOKEN: &str = "/bytoken/{image_id}/{version}/{arch}/{filename}";
+
+/// A route below that of an image.
+fn of(route: &str) -> String {
+    format!("{route}/{{of}}")
+}
+
 /// All routes. Other methods than GET and HEAD get 405 from the router; assisted-image-service streams to any method.
 pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Router {
     let catalog = Arc::clone(&app.catalog);
@@ -30,18 +39,12 @@ pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Rout
     let serves_metrics = settings.http.metrics_on_public_port;
     let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
     let images = Router::new()
-        .route(
-            "/byid/{image_id}/{version}/{arch}/{filename}",
-            get(images::by_id),
-        )
-        .route(
-            "/byapikey/{api_key}/{version}/{arch}/{filename}",
-            get(images::by_api_key),
-        )
-        .route(
-            "/bytoken/{token}/{version}/{arch}/{filename}",
-            get(images::by_token),
-        )
+        .route(BY_ID, get(images::by_id))
+        .route(BY_API_KEY, get(images::by_api_key))
+        .route(BY_TOKEN, get(images::by_token))
+        .route(&of(BY_ID), get(images::by_id))
+        .route(&of(BY_API_KEY), get(images::by_api_key))
+        .route(&of(BY_TOKEN), get(images::by_token))
         .route("/images/{image_id}", get(images::by_query))
         .route(
             "/images/{image_id}/pxe-initrd",

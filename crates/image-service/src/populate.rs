@@ -87,8 +87,8 @@ pub(crate) async fn run(
     if catalog.bases.is_empty() {
         tracing::warn!("OS_IMAGES is empty: no images to serve");
     }
-    stale_files::remove(&populate.data_dir, &catalog).await;
     populate.report();
+    stale_files::remove(&populate.data_dir, &catalog).await;
     let mut tasks = JoinSet::new();
     for base in &catalog.bases {
         let bring = Arc::clone(&populate).bring(Arc::clone(base));

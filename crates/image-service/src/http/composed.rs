@@ -3,6 +3,7 @@
 //! A request from the first byte begins to read: the installer API says whether its infra-env has changed since the image was
 //! composed, and checks the credentials. Later ranges continue with the same image, without a call.
 
+use std::io;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,7 +13,7 @@ use axum::http::request::Parts;
 use concurrency::{BoundedCache, KeyedMutex};
 use model::Error;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
 
 use super::error::ErrorResponse;
@@ -61,6 +62,8 @@ pub(super) struct ComposedImage {
     /// Entity tag.
     pub(super) identity: String,
     pub(super) modified: SystemTime,
+    /// SHA-256 in hexadecimal, once asked for.
+    checksum: Arc<OnceCell<String>>,
     base: Arc<BaseImage>,
     /// Version of the infra-env; none if the API has none.
     updated_at: Option<String>,
@@ -74,6 +77,8 @@ pub(super) struct ComposedImage {
 pub(crate) struct ComposedImages {
     cache: BoundedCache<[u8; 32], Arc<ComposedImage>>,
     composing: KeyedMutex<[u8; 32]>,
+    /// Checksums read whole images: one at a time.
+    summing: Semaphore,
     /// One permit per processor: each run compresses, with a thread and buffers of its own, and many hosts boot at once.
     processors: Semaphore,
 }
@@ -84,6 +89,7 @@ impl ComposedImages {
         Self {
             cache: BoundedCache::new(CAPACITY),
             composing: KeyedMutex::default(),
+            summing: Semaphore::new(1),
             processors: Semaphore::new(processors),
         }
     }
@@ -247,12 +253,32 @@ impl ImageApp {
             content,
             identity,
             modified,
+            checksum: Arc::default(),
             base,
             updated_at: infra_env.updated_at,
             composed: asked,
             checked: asked,
         };
         Ok(self.composed.put(key, image))
+    }
+
+    /// The SHA-256 of an image in hexadecimal: computed once.
+    pub(super) async fn checksum(&self, image: &ComposedImage) -> Result<String, Error> {
+        let doing = "computing the checksum of the image";
+        let failed = |error| Error::internal(doing, error);
+        let checksum = image.checksum.get_or_try_init(|| async {
+            let permit = self.composed.summing.acquire().await;
+            let _permit = permit.map_err(|closed| Error::internal(doing, closed))?;
+            let content = image.content.clone();
+            let summed = tokio::task::spawn_blocking(move || {
+                let mut hash = Sha256::new();
+                content.for_each_chunk(|chunk| hash.update(chunk))?;
+                Ok::<_, io::Error>(hex::encode(hash.finalize()))
+            });
+            let summed = summed.await.map_err(io::Error::other).map_err(failed)?;
+            summed.map_err(failed)
+        });
+        checksum.await.cloned()
     }
 
     fn rootfs_url(&self, entry: &CatalogImage) -> Result<String, Error> {
@@ -327,6 +353,7 @@ mod tests {
                 content,
                 identity: String::new(),
                 modified: SystemTime::UNIX_EPOCH,
+                checksum: Arc::default(),
                 base: Arc::clone(&base),
                 updated_at: None,
                 composed: Instant::now(),

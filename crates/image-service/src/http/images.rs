@@ -16,8 +16,39 @@ use crate::ImageApp;
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO};
 
-/// Path of the three short routes: id or token, version, architecture, file name.
-type ShortPath = Path<(String, String, String, String)>;
+/// Path of the short routes.
+#[derive(Deserialize)]
+pub(super) struct ShortPath {
+    /// Id or token.
+    #[serde(rename = "image_id")]
+    image: String,
+    version: String,
+    arch: String,
+    filename: String,
+    /// After the file name: `sha256`.
+    of: Option<String>,
+}
+
+impl ShortPath {
+    async fn answer(
+        self,
+        app: &ImageApp,
+        head: &Parts,
+        id: Uuid,
+        credentials: RequestCredentials,
+    ) -> Result<Response, ErrorResponse> {
+        let named = named(&self.filename)?;
+        let request = named.requested(id, self.version, self.arch, credentials)?;
+        match self.of.as_deref() {
+            None => image(app, head, request).await,
+            Some("sha256") => checksum(app, head, request).await,
+            Some(other) => {
+                let reason = format!("unrecognized part {other} of an image; expected sha256");
+                Err(ErrorResponse::Path(reason))
+            }
+        }
+    }
+}
 
 /// Query of the old route and credentials of all.
 #[derive(Deserialize)]
@@ -82,38 +113,36 @@ impl NamedImage {
     }
 }
 
+/// Route of an image by the id of its infra-env, with optional credentials.
 pub(super) async fn by_id(
     State(app): State<ImageApp>,
-    Path((id, version, architecture, file)): ShortPath,
+    Path(path): Path<ShortPath>,
     Query(query): Query<ImageQuery>,
     head: Parts,
 ) -> Result<Response, ErrorResponse> {
-    let id = infra_env_id(&id)?;
+    let id = infra_env_id(&path.image)?;
     let credentials = of_request(query.api_key, query.image_token, &head.headers);
-    let request = named(&file)?.requested(id, version, architecture, credentials)?;
-    image(&app, &head, request).await
+    path.answer(&app, &head, id, credentials).await
 }
 
 pub(super) async fn by_api_key(
     State(app): State<ImageApp>,
-    Path((key, version, architecture, file)): ShortPath,
+    Path(path): Path<ShortPath>,
     head: Parts,
 ) -> Result<Response, ErrorResponse> {
-    let id = infra_env_of_token(&key)?;
-    let credentials = RequestCredentials::ApiKey(key);
-    let request = named(&file)?.requested(id, version, architecture, credentials)?;
-    image(&app, &head, request).await
+    let id = infra_env_of_token(&path.image)?;
+    let credentials = RequestCredentials::ApiKey(path.image.clone());
+    path.answer(&app, &head, id, credentials).await
 }
 
 pub(super) async fn by_token(
     State(app): State<ImageApp>,
-    Path((token, version, architecture, file)): ShortPath,
+    Path(path): Path<ShortPath>,
     head: Parts,
 ) -> Result<Response, ErrorResponse> {
-    let id = infra_env_of_token(&token)?;
-    let credentials = RequestCredentials::ImageToken(token);
-    let request = named(&file)?.requested(id, version, architecture, credentials)?;
-    image(&app, &head, request).await
+    let id = infra_env_of_token(&path.image)?;
+    let credentials = RequestCredentials::ImageToken(path.image.clone());
+    path.answer(&app, &head, id, credentials).await
 }
 
 /// The old route, with everything but the id in the query. Source: assisted-image-service, its error texts included.
@@ -155,6 +184,20 @@ fn named(name: &str) -> Result<NamedImage, ErrorResponse> {
         let reason = format!("unrecognized file name {name}; expected full.iso or minimal.iso");
         ErrorResponse::Path(reason)
     })
+}
+
+/// The SHA-256 of an image, in the format of sha256sum(1).
+async fn checksum(
+    app: &ImageApp,
+    head: &Parts,
+    request: ImageRequest,
+) -> Result<Response, ErrorResponse> {
+    app.catalog.entry(&request.version, &request.architecture)?;
+    let _permit = app.streams.acquire().await?;
+    let image = app.composed(&request, head).await?;
+    let checksum = app.checksum(&image).await?;
+    let text = format!("{checksum}  {}-discovery.iso\n", request.id);
+    Ok(plain(StatusCode::OK, text))
 }
 
 async fn image(

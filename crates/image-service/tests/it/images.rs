@@ -256,3 +256,24 @@ async fn credentials_are_passed_on() {
         );
     }
 }
+
+#[tokio::test]
+async fn checksums_are_those_of_the_images() {
+    use sha2::Digest as _;
+    let world = World::with(|settings| {
+        settings.image_service_base_url = Some("http://h".to_owned());
+    })
+    .await;
+    for name in ["full", "minimal"] {
+        let path = format!("/byid/{ID}/4.18/x86_64/{name}.iso");
+        let image = world.bytes(&path).await;
+        let expected = hex::encode(sha2::Sha256::digest(&image));
+        let text = world.bytes(&format!("{path}/sha256")).await;
+        let expected = format!("{expected}  {ID}-discovery.iso\n");
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+    let other = world.get(&format!("{}/md5", World::full_iso())).send();
+    let other = other.await.unwrap();
+    assert_eq!(other.status(), 404);
+    assert!(other.text().await.unwrap().contains("expected sha256"));
+}
