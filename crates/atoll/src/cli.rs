@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, catalog, doctor, key_file, mirror, pod, registry, rehearse, serve, status, terminal,
-    token, versions,
+    backup, catalog, doctor, image, key_file, mirror, pod, registry, rehearse, serve, status,
+    terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -52,6 +52,11 @@ enum AtollCommand {
         #[command(subcommand)]
         command: catalog::CatalogCommand,
     },
+    /// Show, customise, shrink and verify live images in files
+    Image {
+        #[command(subcommand)]
+        command: image::ImageCommand,
+    },
     /// Make keys and tokens of the installer API
     Token {
         #[command(subcommand)]
@@ -91,6 +96,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Registry { command } => registry::run(&command),
         AtollCommand::Secrets { command } => key_file::run(&command),
         AtollCommand::Catalog { command } => catalog::run(&command),
+        AtollCommand::Image { command } => image::run(&command),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),

@@ -12,6 +12,7 @@ mod certificate;
 mod cli;
 mod doctor;
 mod file;
+mod image;
 mod key_file;
 mod mirror;
 mod pod;

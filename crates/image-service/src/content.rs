@@ -198,18 +198,15 @@ impl ImageContent {
 
     /// Gives all bytes to `sink`, chunk by chunk. It blocks.
     ///
-    /// Errors: a file that was truncated, or cannot be read.
-    pub fn for_each_chunk(&self, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Errors: a file that was truncated, or cannot be read; those of `sink`.
+    pub fn for_each_chunk(&self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut buffer = vec![0; HASHED_CHUNK];
         for piece in &self.pieces {
             match piece {
-                Piece::Memory(bytes) => sink(bytes),
+                Piece::Memory(bytes) => sink(bytes)?,
                 Piece::Zeros(length) => {
                     buffer.fill(0);
-                    chunks(*length, |_, length| {
-                        sink(&buffer[..length]);
-                        Ok(())
-                    })?;
+                    chunks(*length, |_, length| sink(&buffer[..length]))?;
                 }
                 Piece::File {
                     file,
@@ -217,8 +214,7 @@ impl ImageContent {
                     length,
                 } => chunks(*length, |offset, length| {
                     file.read_exact_at(&mut buffer[..length], start + offset)?;
-                    sink(&buffer[..length]);
-                    Ok(())
+                    sink(&buffer[..length])
                 })?,
             }
         }
@@ -312,7 +308,10 @@ mod tests {
         content.push(Piece::Zeros(HASHED_CHUNK as u64 * 2 + 1));
         let mut found = Vec::new();
         content
-            .for_each_chunk(|chunk| found.extend_from_slice(chunk))
+            .for_each_chunk(|chunk| {
+                found.extend_from_slice(chunk);
+                Ok(())
+            })
             .unwrap();
         assert!(found == collect(content));
     }

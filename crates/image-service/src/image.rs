@@ -11,7 +11,7 @@ mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, NetworkArchives, full_iso, pxe_initrd};
+pub use customise::{CustomiseError, NetworkArchives, full_iso, pristine, pxe_initrd};
 pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;
 pub use nmstatectl::nmstatectl_archive;

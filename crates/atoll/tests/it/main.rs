@@ -9,6 +9,7 @@ mod content;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;
+mod image;
 mod installation;
 mod limits;
 mod mirror;

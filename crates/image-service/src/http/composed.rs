@@ -272,7 +272,10 @@ impl ImageApp {
             let content = image.content.clone();
             let summed = tokio::task::spawn_blocking(move || {
                 let mut hash = Sha256::new();
-                content.for_each_chunk(|chunk| hash.update(chunk))?;
+                content.for_each_chunk(|chunk| {
+                    hash.update(chunk);
+                    Ok(())
+                })?;
                 Ok::<_, io::Error>(hex::encode(hash.finalize()))
             });
             let summed = summed.await.map_err(io::Error::other).map_err(failed)?;

@@ -249,6 +249,34 @@ impl BaseImage {
         self.piece(&self.rootfs)
     }
 
+    /// The bytes of the ignition area: archives, or zeros.
+    ///
+    /// Errors: the file cannot be read.
+    pub fn embedded(&self) -> io::Result<Vec<u8>> {
+        let length = self.ignition.end - self.ignition.start;
+        let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, self.ignition.start)?;
+        Ok(bytes)
+    }
+
+    /// Length of the ignition area. Units: bytes.
+    pub fn ignition_room(&self) -> u64 {
+        self.ignition.end - self.ignition.start
+    }
+
+    /// The kernel arguments that boot loaders pass; none if the image does not record them.
+    pub fn kernel_arguments(&self) -> Option<&str> {
+        let area = self.kargs.iter().find(|area| !area.text.is_empty());
+        area.map(|area| area.text.as_str())
+    }
+
+    /// The kernel arguments of the image as it was published; none if it does not record them.
+    pub fn default_kernel_arguments(&self) -> Option<String> {
+        let record: serde_json::Value =
+            serde_json::from_str(&self.loader.record.as_ref()?.text).ok()?;
+        Some(record["default"].as_str()?.to_owned())
+    }
+
     /// Fills `buffer` from `offset` in rootfs.img.
     pub(super) fn read_rootfs(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let end = offset.checked_add(buffer.len() as u64);

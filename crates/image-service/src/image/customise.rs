@@ -82,6 +82,34 @@ pub fn full_iso(
     }
 }
 
+/// The image as it was published: without ignition, and with its default kernel arguments if it records them.
+///
+/// Errors: when its areas contradict each other.
+pub fn pristine(image: &BaseImage) -> Result<ImageContent, CustomiseError> {
+    let area = &image.ignition;
+    let mut overlays = vec![Overlay {
+        start: area.start,
+        piece: Piece::Zeros(area.end - area.start),
+    }];
+    if let Some(text) = image.default_kernel_arguments() {
+        for area in &image.kargs {
+            let text = text.clone();
+            let piece = Piece::Memory(kargs_text(
+                &KargsArea {
+                    text,
+                    ..area.clone()
+                },
+                &[],
+            )?);
+            overlays.push(Overlay {
+                start: area.start,
+                piece,
+            });
+        }
+    }
+    Ok(ImageContent::overlaid(&image.whole(), overlays)?)
+}
+
 /// Archives beside the ignition that early boot needs for a static network.
 #[derive(Debug, Clone, Default)]
 pub struct NetworkArchives {

@@ -1,0 +1,281 @@
+//! `atoll image`: live images in files, customised as the image service does.
+
+mod output;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use image_service::content::{ImageContent, Piece};
+use image_service::image::{BaseImage, NetworkArchives, full_iso, minimal_iso, pristine};
+use serde_json::json;
+use service::Error;
+use sha2::{Digest as _, Sha256};
+
+use self::output::OutputArgs;
+use crate::terminal;
+
+/// Longest ignition. Units: bytes.
+const MAX_IGNITION: u64 = 64 << 20;
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ImageCommand {
+    /// Show version, areas and kernel arguments
+    Show(ShowArgs),
+    /// Write a copy with an ignition in it
+    Embed(EmbedArgs),
+    /// Write a copy without its root file system, which early boot downloads
+    Minimal(MinimalArgs),
+    /// Write kernel, initrd and root file system, for a network boot
+    Extract(ExtractArgs),
+    /// Check that the image is whole
+    Verify(VerifyArgs),
+    /// Write a copy as it was published: no ignition, the default kernel arguments
+    Reset(ResetArgs),
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ShowArgs {
+    image: PathBuf,
+    /// Print the embedded ignition only
+    #[arg(long)]
+    ignition: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "ignition")]
+    json: bool,
+}
+
+/// Changes of an image.
+#[derive(Debug, Clone, Args)]
+struct ChangeArgs {
+    /// Ignition config; - reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    ignition: PathBuf,
+    /// Kernel argument to add; may be repeated
+    #[arg(long = "karg", value_name = "ARGUMENT")]
+    kargs: Vec<String>,
+}
+
+/// Arguments of `embed`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EmbedArgs {
+    image: PathBuf,
+    #[command(flatten)]
+    change: ChangeArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Arguments of `minimal`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MinimalArgs {
+    image: PathBuf,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// URL from which early boot downloads the root file system (see `extract`)
+    #[arg(long, value_name = "URL")]
+    rootfs_url: String,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Arguments of `extract`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExtractArgs {
+    image: PathBuf,
+    /// Folder of the files vmlinuz, initrd.img and rootfs.img
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// Replace files
+    #[arg(long, short)]
+    force: bool,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct VerifyArgs {
+    image: PathBuf,
+    /// Expected SHA-256, in hexadecimal
+    #[arg(long, value_name = "DIGEST")]
+    sha256: Option<String>,
+}
+
+/// Arguments of `reset`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ResetArgs {
+    image: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs the subcommand.
+///
+/// Errors: the image cannot be used or customised; a file that cannot be read or written.
+pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
+    match command {
+        ImageCommand::Show(arguments) => show(arguments),
+        ImageCommand::Embed(EmbedArgs {
+            image,
+            change,
+            output,
+        }) => {
+            let content = full_iso(&open(image)?, &change.read()?, &change.kargs);
+            output.write(&content.map_err(|error| Error::new("customising the image", error))?)
+        }
+        ImageCommand::Minimal(arguments) => minimal(arguments),
+        ImageCommand::Extract(arguments) => extract(arguments),
+        ImageCommand::Verify(arguments) => verify(arguments),
+        ImageCommand::Reset(ResetArgs { image, output }) => {
+            let content = pristine(&open(image)?);
+            output.write(&content.map_err(|error| Error::new("resetting the image", error))?)
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<BaseImage, Error> {
+    BaseImage::open(path).map_err(|error| Error::new("opening the image", error))
+}
+
+impl ChangeArgs {
+    fn read(&self) -> Result<Vec<u8>, Error> {
+        let mut text = Vec::new();
+        let read = if self.ignition.as_os_str() == "-" {
+            std::io::stdin()
+                .take(MAX_IGNITION + 1)
+                .read_to_end(&mut text)
+        } else {
+            let file = std::fs::File::open(&self.ignition);
+            file.and_then(|file| file.take(MAX_IGNITION + 1).read_to_end(&mut text))
+        };
+        let doing = || format!("reading {}", self.ignition.display());
+        read.map_err(|error| Error::new(doing(), error))?;
+        if text.len() as u64 > MAX_IGNITION {
+            return Err(Error::new(
+                doing(),
+                format!("it has more than {MAX_IGNITION} bytes"),
+            ));
+        }
+        serde_json::from_slice::<serde_json::Value>(&text)
+            .map_err(|error| Error::new(doing(), format!("it is no JSON: {error}")))?;
+        Ok(text)
+    }
+}
+
+fn show(arguments: &ShowArgs) -> Result<(), Error> {
+    let image = open(&arguments.image)?;
+    let area = image.embedded();
+    let area = area.map_err(|error| Error::new("reading the ignition area", error))?;
+    let ignition = ignition::archive::config(&area);
+    let ignition = ignition.map_err(|error| Error::new("reading the ignition area", error))?;
+    if arguments.ignition {
+        let Some(ignition) = ignition else {
+            return Err(Error::new("showing the ignition", "the image has none"));
+        };
+        terminal::print(&String::from_utf8_lossy(&ignition));
+        return Ok(());
+    }
+    let (present, default) = (image.kernel_arguments(), image.default_kernel_arguments());
+    if arguments.json {
+        let shown = json!({
+            "volume_id": image.volume_id,
+            "length": image.length,
+            "rootfs_length": image.rootfs().length(),
+            "ignition_area": image.ignition_room(),
+            "ignition_length": ignition.as_ref().map(Vec::len),
+            "kernel_arguments": present,
+            "default_kernel_arguments": default,
+        });
+        terminal::print(&format!("{shown:#}"));
+        return Ok(());
+    }
+    let ignition = ignition.map_or_else(
+        || "none".to_owned(),
+        |ignition| format!("{} bytes (see --ignition)", ignition.len()),
+    );
+    let unknown = "not recorded";
+    for (name, value) in [
+        ("Volume", image.volume_id.clone()),
+        ("Length", format!("{} bytes", image.length)),
+        ("Root file system", rootfs(&image)),
+        ("Ignition", ignition),
+        ("Ignition area", format!("{} bytes", image.ignition_room())),
+        ("Kernel arguments", present.unwrap_or(unknown).to_owned()),
+        ("by default", default.unwrap_or_else(|| unknown.to_owned())),
+    ] {
+        terminal::print(&format!("{name:<18}{value}"));
+    }
+    Ok(())
+}
+
+fn rootfs(image: &BaseImage) -> String {
+    match image.rootfs().length() {
+        0 => "none: a minimal image".to_owned(),
+        length => format!("{length} bytes"),
+    }
+}
+
+fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
+    let url = &arguments.rootfs_url;
+    let doing = "making a minimal image";
+    if url.contains(['"', '\\', '$', ' ']) {
+        let reason = format!("--rootfs-url {url:?} has characters that boot loaders do not take");
+        return Err(Error::new(doing, reason));
+    }
+    let (image, change) = (open(&arguments.image)?, &arguments.change);
+    let network = NetworkArchives::default();
+    let content = minimal_iso(&image, &change.read()?, network, &change.kargs, url);
+    arguments
+        .output
+        .write(&content.map_err(|error| Error::new(doing, error))?)
+}
+
+fn extract(arguments: &ExtractArgs) -> Result<(), Error> {
+    let image = open(&arguments.image)?;
+    for (name, piece) in [
+        ("vmlinuz", image.kernel()),
+        ("initrd.img", image.initrd()),
+        ("rootfs.img", image.rootfs()),
+    ] {
+        let path = arguments.directory.join(name);
+        output::write(&path, arguments.force, &of(piece))?;
+        terminal::print(&path.display().to_string());
+    }
+    Ok(())
+}
+
+fn of(piece: Piece) -> ImageContent {
+    let mut content = ImageContent::new();
+    content.push(piece);
+    content
+}
+
+fn verify(arguments: &VerifyArgs) -> Result<(), Error> {
+    let doing = "verifying the image";
+    let image = open(&arguments.image)?;
+    image
+        .check_sizes(&arguments.image)
+        .map_err(|error| Error::new(doing, error))?;
+    let mut hash = Sha256::new();
+    of(image.whole())
+        .for_each_chunk(|chunk| {
+            hash.update(chunk);
+            Ok(())
+        })
+        .map_err(|error| Error::new(doing, error))?;
+    let found = hex::encode(hash.finalize());
+    if let Some(expected) = &arguments.sha256
+        && !expected
+            .trim_start_matches("sha256:")
+            .eq_ignore_ascii_case(&found)
+    {
+        let reason = format!("its SHA-256 is {found}, expected {expected}: download it again");
+        return Err(Error::new(doing, reason));
+    }
+    let path = arguments.image.display();
+    terminal::print(&format!(
+        "{path}: {}, whole, sha256:{found}",
+        image.volume_id
+    ));
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Images as files: written beside the destination, and renamed when they are whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use image_service::content::ImageContent;
+use service::Error;
+
+/// Destination of an image.
+#[derive(Debug, Clone, Args)]
+pub(super) struct OutputArgs {
+    /// Output file
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the output file
+    #[arg(long, short)]
+    force: bool,
+}
+
+impl OutputArgs {
+    /// Writes the image.
+    ///
+    /// Errors: the file exists, or cannot be written.
+    pub(super) fn write(&self, content: &ImageContent) -> Result<(), Error> {
+        write(&self.output, self.force, content)
+    }
+}
+
+/// Writes `content` to `path`. The image that it is made of may be that file.
+///
+/// Errors: the file exists and is not to be replaced; it cannot be written.
+pub(super) fn write(path: &Path, force: bool, content: &ImageContent) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::new(format!("writing {}", path.display()), error);
+    if path.exists() && !force {
+        return Err(failed(io::Error::other(
+            "it exists; use --force to replace it",
+        )));
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".part");
+    let written = write_partial(Path::new(&partial), content)
+        .and_then(|()| fs::rename(&partial, path))
+        .and_then(|()| durable::sync_parent(path));
+    written.map_err(|error| {
+        fs::remove_file(&partial).ok();
+        failed(error)
+    })
+}
+
+fn write_partial(path: &Path, content: &ImageContent) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    content.for_each_chunk(|chunk| file.write_all(chunk))?;
+    file.sync_all()
+}

@@ -1,0 +1,208 @@
+//! `atoll image` on files.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use sha2::{Digest as _, Sha256};
+use testkit::iso::{self, LiveImageOptions};
+
+const IGNITION: &str = r#"{"ignition":{"version":"3.1.0"}}"#;
+
+struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        iso::write(&folder.path().join("live.iso"), &LiveImageOptions::small()).unwrap();
+        fs::write(folder.path().join("c.ign"), IGNITION).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn atoll(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+        command
+            .arg("image")
+            .args(arguments)
+            .current_dir(self.folder.path());
+        command.output().unwrap()
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.atoll(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn fails(&self, arguments: &[&str]) -> String {
+        let output = self.atoll(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        fs::read(self.path(one)).unwrap() == fs::read(self.path(other)).unwrap()
+    }
+}
+
+#[test]
+fn an_embedded_image_is_shown_and_reset() {
+    let lab = Lab::new();
+    assert!(
+        lab.succeeds(&["show", "live.iso"])
+            .contains("Ignition          none\n")
+    );
+    lab.succeeds(&[
+        "embed",
+        "live.iso",
+        "--ignition",
+        "c.ign",
+        "--karg",
+        "a=b",
+        "--karg",
+        "c",
+        "-o",
+        "own.iso",
+    ]);
+    let shown = lab.succeeds(&["show", "own.iso", "--ignition"]);
+    assert_eq!(shown.trim_end(), IGNITION);
+    let shown: serde_json::Value =
+        serde_json::from_str(&lab.succeeds(&["show", "own.iso", "--json"])).unwrap();
+    let default = shown["default_kernel_arguments"].as_str().unwrap();
+    assert_eq!(shown["kernel_arguments"], format!("{default} a=b c"));
+    assert_eq!(shown["ignition_length"], IGNITION.len());
+    lab.succeeds(&["reset", "own.iso", "-o", "again.iso"]);
+    assert!(lab.is_same("again.iso", "live.iso"));
+    assert!(!lab.is_same("own.iso", "live.iso"));
+    // In place, too.
+    lab.succeeds(&["reset", "own.iso", "-o", "own.iso", "--force"]);
+    assert!(lab.is_same("own.iso", "live.iso"));
+}
+
+#[test]
+fn a_minimal_image_and_its_parts_make_a_network_boot() {
+    let lab = Lab::new();
+    let url = "http://h/rootfs.img?a=b&c=d";
+    lab.succeeds(&[
+        "minimal",
+        "live.iso",
+        "--ignition",
+        "c.ign",
+        "--rootfs-url",
+        url,
+        "-o",
+        "minimal.iso",
+    ]);
+    let shown = lab.succeeds(&["show", "minimal.iso"]);
+    assert!(shown.contains("none: a minimal image"), "{shown}");
+    assert!(shown.contains(url), "{shown}");
+    lab.succeeds(&["extract", "live.iso", "-d", "."]);
+    let length = |name: &str| fs::metadata(lab.path(name)).unwrap().len();
+    assert!(
+        length("rootfs.img") > 200_000 && length("vmlinuz") == 20_000 && length("initrd.img") > 0
+    );
+    assert!(length("minimal.iso") < length("live.iso") - 190_000);
+    assert!(
+        lab.fails(&["extract", "live.iso", "-d", "."])
+            .contains("use --force")
+    );
+}
+
+#[test]
+fn only_whole_images_pass() {
+    let lab = Lab::new();
+    let options = LiveImageOptions::default();
+    iso::write(&lab.path("genuine.iso"), &options).unwrap();
+    let digest = hex::encode(Sha256::digest(fs::read(lab.path("genuine.iso")).unwrap()));
+    let said = lab.succeeds(&["verify", "genuine.iso", "--sha256", &digest]);
+    assert!(
+        said.contains(&format!("{}, whole, sha256:{digest}", options.volume_id())),
+        "{said}"
+    );
+    let said = lab.fails(&["verify", "genuine.iso", "--sha256", &"0".repeat(64)]);
+    assert!(
+        said.contains(&digest) && said.contains("download it again"),
+        "{said}"
+    );
+    assert!(
+        lab.fails(&["verify", "live.iso"])
+            .contains("a genuine one at least")
+    );
+    let file = fs::File::options()
+        .write(true)
+        .open(lab.path("genuine.iso"))
+        .unwrap();
+    file.set_len(1 << 20).unwrap();
+    assert!(lab.fails(&["verify", "genuine.iso"]).contains("bytes"));
+}
+
+#[test]
+fn mistakes_leave_no_file() {
+    let lab = Lab::new();
+    fs::write(lab.path("broken.ign"), "{").unwrap();
+    for (arguments, text) in [
+        (
+            vec![
+                "embed",
+                "live.iso",
+                "--ignition",
+                "broken.ign",
+                "-o",
+                "x.iso",
+            ],
+            "it is no JSON",
+        ),
+        (
+            vec!["embed", "live.iso", "--ignition", "none.ign", "-o", "x.iso"],
+            "none.ign",
+        ),
+        (
+            vec!["embed", "c.ign", "--ignition", "c.ign", "-o", "x.iso"],
+            "too short for an ISO image",
+        ),
+        (
+            vec![
+                "embed",
+                "live.iso",
+                "--ignition",
+                "c.ign",
+                "--karg",
+                "a\nb",
+                "-o",
+                "x.iso",
+            ],
+            "control character",
+        ),
+        (
+            vec![
+                "minimal",
+                "live.iso",
+                "--ignition",
+                "c.ign",
+                "--rootfs-url",
+                "a\"b",
+                "-o",
+                "x.iso",
+            ],
+            "boot loaders do not take",
+        ),
+        (
+            vec!["embed", "live.iso", "--ignition", "c.ign", "-o", "live.iso"],
+            "use --force",
+        ),
+        (vec!["reset", "live.iso", "-o", "none/x.iso"], "none/x.iso"),
+    ] {
+        let said = lab.fails(&arguments);
+        assert!(said.contains(text), "{arguments:?}: {said}");
+        assert!(!lab.path("x.iso").exists() && !lab.path("x.iso.part").exists());
+    }
+    let names = fs::read_dir(lab.folder.path()).unwrap().count();
+    assert_eq!(names, 3);
+}
