@@ -50,6 +50,10 @@ pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Rout
             "/images/{image_id}/pxe-initrd",
             get(boot_artifacts::pxe_initrd),
         )
+        .route(
+            "/images/{image_id}/s390x-initrd-addrsize",
+            get(boot_artifacts::initrd_addrsize),
+        )
         .route("/boot-artifacts/{name}", get(boot_artifacts::boot_artifact))
         .with_state(app);
     cors::allow(measurements::measured(images), &settings.allowed_domains)

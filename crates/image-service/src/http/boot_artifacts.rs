@@ -4,8 +4,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use model::Error;
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::composed::{ImageKind, ImageRequest};
 use super::credentials::{infra_env_id, of_request};
@@ -13,7 +15,8 @@ use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
 use super::response::{Representation, identity, respond};
 use crate::ImageApp;
-use crate::content::ImageContent;
+use crate::content::{ImageContent, Piece};
+use crate::settings::S390X;
 
 const RAW: &str = "application/x-raw-disk-image";
 const BINARY: &str = "application/octet-stream";
@@ -26,6 +29,25 @@ pub(super) struct ArtifactQuery {
     image_token: Option<String>,
 }
 
+/// A file out of the base image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BootArtifact {
+    Kernel,
+    Rootfs,
+    InsFile,
+}
+
+impl BootArtifact {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "kernel" => Some(Self::Kernel),
+            "rootfs" => Some(Self::Rootfs),
+            "ins-file" => Some(Self::InsFile),
+            _ => None,
+        }
+    }
+}
+
 /// Kernel and root file system, streamed out of the base image. Source: assisted-image-service, its error texts included.
 pub(super) async fn boot_artifact(
     State(app): State<ImageApp>,
@@ -33,30 +55,35 @@ pub(super) async fn boot_artifact(
     Query(query): Query<ArtifactQuery>,
     head: Parts,
 ) -> Result<Response, ErrorResponse> {
-    let (file_name, content_type) = match name.as_str() {
-        "kernel" => ("vmlinuz", BINARY),
-        "rootfs" => ("rootfs.img", RAW),
-        _ => {
-            let id = format!("{name} (expected kernel or rootfs)");
-            return Err(Error::not_found("boot artifact", id).into());
-        }
+    let Some(artifact) = BootArtifact::of(&name) else {
+        let id = format!("{name} (expected kernel, rootfs or ins-file)");
+        return Err(Error::not_found("boot artifact", id).into());
     };
     let Some(version) = query.version else {
         let text = "Failed to parse query parameters: 'version' parameter required\n";
         return Ok(plain(StatusCode::BAD_REQUEST, text));
     };
     let architecture = query.arch.unwrap_or_else(default_architecture);
+    if artifact == BootArtifact::InsFile && architecture != S390X {
+        let text = format!("the ins-file is only of {S390X}, not of {architecture}");
+        return Err(ErrorResponse::Path(text));
+    }
     let image = app
         .catalog
         .image(&version, &architecture)
         .map_err(as_parameter)?;
+    let (file_name, content_type, piece) = match artifact {
+        BootArtifact::Kernel => ("vmlinuz", BINARY, image.kernel()),
+        BootArtifact::Rootfs => ("rootfs.img", RAW, image.rootfs()),
+        BootArtifact::InsFile => {
+            let piece = image.ins_file();
+            let missing = || Error::not_found("file of the OS image", "generic.ins");
+            ("generic.ins", BINARY, piece.ok_or_else(missing)?)
+        }
+    };
     let permit = app.streams.acquire().await?;
     let mut content = ImageContent::new();
-    content.push(if name == "kernel" {
-        image.kernel()
-    } else {
-        image.rootfs()
-    });
+    content.push(piece);
     let identity = identity(&content, image.modified);
     let what = Representation {
         content,
@@ -76,22 +103,11 @@ pub(super) async fn pxe_initrd(
     head: Parts,
 ) -> Result<Response, ErrorResponse> {
     let id = infra_env_id(&id)?;
-    let Some(version) = query.version else {
-        let text = "'version' parameter required for initrd download\n";
-        return Ok(plain(StatusCode::BAD_REQUEST, text));
+    let architecture = query.arch.clone().unwrap_or_else(default_architecture);
+    let Some(request) = initrd_request(&app, id, architecture, query, &head)? else {
+        return Ok(version_required());
     };
-    let architecture = query.arch.unwrap_or_else(default_architecture);
-    app.catalog
-        .entry(&version, &architecture)
-        .map_err(as_parameter)?;
     let permit = app.streams.acquire().await?;
-    let request = ImageRequest {
-        id,
-        version,
-        architecture,
-        kind: ImageKind::Initrd,
-        credentials: of_request(query.api_key, query.image_token, &head.headers),
-    };
     let image = app.composed(&request, &head).await?;
     let what = Representation {
         content: image.content.clone(),
@@ -101,6 +117,65 @@ pub(super) async fn pxe_initrd(
         identity: image.identity.clone(),
     };
     Ok(respond(&head, what, permit))
+}
+
+/// Address and length of that initrd, which the boot loader of s390x reads from a file of its own. Source:
+/// assisted-image-service.
+pub(super) async fn initrd_addrsize(
+    State(app): State<ImageApp>,
+    Path(id): Path<String>,
+    Query(query): Query<ArtifactQuery>,
+    head: Parts,
+) -> Result<Response, ErrorResponse> {
+    let id = infra_env_id(&id)?;
+    let Some(request) = initrd_request(&app, id, S390X.to_owned(), query, &head)? else {
+        return Ok(version_required());
+    };
+    let permit = app.streams.acquire().await?;
+    let base = app.catalog.image(&request.version, S390X)?;
+    let initrd = app.composed(&request, &head).await?;
+    let addrsize = base.addrsize(initrd.content.length());
+    let missing = || Error::not_found("file of the OS image", "images/initrd.addrsize");
+    let bytes = Bytes::copy_from_slice(&addrsize.ok_or_else(missing)?);
+    let mut content = ImageContent::new();
+    content.push(Piece::Memory(bytes));
+    let identity = identity(&content, base.modified);
+    let what = Representation {
+        content,
+        file_name: format!("{id}-initrd.addrsize"),
+        content_type: BINARY,
+        modified: initrd.modified,
+        identity,
+    };
+    Ok(respond(&head, what, permit))
+}
+
+/// The request for an initrd; none without a version.
+fn initrd_request(
+    app: &ImageApp,
+    id: Uuid,
+    architecture: String,
+    query: ArtifactQuery,
+    head: &Parts,
+) -> Result<Option<ImageRequest>, Error> {
+    let Some(version) = query.version else {
+        return Ok(None);
+    };
+    app.catalog
+        .entry(&version, &architecture)
+        .map_err(as_parameter)?;
+    Ok(Some(ImageRequest {
+        id,
+        version,
+        architecture,
+        kind: ImageKind::Initrd,
+        credentials: of_request(query.api_key, query.image_token, &head.headers),
+    }))
+}
+
+fn version_required() -> Response {
+    let text = "'version' parameter required for initrd download\n";
+    plain(StatusCode::BAD_REQUEST, text)
 }
 
 /// On these routes an unknown version is an invalid parameter (400). Source: assisted-image-service.

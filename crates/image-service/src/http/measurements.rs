@@ -68,9 +68,11 @@ fn handler(route: &str, path: &str) -> &'static str {
     match route {
         "/images/{image_id}" => "/images/:imageID",
         "/images/{image_id}/pxe-initrd" => "/images/:imageID/pxe-initrd",
+        "/images/{image_id}/s390x-initrd-addrsize" => "/images/:imageID/s390x-initrd-addrsize",
         "/boot-artifacts/{name}" => match path {
             "/boot-artifacts/kernel" => "/boot-artifacts/kernel",
             "/boot-artifacts/rootfs" => "/boot-artifacts/rootfs",
+            "/boot-artifacts/ins-file" => "/boot-artifacts/ins-file",
             _ => "/boot-artifacts/:name",
         },
         route if route.starts_with("/byid/") => "/byid/:token",

@@ -83,6 +83,10 @@ pub struct BaseImage {
     kernel: Range<u64>,
     initrd: Range<u64>,
     pub(super) rootfs: Range<u64>,
+    /// Of s390x: the list of files for a boot from an FTP server.
+    ins_file: Option<Range<u64>>,
+    /// Of s390x: the address of the initrd, as `images/initrd.addrsize` begins.
+    initrd_address: Option<[u8; 8]>,
     pub(super) ignition: Range<u64>,
     /// The file that is the ignition area, unless the area is a part of a file.
     pub(super) ignition_file: Option<Range<u64>>,
@@ -194,6 +198,8 @@ impl BaseImage {
             )?,
             initrd: part("images/pxeboot/initrd.img")?,
             rootfs: part("images/pxeboot/rootfs.img")?,
+            ins_file: iso.find("generic.ins")?,
+            initrd_address: initrd_address(&iso)?,
             ignition,
             ignition_file,
             kargs: kargs_areas(&iso)?,
@@ -202,7 +208,8 @@ impl BaseImage {
             file: Arc::new(file.try_clone()?),
         };
         let parts = [&image.kernel, &image.initrd, &image.rootfs, &image.ignition];
-        if parts.iter().any(|part| part.end > image.length) {
+        let is_outside = |part: &Range<u64>| part.end > image.length;
+        if parts.into_iter().chain(&image.ins_file).any(is_outside) {
             return Err(wrong("a part reaches over its end".to_owned()));
         }
         Ok(image)
@@ -247,6 +254,20 @@ impl BaseImage {
     /// The root file system.
     pub fn rootfs(&self) -> Piece {
         self.piece(&self.rootfs)
+    }
+
+    /// The list of files for a boot from an FTP server; only of s390x.
+    pub fn ins_file(&self) -> Option<Piece> {
+        self.ins_file.as_ref().map(|part| self.piece(part))
+    }
+
+    /// Address and length of an initrd for the boot loader of s390x, each a big-endian number; none of other
+    /// architectures.
+    pub fn addrsize(&self, initrd_length: u64) -> Option<[u8; 16]> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.initrd_address?);
+        bytes[8..].copy_from_slice(&initrd_length.to_be_bytes());
+        Some(bytes)
     }
 
     /// The bytes of the ignition area: archives, or zeros.
@@ -306,6 +327,11 @@ fn part(iso: &Iso<'_>, paths: &[&str]) -> io::Result<Range<u64>> {
         }
     }
     Err(wrong(format!("{} is missing", paths[0])))
+}
+
+fn initrd_address(iso: &Iso<'_>) -> io::Result<Option<[u8; 8]>> {
+    let file = iso.read("images/initrd.addrsize", MAX_RECORD)?;
+    Ok(file.and_then(|(_, bytes)| bytes.first_chunk().copied()))
 }
 
 /// Embed area of the ignition, and the file if that is the area: from `igninfo.json`, in older images a whole file. Source:

@@ -82,7 +82,22 @@ async fn invalid_requests_get_the_reason() {
         (
             "/boot-artifacts/initrd?version=4.18".to_owned(),
             404,
-            "expected kernel or rootfs",
+            "expected kernel, rootfs or ins-file",
+        ),
+        (
+            "/boot-artifacts/ins-file?version=4.18".to_owned(),
+            404,
+            "the ins-file is only of s390x, not of x86_64",
+        ),
+        (
+            format!("/images/{ID}/s390x-initrd-addrsize"),
+            400,
+            "'version' parameter required",
+        ),
+        (
+            format!("/images/{ID}/s390x-initrd-addrsize?version=4.18"),
+            400,
+            "OS image 4.18 s390x",
         ),
         ("/none".to_owned(), 404, "404 page not found\n"),
     ] {

@@ -146,3 +146,67 @@ async fn without_nmstatectl_the_administrator_provides_it() {
     let names = names(&world.bytes(&path).await);
     assert_eq!(names[2].0, "/usr/bin/nmstatectl");
 }
+
+#[tokio::test]
+async fn s390x_has_files_of_its_own() {
+    let options = LiveImageOptions {
+        cpu_architecture: "s390x".to_owned(),
+        ..LiveImageOptions::small()
+    };
+    let data = tempfile::tempdir().unwrap();
+    let path = data
+        .path()
+        .join(format!("rhcos-full-iso-{OS_VERSION}-s390x.iso"));
+    let written = testkit::iso::write(&path, &options).unwrap();
+    let base = std::fs::read(&path).unwrap();
+    let world = World::without_image(data, |settings| {
+        let image = image_service::OsImage {
+            cpu_architecture: "s390x".to_owned(),
+            ..crate::world::os_image("")
+        };
+        settings.os_images = service::settings::JsonVar(vec![image]);
+    });
+    let world = world.await;
+    world.ready().await;
+    let part = |path: &str| {
+        let (start, length) = written.files[path];
+        let [start, length] = [start, length].map(|at| usize::try_from(at).unwrap());
+        &base[start..start + length]
+    };
+    let list = world
+        .bytes("/boot-artifacts/ins-file?version=4.18&arch=s390x")
+        .await;
+    assert_eq!(list, part("generic.ins"));
+    let initrd = world
+        .bytes(&format!("/images/{ID}/pxe-initrd?version=4.18&arch=s390x"))
+        .await;
+    assert!(initrd.starts_with(part("images/pxeboot/initrd.img")));
+    let path = format!("/images/{ID}/s390x-initrd-addrsize?version=4.18");
+    let response = world.get(&path).send().await.unwrap();
+    let disposition = format!("attachment; filename={ID}-initrd.addrsize");
+    assert_eq!(response.headers()[CONTENT_DISPOSITION], disposition);
+    let bytes = response.bytes().await.unwrap();
+    assert_eq!(bytes[..8], part("images/initrd.addrsize")[..8]);
+    assert_eq!(bytes[8..], (initrd.len() as u64).to_be_bytes());
+
+    // The full image has its areas inside the boot image.
+    world.api.set(|answers| {
+        let text = r#"[{"operation":"append","value":"debug"}]"#;
+        answers.kernel_arguments = Some(text.to_owned());
+    });
+    let iso = world
+        .bytes(&format!("/byid/{ID}/4.18/s390x/full.iso"))
+        .await;
+    assert_eq!(iso.len(), base.len());
+    let copy = world.data.path().join("copy.iso");
+    std::fs::write(&copy, iso).unwrap();
+    let image = image_service::image::BaseImage::open(&copy).unwrap();
+    assert!(
+        image
+            .kernel_arguments()
+            .unwrap()
+            .ends_with(" ignition.firstboot debug")
+    );
+    let config = ignition::archive::config(&image.embedded().unwrap()).unwrap();
+    assert_eq!(config.unwrap(), br#"{"ignition":{"version":"3.1.0"}}"#);
+}

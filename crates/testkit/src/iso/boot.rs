@@ -8,6 +8,8 @@ pub(super) const CATALOG_X86: &str = "isolinux/boot.cat";
 pub(super) const CATALOG_EFI: &str = "boot.catalog";
 /// The BIOS loader.
 pub(super) const LOADER: &str = "isolinux/isolinux.bin";
+/// The boot image of s390x.
+pub(super) const S390X_IMAGE: &str = "images/cdboot.img";
 /// The EFI partition.
 pub(super) const EFI_IMAGE: &str = "images/efiboot.img";
 

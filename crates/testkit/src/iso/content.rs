@@ -20,6 +20,9 @@ const MARK_DISTANCE: u64 = 1024 * 1024;
 
 /// All files of the image; the layout fills in sectors.
 pub(super) fn tree(options: &LiveImageOptions) -> io::Result<FileTree> {
+    if options.cpu_architecture == "s390x" {
+        return s390x_tree(options);
+    }
     let is_x86 = options.cpu_architecture == "x86_64";
     let volume_id = options.volume_id();
     let kargs =
@@ -40,7 +43,9 @@ pub(super) fn tree(options: &LiveImageOptions) -> io::Result<FileTree> {
     } else {
         tree.add(boot::CATALOG_EFI, Data::zeros(2048));
     }
-    add_coreos_records(&mut tree, options, &kargs, &areas);
+    let size = kargs.len() + 1 + KARGS_ROOM;
+    let record = json!({ "default": kargs, "files": areas, "size": size });
+    add_coreos_records(&mut tree, options, &json!({ "file": IGNITION }), &record);
     tree.add(
         boot::EFI_IMAGE,
         boot::efi_image(&volume_id, &options.vendor),
@@ -77,21 +82,61 @@ fn area(path: &str, config: &str) -> serde_json::Value {
 fn add_coreos_records(
     tree: &mut FileTree,
     options: &LiveImageOptions,
-    kargs: &str,
-    areas: &[serde_json::Value],
+    igninfo: &serde_json::Value,
+    kargs: &serde_json::Value,
 ) {
-    let mut add = |path: &str, record: serde_json::Value| {
+    let mut add = |path: &str, record: &serde_json::Value| {
         tree.add(path, format!("{record:#}\n").into_bytes());
     };
-    add("coreos/features.json", features());
+    add("coreos/features.json", &features());
     if options.igninfo_json {
-        add("coreos/igninfo.json", json!({ "file": IGNITION }));
+        add("coreos/igninfo.json", igninfo);
     }
     if options.kargs_json {
-        let size = kargs.len() + 1 + KARGS_ROOM;
-        let record = json!({ "default": kargs, "files": areas, "size": size });
-        add("coreos/kargs.json", record);
+        add("coreos/kargs.json", kargs);
     }
+}
+
+/// One boot image holds the initrd, the kernel arguments and the ignition area. Source: the facts of live images of s390x
+/// since 2023.
+fn s390x_tree(options: &LiveImageOptions) -> io::Result<FileTree> {
+    const KARGS_OFFSET: u64 = 66_688;
+    const KARGS_SIZE: usize = 896;
+    const INITRD_OFFSET: u64 = 1 << 20;
+    let kargs = format!(
+        "rw coreos.liveiso={} ignition.firstboot",
+        options.volume_id()
+    );
+    let rootfs = rootfs(options.rootfs_bytes, &options.rootfs_head)?;
+    let initrd = initrd(options, &rootfs)?;
+    let ignition_offset = INITRD_OFFSET + initrd.len() as u64;
+    let room = ignition::archive::EMBED_AREA as u64;
+    let length = u32::try_from(initrd.len()).map_err(io::Error::other)?;
+    let cdboot = Data {
+        length: ignition_offset + room,
+        parts: vec![
+            (66_568, INITRD_OFFSET.to_be_bytes().to_vec()),
+            (66_576, u64::from(length).to_be_bytes().to_vec()),
+            (KARGS_OFFSET, kargs.clone().into_bytes()),
+            (INITRD_OFFSET, initrd.clone()),
+        ],
+    };
+    let mut tree = FileTree::new();
+    tree.add(boot::CATALOG_EFI, Data::zeros(2048));
+    let igninfo = json!({ "file": boot::S390X_IMAGE, "offset": ignition_offset, "length": room });
+    let area =
+        json!({ "path": boot::S390X_IMAGE, "offset": KARGS_OFFSET, "pad": "\0", "end": "\0" });
+    let record = json!({ "default": kargs, "files": [area], "size": KARGS_SIZE });
+    add_coreos_records(&mut tree, options, &igninfo, &record);
+    let list = "images/pxeboot/vmlinuz 0x00000000\nimages/pxeboot/initrd.img 0x02000000\n";
+    tree.add("generic.ins", list.as_bytes().to_vec());
+    tree.add(boot::S390X_IMAGE, cdboot);
+    let addrsize = [0, 0x0200_0000, 0, length].map(u32::to_be_bytes).concat();
+    tree.add("images/initrd.addrsize", addrsize);
+    tree.add("images/pxeboot/initrd.img", initrd);
+    tree.add("images/pxeboot/rootfs.img", rootfs);
+    tree.add("images/pxeboot/vmlinuz", vmlinuz(options.vmlinuz_bytes));
+    Ok(tree)
 }
 
 fn features() -> serde_json::Value {

@@ -110,7 +110,10 @@ fn take(next: &mut u32, length: usize) -> io::Result<u32> {
 /// Writes sectors into the boot catalog and the loader; returns the catalog's.
 fn fill_in_boot(tree: &mut FileTree, sectors: &[u32]) -> io::Result<u32> {
     let missing = || io::Error::other("the tree has no boot files");
-    let efi = tree.find(boot::EFI_IMAGE).ok_or_else(missing)?;
+    let efi = tree
+        .find(boot::EFI_IMAGE)
+        .or_else(|| tree.find(boot::S390X_IMAGE));
+    let efi = efi.ok_or_else(missing)?;
     let efi = (sectors[efi], tree.length(efi)?);
     let loader = tree.find(boot::LOADER);
     if let Some(node) = loader {

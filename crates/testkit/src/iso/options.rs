@@ -9,7 +9,7 @@ pub struct LiveImageOptions {
     pub os_name: String,
     /// Version of the operating system.
     pub os_version: String,
-    /// `x86_64` or `arm64`; the latter boots by EFI only and has no isolinux.
+    /// `x86_64`, `arm64` (boots by EFI only and has no isolinux), or `s390x` (one boot image with everything).
     pub cpu_architecture: String,
     /// Folder of the boot loader's configuration: `redhat`, `fedora` or `centos`.
     pub vendor: String,
