@@ -59,6 +59,19 @@ async fn invalid_requests_get_the_reason() {
             404,
             "the token in the URL is not a JWT",
         ),
+        ("/none".to_owned(), 404, "404 page not found\n"),
+    ] {
+        let (found, body) = refusal(&world, &path).await;
+        assert_eq!(found, status, "{path}: {body}");
+        assert!(body.contains(text), "{path}: {body}");
+    }
+    assert!(world.api.asked().is_empty());
+}
+
+#[tokio::test]
+async fn invalid_requests_for_parts_of_a_network_boot_get_the_reason() {
+    let world = World::new().await;
+    for (path, status, text) in [
         (
             format!("/images/{ID}/pxe-initrd"),
             400,
@@ -99,7 +112,6 @@ async fn invalid_requests_get_the_reason() {
             400,
             "OS image 4.18 s390x",
         ),
-        ("/none".to_owned(), 404, "404 page not found\n"),
     ] {
         let (found, body) = refusal(&world, &path).await;
         assert_eq!(found, status, "{path}: {body}");
