@@ -5,6 +5,7 @@ mod blob;
 mod build;
 mod catalog;
 mod client;
+mod image;
 mod mirror;
 mod process;
 mod registry;
@@ -21,6 +22,8 @@ use clap::Subcommand;
 pub(crate) enum BenchTask {
     /// CPU of the API server while simulated hosts poll as real agents do, and memory of all services
     Api(api::ApiBenchArgs),
+    /// Speed and memory of the image service, beside others that are installed
+    Image(image::ImageBenchArgs),
     /// Speed and memory of the registry, beside other servers that are installed
     Registry(registry::RegistryBenchArgs),
     /// Speed and memory of the catalog server, beside `opm serve` where it is installed
@@ -35,6 +38,7 @@ pub(crate) enum BenchTask {
 pub(crate) fn run(what: &BenchTask) -> Result<ExitCode> {
     match what {
         BenchTask::Api(load) => api::run(load),
+        BenchTask::Image(load) => image::run(load),
         BenchTask::Registry(plan) => registry::run(plan),
         BenchTask::Catalog(plan) => catalog::run(plan),
         BenchTask::Mirror(plan) => mirror::run(plan),

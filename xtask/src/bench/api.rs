@@ -100,7 +100,7 @@ pub(crate) fn run(load: &ApiBenchArgs) -> Result<ExitCode> {
 /// Makes an OS image and a release for clusters and infra-envs; returns the settings that name them.
 ///
 /// The release goes to the registry of an installation that runs only for this: nothing that is measured reads it.
-fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
+pub(super) fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     let installation = Installation::start(tools, folder, Some(free_ports(PORTS)?), None)?;
     ensure!(
         demo::content(tools, folder)? == 0,
@@ -247,7 +247,7 @@ fn median(durations: &[Duration]) -> Duration {
 }
 
 /// Registers a cluster, and the infra-env whose hosts join it.
-fn register(state: &InstallationState, number: u32) -> Result<String> {
+pub(super) fn register(state: &InstallationState, number: u32) -> Result<String> {
     let base = format!("{}/api/assisted-install/v2", state.api_url);
     let pull_secret = r#"{"auths":{"registry.example:5000":{"auth":"YmVuY2g6YmVuY2g="}}}"#;
     let cluster = json!({

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+/// Bytes of a body that are read at once, and forgotten.
+const DRAIN_BUFFER: usize = 256 << 10;
 /// A server that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
@@ -79,6 +81,42 @@ impl LoadClient {
             String::from_utf8_lossy(&answer.body).trim()
         );
         Ok(answer)
+    }
+
+    /// Reads the body of a GET without keeping it; returns its length.
+    pub(super) fn drain(&mut self, path: &str) -> Result<u64> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let status = self.line()?;
+        ensure!(status.contains(" 200"), "GET {path} answers {status}");
+        let mut length = None;
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = Some(value.trim().parse::<u64>()?);
+            }
+        }
+        let length = length.context("the answer has no length")?;
+        let mut left = length;
+        let buffered = self.stream.buffer().len() as u64;
+        let first = buffered.min(left);
+        self.stream.consume(usize::try_from(first)?);
+        left -= first;
+        let mut buffer = vec![0; DRAIN_BUFFER];
+        while left > 0 {
+            let room = usize::try_from(left)
+                .unwrap_or(DRAIN_BUFFER)
+                .min(DRAIN_BUFFER);
+            let read = self.stream.get_mut().read(&mut buffer[..room])?;
+            ensure!(read > 0, "the answer ends early");
+            left -= read as u64;
+        }
+        Ok(length)
     }
 
     fn send(

@@ -1,6 +1,7 @@
 //! Cost of processes, from /proc.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
@@ -52,6 +53,12 @@ pub(super) fn peak_kib(pid: u32) -> Option<u32> {
 /// Resets the peak; where that is forbidden, it stays the one since the start.
 pub(super) fn forget_peak(pid: u32) {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").ok();
+}
+
+/// A percentile of sorted durations. Units: milliseconds.
+pub(super) fn percentile(sorted: &[Duration], percent: usize) -> f64 {
+    let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(place).map_or(0.0, Duration::as_secs_f64) * 1000.0
 }
 
 /// A process and its children.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::requests::{BASE, RequestTarget};
 use crate::bench::client::{LoadClient, events};
+use crate::bench::process::percentile;
 
 /// Changes that are measured: to the state `insufficient` and back.
 const CHANGES: u32 = 200;
@@ -74,10 +75,4 @@ fn updates(port: u16, path: &str) -> Result<Receiver<(Instant, Value)>> {
         }
     });
     Ok(receiver)
-}
-
-/// Units: milliseconds.
-pub(super) fn percentile(sorted: &[Duration], percent: usize) -> f64 {
-    let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(place).map_or(0.0, Duration::as_secs_f64) * 1000.0
 }

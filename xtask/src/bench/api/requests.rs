@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::changes::{self, percentile};
+use super::changes;
 use crate::bench::client::{LoadClient, load};
-use crate::bench::process::{TICKS_PER_SECOND, cpu_ticks, family};
+use crate::bench::process::{TICKS_PER_SECOND, cpu_ticks, family, percentile};
 use crate::http;
 use crate::installation::InstallationState;
 

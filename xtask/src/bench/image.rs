@@ -1,0 +1,280 @@
+//! Speed and memory of the image service: clients that read whole images at once, and first bytes; beside
+//! assisted-image-service, and nginx with the same file as the upper limit, where they are installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+
+use super::api;
+use super::build::{self, Build};
+use super::client::{LoadClient, load};
+use super::process::{
+    TICKS_PER_SECOND, cpu_ticks, family, forget_peak, machine, peak_kib, percentile,
+};
+use super::table::ComparisonTable;
+use crate::apt::find_program;
+use crate::demo::PORTS;
+use crate::installation::Installation;
+use crate::postgres;
+use crate::scratch::{ScratchFolder, free_ports};
+
+const OURS: &str = "image-service";
+const PEER: &str = "assisted-image-service";
+/// Version that the peer offers the image under: for later ones it unpacks a genuine root file system.
+const PEER_VERSION: &str = "4.17";
+const START_TIMEOUT: Duration = Duration::from_mins(2);
+/// Requests of each latency.
+const REQUESTS: usize = 200;
+/// Parts of an image: where reading begins, and a later one, as BMCs read.
+const PARTS: [(&str, &str); 2] = [
+    ("first part", "Range: bytes=0-524287"),
+    ("later part", "Range: bytes=8388608-8912895"),
+];
+
+/// The load.
+#[derive(Debug, Args)]
+pub(crate) struct ImageBenchArgs {
+    /// Numbers of clients that read at once
+    #[arg(long, value_delimiter = ',', default_value = "1,8,50")]
+    clients: Vec<u32>,
+    /// Seconds of each number of clients
+    #[arg(long, default_value_t = 5)]
+    duration: u32,
+    /// Build of the services
+    #[arg(long, value_enum, default_value_t = Build::Shipped)]
+    build: Build,
+}
+
+/// A running server with an image.
+struct ImageServer {
+    name: &'static str,
+    pid: u32,
+    port: u16,
+    /// Path of the image.
+    path: String,
+    /// Killed on drop; none for ours.
+    _child: Option<KilledChild>,
+}
+
+struct KilledChild(Child);
+
+impl Drop for KilledChild {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Runs the benchmark and prints its results.
+pub(crate) fn run(load: &ImageBenchArgs) -> Result<ExitCode> {
+    postgres::ensure_binaries()?;
+    let (services, tools) = (load.build.services()?, build::tools()?);
+    let scratch = ScratchFolder::new()?;
+    println!("{}", machine());
+    let settings = api::content(&tools, scratch.path())?;
+    let image = live_image(&settings)?;
+    let ports = free_ports(PORTS)?;
+    let data = scratch.path().join("installation");
+    fs::create_dir_all(&data)?;
+    let installation = Installation::start(&services, &data, Some(ports), Some(&settings))?;
+    let state = installation.state()?;
+    let infra_env = api::register(&state, 0)?;
+    let pid = state.pids.get(OURS).copied();
+    let mut servers = vec![ImageServer {
+        name: OURS,
+        pid: pid.context("the image service does not run")?,
+        port: ports + 3,
+        path: format!("/byid/{infra_env}/4.18/x86_64/full.iso"),
+        _child: None,
+    }];
+    servers.extend(peer(scratch.path(), &image, &state.api_url, &infra_env)?);
+    servers.extend(nginx(scratch.path(), &image)?);
+    let length = fs::metadata(&image)?.len();
+    println!("An image of {} MiB, read whole:", length >> 20);
+    let mut table = ComparisonTable::new(servers.iter().map(|server| server.name));
+    for clients in &load.clients {
+        let costs = servers
+            .iter()
+            .map(|server| server.read(*clients, Duration::from_secs(load.duration.into())))
+            .collect::<Result<Vec<_>>>()?;
+        let cells = |cell: fn(&ReadCost) -> String| costs.iter().map(cell).collect();
+        table.row(
+            format!("{clients} clients, MB/s"),
+            cells(|cost| format!("{:.0}", cost.rate)),
+        );
+        table.row(
+            format!("{clients} clients, CPU s a GB"),
+            cells(|cost| format!("{:.2}", cost.cpu)),
+        );
+        table.row(
+            format!("{clients} clients, peak MiB"),
+            cells(|cost| format!("{:.1}", cost.peak)),
+        );
+    }
+    for (name, range) in PARTS {
+        let cells = servers
+            .iter()
+            .map(|server| server.latency(range))
+            .collect::<Result<_>>()?;
+        table.row(format!("{name} of 512 KiB, p50 ms"), cells);
+    }
+    print!("{table}");
+    drop(servers);
+    installation.stop()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The live image that the settings name.
+fn live_image(settings: &Path) -> Result<PathBuf> {
+    let text = fs::read_to_string(settings)?;
+    let (_, url) = text
+        .split_once("file://")
+        .context("the settings name no live image")?;
+    let path = url.split('"').next().context("a URL has an end")?;
+    Ok(PathBuf::from(path))
+}
+
+/// The real service, if it is installed.
+fn peer(
+    folder: &Path,
+    image: &Path,
+    api_url: &str,
+    infra_env: &str,
+) -> Result<Option<ImageServer>> {
+    let Some(program) = find_program(PEER) else {
+        println!("{PEER} is not installed: its sources are at github.com/openshift/{PEER}");
+        return Ok(None);
+    };
+    let [data, scratch] = ["peer", "peer-temp"].map(|name| folder.join(name));
+    fs::create_dir_all(&data)?;
+    fs::create_dir_all(&scratch)?;
+    fs::copy(image, data.join("rhcos-full-iso-417.94.1-0-x86_64.iso"))?;
+    let port = free_ports(1)?;
+    let os_images = serde_json::json!([{
+        "openshift_version": PEER_VERSION, "cpu_architecture": "x86_64", "version": "417.94.1-0",
+        "url": "http://127.0.0.1:1/unused",
+    }]);
+    let api = api_url.strip_prefix("http://").unwrap_or(api_url);
+    let mut command = Command::new(program);
+    command
+        .env("LISTEN_PORT", port.to_string())
+        .env("ASSISTED_SERVICE_SCHEME", "http")
+        .env("ASSISTED_SERVICE_HOST", api.trim_end_matches('/'))
+        .env("IMAGE_SERVICE_BASE_URL", format!("http://127.0.0.1:{port}"))
+        .env("OS_IMAGES", os_images.to_string())
+        .env("DATA_DIR", data)
+        .env("DATA_TEMP_DIR", scratch);
+    let path = format!("/byid/{infra_env}/{PEER_VERSION}/x86_64/full.iso");
+    start(PEER, command, port, &path).map(Some)
+}
+
+/// A file server without the work of an image service, if it is installed.
+fn nginx(folder: &Path, image: &Path) -> Result<Option<ImageServer>> {
+    // Debian installs it in /usr/sbin.
+    let sbin = PathBuf::from("/usr/sbin/nginx");
+    let Some(program) = find_program("nginx").or_else(|| sbin.is_file().then_some(sbin)) else {
+        println!("nginx is not installed: apt install nginx-light");
+        return Ok(None);
+    };
+    let port = free_ports(1)?;
+    let root = image.parent().context("an image is in a folder")?;
+    let name = image.file_name().context("an image has a name")?;
+    let config = folder.join("nginx.conf");
+    let text = format!(
+        "daemon off; worker_processes auto; user root; pid {0}/nginx.pid; error_log stderr;\n\
+         events {{}}\n\
+         http {{ access_log off; sendfile on; tcp_nopush on;\n  \
+         server {{ listen 127.0.0.1:{port}; root {1}; }}\n}}\n",
+        folder.display(),
+        root.display()
+    );
+    fs::write(&config, text)?;
+    let mut command = Command::new(program);
+    command.arg("-c").arg(&config);
+    start("nginx", command, port, &format!("/{}", name.display())).map(Some)
+}
+
+/// Starts a server and waits until it sends the image.
+fn start(name: &'static str, mut command: Command, port: u16, path: &str) -> Result<ImageServer> {
+    let output = Stdio::null;
+    command.stdin(output()).stdout(output()).stderr(output());
+    let mut child = KilledChild(
+        command
+            .spawn()
+            .with_context(|| format!("starting {name}"))?,
+    );
+    let server = |child: KilledChild| ImageServer {
+        name,
+        pid: child.0.id(),
+        port,
+        path: path.to_owned(),
+        _child: Some(child),
+    };
+    let started = Instant::now();
+    loop {
+        let ended = child.0.try_wait()?;
+        ensure!(ended.is_none(), "{name} ended before it was ready");
+        let asked = LoadClient::connect(port)
+            .and_then(|mut client| client.ask("GET", path, &["Range: bytes=0-0"], b"", 206));
+        match asked {
+            Ok(_) => return Ok(server(child)),
+            Err(error) if started.elapsed() > START_TIMEOUT => {
+                return Err(error.context(format!("{name} is not ready")));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Cost of whole reads.
+struct ReadCost {
+    /// Units: MB a second.
+    rate: f64,
+    /// Units: seconds a GB.
+    cpu: f64,
+    /// Units: MiB.
+    peak: f64,
+}
+
+impl ImageServer {
+    fn read(&self, clients: u32, duration: Duration) -> Result<ReadCost> {
+        let processes = family(self.pid);
+        processes.iter().copied().for_each(forget_peak);
+        let before = self.ticks()?;
+        let bytes = AtomicU64::new(0);
+        let (_, seconds) = load(self.port, clients, duration, |client, _, _| {
+            bytes.fetch_add(client.drain(&self.path)?, Relaxed);
+            Ok(())
+        })?;
+        let ticks = u32::try_from(self.ticks()? - before).context("CPU time")?;
+        let peak: u32 = processes.iter().filter_map(|pid| peak_kib(*pid)).sum();
+        let megabytes = f64::from(u32::try_from(bytes.into_inner() / 1_000_000)?);
+        Ok(ReadCost {
+            rate: megabytes / seconds,
+            cpu: f64::from(ticks) / TICKS_PER_SECOND / (megabytes / 1000.0),
+            peak: f64::from(peak) / 1024.0,
+        })
+    }
+
+    /// Milliseconds of a part of the image at the median, as text.
+    fn latency(&self, range: &str) -> Result<String> {
+        let mut client = LoadClient::connect(self.port)?;
+        let mut durations = Vec::with_capacity(REQUESTS);
+        for _ in 0..REQUESTS {
+            let started = Instant::now();
+            client.ask("GET", &self.path, &[range], b"", 206)?;
+            durations.push(started.elapsed());
+        }
+        durations.sort_unstable();
+        Ok(format!("{:.2}", percentile(&durations, 50)))
+    }
+
+    fn ticks(&self) -> Result<u64> {
+        family(self.pid).into_iter().map(cpu_ticks).sum()
+    }
+}
