@@ -535,4 +535,71 @@ mod tests {
             Err(BaseImageError::Unreadable { .. })
         ));
     }
+
+    #[test]
+    fn an_image_that_was_cut_off_is_refused() {
+        let (_directory, path, image) = opened(&LiveImageOptions::small());
+        let length = image.unwrap().length;
+        let file = File::options().write(true).open(&path).unwrap();
+        for point in (0..32).rev() {
+            file.set_len(length * point / 32).unwrap();
+            assert!(BaseImage::open(&path).is_err(), "{point} of 32 parts");
+        }
+    }
+
+    /// An image whose record at `path` is replaced with `record`, with blanks up to its length.
+    fn with_record(path: &str, record: &str) -> Result<BaseImage, BaseImageError> {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("x.iso");
+        let written = iso::write(&image, &LiveImageOptions::small()).unwrap();
+        let (start, length) = written.files[path];
+        let mut bytes = record.as_bytes().to_vec();
+        let length = usize::try_from(length).unwrap();
+        assert!(bytes.len() <= length, "{record}");
+        bytes.resize(length, b' ');
+        let file = File::options().write(true).open(&image).unwrap();
+        file.write_all_at(&bytes, start).unwrap();
+        BaseImage::open(&image)
+    }
+
+    #[test]
+    fn records_that_lie_are_refused_with_the_reason() {
+        for (path, record, reason) in [
+            ("coreos/igninfo.json", "{", "coreos/igninfo.json: EOF"),
+            (
+                "coreos/igninfo.json",
+                r#"{"file":"images/none"}"#,
+                "images/none is missing",
+            ),
+            (
+                "coreos/igninfo.json",
+                r#"{"file":"x","offset":-1}"#,
+                "invalid value",
+            ),
+            ("coreos/kargs.json", "[]", "coreos/kargs.json: invalid length"),
+            (
+                "coreos/kargs.json",
+                r#"{"files":[{"path":"images/none","offset":0}],"size":9}"#,
+                "images/none is missing",
+            ),
+            (
+                "coreos/kargs.json",
+                r#"{"files":[{"path":"isolinux/isolinux.cfg","offset":18446744073709551615}],"size":9}"#,
+                "the area is not within isolinux/isolinux.cfg",
+            ),
+            (
+                "coreos/kargs.json",
+                r#"{"files":[{"path":"isolinux/isolinux.cfg","offset":1,"pad":"ab"}],"size":9}"#,
+                "are not one byte each",
+            ),
+            (
+                "coreos/kargs.json",
+                r#"{"files":[{"path":"isolinux/isolinux.cfg","offset":0}],"size":9999999}"#,
+                "the area is not within isolinux/isolinux.cfg",
+            ),
+        ] {
+            let error = with_record(path, record).unwrap_err().to_string();
+            assert!(error.contains(reason), "{record}: {error}");
+        }
+    }
 }
