@@ -68,84 +68,62 @@ pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
         fs::create_dir_all(path.with_file_name(""))?;
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     };
-    put(
-        "images/pxeboot/vmlinuz",
-        &fs::read(find(&kernel.join("boot"), "vmlinuz-")?)?,
-    )?;
+    let vmlinuz = find(&kernel.join("boot"), "vmlinuz-")?;
+    put("images/pxeboot/vmlinuz", &fs::read(vmlinuz)?)?;
     put("images/pxeboot/initrd.img", &initrd(kernel)?)?;
     put("images/pxeboot/rootfs.img", &rootfs())?;
     put("images/ignition.img", &vec![0; EMBED_AREA])?;
-    put(
-        "coreos/igninfo.json",
-        json!({ "file": "images/ignition.img" })
-            .to_string()
-            .as_bytes(),
-    )?;
-    let area = format!(
-        "{kargs}\n{}# COREOS_KARG_EMBED_AREA\n",
-        "#".repeat(KARGS_ROOM)
-    );
-    let configs = [
-        (
-            "EFI/redhat/grub.cfg",
-            format!(
-                "set timeout=0\nmenuentry 'CoreOS (Live)' {{\n\tlinux /images/pxeboot/vmlinuz {area}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}}\n"
-            ),
-        ),
-        (
-            "isolinux/isolinux.cfg",
-            format!(
-                "default linux\ntimeout 1\nprompt 0\nlabel linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img {area}"
-            ),
-        ),
-    ];
+    let igninfo = json!({ "file": "images/ignition.img" });
+    put("coreos/igninfo.json", igninfo.to_string().as_bytes())?;
     let mut areas = Vec::new();
-    for (path, text) in &configs {
+    for (path, text) in loader_configs(&kargs) {
         put(path, text.as_bytes())?;
-        areas.push(json!({ "path": path, "offset": text.find(&kargs), "pad": "#", "end": "\n" }));
+        let offset = text.find(&kargs);
+        areas.push(json!({ "path": path, "offset": offset, "pad": "#", "end": "\n" }));
     }
     let size = kargs.len() + 1 + KARGS_ROOM;
     let record = json!({ "default": kargs, "files": areas, "size": size });
     put("coreos/kargs.json", record.to_string().as_bytes())?;
     put("isolinux/isolinux.bin", &fs::read(ISOLINUX)?)?;
     for name in ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"] {
-        put(
-            &format!("isolinux/{name}"),
-            &fs::read(Path::new(BIOS_MODULES).join(name))?,
-        )?;
+        let module = fs::read(Path::new(BIOS_MODULES).join(name))?;
+        put(&format!("isolinux/{name}"), &module)?;
     }
     efi_partition(folder, &volume, &root.join("images/efiboot.img"))?;
     let image = folder.join("live.iso");
-    // As coreos-assembler does.
-    run(Command::new("genisoimage")
-        .args([
-            "-quiet",
-            "-V",
-            &volume,
-            "-volset",
-            &volume,
-            "-rational-rock",
-            "-J",
-            "-joliet-long",
-        ])
-        .args([
-            "-eltorito-boot",
-            "isolinux/isolinux.bin",
-            "-eltorito-catalog",
-            "isolinux/boot.cat",
-        ])
-        .args([
-            "-no-emul-boot",
-            "-boot-load-size",
-            "4",
-            "-boot-info-table",
-            "-eltorito-alt-boot",
-        ])
-        .args(["-efi-boot", "images/efiboot.img", "-no-emul-boot", "-o"])
-        .arg(&image)
-        .arg(&root))?;
-    run(Command::new("isohybrid").arg("--uefi").arg(&image))?;
+    pack(&root, &volume, &image)?;
     Ok(image)
+}
+
+/// Configurations of the boot loaders of UEFI and BIOS, by path, with room for kernel arguments.
+fn loader_configs(kargs: &str) -> [(&'static str, String); 2] {
+    let padding = "#".repeat(KARGS_ROOM);
+    let area = format!("{kargs}\n{padding}# COREOS_KARG_EMBED_AREA\n");
+    let grub = format!(
+        "set timeout=0\nmenuentry 'CoreOS (Live)' {{\n\tlinux /images/pxeboot/vmlinuz {area}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}}\n"
+    );
+    let isolinux = format!(
+        "default linux\ntimeout 1\nprompt 0\nlabel linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img {area}"
+    );
+    [
+        ("EFI/redhat/grub.cfg", grub),
+        ("isolinux/isolinux.cfg", isolinux),
+    ]
+}
+
+/// Packs the folder as coreos-assembler does.
+fn pack(root: &Path, volume: &str, image: &Path) -> Result<()> {
+    let mut genisoimage = Command::new("genisoimage");
+    genisoimage
+        .args(["-quiet", "-V", volume, "-volset", volume])
+        .args(["-rational-rock", "-J", "-joliet-long"])
+        .args(["-eltorito-boot", "isolinux/isolinux.bin"])
+        .args(["-eltorito-catalog", "isolinux/boot.cat"])
+        .args(["-no-emul-boot", "-boot-load-size", "4", "-boot-info-table"])
+        .args(["-eltorito-alt-boot", "-efi-boot", "images/efiboot.img"])
+        .args(["-no-emul-boot", "-o"]);
+    run(genisoimage.arg(image).arg(root))?;
+    run(Command::new("isohybrid").arg("--uefi").arg(image))
 }
 
 fn efi_partition(folder: &Path, volume: &str, image: &Path) -> Result<()> {

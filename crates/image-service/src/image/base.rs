@@ -576,7 +576,11 @@ mod tests {
                 r#"{"file":"x","offset":-1}"#,
                 "invalid value",
             ),
-            ("coreos/kargs.json", "[]", "coreos/kargs.json: invalid length"),
+            (
+                "coreos/kargs.json",
+                "[]",
+                "coreos/kargs.json: invalid length",
+            ),
             (
                 "coreos/kargs.json",
                 r#"{"files":[{"path":"images/none","offset":0}],"size":9}"#,
