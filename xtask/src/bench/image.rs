@@ -25,8 +25,10 @@ use crate::scratch::{ScratchFolder, free_ports};
 
 const OURS: &str = "image-service";
 const PEER: &str = "assisted-image-service";
-/// Version that the peer offers the image under: for later ones it unpacks a genuine root file system.
+/// Version and architecture that the peer offers the image under. Of others it unpacks the root file system first, and the
+/// image has none that is genuine; full images are sent in the same way.
 const PEER_VERSION: &str = "4.17";
+const PEER_ARCHITECTURE: &str = "s390x";
 const START_TIMEOUT: Duration = Duration::from_mins(2);
 /// Requests of each latency.
 const REQUESTS: usize = 200;
@@ -153,10 +155,13 @@ fn peer(
     let [data, scratch] = ["peer", "peer-temp"].map(|name| folder.join(name));
     fs::create_dir_all(&data)?;
     fs::create_dir_all(&scratch)?;
-    fs::copy(image, data.join("rhcos-full-iso-417.94.1-0-x86_64.iso"))?;
+    fs::copy(
+        image,
+        data.join(format!("rhcos-full-iso-417.94.1-0-{PEER_ARCHITECTURE}.iso")),
+    )?;
     let port = free_ports(1)?;
     let os_images = serde_json::json!([{
-        "openshift_version": PEER_VERSION, "cpu_architecture": "x86_64", "version": "417.94.1-0",
+        "openshift_version": PEER_VERSION, "cpu_architecture": PEER_ARCHITECTURE, "version": "417.94.1-0",
         "url": "http://127.0.0.1:1/unused",
     }]);
     let api = api_url.strip_prefix("http://").unwrap_or(api_url);
@@ -169,7 +174,7 @@ fn peer(
         .env("OS_IMAGES", os_images.to_string())
         .env("DATA_DIR", data)
         .env("DATA_TEMP_DIR", scratch);
-    let path = format!("/byid/{infra_env}/{PEER_VERSION}/x86_64/full.iso");
+    let path = format!("/byid/{infra_env}/{PEER_VERSION}/{PEER_ARCHITECTURE}/full.iso");
     start(PEER, command, port, &path).map(Some)
 }
 
