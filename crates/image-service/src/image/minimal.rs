@@ -12,6 +12,8 @@ use crate::content::{ImageContent, Piece};
 
 /// The kernel argument of images that have their root file system.
 const LIVE_ISO: &str = "coreos.liveiso=";
+/// Text behind the area for kernel arguments.
+const AREA_MARKER: &str = "# COREOS_KARG_EMBED_AREA";
 /// Padding of the area for kernel arguments.
 const PADDING: char = '#';
 
@@ -63,7 +65,7 @@ fn replacement(file: &TextFile, text: String) -> Replacement {
     }
 }
 
-/// Kernel arguments without the live image's, and with the URL at the end of their line. None without the former.
+/// Kernel arguments without the live image's, and with the URL at the end of their line; of live images only.
 fn with_rootfs_url(text: &str, url: &str) -> Option<String> {
     let start = text.find(LIVE_ISO)?;
     let (before, rest) = text.split_at(start);
@@ -81,12 +83,15 @@ fn with_kargs(text: String, kargs: &str) -> Result<String, CustomiseError> {
     if kargs.is_empty() {
         return Ok(text);
     }
-    let padding = text.find(&format!("\n{PADDING}"));
-    let line_end = padding.ok_or(CustomiseError::NoKargsArea)?;
+    // Comments begin with the padding's character, too: the area is before its marker.
+    let marker = text.find(AREA_MARKER).ok_or(CustomiseError::NoKargsArea)?;
+    let line_end = text[..marker].trim_end_matches(PADDING).len();
+    let line_end = line_end.checked_sub(1).ok_or(CustomiseError::NoKargsArea)?;
+    if text.as_bytes()[line_end] != b'\n' {
+        return Err(CustomiseError::NoKargsArea);
+    }
     let (line, rest) = text.split_at(line_end);
-    let room = rest[1..].len() - rest[1..].trim_start_matches(PADDING).len();
-    // The line after the area begins with a padding character, too.
-    let room = room.saturating_sub(1);
+    let room = marker - line_end - 1;
     let size = kargs.len();
     if size > room {
         return Err(CustomiseError::KargsTooLong { size, room });
@@ -236,7 +241,7 @@ mod tests {
                 "rw ignition.firstboot ignition.platform.id=metal coreos.live.rootfs_url=\"{URL}\" console=ttyS0 debug\n#"
             );
             assert!(text.contains(&end), "{text}");
-            let tail = |text: &str| text[text.find("# COREOS").unwrap()..].to_owned();
+            let tail = |text: &str| text[text.find(AREA_MARKER).unwrap()..].to_owned();
             assert_eq!(tail(&text), tail(before));
         }
     }

@@ -61,7 +61,7 @@ const IGNITION: &str = "images/ignition.img";
 const ISOLINUX_PATH: &str = "isolinux/isolinux.cfg";
 
 const GRUB: [&str; 2] = [
-    "set timeout=5\nmenuentry 'CoreOS (Live)' --class fedora --class gnu-linux {\n\tlinux /images/pxeboot/vmlinuz ",
+    "# Comments, as in genuine images.\n# COREOS\nset timeout=5\nmenuentry 'CoreOS (Live)' --class fedora --class gnu-linux {\n\tlinux /images/pxeboot/vmlinuz ",
     "\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}\n",
 ];
 const ISOLINUX: [&str; 2] = [
