@@ -1,7 +1,7 @@
 //! Catalog of OS images, and the base image of each.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -52,6 +52,13 @@ impl CatalogImage {
             );
             Error::unavailable("nmstatectl of the OS image", error)
         })
+    }
+
+    /// The file that a `file://` URL names.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let url = url::Url::parse(&self.url).ok()?;
+        let url = Some(url).filter(|url| url.scheme() == "file")?;
+        url.to_file_path().ok()
     }
 
     /// Name of the file with its `nmstatectl` in the data folder.

@@ -165,10 +165,7 @@ impl Populate {
             let file = base.file_name();
             return Err(PopulateError::NoSource { file });
         }
-        let url = url::Url::parse(&base.url).ok();
-        if let Some(url) = url.filter(|url| url.scheme() == "file")
-            && let Ok(path) = url.to_file_path()
-        {
+        if let Some(path) = base.file() {
             // Used where it is: a copy would only take space.
             return Ok(open(path, ImageCheck::Sizes).await?);
         }

@@ -25,7 +25,13 @@ pub(crate) async fn remove(folder: &Path, catalog: &ImageCatalog) {
         .iter()
         .flat_map(|base| {
             let image = base.file_name();
+            let source = base
+                .file()
+                .and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
             [format!("{image}.part"), image, base.nmstatectl_name()]
+                .into_iter()
+                // An image that a file:// URL names may be in the folder.
+                .chain(source)
         })
         .collect();
     let Ok(mut entries) = tokio::fs::read_dir(folder).await else {

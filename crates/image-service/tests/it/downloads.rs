@@ -304,12 +304,24 @@ async fn files_of_images_that_are_not_on_offer_are_removed() {
     }
     let folder = data.path().join("rhcos-full-iso-folder.iso");
     std::fs::create_dir(&folder).unwrap();
-    let world = World::without_image(data, |_| {}).await;
+    // Named by a URL, under a name of our own pattern.
+    let named = "rhcos-full-iso-mine.iso";
+    testkit::iso::write(&data.path().join(named), &LiveImageOptions::default()).unwrap();
+    let url = format!("file://{}", data.path().join(named).display());
+    let other = image_service::OsImage {
+        openshift_version: "4.19".to_owned(),
+        version: "419.1".to_owned(),
+        ..os_image(&url)
+    };
+    let world = World::without_image(data, |settings| {
+        settings.os_images = JsonVar(vec![os_image(""), other]);
+    })
+    .await;
     world.ready().await;
     let mut found = names(world.data.path());
     found.sort();
     let mut expected = kept.to_vec();
-    expected.push("rhcos-full-iso-folder.iso".to_owned());
+    expected.extend(["rhcos-full-iso-folder.iso".to_owned(), named.to_owned()]);
     expected.sort();
     assert_eq!(found, expected);
 }
