@@ -30,7 +30,7 @@ service::settings! {
         /// Further port, of plain HTTP: many BMCs refuse HTTPS with a certificate of one's own. Without a certificate, it
         /// replaces LISTEN_PORT.
         http_listen_port: Option<u16> = "",
-        /// Origins (scheme, host, port) of pages that may read images; `*` stands for any text. Empty: none.
+        /// Origins (scheme, host, port) of pages that may read images; `*` matches any text. No page by default.
         allowed_domains: CommaList = "",
         /// Certificate chain of the server (PEM).
         https_cert_file: Option<PathBuf> = "",

@@ -26,6 +26,7 @@ use crate::image::{
 };
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO, S390X};
+use crate::stream_limit::StreamLimit;
 
 /// Capacity. Units: bytes, of the pieces in memory: an ignition has some tens of kilobytes, the program for static networks
 /// some megabytes.
@@ -77,8 +78,8 @@ pub(super) struct ComposedImage {
 pub(crate) struct ComposedImages {
     cache: BoundedCache<[u8; 32], Arc<ComposedImage>>,
     composing: KeyedMutex<[u8; 32]>,
-    /// Checksums read whole images: one at a time.
-    summing: Semaphore,
+    /// Checksums read whole images: one at a time, and one that waits.
+    summing: StreamLimit,
     /// One permit per processor: each run compresses, with a thread and buffers of its own, and many hosts boot at once.
     processors: Semaphore,
 }
@@ -89,7 +90,7 @@ impl ComposedImages {
         Self {
             cache: BoundedCache::new(CAPACITY),
             composing: KeyedMutex::default(),
-            summing: Semaphore::new(1),
+            summing: StreamLimit::new(1),
             processors: Semaphore::new(processors),
         }
     }
@@ -267,8 +268,7 @@ impl ImageApp {
         let doing = "computing the checksum of the image";
         let failed = |error| Error::internal(doing, error);
         let checksum = image.checksum.get_or_try_init(|| async {
-            let permit = self.composed.summing.acquire().await;
-            let _permit = permit.map_err(|closed| Error::internal(doing, closed))?;
+            let _permit = self.composed.summing.acquire().await?;
             let content = image.content.clone();
             let summed = tokio::task::spawn_blocking(move || {
                 let mut hash = Sha256::new();
