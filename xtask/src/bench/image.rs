@@ -175,7 +175,10 @@ fn peer(
         .env("DATA_DIR", data)
         .env("DATA_TEMP_DIR", scratch);
     let path = format!("/byid/{infra_env}/{PEER_VERSION}/{PEER_ARCHITECTURE}/full.iso");
-    start(PEER, command, port, &path).map(Some)
+    let started = start(PEER, command, port, &path);
+    Ok(started
+        .inspect_err(|error| println!("left out: {error:#}"))
+        .ok())
 }
 
 /// A file server without the work of an image service, if it is installed.
