@@ -81,7 +81,8 @@ impl fmt::Display for DownloadProgress {
     }
 }
 
-/// The client of downloads. Headers and parameters may be secrets.
+/// The client of downloads. Headers and parameters may be secrets: they are not sent to other hosts that the server
+/// redirects to.
 #[derive(Debug)]
 pub(crate) struct DownloadClient {
     pub(crate) client: Client,
@@ -135,7 +136,9 @@ impl ImageDownload {
                 .header(RANGE, format!("bytes={held}-"))
                 .header(IF_RANGE, validator);
         }
-        let response = request.send().await.map_err(connection)?;
+        let request = request.build().map_err(connection)?;
+        let redirected = net::redirect::send(&client.client, request).await;
+        let response = redirected.map_err(connection)?.response;
         let start = match response.status() {
             StatusCode::OK => 0,
             StatusCode::PARTIAL_CONTENT if content_start(response.headers()) == Some(held) => held,

@@ -15,7 +15,7 @@ const API: &str = "the installer API";
 /// Timeout of a call: clients of the image service would not wait longer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest response. Units: bytes. Many times the embed area of an image.
-const MAX_ANSWER: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_ANSWER: usize = 4 << 20;
 /// Longest reason of the API that is passed on. Units: characters.
 const MAX_REASON: usize = 500;
 

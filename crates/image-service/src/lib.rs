@@ -52,7 +52,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let api_client = service::http_client(api_ca.as_deref(), settings.skip_cert_verification)?;
     let download_ca = read_ca(settings.os_image_download_trusted_ca_file.as_deref()).await?;
     let download_client =
-        service::http_client(download_ca.as_deref(), settings.insecure_skip_verify)?;
+        service::http_client_with_secrets(download_ca.as_deref(), settings.insecure_skip_verify)?;
     let headers = settings.download_headers();
     let download_client = DownloadClient {
         client: download_client,

@@ -13,7 +13,8 @@ use service::settings::{CommaList, JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
-use crate::http::CAPACITY;
+use crate::http::{CAPACITY, MAX_MEMORY};
+use crate::installer_api::MAX_ANSWER;
 use crate::stream_limit::MAX_QUEUE_WAIT;
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
@@ -181,6 +182,18 @@ impl ServerSettings for Settings {
                 Bound::Bytes(CAPACITY as u64),
                 "server",
                 "least recently used ones are composed again",
+            ),
+            Limit::fixed(
+                "memory of composed images",
+                Bound::Bytes(MAX_MEMORY as u64),
+                "server",
+                "503",
+            ),
+            Limit::fixed(
+                "ignition of an image",
+                Bound::Bytes(MAX_ANSWER as u64),
+                "image",
+                "413",
             ),
             Limit::fixed(
                 "image chunk",

@@ -14,7 +14,6 @@ mod list;
 mod origin;
 mod pull;
 mod push;
-mod redirect;
 mod send;
 mod source;
 
@@ -28,6 +27,7 @@ use reqwest::header::HeaderValue;
 use crate::layout::Lists;
 use crate::{Credentials, Mirrors};
 use addresses::Scope;
+use net::redirect;
 use net::resolve::Resolver;
 use net::trust::{self, Unchecked};
 use oci::Registry;

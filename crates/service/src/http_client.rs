@@ -16,13 +16,32 @@ const READ_TIMEOUT: Duration = Duration::from_mins(1);
 ///
 /// Errors: when `ca_pem` is no PEM certificate.
 pub fn http_client(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, Error> {
+    built(builder(ca_pem, insecure)?)
+}
+
+/// [`http_client`] for requests with secrets in their headers: send them with [`net::redirect::send`].
+///
+/// Errors: as [`http_client`].
+pub fn http_client_with_secrets(
+    ca_pem: Option<&[u8]>,
+    insecure: bool,
+) -> Result<reqwest::Client, Error> {
+    built(builder(ca_pem, insecure)?.redirect(net::redirect::policy()))
+}
+
+fn builder(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::ClientBuilder, Error> {
     let tls = net::trust::client_config(ca_pem, insecure)
         .map_err(|e| Error::new("reading the trusted certificates", e))?;
-    reqwest::Client::builder()
+    let builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .dns_resolver(Resolver::system())
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(tls);
+    Ok(builder)
+}
+
+fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
+    builder
         .build()
         .map_err(|e| Error::new("building the HTTP client", e))
 }

@@ -34,6 +34,6 @@ pub mod tls;
 
 pub use error::Error;
 #[cfg(feature = "http-client")]
-pub use http_client::http_client;
+pub use http_client::{http_client, http_client_with_secrets};
 pub use state_log::StateLog;
 pub use tokio_util::sync::CancellationToken;

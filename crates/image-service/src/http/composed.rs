@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use concurrency::{BoundedCache, KeyedMutex};
 use model::Error;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use super::error::ErrorResponse;
@@ -26,11 +26,15 @@ use crate::image::{
 };
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO, S390X};
-use crate::stream_limit::StreamLimit;
+use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
 
 /// Capacity. Units: bytes, of the pieces in memory: an ignition has some tens of kilobytes, the program for static networks
 /// some megabytes.
 pub(crate) const CAPACITY: usize = 32 << 20;
+/// Memory of all composed images, those that are sent and those in the cache. Units: bytes.
+pub(crate) const MAX_MEMORY: usize = 64 << 20;
+/// Images composed at once, each with some answers of the API in memory.
+const COMPOSING: usize = 8;
 /// How long ranges continue with an image that was current.
 const CONTINUED: Duration = Duration::from_mins(10);
 /// Longest use of an image: more than the infra-env is in it, such as settings of the API.
@@ -65,6 +69,8 @@ pub(super) struct ComposedImage {
     pub(super) modified: SystemTime,
     /// SHA-256 in hexadecimal, once asked for.
     checksum: Arc<OnceCell<String>>,
+    /// Its share of [`MAX_MEMORY`].
+    _memory: Arc<OwnedSemaphorePermit>,
     base: Arc<BaseImage>,
     /// Version of the infra-env; none if the API has none.
     updated_at: Option<String>,
@@ -78,6 +84,10 @@ pub(super) struct ComposedImage {
 pub(crate) struct ComposedImages {
     cache: BoundedCache<[u8; 32], Arc<ComposedImage>>,
     composing: KeyedMutex<[u8; 32]>,
+    /// One permit per image that is composed.
+    places: Semaphore,
+    /// One permit per KiB of [`MAX_MEMORY`].
+    memory: Arc<Semaphore>,
     /// Checksums read whole images: one at a time, and one that waits.
     summing: StreamLimit,
     /// One permit per processor: each run compresses, with a thread and buffers of its own, and many hosts boot at once.
@@ -90,9 +100,20 @@ impl ComposedImages {
         Self {
             cache: BoundedCache::new(CAPACITY),
             composing: KeyedMutex::default(),
+            places: Semaphore::new(COMPOSING),
+            memory: Arc::new(Semaphore::new(MAX_MEMORY >> 10)),
             summing: StreamLimit::new(1),
             processors: Semaphore::new(processors),
         }
+    }
+
+    /// Takes `bytes` of [`MAX_MEMORY`].
+    ///
+    /// Errors: `Unavailable` – less is left.
+    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let permits = u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
+        let reserved = Arc::clone(&self.memory).try_acquire_many_owned(permits);
+        reserved.map_err(|error| Error::unavailable("memory for another customised image", error))
     }
 
     fn put(&self, key: [u8; 32], image: ComposedImage) -> Arc<ComposedImage> {
@@ -211,6 +232,9 @@ impl ImageApp {
         entry: &CatalogImage,
         base: Arc<BaseImage>,
     ) -> Result<Arc<ComposedImage>, ErrorResponse> {
+        let place = tokio::time::timeout(MAX_QUEUE_WAIT, self.composed.places.acquire()).await;
+        let _place =
+            place.map_err(|late| Error::unavailable("a free place to customise an image", late))?;
         let asked = Instant::now();
         let (id, credentials) = (request.id, &request.credentials);
         let kind = match request.kind {
@@ -234,6 +258,7 @@ impl ImageApp {
             network,
         )?;
         // A network boot has them in its script.
+        let shared = network.nmstatectl.as_ref().map_or(0, bytes::Bytes::len);
         let kargs = match request.kind {
             ImageKind::Initrd => Vec::new(),
             _ => infra_env.kargs()?,
@@ -250,11 +275,14 @@ impl ImageApp {
             Ok((content, identity))
         };
         let (content, identity) = self.composed.run(work).await?;
+        let memory: usize = content.memory().map(bytes::Bytes::len).sum();
+        let memory = self.composed.reserve(memory.saturating_sub(shared))?;
         let image = ComposedImage {
             content,
             identity,
             modified,
             checksum: Arc::default(),
+            _memory: Arc::new(memory),
             base,
             updated_at: infra_env.updated_at,
             composed: asked,
@@ -349,6 +377,7 @@ mod tests {
         let path = folder.path().join("x.iso");
         testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let base = Arc::new(BaseImage::open(&path).unwrap());
+        let images = ComposedImages::new();
         let image = |memory: usize| {
             let mut content = ImageContent::new();
             content.push(Piece::Memory(Bytes::from(vec![1; memory])));
@@ -357,13 +386,13 @@ mod tests {
                 identity: String::new(),
                 modified: SystemTime::UNIX_EPOCH,
                 checksum: Arc::default(),
+                _memory: Arc::new(images.reserve(memory).unwrap()),
                 base: Arc::clone(&base),
                 updated_at: None,
                 composed: Instant::now(),
                 checked: Instant::now(),
             }
         };
-        let images = ComposedImages::new();
         let half = CAPACITY / 2 - size_of::<ComposedImage>();
         images.put([1; 32], image(half));
         images.put([2; 32], image(half));
@@ -371,6 +400,17 @@ mod tests {
         images.put([3; 32], image(1));
         assert!(images.cache.get([2; 32]).is_none());
         assert!(images.cache.get([1; 32]).is_some(), "used later");
+    }
+
+    // limit: memory of composed images
+    #[test]
+    fn memory_is_taken_from_the_bound_and_given_back() {
+        let images = ComposedImages::new();
+        let all = images.reserve(MAX_MEMORY).unwrap();
+        let refused = images.reserve(1).unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+        drop(all);
+        assert!(images.reserve(1).is_ok());
     }
 
     #[test]

@@ -217,5 +217,5 @@ async fn image(
         modified: image.modified,
         identity: image.identity.clone(),
     };
-    Ok(respond(head, what, permit))
+    Ok(respond(head, what, (permit, image)))
 }

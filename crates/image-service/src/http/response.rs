@@ -13,7 +13,6 @@ use service::range::{RangeSet, content_range};
 use sha2::{Digest as _, Sha256};
 
 use crate::content::{ImageContent, Piece, Transport};
-use crate::stream_limit::StreamPermit;
 
 /// Content and its headers.
 pub(super) struct Representation {
@@ -26,9 +25,13 @@ pub(super) struct Representation {
     pub(super) identity: String,
 }
 
-/// The response to a GET or HEAD. `permit` is held until the last byte. Headers follow assisted-image-service, with an
+/// The response to a GET or HEAD. `guard` is held until the last byte. Headers follow assisted-image-service, with an
 /// entity tag in addition.
-pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) -> Response {
+pub(super) fn respond<G: Send + Sync + 'static>(
+    head: &Parts,
+    what: Representation,
+    guard: G,
+) -> Response {
     let (method, request) = (&head.method, &head.headers);
     let version = Validator::new(&what.identity, what.modified);
     let mut headers = headers(&what, &version);
@@ -74,7 +77,7 @@ pub(super) fn respond(head: &Parts, what: Representation, permit: StreamPermit) 
     let body = if method == Method::HEAD {
         Body::empty()
     } else {
-        Body::from_stream(content.stream(Transport::of(head), permit))
+        Body::from_stream(content.stream(Transport::of(head), guard))
     };
     response(status, headers, body)
 }

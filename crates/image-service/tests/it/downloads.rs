@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use image_service::Settings;
@@ -249,21 +249,18 @@ async fn replicas_that_share_a_folder_download_once() {
 }
 
 /// A server of the file at `path`.
-async fn serve(path: std::path::PathBuf) -> String {
+async fn serve_file(path: std::path::PathBuf) -> String {
     let router = Router::new().route(
         "/live.iso",
         get(async move || std::fs::read(&path).unwrap()),
     );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    url
+    format!("{}/live.iso", serve(router).await)
 }
 
 #[tokio::test]
 async fn other_files_than_live_images_are_deleted() {
     let (_directory, path) = source(&LiveImageOptions::small());
-    let url = serve(path.clone()).await;
+    let url = serve_file(path.clone()).await;
     let data = tempfile::tempdir().unwrap();
     let world = World::without_image(data, |settings| {
         settings.os_images = JsonVar(vec![os_image(&url)]);
@@ -326,6 +323,14 @@ async fn files_of_images_that_are_not_on_offer_are_removed() {
     assert_eq!(found, expected);
 }
 
+/// A server on a port of its own; its origin.
+async fn serve(router: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    origin
+}
+
 #[tokio::test]
 async fn downloads_carry_the_configured_headers_and_parameters() {
     let (_directory, path) = source(&LiveImageOptions::default());
@@ -339,15 +344,35 @@ async fn downloads_carry_the_configured_headers_and_parameters() {
             Err(StatusCode::FORBIDDEN)
         }
     };
-    let router = Router::new().route("/live.iso", get(handler));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/live.iso?a=1", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let origin = serve(Router::new().route("/live.iso", get(handler))).await;
+    let url = format!("{origin}/live.iso?a=1");
     let pair = |name: &str, value: &str| JsonVar([(name.to_owned(), value.to_owned())].into());
     let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
         settings.os_images = JsonVar(vec![os_image(&url)]);
         settings.os_images_request_headers = pair("X-Token", "t 1");
         settings.os_images_request_query_params = pair("key", "k&v");
+    });
+    world.await.ready().await;
+}
+
+#[tokio::test]
+async fn configured_headers_do_not_follow_a_redirect_to_another_host() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let bytes = Bytes::from(std::fs::read(&path).unwrap());
+    let store = async move |headers: HeaderMap| match headers.get("x-token") {
+        None => Ok(bytes),
+        Some(_) => Err(StatusCode::BAD_REQUEST),
+    };
+    let store = serve(Router::new().route("/live.iso", get(store))).await;
+    let mirror = async move |headers: HeaderMap| match headers.get("x-token") {
+        Some(_) => Ok(Redirect::temporary(&format!("{store}/live.iso"))),
+        None => Err(StatusCode::FORBIDDEN),
+    };
+    let mirror = serve(Router::new().route("/live.iso", get(mirror))).await;
+    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
+        settings.os_images = JsonVar(vec![os_image(&format!("{mirror}/live.iso"))]);
+        settings.os_images_request_headers =
+            JsonVar([("X-Token".to_owned(), "t 1".to_owned())].into());
     });
     world.await.ready().await;
 }

@@ -231,3 +231,18 @@ async fn probes_and_metrics_answer() {
         "{metrics}"
     );
 }
+
+// limit: ignition of an image
+#[tokio::test]
+async fn ignitions_beyond_the_bound_are_refused() {
+    const BOUND: usize = 4 << 20;
+    let world = World::new().await;
+    let path = format!("/byid/{ID}/4.18/x86_64/full.iso");
+    for (length, expected) in [(BOUND, 200), (BOUND + 1, 413)] {
+        world
+            .api
+            .set(|answers| answers.ignition = vec![b' '; length]);
+        let response = world.client.head(format!("{}{path}", world.url)).send();
+        assert_eq!(response.await.unwrap().status(), expected, "{length}");
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
+use net::redirect;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use secrecy::ExposeSecret as _;
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use super::addresses::Scope;
 use super::body::collect;
 use super::challenge::{self, Challenge};
-use super::{Client, error, origin, redirect};
+use super::{Client, error, origin};
 use crate::Login;
 
 /// Limit of cached tokens.

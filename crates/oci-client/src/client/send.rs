@@ -4,12 +4,13 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use model::Error;
+use net::redirect;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::access;
 use super::addresses::Scope;
-use super::{Client, error, redirect};
+use super::{Client, error};
 
 /// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

@@ -1,5 +1,5 @@
 //! Redirects. A login belongs to its origin (scheme, host, port): after a redirect to another origin, requests carry no
-//! `Authorization`, and challenges are not answered.
+//! `Authorization` and no other sensitive header, and challenges are not answered.
 //!
 //! Source: CVE-2020-15157 (containerd answered the challenge of a server that a redirect had named).
 
@@ -11,13 +11,16 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 const LIMIT: usize = 10;
 
 /// A response, and whether it comes from another origin.
-pub(super) struct RedirectedResponse {
-    pub(super) response: Response,
-    pub(super) is_foreign: bool,
+#[derive(Debug)]
+pub struct RedirectedResponse {
+    /// The response of the last request.
+    pub response: Response,
+    /// Whether it comes from another origin than the one of the first request.
+    pub is_foreign: bool,
 }
 
 /// Follows redirects within one origin only; the others are left to [`send`].
-pub(super) fn policy() -> Policy {
+pub fn policy() -> Policy {
     Policy::custom(|attempt| {
         let stays = attempt
             .previous()
@@ -31,11 +34,11 @@ pub(super) fn policy() -> Policy {
     })
 }
 
-/// Sends a request with [`policy`], and follows redirects of reads to other origins without the login. Writes stay at
-/// their origin: the caller gets the redirect itself.
+/// Sends a request by a client with [`policy`], and follows redirects of reads to other origins without the login and
+/// without headers that are marked as sensitive. Writes stay at their origin: the caller gets the redirect itself.
 ///
 /// Errors: those of the client.
-pub(super) async fn send(
+pub async fn send(
     http: &Client,
     mut request: Request,
 ) -> Result<RedirectedResponse, reqwest::Error> {
@@ -75,7 +78,15 @@ fn redirected(mut request: Request, response: &Response) -> Option<Request> {
     }
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     *request.url_mut() = target(response.url(), location)?;
-    request.headers_mut().remove(AUTHORIZATION);
+    let headers = request.headers_mut();
+    let secrets: Vec<_> = headers
+        .iter()
+        .filter(|(name, value)| value.is_sensitive() || *name == AUTHORIZATION)
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in secrets {
+        headers.remove(name);
+    }
     Some(request)
 }
 
