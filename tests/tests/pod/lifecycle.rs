@@ -9,8 +9,8 @@ use system_tests::{ImageDownload, until};
 
 use crate::{Trials, say};
 
-/// Deadline of events that need no action.
-const LIMIT: Duration = Duration::from_mins(1);
+/// Deadline of events that need no action: longer than the timeout of a request, and another one.
+const LIMIT: Duration = Duration::from_mins(3);
 /// Dependencies that each service waits for; the others need none.
 const WAITING: [(&str, &[&str]); 3] = [
     ("api-server", &["database"]),

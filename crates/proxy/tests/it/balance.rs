@@ -140,7 +140,12 @@ impl Load {
                 client.get(format!("{url}/{number}"))
             };
             let failure = match request.send().await {
-                Ok(response) if response.status() == StatusCode::OK => None,
+                // Read to its end, so that the connection stays.
+                Ok(response) if response.status() == StatusCode::OK => response
+                    .bytes()
+                    .await
+                    .err()
+                    .map(|error| format!("{error:?}")),
                 Ok(response) => Some(format!("{}", response.status())),
                 Err(error) => Some(format!("{error:?}")),
             };

@@ -9,6 +9,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::replay_body::AttemptBody;
 use super::socket::{Exchange, Socket};
@@ -32,6 +33,8 @@ const UNACKNOWLEDGED_MS: u32 = 30_000;
 pub(super) struct Connection {
     pub(super) sender: SendRequest<AttemptBody>,
     pub(super) exchange: Arc<Exchange>,
+    /// Cancelled when its task has ended: nothing sends or answers requests any more.
+    pub(super) ended: CancellationToken,
     /// Whether it carried a request before, so that the replica may be closing it.
     pub(super) is_reused: bool,
     idle_since: Instant,
@@ -56,7 +59,10 @@ impl Connection {
             .handshake(io)
             .await
             .map_err(io::Error::other)?;
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
         tokio::spawn(async move {
+            let _guard = guard;
             // A request in flight gets the error itself.
             if let Err(error) = connection.with_upgrades().await {
                 tracing::trace!(%error, "replica connection ended");
@@ -65,6 +71,7 @@ impl Connection {
         Ok(Self {
             sender,
             exchange,
+            ended,
             is_reused: false,
             idle_since: Instant::now(),
         })
