@@ -20,6 +20,8 @@ pub(crate) struct CatalogImage {
     pub(crate) architecture: String,
     /// URL of the download; may be empty.
     pub(crate) url: String,
+    /// Its SHA-256 in hexadecimal; empty when unknown.
+    pub(crate) sha256: String,
     /// Of the download that runs.
     pub(crate) progress: DownloadProgress,
     state: RwLock<Option<Arc<BaseImage>>>,
@@ -119,6 +121,7 @@ impl ImageCatalog {
                     version: image.version.clone(),
                     architecture: image.cpu_architecture.clone(),
                     url: image.url.clone(),
+                    sha256: image.sha256.to_ascii_lowercase(),
                     progress: DownloadProgress::default(),
                     state: RwLock::default(),
                     nmstatectl: OnceCell::new(),
@@ -187,6 +190,7 @@ mod tests {
             openshift_version: platform.to_owned(),
             cpu_architecture: architecture.to_owned(),
             url: String::new(),
+            sha256: String::new(),
             version: version.to_owned(),
             kind: FULL_ISO.to_owned(),
         }

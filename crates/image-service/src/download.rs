@@ -1,15 +1,20 @@
 //! Resumable downloads of OS images into files.
 
+mod artifact;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bytes::BytesMut;
-use futures_util::TryStreamExt as _;
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, TryStreamExt as _};
+use model::Error;
+use oci::Reference;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, StatusCode};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
@@ -21,7 +26,7 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DownloadError {
     /// The URL cannot be used.
-    #[error("{0:?} is not an http or https URL")]
+    #[error("{0:?} is no URL with http, https or oci")]
     Url(String),
     /// The server cannot be reached or the connection broke.
     #[error("the server cannot be reached, or the connection broke")]
@@ -37,6 +42,12 @@ pub(crate) enum DownloadError {
         /// Units: bytes.
         announced: u64,
     },
+    /// The registry's, or the reference is malformed.
+    #[error(transparent)]
+    Registry(#[from] Error),
+    /// The artifact is no live image.
+    #[error("{0}")]
+    Artifact(String),
     /// The file system refuses.
     #[error("writing {path}")]
     Disk {
@@ -90,6 +101,8 @@ pub(crate) struct DownloadClient {
     pub(crate) headers: HeaderMap,
     /// Query parameters of each request.
     pub(crate) query: BTreeMap<String, String>,
+    /// The client of `oci` URLs.
+    pub(crate) registries: oci_client::Client,
 }
 
 /// A download that resumes after a failure while the server still has the same version of the file.
@@ -101,14 +114,22 @@ pub(crate) struct ImageDownload {
 }
 
 impl ImageDownload {
-    /// Downloads `url` into `path` and syncs it. `path` may hold the partial file of an earlier call.
+    /// Downloads `url` into `path` and syncs it. `path` may hold the partial file of an earlier call. `architecture` is that
+    /// of the image, where a registry has several.
     pub(crate) async fn fetch(
         &mut self,
         client: &DownloadClient,
         url: &str,
+        architecture: &str,
         path: &Path,
         progress: &DownloadProgress,
     ) -> Result<(), DownloadError> {
+        if let Some(reference) = url.strip_prefix(artifact::SCHEME) {
+            let reference: Reference = reference.parse()?;
+            let registries = &client.registries;
+            let fetch = artifact::fetch(registries, reference, architecture, path, progress);
+            return Box::pin(fetch).await;
+        }
         let mut parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(DownloadError::Url(url.to_owned()));
@@ -155,7 +176,8 @@ impl ImageDownload {
             .await
             .map_err(|error| disk(path, error))?;
         progress.begin(start, announced);
-        let received = receive(response, path, &mut file, progress).await;
+        let chunks = response.bytes_stream().map_err(connection);
+        let received = receive(chunks, path, &mut file, progress).await;
         let found = progress.received();
         if let Err(error) = received {
             self.left = validator.map(|validator| (validator, found));
@@ -174,18 +196,18 @@ impl ImageDownload {
 
 /// Writes the body to the file. `progress` counts the bytes in the file, also after an error.
 async fn receive(
-    response: Response,
+    chunks: impl Stream<Item = Result<Bytes, DownloadError>>,
     path: &Path,
     file: &mut File,
     progress: &DownloadProgress,
 ) -> Result<(), DownloadError> {
-    let mut chunks = response.bytes_stream();
+    let mut chunks = pin!(chunks);
     let mut pending = BytesMut::with_capacity(PIECE);
     let outcome = loop {
         match chunks.try_next().await {
             Ok(Some(chunk)) => pending.extend_from_slice(&chunk),
             Ok(None) => break Ok(()),
-            Err(error) => break Err(connection(error)),
+            Err(error) => break Err(error),
         }
         while pending.len() >= PIECE {
             write(path, file, &pending.split_to(PIECE), progress).await?;

@@ -54,10 +54,12 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let download_client =
         service::http_client_with_secrets(download_ca.as_deref(), settings.insecure_skip_verify)?;
     let headers = settings.download_headers();
+    let registries = registries(&settings, download_ca)?;
     let download_client = DownloadClient {
         client: download_client,
         headers: headers.map_err(|reason| Error::new("OS_IMAGES_REQUEST_HEADERS", reason))?,
         query: settings.os_images_request_query_params.0.clone(),
+        registries,
     };
     let catalog = Arc::new(ImageCatalog::new(settings.images()));
     let health = Health::new();
@@ -94,4 +96,18 @@ async fn read_ca(path: Option<&Path>) -> Result<Option<Vec<u8>>, Error> {
     let pem = tokio::fs::read(path).await;
     pem.map(Some)
         .map_err(|error| Error::new(format!("reading {}", path.display()), error))
+}
+
+/// The client of registries with OS images.
+fn registries(settings: &Settings, ca_pem: Option<Vec<u8>>) -> Result<oci_client::Client, Error> {
+    let logins = oci_client::registry_logins(settings.registry_auth_file.as_deref());
+    let options = oci_client::ClientOptions {
+        credentials: logins.map_err(|error| Error::new("REGISTRY_AUTH_FILE", error))?,
+        ca_pem,
+        insecure: settings.insecure_skip_verify,
+        plain_http_remedy: Some("set INSECURE_SKIP_VERIFY"),
+        ..oci_client::ClientOptions::default()
+    };
+    oci_client::Client::new(options)
+        .map_err(|error| Error::new("building the client of registries", error))
 }

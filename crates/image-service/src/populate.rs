@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use service::CancellationToken;
 use service::health::Health;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -45,6 +46,8 @@ enum PopulateError {
         "no source: neither {file} in DATA_DIR, nor LIVE_ISO, nor a url in OS_IMAGES; add the file or set one"
     )]
     NoSource { file: String },
+    #[error("the download has SHA-256 {found} instead of {expected}, the sha256 of OS_IMAGES")]
+    Checksum { expected: String, found: String },
     #[error("opening {path}")]
     Open {
         path: PathBuf,
@@ -217,16 +220,17 @@ impl Populate {
         let gauge = metrics::gauge!(
             DOWNLOADED, "version" => base.version.clone(), "architecture" => base.architecture.clone()
         );
-        let fetch = download.fetch(&self.client, &base.url, &partial, &base.progress);
+        let (url, architecture) = (&base.url, &base.architecture);
+        let fetch = download.fetch(&self.client, url, architecture, &partial, &base.progress);
         let fetched = while_reported(fetch, &gauge, &base.progress).await;
         fetched.map_err(|source| PopulateError::Download {
             from: without_secrets(&base.url),
             source,
         })?;
         // Checked before it gets its final name: a truncated image would be served for ever.
-        if let Err(error) = open(partial.clone(), ImageCheck::Sizes).await {
+        if let Err(error) = check(base, &partial).await {
             tokio::fs::remove_file(&partial).await.ok();
-            return Err(error.into());
+            return Err(error);
         }
         let moved = publish(&partial, own).await;
         moved.map_err(|source| PopulateError::Move {
@@ -235,6 +239,35 @@ impl Populate {
         })?;
         Ok(open(own.to_owned(), ImageCheck::Form).await?)
     }
+}
+
+/// Checks a download: the format, the sizes, the checksum.
+async fn check(base: &CatalogImage, path: &Path) -> Result<(), PopulateError> {
+    open(path.to_owned(), ImageCheck::Sizes).await?;
+    check_sum(path, &base.sha256).await
+}
+
+/// Compares the SHA-256 of a file with the one in OS_IMAGES, if there is one.
+async fn check_sum(path: &Path, expected: &str) -> Result<(), PopulateError> {
+    if expected.is_empty() {
+        return Ok(());
+    }
+    let file = path.to_owned();
+    let summed = tokio::task::spawn_blocking(move || {
+        let mut hash = Sha256::new();
+        std::io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
+        Ok(hex::encode(hash.finalize()))
+    });
+    let found = summed.await.map_err(std::io::Error::other);
+    let found = found.flatten().map_err(|source| PopulateError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    if found == expected {
+        return Ok(());
+    }
+    let expected = expected.to_owned();
+    Err(PopulateError::Checksum { expected, found })
 }
 
 /// Sets the gauge to the progress until `download` ends.

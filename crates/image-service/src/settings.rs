@@ -41,7 +41,8 @@ service::settings! {
         data_dir: PathBuf = "/data",
         /// Live image for versions without a file of their own, if present.
         live_iso: PathBuf = "/data/livecd.iso",
-        /// OS images: objects with openshift_version, cpu_architecture, url (http, https or file) and version.
+        /// OS images: objects with openshift_version, cpu_architecture, version, url (http, https, file, or oci for an artifact in
+        /// a registry) and, optionally, sha256.
         os_images: JsonVar<Vec<OsImage>> = "[]",
         /// Deprecated name of OS_IMAGES, used when that is empty.
         rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
@@ -49,10 +50,13 @@ service::settings! {
         os_images_request_headers: JsonVar<BTreeMap<String, String>> = "{}",
         /// Query parameters of downloads of OS images: a JSON object of texts. They may be secrets.
         os_images_request_query_params: JsonVar<BTreeMap<String, String>> = "{}",
-        /// Do not check certificates while downloading OS images.
+        /// Do not check certificates while downloading OS images, and use registries without TLS.
         insecure_skip_verify: bool = "false",
         /// Certificates (PEM) trusted while downloading OS images, besides the system's.
         os_image_download_trusted_ca_file: Option<PathBuf> = "",
+        /// Logins for the registries of OS images, in the format of a pull secret. Default: the auth files of podman and
+        /// docker.
+        registry_auth_file: Option<PathBuf> = "",
         /// Scheme of the installer API.
         assisted_service_scheme: String = "http",
         /// Host and port of the installer API.
@@ -81,6 +85,9 @@ pub struct OsImage {
     pub cpu_architecture: String,
     /// URL of the live image; empty when it is in the data folder.
     pub url: String,
+    /// SHA-256 of the live image in hexadecimal; empty when unknown. Downloads are compared with it.
+    #[serde(default)]
+    pub sha256: String,
     /// Version of the operating system.
     pub version: String,
     /// `full-iso` or `disconnected-iso`.
@@ -347,6 +354,7 @@ mod tests {
             openshift_version: version.to_owned(),
             cpu_architecture: "x86_64".to_owned(),
             url: "http://h/x.iso".to_owned(),
+            sha256: String::new(),
             version: "418.94.1-0".to_owned(),
             kind: full_iso(),
         }

@@ -141,6 +141,7 @@ pub(crate) fn os_image(url: &str) -> OsImage {
         cpu_architecture: "x86_64".to_owned(),
         url: url.to_owned(),
         version: OS_VERSION.to_owned(),
+        sha256: String::new(),
         kind: "full-iso".to_owned(),
     }
 }

@@ -1,0 +1,153 @@
+//! Live images in a registry: artifacts whose layer is the image, as `oras push` and `podman artifact add` write them.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use futures_util::TryStreamExt as _;
+use model::Error;
+use oci::{Descriptor, Hasher, Kind, Platform, Reference};
+use oci_client::Client;
+use tokio::fs::OpenOptions;
+
+use super::{DownloadError, DownloadProgress, disk, receive};
+
+/// Start of the URLs.
+pub(super) const SCHEME: &str = "oci://";
+/// The annotation with the name of a layer's file. Source: image-spec, annotations.
+const TITLE: &str = "org.opencontainers.image.title";
+/// End of the name of a live image.
+const EXTENSION: &str = ".iso";
+/// Bytes that are read at once from a partial file.
+const HASHED: usize = 1 << 20;
+
+/// Downloads the live image of an artifact into `path`, after what is there already, and syncs it. The digest covers both.
+pub(super) async fn fetch(
+    client: &Client,
+    reference: Reference,
+    architecture: &str,
+    path: &Path,
+    progress: &DownloadProgress,
+) -> Result<(), DownloadError> {
+    let blob = live_image(client, &reference, architecture).await?;
+    let (hasher, held) = held(path.to_owned(), blob.clone())
+        .await
+        .map_err(|error| disk(path, error))?;
+    let mut options = OpenOptions::new();
+    options.create(true).write(true);
+    options.truncate(held == 0).append(held > 0);
+    let mut file = options
+        .open(path)
+        .await
+        .map_err(|error| disk(path, error))?;
+    progress.begin(held, Some(blob.size));
+    let chunks = client.blob_stream_after(&reference, &blob, hasher, held);
+    let chunks = chunks.await?.map_err(DownloadError::Registry);
+    let received = receive(chunks, path, &mut file, progress).await;
+    if let Err(DownloadError::Registry(Error::Invalid { .. })) = &received {
+        // Of another image, or damaged: the next attempt begins again.
+        tokio::fs::remove_file(path).await.ok();
+    }
+    received?;
+    file.sync_all().await.map_err(|error| disk(path, error))
+}
+
+/// The layer with the live image.
+async fn live_image(
+    client: &Client,
+    reference: &Reference,
+    architecture: &str,
+) -> Result<Descriptor, DownloadError> {
+    let mut manifest = client.pull_manifest(reference).await?;
+    if let Kind::Index { manifests } = &manifest.kind {
+        let own = Platform::linux(architecture).architecture;
+        let is_own = |entry: &&Descriptor| {
+            let platform = entry.platform.as_ref();
+            platform.is_some_and(|platform| platform.architecture == own)
+        };
+        let entry = manifests.iter().find(is_own).ok_or_else(|| {
+            DownloadError::Artifact(format!("{reference} has no image for {own}"))
+        })?;
+        let entry = reference.with_digest(entry.digest.clone());
+        manifest = client.pull_manifest(&entry).await?;
+    }
+    let layers = match manifest.kind {
+        Kind::Image { layers, .. } => layers,
+        Kind::Index { .. } | Kind::Schema1 { .. } => Vec::new(),
+    };
+    chosen(&layers).cloned().ok_or_else(|| {
+        DownloadError::Artifact(format!(
+            "{reference} is no artifact with one live image: expected one layer, or one whose title ends with {EXTENSION}"
+        ))
+    })
+}
+
+/// The only layer, or the only one that is called as a live image.
+fn chosen(layers: &[Descriptor]) -> Option<&Descriptor> {
+    let is_named = |layer: &&Descriptor| {
+        let title = layer.annotations.as_ref().and_then(|all| all.get(TITLE));
+        title.is_some_and(|title| title.ends_with(EXTENSION))
+    };
+    let named: Vec<_> = layers.iter().filter(is_named).collect();
+    match (layers, named.as_slice()) {
+        ([layer], _) => Some(layer),
+        (_, [layer]) => Some(layer),
+        _ => None,
+    }
+}
+
+/// The bytes of the partial file, and their number; none if the file cannot be a part of `blob`.
+async fn held(path: PathBuf, blob: Descriptor) -> io::Result<(Hasher, u64)> {
+    let hashed = tokio::task::spawn_blocking(move || {
+        let mut hasher = Hasher::new(blob.digest.algorithm());
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((hasher, 0)),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        if length > blob.size {
+            return Ok((hasher, 0));
+        }
+        let mut buffer = vec![0; HASHED];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok((hasher, length)),
+                read => hasher.update(&buffer[..read]),
+            }
+        }
+    });
+    hashed.await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use oci::Digest;
+
+    use super::*;
+
+    fn layer(title: Option<&str>) -> Descriptor {
+        Descriptor {
+            media_type: String::new(),
+            digest: Digest::sha256(title.unwrap_or_default().as_bytes()),
+            size: 1,
+            platform: None,
+            annotations: title.map(|title| [(TITLE.to_owned(), title.to_owned())].into()),
+        }
+    }
+
+    #[test]
+    fn the_live_image_is_the_only_layer_or_has_its_name() {
+        let (plain, notes) = (layer(None), layer(Some("notes.txt")));
+        let (image, other) = (layer(Some("live.iso")), layer(Some("other.iso")));
+        for (layers, expected) in [
+            (vec![&plain], Some(&plain)),
+            (vec![&notes, &image], Some(&image)),
+            (vec![&image, &other], None),
+            (vec![&plain, &notes], None),
+            (vec![], None),
+        ] {
+            let layers: Vec<_> = layers.into_iter().cloned().collect();
+            assert_eq!(chosen(&layers), expected);
+        }
+    }
+}
