@@ -1,6 +1,7 @@
 //! `atoll image`: live images in files, customised as the image service does.
 
 mod output;
+mod push;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub(crate) enum ImageCommand {
     Extract(ExtractArgs),
     /// Check that the image is whole
     Verify(VerifyArgs),
+    /// Push the image to a registry, from where the image service takes it, or into a folder that `atoll mirror` carries
+    Push(push::PushArgs),
     /// Write a copy as it was published: no ignition, the default kernel arguments
     Reset(ResetArgs),
 }
@@ -126,6 +129,7 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
         ImageCommand::Minimal(arguments) => minimal(arguments),
         ImageCommand::Extract(arguments) => extract(arguments),
         ImageCommand::Verify(arguments) => verify(arguments),
+        ImageCommand::Push(arguments) => push::push(arguments),
         ImageCommand::Reset(ResetArgs { image, output }) => {
             let content = pristine(&open(image)?);
             output.write(&content.map_err(|error| Error::new("resetting the image", error))?)
@@ -250,20 +254,24 @@ fn of(piece: Piece) -> ImageContent {
     content
 }
 
+/// The SHA-256 in hexadecimal.
+fn sha256_of(piece: Piece) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    let read = of(piece).for_each_chunk(|chunk| {
+        hash.update(chunk);
+        Ok(())
+    });
+    read.map_err(|error| Error::new("reading the image", error))?;
+    Ok(hex::encode(hash.finalize()))
+}
+
 fn verify(arguments: &VerifyArgs) -> Result<(), Error> {
     let doing = "verifying the image";
     let image = open(&arguments.image)?;
     image
         .check_sizes(&arguments.image)
         .map_err(|error| Error::new(doing, error))?;
-    let mut hash = Sha256::new();
-    of(image.whole())
-        .for_each_chunk(|chunk| {
-            hash.update(chunk);
-            Ok(())
-        })
-        .map_err(|error| Error::new(doing, error))?;
-    let found = hex::encode(hash.finalize());
+    let found = sha256_of(image.whole())?;
     if let Some(expected) = &arguments.sha256
         && !expected
             .trim_start_matches("sha256:")

@@ -1,9 +1,13 @@
 //! `atoll image` on files.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use service::CancellationToken;
+use service::settings::{JsonVar, Setting as _};
 use sha2::{Digest as _, Sha256};
 use testkit::iso::{self, LiveImageOptions};
 
@@ -26,11 +30,12 @@ impl Lab {
     }
 
     fn atoll(&self, arguments: &[&str]) -> Output {
+        self.run(&[&["image"], arguments].concat())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
-        command
-            .arg("image")
-            .args(arguments)
-            .current_dir(self.folder.path());
+        command.args(arguments).current_dir(self.folder.path());
         command.output().unwrap()
     }
 
@@ -205,4 +210,91 @@ fn mistakes_leave_no_file() {
     }
     let names = fs::read_dir(lab.folder.path()).unwrap().count();
     assert_eq!(names, 3);
+}
+
+/// Waits until the image service at `origin` has its images.
+async fn has_images(origin: &str) {
+    let client = service::http_client(None, false).unwrap();
+    let until_ready = async {
+        loop {
+            let answer = client.get(format!("{origin}/health")).send().await.unwrap();
+            if answer.status() == 200 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), until_ready)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_travels_with_the_mirror_into_the_image_service() {
+    let lab = Lab::new();
+    iso::write(&lab.path("whole.iso"), &LiveImageOptions::default()).unwrap();
+    let layout = lab.path("boot-images");
+    let layout = layout.to_str().unwrap();
+    let printed = lab.succeeds(&["push", "whole.iso", &format!("oci://{layout}:os/live:418")]);
+    assert!(printed.contains("os/live:418@sha256:"), "{printed}");
+    let set = format!(
+        "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror: {{additionalImages: [{{name: \"oci://{layout}\"}}]}}\n"
+    );
+    fs::write(lab.path("set.yaml"), set).unwrap();
+
+    let shutdown = CancellationToken::new();
+    let settings = registry::Settings {
+        registry_http_addr: registry::HttpAddr::parse("127.0.0.1:0").unwrap(),
+        registry_storage_filesystem_rootdirectory: lab.path("registry"),
+        ..registry::Settings::default()
+    };
+    let running = registry::start(settings, shutdown.clone()).await.unwrap();
+    let registry = running.address();
+    let target = format!("docker://{registry}/inside");
+    for arguments in [
+        &["mirror", "--config", "set.yaml", "file://out"][..],
+        &["mirror", "--from", "out", &target, "--dest-use-http"],
+    ] {
+        let output = tokio::task::block_in_place(|| lab.run(arguments));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+    }
+
+    fs::create_dir(lab.path("data")).unwrap();
+    let image = image_service::OsImage {
+        openshift_version: "4.18".to_owned(),
+        cpu_architecture: "x86_64".to_owned(),
+        url: format!("oci://{registry}/inside/os/live:418"),
+        sha256: String::new(),
+        version: "418.1".to_owned(),
+        kind: "full-iso".to_owned(),
+    };
+    let settings = image_service::Settings {
+        listen_address: Ipv4Addr::LOCALHOST.into(),
+        listen_port: 0,
+        data_dir: lab.path("data"),
+        insecure_skip_verify: true,
+        os_images: JsonVar(vec![image]),
+        ..image_service::Settings::default()
+    };
+    let running = image_service::start(settings, shutdown.clone())
+        .await
+        .unwrap();
+    has_images(&format!("http://{}", running.address())).await;
+    shutdown.cancel();
+    assert!(lab.is_same("whole.iso", "data/rhcos-full-iso-418.1-x86_64.iso"));
+}
+
+#[test]
+fn files_that_are_no_live_images_are_not_pushed() {
+    let lab = Lab::new();
+    fs::write(lab.path("other.iso"), "text").unwrap();
+    let refused = lab.fails(&["push", "other.iso", "oci://layout:os/live:418"]);
+    assert!(refused.contains("opening the image"), "{refused}");
+    let refused = lab.fails(&["push", "live.iso", "oci://layout"]);
+    assert!(
+        refused.contains("oci://folder:repository[:tag]"),
+        "{refused}"
+    );
+    assert!(!lab.path("layout").exists());
 }

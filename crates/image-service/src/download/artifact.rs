@@ -21,7 +21,7 @@ const EXTENSION: &str = ".iso";
 /// Bytes that are read at once from a partial file.
 const HASHED: usize = 1 << 20;
 
-/// Downloads the live image of an artifact into `path`, after what is there already, and syncs it. The digest covers both.
+/// Downloads the live image of an artifact into `path`, after the bytes of an earlier attempt, and syncs it. The digest covers both.
 pub(super) async fn fetch(
     client: &Client,
     reference: Reference,

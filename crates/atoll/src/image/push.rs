@@ -1,0 +1,110 @@
+//! `atoll image push`: a live image becomes an artifact, which registries store and `atoll mirror` carries.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use oci::{Descriptor, Digest, Manifest, Reference, media_type};
+use oci_client::Client;
+use oci_client::client::BlobSource;
+use serde_json::json;
+use service::Error;
+
+use super::{open, sha256_of};
+use crate::catalog::RegistryAccessArgs;
+use crate::terminal;
+
+const ARTIFACT_TYPE: &str = "application/vnd.atoll.live-image.v1";
+const LAYER_TYPE: &str = "application/x-iso9660-image";
+/// The configuration of artifacts without one, and its type. Source: image-spec, guidance for an empty descriptor.
+const EMPTY: (&str, &str) = ("{}", "application/vnd.oci.empty.v1+json");
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Arguments of `push`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PushArgs {
+    image: PathBuf,
+    /// host[:port]/repository[:tag], or oci://folder:repository[:tag] for `additionalImages` of an image set
+    reference: String,
+    #[command(flatten)]
+    access: RegistryAccessArgs,
+}
+
+/// Pushes the image.
+///
+/// Errors: it is no live image or is truncated; the registry's.
+pub(super) fn push(arguments: &PushArgs) -> Result<(), Error> {
+    let doing = || format!("pushing to {}", arguments.reference);
+    let failed = |error: model::Error| Error::new(doing(), error);
+    let reference = Reference::parse_local(&arguments.reference).map_err(failed)?;
+    let image = open(&arguments.image)?;
+    let checked = image.check_sizes(&arguments.image);
+    checked.map_err(|error| Error::new("opening the image", error))?;
+    let digest = format!("sha256:{}", sha256_of(image.whole())?);
+    let layer = Descriptor {
+        media_type: LAYER_TYPE.to_owned(),
+        digest: digest.parse().map_err(failed)?,
+        size: image.length,
+        platform: None,
+        annotations: Some(
+            [(
+                "org.opencontainers.image.title".to_owned(),
+                format!("{}.iso", image.volume_id),
+            )]
+            .into(),
+        ),
+    };
+    let client = arguments.access.client()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new(doing(), error))?;
+    let pushed = runtime.block_on(push_artifact(&client, &reference, &layer, &arguments.image));
+    let manifest = pushed.map_err(failed)?;
+    terminal::clear_progress();
+    terminal::print(&format!("{reference}@{}", manifest.digest));
+    Ok(())
+}
+
+async fn push_artifact(
+    client: &Client,
+    reference: &Reference,
+    layer: &Descriptor,
+    path: &Path,
+) -> Result<Manifest, model::Error> {
+    let config = Bytes::from_static(EMPTY.0.as_bytes());
+    let digest = Digest::sha256(&config);
+    let source = BlobSource::Bytes(config);
+    client.push_blob(reference, &digest, &source).await?;
+    let (sent, source) = (Arc::default(), BlobSource::File(path.to_owned()));
+    let provided = client.provide_blob(reference, &layer.digest, &source, None, &sent);
+    while_shown(provided, &sent, layer.size).await?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": ARTIFACT_TYPE,
+        "config": { "mediaType": EMPTY.1, "digest": digest, "size": EMPTY.0.len() },
+        "layers": [layer],
+    });
+    let manifest = Manifest::parse(manifest.to_string().into(), None)?;
+    client.push_manifest(reference, &manifest).await?;
+    Ok(manifest)
+}
+
+/// Shows the progress of an upload until it ends.
+async fn while_shown<T>(upload: impl Future<Output = T>, sent: &AtomicU64, size: u64) -> T {
+    let mut upload = std::pin::pin!(upload);
+    let mut interval = tokio::time::interval(REPORT_INTERVAL);
+    loop {
+        tokio::select! {
+            done = &mut upload => return done,
+            _ = interval.tick() => {
+                let sent = terminal::mib(sent.load(Ordering::Relaxed));
+                terminal::progress(&format!("{sent} of {}", terminal::mib(size)));
+            }
+        }
+    }
+}
