@@ -3,16 +3,29 @@
 pub mod live_image;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
+use crate::scratch::Scratch;
+
 /// Longest boot: machines are emulated, on busy processors.
 const BOOT_LIMIT: Duration = Duration::from_mins(5);
-/// UEFI of the Debian package ovmf.
-const UEFI: &str = "/usr/share/OVMF/OVMF_CODE.fd";
+/// Files of the Debian package ovmf: firmware, and its variables before the first boot. With Secure Boot, the keys of
+/// Microsoft are among them.
+const UEFI: [&str; 2] = [
+    "/usr/share/OVMF/OVMF_CODE_4M.fd",
+    "/usr/share/OVMF/OVMF_VARS_4M.fd",
+];
+const SECURE_UEFI: [&str; 2] = [
+    "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
+    "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
+];
+/// Path of virt-fw-vars, which writes variables of UEFI: `cargo xtask test` sets it.
+const FIRMWARE_VARIABLES: &str = "VIRT_FW_VARS";
 /// The host, as a machine sees it.
 pub const HOST_ADDRESS: &str = "10.0.2.2";
 
@@ -23,6 +36,8 @@ pub enum Firmware {
     Bios,
     /// The new one.
     Uefi,
+    /// The new one, which runs signed programs only.
+    SecureUefi,
 }
 
 /// The medium that a machine boots.
@@ -34,6 +49,8 @@ pub enum BootMedium {
     Usb(PathBuf),
     /// The network card's iPXE runs this script.
     Network(PathBuf),
+    /// The firmware downloads the image from this URL.
+    Http(String),
 }
 
 /// The report of a machine's first program.
@@ -52,20 +69,21 @@ pub struct BootReport {
 /// Errors: it does not start, or does not reach the end of its first program; with the last lines of its console.
 pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport> {
     let mut command = Command::new("qemu-system-x86_64");
-    command.args([
-        "-m",
-        "1024",
-        "-display",
-        "none",
-        "-serial",
-        "stdio",
-        "-no-reboot",
-    ]);
-    if firmware == Firmware::Uefi {
-        command.args([
-            "-drive",
-            &format!("if=pflash,format=raw,readonly=on,file={UEFI}"),
-        ]);
+    command.args(["-m", "1024", "-display", "none", "-no-reboot"]);
+    let folder = Scratch::new()?;
+    let console = folder.path().join("console");
+    command
+        .arg("-serial")
+        .arg(format!("file:{}", console.display()));
+    let variables = folder.path().join("variables.fd");
+    match firmware {
+        Firmware::Bios => {}
+        Firmware::Uefi => uefi(&mut command, UEFI, &variables)?,
+        Firmware::SecureUefi => {
+            command.args(["-machine", "q35,smm=on"]);
+            command.args(["-global", "driver=cfi.pflash01,property=secure,value=on"]);
+            uefi(&mut command, SECURE_UEFI, &variables)?;
+        }
     }
     let mut network = "user,id=net".to_owned();
     let drive = |path: &Path, id| {
@@ -92,25 +110,52 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
             );
             command.args(["-boot", "n"])
         }
+        BootMedium::Http(url) => {
+            boot_from(url, &variables)?;
+            &mut command
+        }
     };
     command.args(["-netdev", &network, "-device", "virtio-net-pci,netdev=net"]);
     command
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true);
-    let output = tokio::time::timeout(BOOT_LIMIT, command.output());
-    let output = output
-        .await
-        .context("the machine does not end")?
-        .context("running qemu-system-x86_64")?;
-    let console = String::from_utf8_lossy(&output.stdout);
-    let report = BootReport::read(&console);
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = match tokio::time::timeout(BOOT_LIMIT, command.output()).await {
+        Ok(output) => output.context("running qemu-system-x86_64")?.stderr,
+        Err(_) => b"it does not end".to_vec(),
+    };
+    let errors = String::from_utf8_lossy(&errors);
+    let console = fs::read(&console).unwrap_or_default();
+    let report = BootReport::read(&String::from_utf8_lossy(&console));
     ensure!(
         report.values.contains_key("end"),
         "{firmware:?} does not boot {medium:?}: {errors}\n{}",
         report.console
     );
     Ok(report)
+}
+
+/// Adds the firmware, with a copy of its variables.
+fn uefi(command: &mut Command, [code, variables]: [&str; 2], copy: &Path) -> Result<()> {
+    fs::copy(variables, copy).with_context(|| format!("copying {variables}"))?;
+    let code = format!("if=pflash,format=raw,unit=0,readonly=on,file={code}");
+    let variables = format!("if=pflash,format=raw,unit=1,file={}", copy.display());
+    command.args(["-drive", &code, "-drive", &variables]);
+    Ok(())
+}
+
+/// Sets the variables that make the firmware boot from `url` once.
+fn boot_from(url: &str, variables: &Path) -> Result<()> {
+    let program = std::env::var_os(FIRMWARE_VARIABLES);
+    let program = program.with_context(|| format!("{FIRMWARE_VARIABLES} is not set"))?;
+    let output = std::process::Command::new(program)
+        .arg("--inplace")
+        .arg(variables)
+        .args(["--set-boot-uri", url])
+        .output()
+        .context("running virt-fw-vars")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "virt-fw-vars: {errors}");
+    Ok(())
 }
 
 impl BootReport {

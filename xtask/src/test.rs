@@ -5,8 +5,8 @@ mod coreos_installer;
 mod distribution;
 mod engine;
 mod openid_provider;
-mod podman_compose;
 mod programs;
+mod python;
 mod report;
 
 use std::fs;
@@ -51,6 +51,8 @@ const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
 /// Folder of an unpacked kernel, for the tests that boot images.
 const BOOT_KERNEL: &str = "BOOT_KERNEL";
+/// Path of the program that writes variables of UEFI.
+const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -200,7 +202,7 @@ fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcom
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
     if let Some(bundle) = bundle {
         command.args(["--", "--include-ignored"]);
-        command.env(PODMAN_COMPOSE, podman_compose::ensure()?);
+        command.env(PODMAN_COMPOSE, python::PODMAN_COMPOSE.ensure()?);
         command.env(POD_BUNDLE, bundle);
     }
     counted(engine.lend(linted(&mut command)))
@@ -237,12 +239,13 @@ fn tests(report: &mut TestReport, full: bool) {
     let openid_provider = openid_provider::ensure()
         .inspect_err(|error| println!("oidc-provider is not available here: {error:#}"))
         .ok();
-    let kernel = boot_tools::ensure()
+    let boot_tools = boot_tools::ensure()
         .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
         .ok();
     let prepare = |command: &mut Command| {
-        if let Some(folder) = &kernel {
-            command.env(BOOT_KERNEL, folder);
+        if let Some(tools) = &boot_tools {
+            command.env(BOOT_KERNEL, &tools.kernel);
+            command.env(VIRT_FW_VARS, &tools.virt_fw_vars);
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);

@@ -11,6 +11,7 @@ report() { $b echo "REPORT $*"; }
 report cmdline "$($b cat /proc/cmdline)"
 firmware=bios
 [ -d /sys/firmware/efi ] && firmware=uefi
+$b dmesg | $b grep -q 'Secure boot enabled' && firmware=secureuefi
 report firmware $firmware
 $b find / -xdev -type f ! -path '/proc/*' ! -path '/sys/*' ! -path '/bin/*' ! -path '/modules/*' | $b sort >/paths
 while read -r path; do

@@ -25,23 +25,16 @@ const MODULES: [&str; 8] = [
     "net_failover",
     "virtio_net",
 ];
-/// GRUB's modules for a configuration on an ISO image.
-const GRUB_MODULES: [&str; 14] = [
-    "iso9660",
-    "fat",
-    "part_gpt",
-    "part_msdos",
-    "normal",
-    "configfile",
-    "linux",
-    "search",
-    "search_label",
-    "echo",
-    "test",
-    "all_video",
-    "serial",
-    "terminal",
+/// Programs that firmware with the usual keys accepts, in the Debian packages shim-signed and grub-efi-amd64-signed.
+const SIGNED_PROGRAMS: [(&str, &str); 2] = [
+    ("/usr/lib/shim/shimx64.efi.signed", "BOOTX64.EFI"),
+    (
+        "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
+        "grubx64.efi",
+    ),
 ];
+/// Length of the partition with them. Units: bytes.
+const EFI_PARTITION: u64 = 8 << 20;
 /// Room after the default kernel arguments.
 const KARGS_ROOM: usize = 1024;
 /// Length of the root file system. Units: bytes.
@@ -89,7 +82,10 @@ pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
         let module = fs::read(Path::new(BIOS_MODULES).join(name))?;
         put(&format!("isolinux/{name}"), &module)?;
     }
-    efi_partition(folder, &volume, &root.join("images/efiboot.img"))?;
+    efi_partition(&root.join("images/efiboot.img"))?;
+    // Debian's GRUB looks for the first file, and for its configuration on that file system.
+    put(".disk/info", b"")?;
+    put("boot/grub/grub.cfg", b"configfile /EFI/redhat/grub.cfg\n")?;
     let image = folder.join("live.iso");
     pack(&root, &volume, &image)?;
     Ok(image)
@@ -126,29 +122,20 @@ fn pack(root: &Path, volume: &str, image: &Path) -> Result<()> {
     run(Command::new("isohybrid").arg("--uefi").arg(image))
 }
 
-fn efi_partition(folder: &Path, volume: &str, image: &Path) -> Result<()> {
-    let (stub, program) = (folder.join("stub.cfg"), folder.join("BOOTX64.EFI"));
-    let text = format!(
-        "search --label \"{volume}\" --set root --no-floppy\nset prefix=($root)/EFI/redhat\nconfigfile $prefix/grub.cfg\n"
-    );
-    fs::write(&stub, text)?;
-    run(Command::new("grub-mkimage")
-        .args(["-O", "x86_64-efi", "-p", "/EFI/BOOT", "-c"])
-        .arg(&stub)
-        .arg("-o")
-        .arg(&program)
-        .args(GRUB_MODULES))?;
-    fs::File::create(image)?.set_len(4 << 20)?;
+/// The partition that UEFI boots: shim and GRUB.
+fn efi_partition(image: &Path) -> Result<()> {
+    fs::File::create(image)?.set_len(EFI_PARTITION)?;
     run(Command::new("/sbin/mkfs.vfat").arg(image))?;
     run(Command::new("mmd")
         .arg("-i")
         .arg(image)
         .args(["::EFI", "::EFI/BOOT"]))?;
-    run(Command::new("mcopy")
-        .arg("-i")
-        .arg(image)
-        .arg(&program)
-        .arg("::EFI/BOOT/"))
+    for (program, name) in SIGNED_PROGRAMS {
+        let to = format!("::EFI/BOOT/{name}");
+        let mut mcopy = Command::new("mcopy");
+        run(mcopy.arg("-i").arg(image).args([program, &to]))?;
+    }
+    Ok(())
 }
 
 fn initrd(kernel: &Path) -> Result<Vec<u8>> {

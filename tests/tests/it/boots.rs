@@ -75,14 +75,16 @@ impl Site {
         Ok(response.body)
     }
 
+    /// The URL of an image of a kind, `full` or `minimal`.
+    fn url(&self, kind: &str) -> Result<String> {
+        let origin = self.installation.state()?.services.image_service_url;
+        let id = &self.infra_env;
+        Ok(format!("{origin}/byid/{id}/{PLATFORM}/x86_64/{kind}.iso"))
+    }
+
     /// Downloads an image of a kind, `full` or `minimal`.
     async fn image(&self, kind: &str) -> Result<PathBuf> {
-        let url = format!(
-            "{}/byid/{}/{PLATFORM}/x86_64/{kind}.iso",
-            self.installation.state()?.services.image_service_url,
-            self.infra_env
-        );
-        let response = reqwest::get(url).await?.error_for_status()?;
+        let response = reqwest::get(self.url(kind)?).await?.error_for_status()?;
         let path = self
             .installation
             .folder("images")?
@@ -137,25 +139,29 @@ async fn machines_boot_the_images() -> Result<()> {
     for kind in ["full", "minimal"] {
         let image = site.image(kind).await?;
         let ignition = site.ignition(kind).await?;
-        for firmware in [Firmware::Bios, Firmware::Uefi] {
-            for medium in [
-                BootMedium::Cd(image.clone()),
-                BootMedium::Usb(image.clone()),
-            ] {
-                let report = boot(firmware, &medium).await?;
-                let value = |name: &str| report.values.get(name).map_or("", String::as_str);
-                assert_eq!(value("firmware"), format!("{firmware:?}").to_lowercase());
-                assert!(value("cmdline").contains(" boots=yes"), "{report:?}");
-                assert_eq!(
-                    report.files["/config.ign"], ignition,
-                    "{firmware:?} {medium:?}"
-                );
-                let is_minimal = kind == "minimal";
-                assert_eq!(value("cmdline").contains("coreos.liveiso="), !is_minimal);
-                if is_minimal {
-                    has_all(&report, &network)?;
-                    assert_eq!(value("rootfs"), rootfs, "{report:?}");
-                }
+        let url = site.url(kind)?.replace("127.0.0.1", HOST_ADDRESS);
+        let (cd, usb) = (BootMedium::Cd(image.clone()), BootMedium::Usb(image));
+        for (firmware, medium) in [
+            (Firmware::Bios, &cd),
+            (Firmware::Bios, &usb),
+            (Firmware::Uefi, &cd),
+            (Firmware::Uefi, &usb),
+            (Firmware::SecureUefi, &cd),
+            (Firmware::Uefi, &BootMedium::Http(url)),
+        ] {
+            let report = boot(firmware, medium).await?;
+            let value = |name: &str| report.values.get(name).map_or("", String::as_str);
+            assert_eq!(value("firmware"), format!("{firmware:?}").to_lowercase());
+            assert!(value("cmdline").contains(" boots=yes"), "{report:?}");
+            assert_eq!(
+                report.files["/config.ign"], ignition,
+                "{firmware:?} {medium:?}"
+            );
+            let is_minimal = kind == "minimal";
+            assert_eq!(value("cmdline").contains("coreos.liveiso="), !is_minimal);
+            if is_minimal {
+                has_all(&report, &network)?;
+                assert_eq!(value("rootfs"), rootfs, "{report:?}");
             }
         }
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use super::python::VIRT_FIRMWARE;
 use crate::apt;
 use crate::cargo::root;
 use crate::command::run;
@@ -14,7 +15,7 @@ use crate::command::run;
 const NEEDED: [(&str, &str); 11] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ipxe-qemu", "/usr/lib/ipxe/qemu/pxe-virtio.rom"),
-    ("ovmf", "/usr/share/OVMF/OVMF_CODE.fd"),
+    ("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.ms.fd"),
     ("genisoimage", "/usr/bin/genisoimage"),
     ("syslinux-utils", "/usr/bin/isohybrid"),
     ("isolinux", "/usr/lib/ISOLINUX/isolinux.bin"),
@@ -22,8 +23,11 @@ const NEEDED: [(&str, &str); 11] = [
         "syslinux-common",
         "/usr/lib/syslinux/modules/bios/ldlinux.c32",
     ),
-    ("grub-common", "/usr/bin/grub-mkimage"),
-    ("grub-efi-amd64-bin", "/usr/lib/grub/x86_64-efi/linux.mod"),
+    ("shim-signed", "/usr/lib/shim/shimx64.efi.signed"),
+    (
+        "grub-efi-amd64-signed",
+        "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
+    ),
     ("mtools", "/usr/bin/mcopy"),
     ("dosfstools", "/sbin/mkfs.vfat"),
 ];
@@ -32,8 +36,16 @@ const BUSYBOX: &str = "/bin/busybox";
 /// Depends on the newest kernel.
 const KERNEL: &str = "linux-image-cloud-amd64";
 
-/// The folder of an unpacked kernel; installs packages and downloads it if they are missing.
-pub(super) fn ensure() -> Result<PathBuf> {
+/// Tools beside those of packages.
+pub(super) struct BootTools {
+    /// The folder of an unpacked kernel.
+    pub(super) kernel: PathBuf,
+    /// The program that writes variables of UEFI.
+    pub(super) virt_fw_vars: PathBuf,
+}
+
+/// The tools; installs packages and downloads the rest if they are missing.
+pub(super) fn ensure() -> Result<BootTools> {
     let mut missing: Vec<_> = NEEDED
         .iter()
         .filter(|(_, file)| !Path::new(file).exists())
@@ -57,7 +69,10 @@ pub(super) fn ensure() -> Result<PathBuf> {
         download(&folder)?;
         fs::write(&done, "").with_context(|| format!("writing {}", done.display()))?;
     }
-    Ok(folder)
+    Ok(BootTools {
+        kernel: folder,
+        virt_fw_vars: VIRT_FIRMWARE.ensure()?,
+    })
 }
 
 fn download(folder: &Path) -> Result<()> {
