@@ -131,13 +131,9 @@ fn record(
     bytes.extend(identifier);
     even(&mut bytes);
     if let NameScheme::RockRidge(declaration) = names {
-        let is_self = identifier == b"\0";
-        if is_self && node == 0 {
+        let is_first = identifier == b"\0" && node == 0;
+        if is_first {
             bytes.extend(b"SP\x07\x01\xbe\xef\x00");
-            bytes.extend(b"CE\x1c\x01");
-            for value in [declaration, 0, byte(declaration_bytes().len()).into()] {
-                bytes.extend(both32(value));
-            }
         }
         bytes.extend(b"PX\x24\x01");
         let (mode, links) = if is_directory {
@@ -152,6 +148,13 @@ fn record(
             let name = &tree.0[node].name;
             bytes.extend([b'N', b'M', byte(5 + name.len()), 1, 0]);
             bytes.extend(name.bytes());
+        }
+        if is_first {
+            // The last of a record: some readers follow it only there.
+            bytes.extend(b"CE\x1c\x01");
+            for value in [declaration, 0, byte(declaration_bytes().len()).into()] {
+                bytes.extend(both32(value));
+            }
         }
         even(&mut bytes);
     }
