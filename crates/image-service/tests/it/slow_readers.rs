@@ -9,8 +9,9 @@ use futures_util::future::join_all;
 use reqwest::{Client, ClientBuilder, Response, Version};
 use testkit::iso::LiveImageOptions;
 use testkit::ports::free_port;
+use uuid::Uuid;
 
-use crate::world::{Api, OS_VERSION, World, own_file};
+use crate::world::{Api, ID, OS_VERSION, World, own_file};
 
 /// As many as `MAX_CONCURRENT_REQUESTS` admits.
 const READERS: usize = 400;
@@ -18,7 +19,9 @@ const READERS: usize = 400;
 const ROUNDS: usize = 4;
 /// Memory of all readers over plain connections. Units: KiB.
 const PLAIN_KIB: u64 = 64 * 1024;
-/// Memory of all readers over TLS. Units: KiB. Below the container's 256 MiB, minus those of the program and the kernel.
+/// Ignition of an infra-env with many manifests, which is compressed to half.
+const IGNITION_BYTES: usize = 200_000;
+/// Memory of all readers over TLS, or of different images. Units: KiB. Below the container's 256 MiB, minus those of the program and the kernel.
 const ENCRYPTED_KIB: u64 = 128 * 1024;
 /// Enough for a slow machine.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -38,8 +41,18 @@ impl Drop for Program {
 
 impl Program {
     async fn start(data: &Path, client: &Client, tls: Option<(&Path, &Path)>) -> Self {
+        let ignition = br#"{"ignition":{"version":"3.1.0"}}"#;
+        Self::start_with(data, client, tls, ignition.to_vec()).await
+    }
+
+    async fn start_with(
+        data: &Path,
+        client: &Client,
+        tls: Option<(&Path, &Path)>,
+        ignition: Vec<u8>,
+    ) -> Self {
         let api = Api::default();
-        api.set(|answers| answers.ignition = br#"{"ignition":{"version":"3.1.0"}}"#.to_vec());
+        api.set(|answers| answers.ignition = ignition);
         let port = free_port().unwrap();
         let os_images = serde_json::json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "", "version": OS_VERSION,
@@ -90,10 +103,15 @@ impl Program {
 
 /// How much the program's memory grew while `READERS` clients read an image piece by piece, none of them to its end.
 async fn growth(program: &Program, clients: &[Client]) -> u64 {
-    let before = program.memory("VmRSS:");
     let url = format!("{}{}", program.url, World::full_iso());
-    let ask = async |client: &Client| client.get(&url).send().await.unwrap();
-    let mut readers: Vec<Response> = join_all(clients.iter().map(ask)).await;
+    growth_of(program, clients, &vec![url; READERS]).await
+}
+
+/// [`growth`] with an image for each reader.
+async fn growth_of(program: &Program, clients: &[Client], urls: &[String]) -> u64 {
+    let before = program.memory("VmRSS:");
+    let ask = async |(client, url): (&Client, &String)| client.get(url).send().await.unwrap();
+    let mut readers: Vec<Response> = join_all(clients.iter().zip(urls).map(ask)).await;
     for _ in 0..ROUNDS {
         let read = async |reader: &mut Response| {
             let piece = reader.chunk().await.unwrap();
@@ -103,7 +121,7 @@ async fn growth(program: &Program, clients: &[Client]) -> u64 {
     }
     // Streams hold their permit until the last byte: it is in the kernel, or in the program.
     let one_more = clients[0]
-        .get(&url)
+        .get(&urls[0])
         .timeout(Duration::from_secs(1))
         .send()
         .await;
@@ -139,6 +157,29 @@ async fn readers_of_plain_connections_cost_little_memory() {
     let clients = vec![client; READERS];
     let grown = growth(&program, &clients).await;
     assert!(grown <= PLAIN_KIB, "{grown} KiB for {READERS} readers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_different_images_fit_into_the_container() {
+    raise_open_files();
+    let data = tempfile::tempdir().unwrap();
+    image(data.path());
+    let client = service::http_client(None, false).unwrap();
+    let text: String = (0..IGNITION_BYTES / 32)
+        .map(|_| Uuid::new_v4().simple().to_string())
+        .collect();
+    let ignition = serde_json::json!({ "ignition": { "version": "3.1.0" }, "text": text });
+    let ignition = ignition.to_string().into_bytes();
+    let program = Program::start_with(data.path(), &client, None, ignition).await;
+    let urls: Vec<_> = (0..READERS)
+        .map(|number| {
+            let id = Uuid::from_u128(number as u128);
+            let path = World::full_iso().replace(ID, &id.to_string());
+            format!("{}{path}", program.url)
+        })
+        .collect();
+    let grown = growth_of(&program, &vec![client; READERS], &urls).await;
+    assert!(grown <= ENCRYPTED_KIB, "{grown} KiB for {READERS} images");
 }
 
 #[tokio::test(flavor = "multi_thread")]
