@@ -24,6 +24,11 @@ const SECURE_UEFI: [&str; 2] = [
     "/usr/share/OVMF/OVMF_CODE_4M.ms.fd",
     "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 ];
+/// Those of the package qemu-efi-aarch64.
+const SECURE_ARM64_UEFI: [&str; 2] = [
+    "/usr/share/AAVMF/AAVMF_CODE.ms.fd",
+    "/usr/share/AAVMF/AAVMF_VARS.ms.fd",
+];
 /// Path of virt-fw-vars, which writes variables of UEFI: `cargo xtask test` sets it.
 const FIRMWARE_VARIABLES: &str = "VIRT_FW_VARS";
 /// The host, as a machine sees it.
@@ -38,6 +43,8 @@ pub enum Firmware {
     Uefi,
     /// The new one, which runs signed programs only.
     SecureUefi,
+    /// That of ARM machines, likewise.
+    SecureArm64,
 }
 
 /// The medium that a machine boots.
@@ -68,7 +75,10 @@ pub struct BootReport {
 ///
 /// Errors: it does not start, or does not reach the end of its first program; with the last lines of its console.
 pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport> {
-    let mut command = Command::new("qemu-system-x86_64");
+    let mut command = Command::new(match firmware {
+        Firmware::SecureArm64 => "qemu-system-aarch64",
+        Firmware::Bios | Firmware::Uefi | Firmware::SecureUefi => "qemu-system-x86_64",
+    });
     command.args(["-m", "1024", "-display", "none", "-no-reboot"]);
     let folder = Scratch::new()?;
     let console = folder.path().join("console");
@@ -84,6 +94,10 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
             command.args(["-global", "driver=cfi.pflash01,property=secure,value=on"]);
             uefi(&mut command, SECURE_UEFI, &variables)?;
         }
+        Firmware::SecureArm64 => {
+            command.args(["-machine", "virt", "-cpu", "cortex-a72"]);
+            uefi(&mut command, SECURE_ARM64_UEFI, &variables)?;
+        }
     }
     let mut network = "user,id=net".to_owned();
     let drive = |path: &Path, id| {
@@ -93,6 +107,9 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
         )
     };
     match medium {
+        BootMedium::Cd(path) if firmware == Firmware::SecureArm64 => command
+            .args(["-drive", &drive(path, "cd")])
+            .args(["-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd"]),
         BootMedium::Cd(path) => command.arg("-cdrom").arg(path).args(["-boot", "d"]),
         BootMedium::Usb(path) => command.args(["-drive", &drive(path, "stick")]).args([
             "-device",
@@ -120,7 +137,7 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true);
     let errors = match tokio::time::timeout(BOOT_LIMIT, command.output()).await {
-        Ok(output) => output.context("running qemu-system-x86_64")?.stderr,
+        Ok(output) => output.context("running the machine")?.stderr,
         Err(_) => b"it does not end".to_vec(),
     };
     let errors = String::from_utf8_lossy(&errors);

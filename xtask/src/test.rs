@@ -51,6 +51,8 @@ const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
 /// Folder of an unpacked kernel, for the tests that boot images.
 const BOOT_KERNEL: &str = "BOOT_KERNEL";
+/// Folder of unpacked packages of arm64, likewise.
+const BOOT_ARM64: &str = "BOOT_ARM64";
 /// Path of the program that writes variables of UEFI.
 const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
 /// Path of podman-compose, for the tests of the pod.
@@ -242,10 +244,18 @@ fn tests(report: &mut TestReport, full: bool) {
     let boot_tools = boot_tools::ensure()
         .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
         .ok();
+    let arm64 = full.then(boot_tools::ensure_arm64).and_then(|packages| {
+        packages
+            .inspect_err(|error| println!("images of arm64 cannot be booted here: {error:#}"))
+            .ok()
+    });
     let prepare = |command: &mut Command| {
         if let Some(tools) = &boot_tools {
             command.env(BOOT_KERNEL, &tools.kernel);
             command.env(VIRT_FW_VARS, &tools.virt_fw_vars);
+        }
+        if let Some(folder) = &arm64 {
+            command.env(BOOT_ARM64, folder);
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);

@@ -6,7 +6,7 @@ $b mount -t sysfs sys /sys
 $b mount -t devtmpfs dev /dev
 # Messages of the kernel would be between the words.
 echo 1 >/proc/sys/kernel/printk
-exec >/dev/ttyS0 2>&1
+exec >/dev/console 2>&1
 report() { $b echo "REPORT $*"; }
 report cmdline "$($b cat /proc/cmdline)"
 firmware=bios

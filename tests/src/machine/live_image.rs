@@ -13,7 +13,7 @@ use serde_json::json;
 pub const OS_VERSION: &str = "418.94.202511191518-0";
 const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const BIOS_MODULES: &str = "/usr/lib/syslinux/modules/bios";
-const BUSYBOX: &str = "/bin/busybox";
+const BUSYBOX: &str = "bin/busybox";
 /// Modules that a network card of a virtual machine needs, in order.
 const MODULES: [&str; 8] = [
     "virtio_ring",
@@ -27,10 +27,17 @@ const MODULES: [&str; 8] = [
 ];
 /// Programs that firmware with the usual keys accepts, in the Debian packages shim-signed and grub-efi-amd64-signed.
 const SIGNED_PROGRAMS: [(&str, &str); 2] = [
-    ("/usr/lib/shim/shimx64.efi.signed", "BOOTX64.EFI"),
+    ("usr/lib/shim/shimx64.efi.signed", "BOOTX64.EFI"),
     (
-        "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
+        "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
         "grubx64.efi",
+    ),
+];
+const SIGNED_ARM64_PROGRAMS: [(&str, &str); 2] = [
+    ("usr/lib/shim/shimaa64.efi.signed", "BOOTAA64.EFI"),
+    (
+        "usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed",
+        "grubaa64.efi",
     ),
 ];
 /// Length of the partition with them. Units: bytes.
@@ -47,14 +54,56 @@ pub fn rootfs() -> Vec<u8> {
     vec![7; ROOTFS]
 }
 
-/// Builds the image into `folder`, with the kernel and the modules that are unpacked in `kernel`.
+/// The parts of an image that depend on the architecture.
+#[derive(Debug, Clone)]
+pub struct BootParts {
+    /// Name in the installer API.
+    pub architecture: &'static str,
+    /// Folder of an unpacked package with a kernel.
+    pub kernel: PathBuf,
+    /// Folder with the programs of other packages.
+    programs: PathBuf,
+    console: &'static str,
+    /// Boots by BIOS, too, and from USB.
+    is_hybrid: bool,
+    signed_programs: [(&'static str, &'static str); 2],
+}
+
+impl BootParts {
+    /// Those of PCs, with this system's programs.
+    pub fn x86(kernel: &Path) -> Self {
+        Self {
+            architecture: "x86_64",
+            kernel: kernel.to_owned(),
+            programs: "/".into(),
+            console: "ttyS0",
+            is_hybrid: true,
+            signed_programs: SIGNED_PROGRAMS,
+        }
+    }
+
+    /// Those of ARM machines, all in one folder of unpacked packages.
+    pub fn arm64(packages: &Path) -> Self {
+        Self {
+            architecture: "arm64",
+            kernel: packages.to_owned(),
+            programs: packages.to_owned(),
+            console: "ttyAMA0",
+            is_hybrid: false,
+            signed_programs: SIGNED_ARM64_PROGRAMS,
+        }
+    }
+}
+
+/// Builds the image into `folder`.
 ///
 /// Errors: a tool is missing or fails.
-pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
-    let root = folder.join("root");
+pub fn build(folder: &Path, parts: &BootParts) -> Result<PathBuf> {
+    let (root, kernel) = (folder.join("root"), &parts.kernel);
     let volume = format!("rhcos-{OS_VERSION}");
     let kargs = format!(
-        "rw console=ttyS0 coreos.liveiso={volume} ignition.firstboot ignition.platform.id=metal"
+        "rw console={} coreos.liveiso={volume} ignition.firstboot ignition.platform.id=metal",
+        parts.console
     );
     let put = |path: &str, bytes: &[u8]| -> Result<()> {
         let path = root.join(path);
@@ -63,13 +112,14 @@ pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
     };
     let vmlinuz = find(&kernel.join("boot"), "vmlinuz-")?;
     put("images/pxeboot/vmlinuz", &fs::read(vmlinuz)?)?;
-    put("images/pxeboot/initrd.img", &initrd(kernel)?)?;
+    put("images/pxeboot/initrd.img", &initrd(parts)?)?;
     put("images/pxeboot/rootfs.img", &rootfs())?;
     put("images/ignition.img", &vec![0; EMBED_AREA])?;
     let igninfo = json!({ "file": "images/ignition.img" });
     put("coreos/igninfo.json", igninfo.to_string().as_bytes())?;
     let mut areas = Vec::new();
-    for (path, text) in loader_configs(&kargs) {
+    let mut configs = loader_configs(&kargs).into_iter();
+    for (path, text) in configs.by_ref().take(if parts.is_hybrid { 2 } else { 1 }) {
         put(path, text.as_bytes())?;
         let offset = text.find(&kargs);
         areas.push(json!({ "path": path, "offset": offset, "pad": "#", "end": "\n" }));
@@ -77,17 +127,19 @@ pub fn build(folder: &Path, kernel: &Path) -> Result<PathBuf> {
     let size = kargs.len() + 1 + KARGS_ROOM;
     let record = json!({ "default": kargs, "files": areas, "size": size });
     put("coreos/kargs.json", record.to_string().as_bytes())?;
-    put("isolinux/isolinux.bin", &fs::read(ISOLINUX)?)?;
-    for name in ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"] {
-        let module = fs::read(Path::new(BIOS_MODULES).join(name))?;
-        put(&format!("isolinux/{name}"), &module)?;
+    if parts.is_hybrid {
+        put("isolinux/isolinux.bin", &fs::read(ISOLINUX)?)?;
+        for name in ["ldlinux.c32", "libcom32.c32", "libutil.c32", "vesamenu.c32"] {
+            let module = fs::read(Path::new(BIOS_MODULES).join(name))?;
+            put(&format!("isolinux/{name}"), &module)?;
+        }
     }
-    efi_partition(&root.join("images/efiboot.img"))?;
+    efi_partition(parts, &root.join("images/efiboot.img"))?;
     // Debian's GRUB looks for the first file, and for its configuration on that file system.
     put(".disk/info", b"")?;
     put("boot/grub/grub.cfg", b"configfile /EFI/redhat/grub.cfg\n")?;
     let image = folder.join("live.iso");
-    pack(&root, &volume, &image)?;
+    pack(parts, &root, &volume, &image)?;
     Ok(image)
 }
 
@@ -108,41 +160,50 @@ fn loader_configs(kargs: &str) -> [(&'static str, String); 2] {
 }
 
 /// Packs the folder as coreos-assembler does.
-fn pack(root: &Path, volume: &str, image: &Path) -> Result<()> {
+fn pack(parts: &BootParts, root: &Path, volume: &str, image: &Path) -> Result<()> {
     let mut genisoimage = Command::new("genisoimage");
     genisoimage
         .args(["-quiet", "-V", volume, "-volset", volume])
-        .args(["-rational-rock", "-J", "-joliet-long"])
-        .args(["-eltorito-boot", "isolinux/isolinux.bin"])
-        .args(["-eltorito-catalog", "isolinux/boot.cat"])
-        .args(["-no-emul-boot", "-boot-load-size", "4", "-boot-info-table"])
-        .args(["-eltorito-alt-boot", "-efi-boot", "images/efiboot.img"])
-        .args(["-no-emul-boot", "-o"]);
+        .args(["-rational-rock", "-J", "-joliet-long"]);
+    if parts.is_hybrid {
+        genisoimage
+            .args(["-eltorito-boot", "isolinux/isolinux.bin"])
+            .args(["-eltorito-catalog", "isolinux/boot.cat"])
+            .args(["-no-emul-boot", "-boot-load-size", "4", "-boot-info-table"])
+            .arg("-eltorito-alt-boot");
+    }
+    genisoimage.args(["-efi-boot", "images/efiboot.img", "-no-emul-boot", "-o"]);
     run(genisoimage.arg(image).arg(root))?;
-    run(Command::new("isohybrid").arg("--uefi").arg(image))
+    if parts.is_hybrid {
+        run(Command::new("isohybrid").arg("--uefi").arg(image))?;
+    }
+    Ok(())
 }
 
 /// The partition that UEFI boots: shim and GRUB.
-fn efi_partition(image: &Path) -> Result<()> {
+fn efi_partition(parts: &BootParts, image: &Path) -> Result<()> {
     fs::File::create(image)?.set_len(EFI_PARTITION)?;
     run(Command::new("/sbin/mkfs.vfat").arg(image))?;
     run(Command::new("mmd")
         .arg("-i")
         .arg(image)
         .args(["::EFI", "::EFI/BOOT"]))?;
-    for (program, name) in SIGNED_PROGRAMS {
-        let to = format!("::EFI/BOOT/{name}");
+    for (program, name) in parts.signed_programs {
+        let (from, to) = (parts.programs.join(program), format!("::EFI/BOOT/{name}"));
         let mut mcopy = Command::new("mcopy");
-        run(mcopy.arg("-i").arg(image).args([program, &to]))?;
+        run(mcopy.arg("-i").arg(image).arg(from).arg(to))?;
     }
     Ok(())
 }
 
-fn initrd(kernel: &Path) -> Result<Vec<u8>> {
-    let modules = kernel.join("lib/modules");
+fn initrd(parts: &BootParts) -> Result<Vec<u8>> {
+    let modules = parts.kernel.join("lib/modules");
     let mut files = vec![
         ("init".to_owned(), INIT.as_bytes().to_vec()),
-        ("bin/busybox".to_owned(), fs::read(BUSYBOX)?),
+        (
+            "bin/busybox".to_owned(),
+            fs::read(parts.programs.join(BUSYBOX))?,
+        ),
     ];
     for (number, name) in MODULES.iter().enumerate() {
         let module = find_below(&modules, &format!("{name}.ko"))?;

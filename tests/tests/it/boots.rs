@@ -7,12 +7,14 @@ use anyhow::{Context as _, Result, ensure};
 use reqwest::Method;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use system_tests::machine::live_image::{self, OS_VERSION};
+use system_tests::machine::live_image::{self, BootParts, OS_VERSION};
 use system_tests::machine::{BootMedium, BootReport, Firmware, HOST_ADDRESS, boot};
 use system_tests::{ApiClient, Installation};
 
 /// Folder of an unpacked Debian package with a kernel: `cargo xtask test` sets it.
 const KERNEL: &str = "BOOT_KERNEL";
+/// Folder of unpacked Debian packages of arm64, likewise.
+const ARM64_PACKAGES: &str = "BOOT_ARM64";
 /// The last version whose static networks need no program from the root file system.
 const PLATFORM: &str = "4.17";
 const NETWORK: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n";
@@ -22,21 +24,23 @@ struct Site {
     installation: Installation,
     api: ApiClient,
     infra_env: String,
+    architecture: &'static str,
     /// The live image.
     live: PathBuf,
 }
 
 impl Site {
     /// Services that machines reach, and an infra-env with a static network and a kernel argument.
-    async fn new(kernel: &Path) -> Result<Self> {
+    async fn new(parts: &BootParts) -> Result<Self> {
         let installation = Installation::start().await?;
-        let live = live_image::build(&installation.folder("live")?, kernel)?;
-        let name = format!("rhcos-full-iso-{OS_VERSION}-x86_64.iso");
+        let architecture = parts.architecture;
+        let live = live_image::build(&installation.folder("live")?, parts)?;
+        let name = format!("rhcos-full-iso-{OS_VERSION}-{architecture}.iso");
         fs::copy(&live, installation.data().join("image-service").join(name))?;
         let services = installation.state()?.services;
         let seen = |url: &str| url.replace("127.0.0.1", HOST_ADDRESS);
         let os_images = json!([{
-            "openshift_version": PLATFORM, "cpu_architecture": "x86_64", "version": OS_VERSION,
+            "openshift_version": PLATFORM, "cpu_architecture": architecture, "version": OS_VERSION,
             "url": format!("file://{}", live.display()),
         }]);
         let settings = format!(
@@ -47,7 +51,7 @@ impl Site {
         installation.change_settings(&settings).await?;
         let api = installation.api()?;
         let infra_env = json!({
-            "name": "boots", "openshift_version": PLATFORM, "cpu_architecture": "x86_64",
+            "name": "boots", "openshift_version": PLATFORM, "cpu_architecture": architecture,
             "pull_secret": r#"{"auths":{"quay.io":{"auth":"dTpw"}}}"#,
             "kernel_arguments": [{ "operation": "append", "value": "boots=yes" }],
             "static_network_config": [{
@@ -64,6 +68,7 @@ impl Site {
             installation,
             api,
             infra_env,
+            architecture,
             live,
         })
     }
@@ -78,8 +83,10 @@ impl Site {
     /// The URL of an image of a kind, `full` or `minimal`.
     fn url(&self, kind: &str) -> Result<String> {
         let origin = self.installation.state()?.services.image_service_url;
-        let id = &self.infra_env;
-        Ok(format!("{origin}/byid/{id}/{PLATFORM}/x86_64/{kind}.iso"))
+        let (id, architecture) = (&self.infra_env, self.architecture);
+        Ok(format!(
+            "{origin}/byid/{id}/{PLATFORM}/{architecture}/{kind}.iso"
+        ))
     }
 
     /// Downloads an image of a kind, `full` or `minimal`.
@@ -91,6 +98,37 @@ impl Site {
             .join(format!("{kind}.iso"));
         fs::write(&path, response.bytes().await?)?;
         Ok(path)
+    }
+
+    /// Boots a machine, which reports the parts that it has to have.
+    async fn boots(
+        &self,
+        firmware: Firmware,
+        medium: &BootMedium,
+        kind: &str,
+        network: &[(String, String)],
+    ) -> Result<()> {
+        let report = boot(firmware, medium).await?;
+        let value = |name: &str| report.values.get(name).map_or("", String::as_str);
+        let expected = match firmware {
+            Firmware::Bios => "bios",
+            Firmware::Uefi => "uefi",
+            Firmware::SecureUefi | Firmware::SecureArm64 => "secureuefi",
+        };
+        assert_eq!(value("firmware"), expected);
+        assert!(value("cmdline").contains(" boots=yes"), "{report:?}");
+        let ignition = self.ignition(kind).await?;
+        assert_eq!(
+            report.files["/config.ign"], ignition,
+            "{firmware:?} {medium:?}"
+        );
+        let is_minimal = kind == "minimal";
+        assert_eq!(value("cmdline").contains("coreos.liveiso="), !is_minimal);
+        if is_minimal {
+            has_all(&report, network)?;
+            assert_eq!(value("rootfs"), digest(&live_image::rootfs()), "{report:?}");
+        }
+        Ok(())
     }
 
     /// The digest of the ignition for a kind of image.
@@ -133,12 +171,10 @@ async fn machines_boot_the_images() -> Result<()> {
         testkit::skipped("no kernel: BOOT_KERNEL is not set");
         return Ok(());
     };
-    let site = Site::new(Path::new(&kernel)).await?;
+    let site = Site::new(&BootParts::x86(Path::new(&kernel))).await?;
     let network = site.network().await?;
-    let rootfs = digest(&live_image::rootfs());
     for kind in ["full", "minimal"] {
         let image = site.image(kind).await?;
-        let ignition = site.ignition(kind).await?;
         let url = site.url(kind)?.replace("127.0.0.1", HOST_ADDRESS);
         let (cd, usb) = (BootMedium::Cd(image.clone()), BootMedium::Usb(image));
         for (firmware, medium) in [
@@ -149,31 +185,38 @@ async fn machines_boot_the_images() -> Result<()> {
             (Firmware::SecureUefi, &cd),
             (Firmware::Uefi, &BootMedium::Http(url)),
         ] {
-            let report = boot(firmware, medium).await?;
-            let value = |name: &str| report.values.get(name).map_or("", String::as_str);
-            assert_eq!(value("firmware"), format!("{firmware:?}").to_lowercase());
-            assert!(value("cmdline").contains(" boots=yes"), "{report:?}");
-            assert_eq!(
-                report.files["/config.ign"], ignition,
-                "{firmware:?} {medium:?}"
-            );
-            let is_minimal = kind == "minimal";
-            assert_eq!(value("cmdline").contains("coreos.liveiso="), !is_minimal);
-            if is_minimal {
-                has_all(&report, &network)?;
-                assert_eq!(value("rootfs"), rootfs, "{report:?}");
-            }
+            site.boots(firmware, medium, kind, &network).await?;
         }
     }
     let length = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path)?.len());
     let (full, minimal) = (length(&site.live)?, length(&site.image("minimal").await?)?);
     assert!(minimal + live_image::rootfs().len() as u64 <= full + (1 << 20));
-    over_the_network(&site, &network, &rootfs).await?;
+    over_the_network(&site, &network).await?;
+    site.installation.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "emulates another processor: minutes"]
+async fn arm64_machines_boot_the_images() -> Result<()> {
+    let Some(packages) = std::env::var_os(ARM64_PACKAGES) else {
+        testkit::skipped("no packages of arm64: BOOT_ARM64 is not set");
+        return Ok(());
+    };
+    let site = Site::new(&BootParts::arm64(Path::new(&packages))).await?;
+    let network = site.network().await?;
+    for kind in ["full", "minimal"] {
+        let image = site.image(kind).await?;
+        let url = site.url(kind)?.replace("127.0.0.1", HOST_ADDRESS);
+        for medium in [BootMedium::Cd(image), BootMedium::Http(url)] {
+            site.boots(Firmware::SecureArm64, &medium, kind, &network)
+                .await?;
+        }
+    }
     site.installation.stop().await
 }
 
 /// The network card's own iPXE runs the script of the API, which names kernel, initrd and root file system.
-async fn over_the_network(site: &Site, network: &[(String, String)], rootfs: &str) -> Result<()> {
+async fn over_the_network(site: &Site, network: &[(String, String)]) -> Result<()> {
     let api = site.installation.state()?.services.api_url;
     let api = api.replace("127.0.0.1", HOST_ADDRESS);
     let id = &site.infra_env;
@@ -190,7 +233,7 @@ async fn over_the_network(site: &Site, network: &[(String, String)], rootfs: &st
         Some(&ignition),
         "{report:?}"
     );
-    assert_eq!(report.values["rootfs"], rootfs);
+    assert_eq!(report.values["rootfs"], digest(&live_image::rootfs()));
     assert!(
         report.values["cmdline"].contains(" boots=yes"),
         "{report:?}"

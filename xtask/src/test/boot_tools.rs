@@ -35,6 +35,14 @@ const NEEDED: [(&str, &str); 11] = [
 const BUSYBOX: &str = "/bin/busybox";
 /// Depends on the newest kernel.
 const KERNEL: &str = "linux-image-cloud-amd64";
+const ARM64_KERNEL: &str = "linux-image-cloud-arm64";
+/// Packages of arm64 that are unpacked beside its kernel.
+const ARM64_PACKAGES: [&str; 3] = ["busybox-static", "shim-signed", "grub-efi-arm64-signed"];
+/// Packages that emulate ARM machines, with a file of each.
+const ARM64_NEEDED: [(&str, &str); 2] = [
+    ("qemu-system-arm", "/usr/bin/qemu-system-aarch64"),
+    ("qemu-efi-aarch64", "/usr/share/AAVMF/AAVMF_VARS.ms.fd"),
+];
 
 /// Tools beside those of packages.
 pub(super) struct BootTools {
@@ -46,58 +54,115 @@ pub(super) struct BootTools {
 
 /// The tools; installs packages and downloads the rest if they are missing.
 pub(super) fn ensure() -> Result<BootTools> {
-    let mut missing: Vec<_> = NEEDED
-        .iter()
-        .filter(|(_, file)| !Path::new(file).exists())
-        .map(|(package, _)| *package)
-        .collect();
+    let mut packages = missing(&NEEDED);
     if !Path::new(BUSYBOX).exists() {
-        missing.push("busybox-static");
+        packages.push("busybox-static");
     }
-    if !missing.is_empty() {
-        apt::install(&missing, "virtual machines boot images")?;
+    if !packages.is_empty() {
+        apt::install(&packages, "virtual machines boot images")?;
     }
-    let folder = root().join("target/tools/kernel");
-    // Written last: an interrupted download is repeated.
-    let done = folder.join("unpacked");
-    if !done.is_file() {
-        println!(
-            "A kernel is not here: apt-get downloads one into {}.",
-            folder.display()
-        );
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        download(&folder)?;
-        fs::write(&done, "").with_context(|| format!("writing {}", done.display()))?;
-    }
+    let kernel = unpacked("kernel", |folder| {
+        download(folder, &[&newest(KERNEL, None)?], None)
+    })?;
     Ok(BootTools {
-        kernel: folder,
+        kernel,
         virt_fw_vars: VIRT_FIRMWARE.ensure()?,
     })
 }
 
-fn download(folder: &Path) -> Result<()> {
-    let depends = Command::new("apt-cache")
-        .args(["depends", KERNEL])
+/// The folder of unpacked packages of arm64; installs and downloads them if they are missing.
+pub(super) fn ensure_arm64() -> Result<PathBuf> {
+    let packages = missing(&ARM64_NEEDED);
+    if !packages.is_empty() {
+        apt::install(&packages, "virtual ARM machines boot images")?;
+    }
+    unpacked("arm64", |folder| {
+        let apt = arm64_apt(folder)?;
+        run(apt_command("apt-get", Some(&apt)).arg("update"))?;
+        let kernel = newest(ARM64_KERNEL, Some(&apt))?;
+        let packages = [&[kernel.as_str()], &ARM64_PACKAGES[..]].concat();
+        download(folder, &packages, Some(&apt))
+    })
+}
+
+fn missing(needed: &[(&'static str, &str)]) -> Vec<&'static str> {
+    let missing = needed.iter().filter(|(_, file)| !Path::new(file).exists());
+    missing.map(|(package, _)| *package).collect()
+}
+
+/// A folder of tools, filled once.
+fn unpacked(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let folder = root().join("target/tools").join(name);
+    // Written last: an interrupted download is repeated.
+    let done = folder.join("unpacked");
+    if !done.is_file() {
+        println!(
+            "{name} is not here: apt-get downloads it into {}.",
+            folder.display()
+        );
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        fill(&folder)?;
+        fs::write(&done, "").with_context(|| format!("writing {}", done.display()))?;
+    }
+    Ok(folder)
+}
+
+/// A configuration of apt for packages of arm64, apart from those of this system. Its path.
+fn arm64_apt(folder: &Path) -> Result<PathBuf> {
+    let state = folder.join("apt");
+    for below in ["lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(state.join(below))?;
+    }
+    fs::write(state.join("status"), "")?;
+    let text = format!(
+        "APT::Architecture \"arm64\";\nAPT::Architectures {{ \"arm64\"; }};\nDir::State \"{0}\";\n\
+         Dir::State::status \"{0}/status\";\nDir::Cache \"{0}/cache\";\n",
+        state.display()
+    );
+    let path = state.join("apt.conf");
+    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+/// `apt-get` or `apt-cache`, by another configuration if there is one.
+fn apt_command(program: &str, config: Option<&Path>) -> Command {
+    let mut command = Command::new(program);
+    if let Some(config) = config {
+        command.env("APT_CONFIG", config);
+    }
+    command
+}
+
+/// The package with the newest kernel.
+fn newest(kernel: &str, config: Option<&Path>) -> Result<String> {
+    let depends = apt_command("apt-cache", config)
+        .args(["depends", kernel])
         .output()?;
-    let depends = String::from_utf8_lossy(&depends.stdout).into_owned();
-    let package = depends
+    let depends = String::from_utf8_lossy(&depends.stdout);
+    depends
         .lines()
         .filter_map(|line| line.trim().strip_prefix("Depends: "))
         .find(|package| package.starts_with("linux-image-"))
-        .with_context(|| format!("{KERNEL} is not known to apt"))?;
-    run(Command::new("apt-get")
-        .args(["download", package])
+        .map(str::to_owned)
+        .with_context(|| format!("{kernel} is not known to apt"))
+}
+
+/// Downloads packages and unpacks them into `folder`.
+fn download(folder: &Path, packages: &[&str], config: Option<&Path>) -> Result<()> {
+    run(apt_command("apt-get", config)
+        .arg("download")
+        .args(packages)
         .current_dir(folder))?;
-    let mut files = fs::read_dir(folder)?
-        .filter_map(Result::ok)
-        .map(|entry| entry.path());
-    let is_package = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "deb");
-    let file = files
-        .find(is_package)
-        .context("apt-get downloads no package")?;
-    run(Command::new("dpkg-deb")
-        .arg("--extract")
-        .arg(&file)
-        .arg(folder))?;
-    fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))
+    let files = fs::read_dir(folder)?.filter_map(Result::ok);
+    for file in files.map(|entry| entry.path()) {
+        if file.extension().is_none_or(|kind| kind != "deb") {
+            continue;
+        }
+        run(Command::new("dpkg-deb")
+            .arg("--extract")
+            .arg(&file)
+            .arg(folder))?;
+        fs::remove_file(&file).with_context(|| format!("removing {}", file.display()))?;
+    }
+    Ok(())
 }
