@@ -247,8 +247,15 @@ impl Container {
     ///
     /// Errors: the engine's.
     pub async fn start(&self) -> Result<()> {
-        let started = self.inner.start().await;
-        started.with_context(|| format!("starting {} again", self.name))
+        let doing = format!("starting {} again", self.name);
+        until(&doing, START_LIMIT, async || {
+            match self.inner.start().await {
+                // A busy engine holds the ports of an ended container for a while.
+                Err(error) if error.to_string().contains("address already in use") => Ok(None),
+                started => started.map(Some).context(doing.clone()),
+            }
+        })
+        .await
     }
 
     /// `podman restart`.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::api;
 use super::build::{self, Build};
@@ -67,7 +68,13 @@ struct KilledChild(Child);
 
 impl Drop for KilledChild {
     fn drop(&mut self) {
-        self.0.kill().ok();
+        // The workers of nginx survive a kill of their parent.
+        for process in family(self.0.id()) {
+            let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+            if let Some(process) = process {
+                kill_process(process, Signal::KILL).ok();
+            }
+        }
         self.0.wait().ok();
     }
 }
