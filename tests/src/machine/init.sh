@@ -6,7 +6,9 @@ $b mount -t sysfs sys /sys
 $b mount -t devtmpfs dev /dev
 # Messages of the kernel would be between the words.
 echo 1 >/proc/sys/kernel/printk
-exec >/dev/console 2>&1
+serial=/dev/ttyS0
+[ -e /dev/ttyAMA0 ] && serial=/dev/ttyAMA0
+exec >$serial 2>&1
 report() { $b echo "REPORT $*"; }
 report cmdline "$($b cat /proc/cmdline)"
 firmware=bios
