@@ -5,7 +5,7 @@ use reqwest::header::{
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 
-use crate::world::{CHANGED, ID, OS_VERSION, World};
+use crate::world::{CHANGED, ID, OS_VERSION, World, own_file};
 
 #[tokio::test]
 async fn an_image_is_the_base_with_the_configuration_in_it() {
@@ -276,4 +276,21 @@ async fn checksums_are_those_of_the_images() {
     let other = other.await.unwrap();
     assert_eq!(other.status(), 404);
     assert!(other.text().await.unwrap().contains("expected sha256"));
+}
+
+#[tokio::test]
+async fn readers_keep_an_image_that_is_replaced() {
+    let world = World::new().await;
+    let path = World::full_iso();
+    let mut reader = world.get(&path).send().await.unwrap();
+    let mut whole = reader.chunk().await.unwrap().unwrap().to_vec();
+    let other = world.data.path().join("other");
+    std::fs::write(&other, vec![7; 1000]).unwrap();
+    std::fs::rename(other, own_file(world.data.path())).unwrap();
+    let second = world.bytes(&path).await;
+    while let Some(chunk) = reader.chunk().await.unwrap() {
+        whole.extend(chunk);
+    }
+    assert!(whole == world.expected_iso(""));
+    assert!(second == whole, "until the service restarts");
 }
