@@ -129,7 +129,7 @@ impl Server {
                 let _permit = permits.acquire_owned().await.unwrap();
                 let report = tokio::task::spawn_blocking(move || {
                     let mut arguments = vec!["--json", "--server", &url, "--speedup", "300"];
-                    arguments.extend(["--dummy-ignition", "--quiet", "10"]);
+                    arguments.extend(["--dummy-ignition", "--quiet", "20"]);
                     arguments.extend(run.iter().map(String::as_str));
                     report(&arguments)
                 });
