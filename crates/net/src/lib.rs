@@ -1,4 +1,4 @@
-//! Connections to other hosts: name resolution, TLS trust, and an HTTP client for files.
+//! Connections to other hosts: name resolution, TLS trust, redirects, and an HTTP client for files.
 //!
 //! Nothing here knows about images or clusters. The one invariant: every connection resolves its host by
 //! [`resolve`], because the C library of static programs queries all name servers at once and takes the first answer.
