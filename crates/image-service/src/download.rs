@@ -19,6 +19,8 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
+use crate::settings::OCI_SCHEME;
+
 /// Bytes of one write: the network delivers a few kilobytes at a time, and each write is a task on the blocking pool.
 const PIECE: usize = 1 << 20;
 
@@ -124,7 +126,7 @@ impl ImageDownload {
         path: &Path,
         progress: &DownloadProgress,
     ) -> Result<(), DownloadError> {
-        if let Some(reference) = url.strip_prefix(artifact::SCHEME) {
+        if let Some(reference) = url.strip_prefix(OCI_SCHEME) {
             let reference: Reference = reference.parse()?;
             let registries = &client.registries;
             let fetch = artifact::fetch(registries, reference, architecture, path, progress);

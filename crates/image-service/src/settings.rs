@@ -99,6 +99,8 @@ fn full_iso() -> String {
     FULL_ISO.to_owned()
 }
 
+/// Start of the URLs of images in registries.
+pub(crate) const OCI_SCHEME: &str = "oci://";
 /// The kind of image that this service offers.
 pub(crate) const FULL_ISO: &str = "full-iso";
 /// A full image without the root file system.
@@ -299,6 +301,19 @@ fn is_origin(text: &str) -> bool {
         && url::Url::parse(text).is_ok_and(|url| url.path() == "/" && url.query().is_none())
 }
 
+fn url_problem(url: &str) -> Option<String> {
+    if url.is_empty() {
+        return None;
+    }
+    if let Some(reference) = url.strip_prefix(OCI_SCHEME) {
+        let parsed = reference.parse::<oci::Reference>();
+        return parsed.err().map(|error| error.to_string());
+    }
+    let is_known =
+        url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "file"));
+    (!is_known).then(|| format!("{url:?} is not an http, https, file or oci URL"))
+}
+
 fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut seen = HashSet::new();
@@ -321,14 +336,13 @@ fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
                 add(member, reason);
             }
         }
-        if !image.url.is_empty()
-            && !url::Url::parse(&image.url)
-                .is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "file"))
-        {
-            add(
-                "url",
-                format!("{:?} is not an http, https or file URL", image.url),
-            );
+        if let Some(reason) = url_problem(&image.url) {
+            add("url", reason);
+        }
+        let is_digest =
+            image.sha256.len() == 64 && image.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !image.sha256.is_empty() && !is_digest {
+            add("sha256", "expected 64 hexadecimal digits".to_owned());
         }
         if ![FULL_ISO, DISCONNECTED_ISO].contains(&image.kind.as_str()) {
             let reason = format!("{:?} is not {FULL_ISO} or {DISCONNECTED_ISO}", image.kind);
@@ -371,6 +385,34 @@ mod tests {
     #[test]
     fn sound_settings_have_no_problems() {
         assert_eq!(sound().problems(), []);
+    }
+
+    #[test]
+    fn urls_and_checksums_of_images_are_checked() {
+        let digest = "0aF".repeat(21) + "1";
+        for (url, sha256, is_sound) in [
+            ("", "", true),
+            ("https://h/x.iso", digest.as_str(), true),
+            ("file:///images/x.iso", "", true),
+            ("oci://registry:5000/os/live:4.18", "", true),
+            ("oci://registry:5000/os/live@sha256:12", "", false),
+            ("oci://", "", false),
+            ("ftp://h/x.iso", "", false),
+            ("https://h/x.iso", "sha256:12", false),
+            ("https://h/x.iso", &digest[1..], false),
+        ] {
+            let image = OsImage {
+                url: url.to_owned(),
+                sha256: sha256.to_owned(),
+                ..image("4.18")
+            };
+            let problems = os_image_problems(&[image]);
+            assert_eq!(
+                problems.is_empty(),
+                is_sound,
+                "{url} {sha256}: {problems:?}"
+            );
+        }
     }
 
     #[test]

@@ -30,6 +30,16 @@ struct Site {
 }
 
 impl Site {
+    /// The site of PCs; none without a kernel.
+    async fn of_pcs() -> Result<Option<Self>> {
+        let Some(kernel) = std::env::var_os(KERNEL) else {
+            testkit::skipped("no kernel: BOOT_KERNEL is not set");
+            return Ok(None);
+        };
+        let parts = BootParts::x86(Path::new(&kernel));
+        Self::new(&parts).await.map(Some)
+    }
+
     /// Services that machines reach, and an infra-env with a static network and a kernel argument.
     async fn new(parts: &BootParts) -> Result<Self> {
         let installation = Installation::start().await?;
@@ -184,11 +194,9 @@ const WAYS: [(Firmware, Medium); 6] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_boot_the_images() -> Result<()> {
-    let Some(kernel) = std::env::var_os(KERNEL) else {
-        testkit::skipped("no kernel: BOOT_KERNEL is not set");
+    let Some(site) = Site::of_pcs().await? else {
         return Ok(());
     };
-    let site = Site::new(&BootParts::x86(Path::new(&kernel))).await?;
     for (kind, firmware, medium) in [
         ("full", Firmware::Uefi, Medium::Usb),
         ("minimal", Firmware::Bios, Medium::Usb),
@@ -207,11 +215,9 @@ async fn machines_boot_the_images() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "emulates many machines: minutes; a sample runs always"]
 async fn all_kinds_of_machines_boot_the_images() -> Result<()> {
-    let Some(kernel) = std::env::var_os(KERNEL) else {
-        testkit::skipped("no kernel: BOOT_KERNEL is not set");
+    let Some(site) = Site::of_pcs().await? else {
         return Ok(());
     };
-    let site = Site::new(&BootParts::x86(Path::new(&kernel))).await?;
     for kind in ["full", "minimal"] {
         for (firmware, medium) in WAYS {
             site.boots(firmware, medium, kind).await?;

@@ -1,13 +1,12 @@
 //! `atoll image` on files.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use service::CancellationToken;
-use service::settings::{JsonVar, Setting as _};
+use service::settings::Setting as _;
 use sha2::{Digest as _, Sha256};
 use testkit::iso::{self, LiveImageOptions};
 
@@ -212,13 +211,22 @@ fn mistakes_leave_no_file() {
     assert_eq!(names, 3);
 }
 
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 /// Waits until the image service at `origin` has its images.
 async fn has_images(origin: &str) {
     let client = service::http_client(None, false).unwrap();
     let until_ready = async {
         loop {
-            let answer = client.get(format!("{origin}/health")).send().await.unwrap();
-            if answer.status() == 200 {
+            let answer = client.get(format!("{origin}/health")).send().await;
+            if answer.is_ok_and(|answer| answer.status() == 200) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -261,26 +269,24 @@ async fn an_image_travels_with_the_mirror_into_the_image_service() {
     }
 
     fs::create_dir(lab.path("data")).unwrap();
-    let image = image_service::OsImage {
-        openshift_version: "4.18".to_owned(),
-        cpu_architecture: "x86_64".to_owned(),
-        url: format!("oci://{registry}/inside/os/live:418"),
-        sha256: String::new(),
-        version: "418.1".to_owned(),
-        kind: "full-iso".to_owned(),
-    };
-    let settings = image_service::Settings {
-        listen_address: Ipv4Addr::LOCALHOST.into(),
-        listen_port: 0,
-        data_dir: lab.path("data"),
-        insecure_skip_verify: true,
-        os_images: JsonVar(vec![image]),
-        ..image_service::Settings::default()
-    };
-    let running = image_service::start(settings, shutdown.clone())
-        .await
+    let os_images = serde_json::json!([{
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.1",
+        "url": format!("oci://{registry}/inside/os/live:418"),
+        "sha256": hex::encode(Sha256::digest(fs::read(lab.path("whole.iso")).unwrap())),
+    }]);
+    let port = testkit::ports::free_port().unwrap();
+    let service = Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .args(["serve", "image-service"])
+        .env("LISTEN_ADDRESS", "127.0.0.1")
+        .env("LISTEN_PORT", port.to_string())
+        .env("DATA_DIR", lab.path("data"))
+        .env("LIVE_ISO", lab.path("none"))
+        .env("INSECURE_SKIP_VERIFY", "true")
+        .env("OS_IMAGES", os_images.to_string())
+        .spawn()
         .unwrap();
-    has_images(&format!("http://{}", running.address())).await;
+    let _service = KilledOnDrop(service);
+    has_images(&format!("http://127.0.0.1:{port}")).await;
     shutdown.cancel();
     assert!(lab.is_same("whole.iso", "data/rhcos-full-iso-418.1-x86_64.iso"));
 }

@@ -12,8 +12,6 @@ use tokio::fs::OpenOptions;
 
 use super::{DownloadError, DownloadProgress, disk, receive};
 
-/// Start of the URLs.
-pub(super) const SCHEME: &str = "oci://";
 /// The annotation with the name of a layer's file. Source: image-spec, annotations.
 const TITLE: &str = "org.opencontainers.image.title";
 /// End of the name of a live image.
@@ -21,7 +19,8 @@ const EXTENSION: &str = ".iso";
 /// Bytes that are read at once from a partial file.
 const HASHED: usize = 1 << 20;
 
-/// Downloads the live image of an artifact into `path`, after the bytes of an earlier attempt, and syncs it. The digest covers both.
+/// Downloads the live image of an artifact into `path`, after the bytes of an earlier attempt, and syncs it. The digest
+/// covers both.
 pub(super) async fn fetch(
     client: &Client,
     reference: Reference,

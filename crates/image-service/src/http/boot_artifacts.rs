@@ -109,14 +109,7 @@ pub(super) async fn pxe_initrd(
     };
     let permit = app.streams.acquire().await?;
     let image = app.composed(&request, &head).await?;
-    let what = Representation {
-        content: image.content.clone(),
-        file_name: format!("{id}-initrd.img"),
-        content_type: RAW,
-        modified: image.modified,
-        identity: image.identity.clone(),
-    };
-    Ok(respond(&head, what, permit))
+    Ok(image.respond(&head, format!("{id}-initrd.img"), RAW, permit))
 }
 
 /// Address and length of that initrd, which the boot loader of s390x reads from a file of its own. Source:

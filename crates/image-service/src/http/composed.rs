@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::header;
 use axum::http::request::Parts;
+use axum::response::Response;
 use concurrency::{BoundedCache, KeyedMutex};
 use model::Error;
 use sha2::{Digest as _, Sha256};
@@ -17,7 +18,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use super::error::ErrorResponse;
-use super::response::identity;
+use super::response::{Representation, identity, respond};
 use crate::ImageApp;
 use crate::catalog::CatalogImage;
 use crate::content::ImageContent;
@@ -26,7 +27,7 @@ use crate::image::{
 };
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO, S390X};
-use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit};
+use crate::stream_limit::{MAX_QUEUE_WAIT, StreamLimit, StreamPermit};
 
 /// Capacity. Units: bytes, of the pieces in memory: an ignition has some tens of kilobytes, the program for static networks
 /// some megabytes.
@@ -65,7 +66,7 @@ pub(super) struct ImageRequest {
 pub(super) struct ComposedImage {
     pub(super) content: ImageContent,
     /// Entity tag.
-    pub(super) identity: String,
+    identity: String,
     pub(super) modified: SystemTime,
     /// SHA-256 in hexadecimal, once asked for.
     checksum: Arc<OnceCell<String>>,
@@ -77,6 +78,26 @@ pub(super) struct ComposedImage {
     composed: Instant,
     /// When the API was last asked.
     checked: Instant,
+}
+
+impl ComposedImage {
+    /// The response to a GET or HEAD. Its memory counts until the last byte.
+    pub(super) fn respond(
+        self: Arc<Self>,
+        head: &Parts,
+        file_name: String,
+        content_type: &'static str,
+        permit: StreamPermit,
+    ) -> Response {
+        let what = Representation {
+            content: self.content.clone(),
+            file_name,
+            content_type,
+            modified: self.modified,
+            identity: self.identity.clone(),
+        };
+        respond(head, what, (permit, self))
+    }
 }
 
 /// Recent images. The key is a digest of request and credentials.

@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::composed::{ImageKind, ImageRequest};
 use super::credentials::{infra_env_id, infra_env_of_token, of_request};
 use super::error::{ErrorResponse, plain};
-use super::response::{Representation, respond};
 use crate::ImageApp;
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO};
@@ -210,12 +209,6 @@ async fn image(
     app.catalog.entry(&request.version, &request.architecture)?;
     let permit = app.streams.acquire().await?;
     let image = app.composed(&request, head).await?;
-    let what = Representation {
-        content: image.content.clone(),
-        file_name: format!("{}-discovery.iso", request.id),
-        content_type: "application/x-cd-image",
-        modified: image.modified,
-        identity: image.identity.clone(),
-    };
-    Ok(respond(head, what, (permit, image)))
+    let file_name = format!("{}-discovery.iso", request.id);
+    Ok(image.respond(head, file_name, "application/x-cd-image", permit))
 }
