@@ -148,6 +148,12 @@ static DENIED: &[Deny] = &[
         why: "nothing of the tests and the demo is in production",
     },
     Deny {
+        from: &["agent"],
+        on: &["axum", "sqlx", "rules", "service"],
+        but: &[],
+        why: "the agent is a small program on hosts: no server, no decision about clusters",
+    },
+    Deny {
         from: ANY,
         on: &["host-sim"],
         but: SIMULATES,

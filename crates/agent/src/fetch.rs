@@ -1,0 +1,70 @@
+//! Requests of steps to servers other than the service.
+
+use std::time::Duration;
+
+use net::redirect;
+use net::resolve::Resolver;
+use reqwest::{Client, RequestBuilder};
+
+use crate::Error;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a whole request.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest body. Units: bytes.
+const MAX_BODY: usize = 32 << 20;
+/// Longest part of a refusal in an error. Units: characters.
+const MAX_REASON: usize = 512;
+
+/// A client that trusts the system's certificates and `ca_pem`. Headers with secrets do not follow redirects to other
+/// servers.
+///
+/// Errors: no certificate in `ca_pem`.
+pub(crate) fn client(ca_pem: Option<&[u8]>) -> Result<Client, Error> {
+    let tls = net::trust::client_config(ca_pem, false)
+        .map_err(|error| Error::new("reading the trusted certificates", error))?;
+    Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(TIMEOUT)
+        .dns_resolver(Resolver::system())
+        .redirect(redirect::policy())
+        .tls_backend_preconfigured(tls)
+        .build()
+        .map_err(|error| Error::new("building the HTTP client", error))
+}
+
+/// The body of a successful response.
+///
+/// Errors: no response, or one that is too long or none of success, as text.
+pub(crate) async fn get(request: RequestBuilder) -> Result<Vec<u8>, String> {
+    let broken = |error: reqwest::Error| Error::new("the request failed", error).chain();
+    let (client, request) = request.build_split();
+    let request = request.map_err(broken)?;
+    let mut response = redirect::send(&client, request)
+        .await
+        .map_err(broken)?
+        .response;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(format!("the answer has more than {MAX_BODY} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    if status.is_success() {
+        return Ok(body);
+    }
+    Err(format!(
+        "the server answered {status}: {}",
+        beginning(&body)
+    ))
+}
+
+/// The beginning of a text for an error.
+pub(crate) fn beginning(body: &[u8]) -> String {
+    String::from_utf8_lossy(body)
+        .chars()
+        .take(MAX_REASON)
+        .collect()
+}

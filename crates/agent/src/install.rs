@@ -1,0 +1,246 @@
+//! The installation of this host.
+//!
+//! Hosts that join a control plane (masters, arbiters, workers) are installed here, without any container image. The host
+//! that starts the control plane runs the installer's image, as the peer's agent does: it runs the cluster's own images.
+//!
+//! Source: openshift/assisted-installer, src/installer.
+
+mod container;
+mod disk;
+mod write_image;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::host::{HostRole, HostStage};
+use model::steps::InstallCmdRequest;
+use tokio::task::JoinHandle;
+
+use crate::steps::StepContext;
+use crate::{Error, command, logs};
+
+const IGNITION_FOLDER: &str = "/opt/install-dir";
+/// Between two looks at the control plane.
+const WATCH_INTERVAL: Duration = Duration::from_secs(10);
+/// Members of the control plane that workers wait for.
+const READY_MASTERS: usize = 2;
+/// etcd needs it after the last report. Source: OCPBUGS-5988.
+const REBOOT_DELAY: Duration = Duration::from_mins(1);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// The installation that runs, if any.
+#[derive(Debug, Default)]
+pub(crate) struct InstallationTask(Mutex<Option<JoinHandle<()>>>);
+
+impl InstallationTask {
+    /// Starts an installation. False when one runs.
+    ///
+    /// Errors: the request is wrong, as text.
+    pub(crate) fn begin(
+        &self,
+        context: &Arc<StepContext>,
+        request: InstallCmdRequest,
+    ) -> Result<bool, String> {
+        let plan = InstallPlan::new(request)?;
+        let mut task = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.as_ref().is_some_and(|task| !task.is_finished()) {
+            return Ok(false);
+        }
+        let context = Arc::clone(context);
+        *task = Some(tokio::spawn(async move { run(&context, &plan).await }));
+        Ok(true)
+    }
+
+    /// Stops it; its programs are killed.
+    pub(crate) fn stop(&self) {
+        if let Some(task) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+    }
+}
+
+/// A checked request.
+#[derive(Debug)]
+struct InstallPlan {
+    request: InstallCmdRequest,
+    /// Arguments of coreos-installer.
+    arguments: Vec<String>,
+}
+
+impl InstallPlan {
+    fn new(request: InstallCmdRequest) -> Result<Self, String> {
+        let arguments = match request.installer_args.as_str() {
+            "" => Vec::new(),
+            text => serde_json::from_str(text)
+                .map_err(|error| format!("installer_args {text:?}: {error}"))?,
+        };
+        for device in request.disks_to_format.iter().chain([&request.boot_device]) {
+            if !device.starts_with("/dev/") || !Path::new(device).exists() {
+                return Err(format!("this host has no disk {device:?}"));
+            }
+        }
+        if request.role == HostRole::AutoAssign {
+            return Err("the host has no role".to_owned());
+        }
+        Ok(Self { request, arguments })
+    }
+
+    /// Whether this host starts the control plane, alone or for others, or keeps the system that it runs.
+    fn needs_installer_image(&self) -> bool {
+        let request = &self.request;
+        request.role == HostRole::Bootstrap
+            || request.control_plane_count == 1
+            || !request.coreos_image.is_empty()
+    }
+}
+
+async fn run(context: &StepContext, plan: &InstallPlan) {
+    let result = if plan.needs_installer_image() {
+        container::run(context, plan).await
+    } else {
+        (HostInstaller { context, plan }).run().await
+    };
+    if let Err(error) = result {
+        let text = error.chain();
+        tracing::error!(error = text, "installation failed");
+        context
+            .status
+            .change(|status| status.installation = Some(format!("failed: {text}")));
+        let reported = context
+            .api
+            .progress(context.host_id, HostStage::Failed, &text)
+            .await;
+        if let Err(error) = reported {
+            tracing::error!(error = error.chain(), "failure not reported");
+        }
+    }
+}
+
+struct HostInstaller<'a> {
+    context: &'a StepContext,
+    plan: &'a InstallPlan,
+}
+
+impl HostInstaller<'_> {
+    async fn run(&self) -> Result<(), Error> {
+        let request = &self.plan.request;
+        self.stage(HostStage::StartingInstallation, &request.role.to_string())
+            .await;
+        let device = std::fs::canonicalize(&request.boot_device)
+            .map_err(|error| Error::io(format!("finding {}", request.boot_device), error))?;
+        for disk in &request.disks_to_format {
+            if let Err(error) = disk::erase_start(Path::new(disk)) {
+                tracing::warn!(disk, %error, "disk not formatted");
+            }
+        }
+        if !request.skip_installation_disk_cleanup
+            && let Err(error) = disk::clean(&self.context.files, &device).await
+        {
+            let text = format!(
+                "the installation disk {} could not be cleaned, the installation continues: {}",
+                device.display(),
+                error.chain()
+            );
+            tracing::warn!(text);
+            self.stage(HostStage::StartingInstallation, &text).await;
+        }
+        self.stage(HostStage::Installing, &request.role.to_string())
+            .await;
+        let ignition = self.download_ignition().await?;
+        self.stage(HostStage::WritingImageToDisk, "").await;
+        write_image::write(self.context, &ignition, &device, &self.plan.arguments).await?;
+        if request.role == HostRole::Worker {
+            self.await_control_plane().await?;
+        }
+        let cluster_id = request.cluster_id.0;
+        let uploaded = logs::upload(&self.context.api, cluster_id, self.context.host_id).await;
+        if let Err(error) = uploaded {
+            tracing::warn!(error = error.chain(), "logs not uploaded");
+        }
+        self.stage(HostStage::Rebooting, "").await;
+        tokio::time::sleep(REBOOT_DELAY).await;
+        reboot().await
+    }
+
+    /// Reports a stage. A refused report does not end an installation.
+    async fn stage(&self, stage: HostStage, info: &str) {
+        tracing::info!(%stage, info, "installation");
+        self.context
+            .status
+            .change(|status| status.installation = Some(stage.to_string()));
+        if let Err(error) = self
+            .context
+            .api
+            .progress(self.context.host_id, stage, info)
+            .await
+        {
+            tracing::warn!(error = error.chain(), "progress not reported");
+        }
+    }
+
+    async fn download_ignition(&self) -> Result<PathBuf, Error> {
+        let ignition = self.context.api.host_ignition(self.context.host_id).await?;
+        let path = Path::new(IGNITION_FOLDER).join("host.ign");
+        let written = std::fs::create_dir_all(IGNITION_FOLDER).and_then(|()| {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // It has the cluster's secrets.
+            let mut options = std::fs::OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path);
+            std::io::Write::write_all(&mut file?, &ignition)
+        });
+        written.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
+        Ok(path)
+    }
+
+    /// A worker gets its configuration from the control plane, which two members have to run by then.
+    async fn await_control_plane(&self) -> Result<(), Error> {
+        self.stage(HostStage::WaitingForControlPlane, "").await;
+        let api = &self.context.api;
+        let cluster_id = self.plan.request.cluster_id.0;
+        // A host that joins an installed cluster has no other host that is installed with it.
+        if self.plan.request.mco_image.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let mut done = 0;
+            for role in ["master", "arbiter"] {
+                match api.hosts(cluster_id, role).await {
+                    Ok(hosts) => {
+                        let is_done = |host: &&model::host::Host| {
+                            host.progress.as_ref().is_some_and(|progress| {
+                                progress.current_stage == Some(HostStage::Done)
+                            })
+                        };
+                        done += hosts.iter().filter(is_done).count();
+                    }
+                    Err(error) => {
+                        tracing::warn!(error = error.chain(), "control plane unknown");
+                    }
+                }
+            }
+            if done >= READY_MASTERS {
+                return Ok(());
+            }
+            tokio::time::sleep(WATCH_INTERVAL).await;
+        }
+    }
+}
+
+/// Restarts the host. Without systemd, as in a rescue system, the kernel is asked.
+async fn reboot() -> Result<(), Error> {
+    if command::succeed("systemctl", &["reboot"], COMMAND_TIMEOUT)
+        .await
+        .is_ok()
+    {
+        return Ok(());
+    }
+    rustix::fs::sync();
+    rustix::system::reboot(rustix::system::RebootCommand::Restart)
+        .map_err(|error| Error::io("restarting the host", error.into()))
+}

@@ -1,0 +1,96 @@
+//! Steps that the service asks for, by their types.
+//!
+//! Source: assisted-installer-agent, src/commands/actions; arguments and outputs are `model::steps`.
+
+mod api_vip;
+mod connectivity;
+mod disk_speed;
+mod domain_resolution;
+mod free_addresses;
+mod image_availability;
+mod install;
+mod inventory;
+mod logs;
+mod ntp;
+mod tang;
+mod vips;
+
+use std::sync::Arc;
+
+use model::steps::StepType;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::HostFiles;
+use crate::api::ServiceClient;
+use crate::install::InstallationTask;
+use crate::status::StatusHandle;
+
+/// Everything that steps use.
+#[derive(Debug)]
+pub(crate) struct StepContext {
+    pub(crate) api: ServiceClient,
+    pub(crate) files: HostFiles,
+    pub(crate) host_id: Uuid,
+    pub(crate) status: StatusHandle,
+    pub(crate) installation: InstallationTask,
+}
+
+/// Result of a step.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StepOutcome {
+    pub(crate) exit_code: i64,
+    /// JSON text of most steps.
+    pub(crate) output: String,
+    pub(crate) error: String,
+    /// The host has to register again.
+    pub(crate) registers_again: bool,
+}
+
+impl StepOutcome {
+    fn json(output: &impl Serialize) -> Result<Self, String> {
+        let output = serde_json::to_string(output).map_err(|error| error.to_string())?;
+        Ok(Self {
+            output,
+            ..Self::default()
+        })
+    }
+}
+
+/// Runs a step. A failure of the step itself has the exit code -1.
+pub(crate) async fn run(
+    context: &Arc<StepContext>,
+    kind: StepType,
+    arguments: &[String],
+) -> StepOutcome {
+    let outcome = match kind {
+        StepType::Inventory => inventory::run(context, arguments).await,
+        StepType::ConnectivityCheck => connectivity::run(context, arguments).await,
+        StepType::FreeNetworkAddresses => free_addresses::run(context, arguments).await,
+        StepType::NtpSynchronizer => ntp::run(context, arguments).await,
+        StepType::DomainResolution => domain_resolution::run(context, arguments).await,
+        StepType::VerifyVips => vips::run(context, arguments).await,
+        StepType::TangConnectivityCheck => tang::run(arguments).await,
+        StepType::ApiVipConnectivityCheck => api_vip::run(arguments).await,
+        StepType::InstallationDiskSpeedCheck => disk_speed::run(arguments).await,
+        StepType::ContainerImageAvailability => image_availability::run(context, arguments).await,
+        StepType::Install => install::run(context, arguments),
+        StepType::StopInstallation => Ok(install::stop(context)),
+        StepType::LogsGather => logs::run(context, arguments).await,
+        other => Err(format!("this agent has no step {other}")),
+    };
+    outcome.unwrap_or_else(|error| StepOutcome {
+        exit_code: -1,
+        error,
+        ..StepOutcome::default()
+    })
+}
+
+/// The request in the only argument.
+fn only<T: DeserializeOwned>(arguments: &[String]) -> Result<T, String> {
+    let [argument] = arguments else {
+        return Err(format!("expected one argument, got {}", arguments.len()));
+    };
+    serde_json::from_str(argument).map_err(|error| format!("unexpected argument: {error}"))
+}
