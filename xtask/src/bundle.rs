@@ -31,6 +31,10 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
     let code = images::run(&images::ImagesArgs::saving(dir.join("images.tar")))?;
     let programs = images::programs::build(&[PROGRAM], Profile::Dist)?;
     replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
+    // `atoll up` gives it to hosts from its own folder.
+    let agent = images::DISCOVERY_AGENT.1;
+    let programs = images::shipped_programs()?;
+    replace(&programs.join(agent), &dir.join(images::agent_name()))?;
     images::copy_bills(&dir.join(BILLS))?;
     println!(
         "{} is ready: images.tar, {BILLS} and {PROGRAM}",

@@ -31,10 +31,12 @@ use crate::cargo::{self, Profile, root, target_directory};
 use crate::scratch::ScratchFolder;
 use context::ImageSource;
 use engine::ImageEngine;
-use list::{IMAGES, ServiceImage, VERSION};
+use list::{AGENT, IMAGES, ServiceImage, VERSION};
+
 use record::PackingRecord;
 use report::{ImageReport, ImageRow};
 
+pub(crate) use list::{AGENT as DISCOVERY_AGENT, agent_name};
 pub(crate) use report::Figure;
 
 /// In the folder of images: the size of the last shipped build.
@@ -86,7 +88,7 @@ pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let mut report = ImageReport::default();
     for image in &images {
-        let source = ImageSource::new(image, &root().join("deploy"), &programs);
+        let source = ImageSource::new(image, &root().join("deploy"), &programs, !arguments.quick);
         let row = pack(engine, image, &source, &folder)
             .with_context(|| format!("the image {}", image.name))?;
         if arguments.ci {
@@ -166,10 +168,15 @@ fn build(images: &[&ServiceImage], profile: Profile) -> Result<PathBuf> {
     }
 }
 
+/// The folder of the programs as shipped, after [`run`].
+pub(crate) fn shipped_programs() -> Result<PathBuf> {
+    programs::build(&program_packages(), Profile::Dist)
+}
+
 /// The packages of all images that carry a program.
 pub(crate) fn program_packages() -> Vec<&'static str> {
     let programs = IMAGES.iter().filter(|image| image.is_program());
-    programs.map(|image| image.name).collect()
+    programs.map(|image| image.name).chain([AGENT.0]).collect()
 }
 
 /// Packs one image, unless the engine's image was made from the same input.

@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::cargo::{Profile, build};
 use crate::demo::{self, Break};
+use crate::images;
 use crate::postgres;
 
 /// Arguments of `up`.
@@ -29,6 +30,9 @@ pub(crate) struct UpArgs {
     /// Inject a fault into the demo
     #[arg(long = "break", value_name = "WHAT", requires = "demo")]
     broken: Option<Break>,
+    /// Build the discovery agent, too: infra-envs may have `embedded_agent`
+    #[arg(long, conflicts_with = "demo")]
+    agent: bool,
     /// Build optimised programs
     #[arg(long)]
     release: bool,
@@ -51,6 +55,12 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<ExitCode> {
     }
     postgres::ensure_binaries()?;
     let programs = build(&["atoll"], profile)?;
+    if arguments.agent {
+        // Static and small, as shipped: it runs on hosts.
+        let shipped = images::programs::build(&[images::DISCOVERY_AGENT.0], Profile::Dist)?;
+        let target = programs.join(images::agent_name());
+        std::fs::copy(shipped.join(images::DISCOVERY_AGENT.1), &target)?;
+    }
     let mut command = Command::new(programs.join("atoll"));
     command.arg("up");
     if let Some(data) = &arguments.data {

@@ -4,16 +4,18 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use model::host::HostStage;
 use model::steps::{NextStepCmdRequest, StepReply, Steps};
 use net::redirect;
 use net::resolve::Resolver;
-use reqwest::header::{HeaderMap, HeaderValue};
-use reqwest::multipart::{Form, Part};
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Body, Method, RequestBuilder, Response};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_util::io::ReaderStream;
 use url::Url;
 use uuid::Uuid;
 
@@ -119,11 +121,6 @@ impl ServiceClient {
         &self.base
     }
 
-    /// The version that the agent reports: the peer's image.
-    pub(crate) fn agent_version(&self) -> &str {
-        &self.agent_version
-    }
-
     /// Whether the API's certificate is not verified.
     pub(crate) fn is_insecure(&self) -> bool {
         self.is_insecure
@@ -145,8 +142,8 @@ impl ServiceClient {
         format!("infra-envs/{}/hosts/{host_id}{end}", self.infra_env_id)
     }
 
-    /// Registers the host, and checks that the answer names it.
-    pub(crate) async fn register(&self, host_id: Uuid) -> Result<(), Error> {
+    /// Registers the host, and checks that the answer names it. The result is the peer's image of the agent.
+    pub(crate) async fn register(&self, host_id: Uuid) -> Result<String, Error> {
         let path = format!("infra-envs/{}/hosts", self.infra_env_id);
         let body = json!({ "host_id": host_id, "discovery_agent_version": self.agent_version });
         let action = "registering this host";
@@ -171,7 +168,7 @@ impl ServiceClient {
                 runner.host_id
             )));
         }
-        Ok(())
+        Ok(runner.agent_version)
     }
 
     /// The next steps of the host.
@@ -283,19 +280,19 @@ impl ServiceClient {
         host_id: Uuid,
         archive: &Path,
     ) -> Result<(), Error> {
-        let failed = |error| Error::io("reading the archive of logs", error);
-        let length = fs::metadata(archive).map_err(failed)?.len();
+        const BOUNDARY: &str = "atoll-agent-archive-of-logs";
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"logs.tar.gz\"\r\n\
+             Content-Type: application/gzip\r\n\r\n"
+        );
+        let end = format!("\r\n--{BOUNDARY}--\r\n");
         let path = format!("clusters/{cluster_id}/logs");
         let ids = [
             ("logs_type", "host".to_owned()),
             ("infra_env_id", self.infra_env_id.to_string()),
             ("host_id", host_id.to_string()),
         ];
-        let form = || {
-            let file = tokio::fs::File::from_std(fs::File::open(archive)?);
-            let part = Part::stream_with_length(file, length).file_name("logs.tar.gz");
-            Ok(Form::new().part("upfile", part))
-        };
+        let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
         let action = "uploading logs";
         self.send(
             RetryPolicy::Installer,
@@ -303,11 +300,15 @@ impl ServiceClient {
             Method::POST,
             &path,
             |request| {
-                let request = request.query(&ids);
-                match form() {
-                    Ok(form) => Ok(request.multipart(form)),
-                    Err(error) => Err(failed(error)),
-                }
+                let file = fs::File::open(archive)
+                    .map_err(|error| Error::io("reading the archive of logs", error))?;
+                let file = ReaderStream::new(tokio::fs::File::from_std(file));
+                let part = |text: &str| stream::iter([Ok(Bytes::from(text.to_owned()))]);
+                let body = Body::wrap_stream(part(&head).chain(file).chain(part(&end)));
+                Ok(request
+                    .query(&ids)
+                    .header(CONTENT_TYPE, &content_type)
+                    .body(body))
             },
         )
         .await

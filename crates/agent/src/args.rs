@@ -18,8 +18,8 @@ pub struct AgentArgs {
     /// Infra-env of this host
     #[arg(long)]
     pub infra_env_id: Uuid,
-    /// Version to report: for the service, the agent's container image
-    #[arg(long, default_value = env!("CARGO_PKG_VERSION"))]
+    /// Version to report
+    #[arg(long, default_value = concat!("atoll-agent/", env!("CARGO_PKG_VERSION")))]
     pub agent_version: String,
     /// Do not verify the API's certificate
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value = "false",

@@ -20,7 +20,7 @@ mod runner;
 mod status;
 mod steps;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use args::AgentArgs;
@@ -52,6 +52,7 @@ pub async fn run(arguments: &AgentArgs) -> Result<(), Error> {
         host_id,
         status,
         installation: InstallationTask::default(),
+        agent_image: Mutex::default(),
     });
     Runner::new(context, Duration::from_secs(arguments.interval))
         .run()

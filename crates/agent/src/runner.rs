@@ -74,7 +74,12 @@ impl Runner {
     async fn register(&self) {
         loop {
             let error = match self.api.register(self.host_id).await {
-                Ok(()) => {
+                Ok(image) => {
+                    *self
+                        .context
+                        .agent_image
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = image;
                     tracing::info!(host_id = %self.host_id, "registered");
                     self.context.status.change(|status| {
                         status.is_registered = true;

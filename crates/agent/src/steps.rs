@@ -15,7 +15,7 @@ mod ntp;
 mod tang;
 mod vips;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use model::steps::StepType;
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub(crate) struct StepContext {
     pub(crate) host_id: Uuid,
     pub(crate) status: StatusHandle,
     pub(crate) installation: InstallationTask,
+    /// The peer's image of the agent, which its installer uses.
+    pub(crate) agent_image: Mutex<String>,
 }
 
 /// Result of a step.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use image_service::content::{ImageContent, Piece};
-use image_service::image::{BaseImage, NetworkArchives, full_iso, minimal_iso, pristine};
+use image_service::image::{BaseImage, InitrdArchives, full_iso, minimal_iso, pristine};
 use serde_json::json;
 use service::Error;
 use sha2::{Digest as _, Sha256};
@@ -123,7 +123,12 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
             change,
             output,
         }) => {
-            let content = full_iso(&open(image)?, &change.read()?, &change.kargs);
+            let content = full_iso(
+                &open(image)?,
+                &change.read()?,
+                InitrdArchives::default(),
+                &change.kargs,
+            );
             output.write(&content.map_err(|error| Error::new("customising the image", error))?)
         }
         ImageCommand::Minimal(arguments) => minimal(arguments),
@@ -227,7 +232,7 @@ fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
         return Err(Error::new(doing, reason));
     }
     let (image, change) = (open(&arguments.image)?, &arguments.change);
-    let network = NetworkArchives::default();
+    let network = InitrdArchives::default();
     let content = minimal_iso(&image, &change.read()?, network, &change.kargs, url);
     arguments
         .output

@@ -10,6 +10,7 @@ pub mod config;
 pub mod cpio;
 pub mod data_url;
 mod error;
+mod member_tree;
 mod merge;
 mod validate;
 
@@ -18,4 +19,5 @@ pub use config::{
     Resource, SpecVersion, Storage, Systemd, Unit, User,
 };
 pub use error::Error;
+pub use member_tree::MemberTree;
 pub use merge::merge;

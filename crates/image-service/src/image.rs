@@ -1,5 +1,6 @@
 //! Base images: their parts, and customising.
 
+pub(crate) mod agent;
 mod base;
 mod customise;
 mod iso9660;
@@ -11,7 +12,7 @@ mod partition_table;
 mod squashfs;
 
 pub use base::{BaseImage, BaseImageError};
-pub use customise::{CustomiseError, NetworkArchives, full_iso, pristine, pxe_initrd};
+pub use customise::{CustomiseError, InitrdArchives, full_iso, pristine, pxe_initrd};
 pub use minimal::minimal_iso;
 pub(crate) use nmstatectl::needs_nmstatectl;
 pub use nmstatectl::nmstatectl_archive;

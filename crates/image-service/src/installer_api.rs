@@ -52,6 +52,8 @@ pub(crate) struct Ignition {
 pub(crate) struct InfraEnv {
     /// Operations on the kernel arguments, as JSON.
     pub(crate) kernel_arguments: Option<String>,
+    /// The discovery agent is inside the image.
+    pub(crate) embedded_agent: bool,
     /// Time of its last change.
     pub(crate) updated_at: Option<String>,
 }

@@ -28,6 +28,7 @@ pub use settings::{OsImage, Settings};
 use catalog::ImageCatalog;
 use download::DownloadClient;
 use http::ComposedImages;
+use image::agent::AgentArchives;
 use installer_api::InstallerApi;
 use stream_limit::StreamLimit;
 
@@ -39,6 +40,7 @@ pub(crate) struct ImageApp {
     api: InstallerApi,
     streams: StreamLimit,
     composed: Arc<ComposedImages>,
+    agents: Arc<AgentArchives>,
     /// Public URL of this service, without a slash at the end.
     base_url: Option<Arc<str>>,
 }
@@ -70,6 +72,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         api: InstallerApi::new(api_client, &settings.api_url()),
         streams: StreamLimit::new(settings.max_concurrent_requests),
         composed: Arc::new(ComposedImages::new()),
+        agents: Arc::new(AgentArchives::new(&settings.agent_dir)),
         base_url: settings.base_url().map(Arc::from),
     };
     let router = service::layers::apply(

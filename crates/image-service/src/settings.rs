@@ -41,6 +41,8 @@ service::settings! {
         data_dir: PathBuf = "/data",
         /// Live image for versions without a file of their own, if present.
         live_iso: PathBuf = "/data/livecd.iso",
+        /// Folder of the discovery agents for infra-envs with `embedded_agent`: files atoll-agent-x86_64, atoll-agent-arm64.
+        agent_dir: PathBuf = "/agents",
         /// OS images: objects with openshift_version, cpu_architecture, version, url (http, https, file, or oci for an artifact in
         /// a registry) and, optionally, sha256.
         os_images: JsonVar<Vec<OsImage>> = "[]",

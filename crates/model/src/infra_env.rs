@@ -62,6 +62,10 @@ pub struct InfraEnv {
     pub additional_trust_bundle: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_discovery_delay_seconds: Option<i64>,
+    /// The discovery image has the agent inside: hosts are discovered without its container image. An addition to the
+    /// peer's API.
+    #[serde(skip_serializing_if = "is_false")]
+    pub embedded_agent: bool,
 }
 
 /// `infra-env-create-params` of the installer API.
@@ -98,6 +102,8 @@ pub struct InfraEnvCreateParams {
     pub additional_trust_bundle: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_discovery_delay_seconds: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded_agent: Option<bool>,
 }
 
 /// `infra-env-update-params` of the installer API.
@@ -130,6 +136,8 @@ pub struct InfraEnvUpdateParams {
     pub openshift_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_discovery_delay_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded_agent: Option<bool>,
 }
 
 /// Part of `host_static_network_config`.

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::list::{ServiceImage, ServiceImageContent, VERSION};
+use super::list::{AGENT, ServiceImage, ServiceImageContent, VERSION, agent_name};
 use super::{authorities, db, elf, engine, libraries};
 use crate::apt;
 use crate::command::run;
@@ -25,15 +25,23 @@ pub(super) struct ImageSource {
     /// The instructions.
     containerfile: PathBuf,
     program: PathBuf,
+    /// The discovery agent; none in images of the tests, whose programs need libraries.
+    agent: Option<PathBuf>,
 }
 
 impl ImageSource {
-    /// The image's part of `deploy`, and its program in the folder `programs`.
-    pub(super) fn new(image: &'static ServiceImage, deploy: &Path, programs: &Path) -> Self {
+    /// The image's part of `deploy`, and its program in the folder `programs`, which are shipped or of the tests.
+    pub(super) fn new(
+        image: &'static ServiceImage,
+        deploy: &Path,
+        programs: &Path,
+        is_shipped: bool,
+    ) -> Self {
         Self {
             image,
             containerfile: deploy.join(image.name).join("Containerfile"),
             program: programs.join(image.name),
+            agent: (image.has_agent && is_shipped).then(|| programs.join(AGENT.1)),
         }
     }
 
@@ -53,6 +61,9 @@ impl ImageSource {
         match self.image.content {
             ServiceImageContent::Program => {
                 part(&read(&self.program)?);
+                if let Some(agent) = &self.agent {
+                    part(&read(agent)?);
+                }
                 part(&authorities::bundle()?);
                 for name in self.image.aliases {
                     part(name.as_bytes());
@@ -76,6 +87,11 @@ impl ImageSource {
         let authorities = folder.join("ca-certificates.crt");
         write(&authorities, &authorities::bundle()?, FILE_MODE)?;
         make_folder(&folder.join("data"), PROGRAM_MODE)?;
+        let agents = folder.join("agents");
+        make_folder(&agents, PROGRAM_MODE)?;
+        if let Some(agent) = &self.agent {
+            write(&agents.join(agent_name()), &read(agent)?, PROGRAM_MODE)?;
+        }
         let root = folder.join("root");
         make_folder(&root, PROGRAM_MODE)?;
         make_folder(&root.join("tmp"), TEMPORARY_MODE)?;

@@ -11,6 +11,20 @@ pub(super) struct ServiceImage {
     pub(super) content: ServiceImageContent,
     /// Other names of the program in /bin.
     pub(super) aliases: &'static [&'static str],
+    /// Whether the discovery agent is beside the program, for discovery images.
+    pub(super) has_agent: bool,
+}
+
+/// The package of the discovery agent, and its program.
+pub(crate) const AGENT: (&str, &str) = ("agent", "atoll-agent");
+
+/// The name of this machine's agent in folders of agents, which the image service reads.
+pub(crate) fn agent_name() -> String {
+    let architecture = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{}-{architecture}", AGENT.1)
 }
 
 /// The content of an image.
@@ -27,13 +41,17 @@ const fn program(name: &'static str) -> ServiceImage {
         name,
         content: ServiceImageContent::Program,
         aliases: &[],
+        has_agent: false,
     }
 }
 
 /// Every image, in the order of the table.
 pub(super) static IMAGES: &[ServiceImage] = &[
     program("api-server"),
-    program("image-service"),
+    ServiceImage {
+        has_agent: true,
+        ..program("image-service")
+    },
     program("registry"),
     program("webui"),
     program("proxy"),
@@ -45,6 +63,7 @@ pub(super) static IMAGES: &[ServiceImage] = &[
         name: "db",
         content: ServiceImageContent::Database,
         aliases: &[],
+        has_agent: false,
     },
 ];
 

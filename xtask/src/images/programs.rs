@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::elf;
+use super::list::AGENT;
 use crate::apt;
 use crate::cargo::{self, Profile, root};
 use crate::command::{bounded, output, shown};
@@ -51,7 +52,7 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     ));
     let folder = cargo::build_for(&triple, &flags, packages, profile)?;
     for package in packages {
-        let path = folder.join(package);
+        let path = folder.join(program_of(package));
         let program = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let is_static = elf::is_static(&program).with_context(|| path.display().to_string())?;
         ensure!(
@@ -61,6 +62,11 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
         );
     }
     Ok(folder)
+}
+
+/// The program of a package.
+fn program_of<'a>(package: &'a str) -> &'a str {
+    if package == AGENT.0 { AGENT.1 } else { package }
 }
 
 /// The command that tests `package` as shipped: static, with the same C library.

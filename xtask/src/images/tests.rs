@@ -54,7 +54,7 @@ fn pack(
 ) -> Packed {
     let (programs, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
     write_program(programs.path(), image, hours, mode);
-    let source = ImageSource::new(image, &root().join("deploy"), programs.path());
+    let source = ImageSource::new(image, &root().join("deploy"), programs.path(), false);
     let containerfile = source.fill(context.path()).unwrap();
     let name = image.name;
     let pid = std::process::id();
@@ -126,7 +126,7 @@ fn each_input_changes_the_hash() {
     fs::create_dir(containerfile.parent().unwrap()).unwrap();
     fs::write(&containerfile, "FROM scratch\n").unwrap();
     let inputs = || {
-        let source = ImageSource::new(image, deploy.path(), programs.path());
+        let source = ImageSource::new(image, deploy.path(), programs.path(), false);
         source.inputs()
     };
     assert!(inputs().is_err(), "there is no program yet");

@@ -3,6 +3,7 @@
 //! Source: assisted-installer-agent, src/commands/actions/install_cmd.go.
 
 use std::process::Stdio;
+use std::sync::PoisonError;
 
 use model::host::HostStage;
 use model::network::Proxy;
@@ -81,7 +82,11 @@ fn installer_arguments(context: &StepContext, plan: &InstallPlan) -> Vec<String>
     add("boot-device", request.boot_device.clone());
     add("url", context.api.base().to_string());
     add("controller-image", request.controller_image.clone());
-    add("agent-image", context.api.agent_version().to_owned());
+    let image = context
+        .agent_image
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    add("agent-image", image.clone());
     if request.control_plane_count != 0 {
         add(
             "control-plane-count",

@@ -72,15 +72,13 @@ fn base(
         .proxy
         .as_ref()
         .filter(|proxy| proxy::is_set(proxy));
-    let mut config = IgnitionConfig::new(SpecVersion::V3_1)
-        .file(program(
-            "agent-fix-bz1964591",
-            include_str!("host_files/agent-fix-bz1964591"),
-        ))
-        .file(program(
-            "agent-pull-image",
-            include_str!("host_files/agent-pull-image"),
-        ))
+    let mut config = IgnitionConfig::new(SpecVersion::V3_1);
+    if !infra_env.embedded_agent {
+        for (name, text) in agent::PULL_SCRIPTS {
+            config = config.file(program(name, text));
+        }
+    }
+    config = config
         .file(IgnitionFile::text(
             "/etc/motd",
             READABLE,
@@ -104,7 +102,7 @@ fn base(
         ))
         .unit(Unit::enabled(
             "agent.service",
-            agent::unit(infra_env.id, proxy, secrets, ctx),
+            agent::unit(infra_env.id, infra_env.embedded_agent, proxy, secrets, ctx),
         ))
         .unit(Unit::enabled(
             "selinux.service",

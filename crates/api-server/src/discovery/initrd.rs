@@ -2,11 +2,8 @@
 //!
 //! Source: openshift/assisted-service, `internal/isoeditor/rhcos.go`.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use ignition::archive;
-use ignition::cpio::{CpioMember, DIRECTORY, LINK, REGULAR};
+use ignition::MemberTree;
+use ignition::cpio::{LINK, REGULAR};
 use model::Error;
 use model::infra_env::InfraEnv;
 use rules::static_network::NetworkForm;
@@ -17,36 +14,16 @@ use super::proxy;
 const UNIT_PATH: &str = "/etc/systemd/system/pre-network-manager-config.service";
 const WANTED: &str = "/etc/systemd/system/initrd.target.wants/pre-network-manager-config.service";
 const PROXY_PATH: &str = "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf";
-const FOLDER_MODE: u32 = DIRECTORY | 0o755;
-
-/// Members by path, which orders folders before their content.
-#[derive(Default)]
-struct RamdiskMembers(BTreeMap<String, (u32, String)>);
-
-impl RamdiskMembers {
-    fn add(&mut self, path: impl Into<String>, mode: u32, content: impl Into<String>) {
-        let path = path.into();
-        for folder in Path::new(&path).ancestors().skip(1) {
-            let folder = folder.to_string_lossy();
-            if folder != "/" {
-                self.0
-                    .entry(folder.into_owned())
-                    .or_insert((FOLDER_MODE, String::new()));
-            }
-        }
-        self.0.insert(path, (mode, content.into()));
-    }
-}
 
 /// The ramdisk of `infra_env`: a compressed cpio archive; empty without static networks and proxy.
 ///
 /// Errors: `Invalid` – the static networks do not parse, or keyfiles cannot express them.
 pub(crate) fn archive(infra_env: &InfraEnv, service_from: &str) -> Result<Vec<u8>, Error> {
-    let mut members = RamdiskMembers::default();
+    let mut members = MemberTree::default();
     let networks = HostNetworks::of(infra_env, service_from)?;
     for (path, content) in &networks.files {
         let path = format!("{}/{path}", network::FOLDER);
-        members.add(path, REGULAR | 0o600, content.as_str());
+        members.add(&path, REGULAR | 0o600, content.as_str());
     }
     if !networks.files.is_empty() {
         members.add(network::SCRIPT_PATH, REGULAR | 0o755, network::SCRIPT);
@@ -60,7 +37,8 @@ pub(crate) fn archive(infra_env: &InfraEnv, service_from: &str) -> Result<Vec<u8
         let content = format!("[Service]\n{}", proxy::unit_lines(proxy));
         members.add(PROXY_PATH, REGULAR | 0o664, content);
     }
-    pack(&members)
+    let packed = members.pack();
+    packed.map_err(|error| Error::internal("writing the ramdisk", error))
 }
 
 /// The unit of the initrd. Its own service installs keyfiles; nmstate needs the NetworkManager of the initrd.
@@ -71,24 +49,11 @@ fn initrd_unit(form: NetworkForm) -> &'static str {
     }
 }
 
-fn pack(members: &RamdiskMembers) -> Result<Vec<u8>, Error> {
-    let members: Vec<CpioMember<'_>> = members
-        .0
-        .iter()
-        .map(|(name, (mode, content))| CpioMember {
-            name,
-            mode: *mode,
-            data: content.as_bytes(),
-        })
-        .collect();
-    if members.is_empty() {
-        return Ok(Vec::new());
-    }
-    archive::pack(&members).map_err(|error| Error::internal("writing the ramdisk", error))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use ignition::archive;
     use model::network::Proxy;
 
     use super::*;

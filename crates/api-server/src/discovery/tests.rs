@@ -196,6 +196,30 @@ fn bad_and_oversized_overrides_are_refused() {
 }
 
 #[test]
+fn an_embedded_agent_needs_no_container_image() {
+    let infra_env = InfraEnv {
+        embedded_agent: true,
+        ..infra_env()
+    };
+    let config = ignition(&infra_env, ImageType::FullIso, &secrets(), &context()).unwrap();
+    let unit = unit(&config, "agent.service");
+    assert!(
+        unit.contains("\nExecStartPre=/usr/bin/install -D -m 0755 /run/atoll/agent /usr/local/bin/atoll-agent\n"),
+        "{unit}"
+    );
+    assert!(
+        unit.contains("\nExecStart=/usr/local/bin/atoll-agent --url "),
+        "{unit}"
+    );
+    assert!(
+        !unit.contains("podman") && !unit.contains("--agent-version"),
+        "{unit}"
+    );
+    let json = String::from_utf8(config.to_json()).unwrap();
+    assert!(!json.contains("agent-pull-image"), "{json}");
+}
+
+#[test]
 fn okd_has_no_storage_daemons() {
     let mut infra_env = infra_env();
     infra_env.openshift_version = "4.18.0-okd-scos.1".to_owned();

@@ -186,6 +186,15 @@ impl Environment {
             ("SERVICE_BASE_URL", self.api_url()),
             ("IMAGE_SERVICE_BASE_URL", self.image_service_url()),
         ];
+        if service == ServiceName::ImageService
+            && let Some(folder) = std::env::current_exe()
+                .ok()
+                .as_deref()
+                .and_then(Path::parent)
+        {
+            // Discovery agents are beside this program.
+            pairs.push(("AGENT_DIR", folder.display().to_string()));
+        }
         if service == ServiceName::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
             // The web UI proxies requests from this machine and forwards client addresses.

@@ -23,7 +23,7 @@ use crate::ImageApp;
 use crate::catalog::CatalogImage;
 use crate::content::ImageContent;
 use crate::image::{
-    BaseImage, CustomiseError, NetworkArchives, full_iso, minimal_iso, needs_nmstatectl, pxe_initrd,
+    BaseImage, CustomiseError, InitrdArchives, full_iso, minimal_iso, needs_nmstatectl, pxe_initrd,
 };
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO, S390X};
@@ -269,17 +269,23 @@ impl ImageApp {
         };
         let network = async {
             if request.kind == ImageKind::Full {
-                return Ok(NetworkArchives::default());
+                return Ok(InitrdArchives::default());
             }
             self.network_archives(entry, id, credentials).await
         };
-        let (ignition, infra_env, network) = tokio::try_join!(
+        let (ignition, infra_env, mut archives) = tokio::try_join!(
             self.api.ignition(id, kind, credentials),
             self.api.infra_env(id, credentials),
             network,
         )?;
+        if infra_env.embedded_agent {
+            archives.agent = Some(self.agents.archive(&entry.architecture).await?);
+        }
+        let shared = [&archives.nmstatectl, &archives.agent]
+            .into_iter()
+            .flatten();
+        let shared: usize = shared.map(bytes::Bytes::len).sum();
         // A network boot has them in its script.
-        let shared = network.nmstatectl.as_ref().map_or(0, bytes::Bytes::len);
         let kargs = match request.kind {
             ImageKind::Initrd => Vec::new(),
             _ => infra_env.kargs()?,
@@ -288,9 +294,9 @@ impl ImageApp {
         let (image, json, kind) = (Arc::clone(&base), ignition.json, request.kind);
         let work = move || {
             let content = match kind {
-                ImageKind::Full => full_iso(&image, &json, &kargs),
-                ImageKind::Minimal => minimal_iso(&image, &json, network, &kargs, &rootfs_url),
-                ImageKind::Initrd => pxe_initrd(&image, &json, network),
+                ImageKind::Full => full_iso(&image, &json, archives, &kargs),
+                ImageKind::Minimal => minimal_iso(&image, &json, archives, &kargs, &rootfs_url),
+                ImageKind::Initrd => pxe_initrd(&image, &json, archives),
             }?;
             let identity = identity(&content, image.modified);
             Ok((content, identity))
@@ -352,7 +358,7 @@ impl ImageApp {
         entry: &CatalogImage,
         id: Uuid,
         credentials: &RequestCredentials,
-    ) -> Result<NetworkArchives, Error> {
+    ) -> Result<InitrdArchives, Error> {
         let ramdisk = self.api.minimal_initrd(id, credentials).await?;
         let unreadable = |error| Error::internal("reading the ramdisk of the installer API", error);
         let nmstatectl = match &ramdisk {
@@ -361,9 +367,10 @@ impl ImageApp {
             }
             _ => None,
         };
-        Ok(NetworkArchives {
+        Ok(InitrdArchives {
             ramdisk,
             nmstatectl,
+            agent: None,
         })
     }
 }

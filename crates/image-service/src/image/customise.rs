@@ -54,16 +54,17 @@ pub enum CustomiseError {
     Areas(#[from] Overlap),
 }
 
-/// A whole image with `ignition` in it and `kargs` added to every boot loader's line.
+/// A whole image with `ignition` and the archives in it and `kargs` added to every boot loader's line.
 ///
 /// Errors: when one of them does not fit.
 pub fn full_iso(
     image: &BaseImage,
     ignition: &[u8],
+    archives: InitrdArchives,
     kargs: &[String],
 ) -> Result<ImageContent, CustomiseError> {
     let mut edit = IsoEdit::default();
-    embed_ignition(&mut edit, image, ignition, NetworkArchives::default())?;
+    embed_ignition(&mut edit, image, ignition, archives)?;
     if !kargs.is_empty() {
         if image.kargs.is_empty() {
             return Err(CustomiseError::NoKargsArea);
@@ -110,18 +111,23 @@ pub fn pristine(image: &BaseImage) -> Result<ImageContent, CustomiseError> {
     Ok(ImageContent::overlaid(&image.whole(), overlays)?)
 }
 
-/// Archives beside the ignition that early boot needs for a static network.
+/// Archives beside the ignition for early boot.
 #[derive(Debug, Clone, Default)]
-pub struct NetworkArchives {
-    /// The ramdisk of the installer API.
+pub struct InitrdArchives {
+    /// The ramdisk of the installer API, with static networks.
     pub ramdisk: Option<Bytes>,
     /// The program that applies its policies.
     pub nmstatectl: Option<Bytes>,
+    /// The discovery agent, when it is inside the image.
+    pub agent: Option<Bytes>,
 }
 
-impl NetworkArchives {
+impl InitrdArchives {
     fn append_to(self, content: &mut ImageContent) {
-        for archive in [self.ramdisk, self.nmstatectl].into_iter().flatten() {
+        for archive in [self.ramdisk, self.nmstatectl, self.agent]
+            .into_iter()
+            .flatten()
+        {
             content.push(Piece::Memory(archive));
             content.align();
         }
@@ -134,11 +140,11 @@ pub(super) fn embed_ignition(
     edit: &mut IsoEdit,
     image: &BaseImage,
     ignition: &[u8],
-    network: NetworkArchives,
+    archives: InitrdArchives,
 ) -> Result<(), CustomiseError> {
     let mut content = ImageContent::new();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
-    network.append_to(&mut content);
+    archives.append_to(&mut content);
     let area = &image.ignition;
     let room = area.end - area.start;
     let size = content.length();
@@ -185,19 +191,19 @@ fn kargs_text(area: &KargsArea, kargs: &[String]) -> Result<Bytes, CustomiseErro
     Ok(bytes.into())
 }
 
-/// The initrd with `ignition` and the archives of the network appended. Source: assisted-image-service.
+/// The initrd with `ignition` and the archives appended. Source: assisted-image-service.
 ///
 /// Errors: when the configuration cannot be packed.
 pub fn pxe_initrd(
     image: &BaseImage,
     ignition: &[u8],
-    network: NetworkArchives,
+    archives: InitrdArchives,
 ) -> Result<ImageContent, CustomiseError> {
     let mut content = ImageContent::new();
     content.push(image.initrd());
     content.align();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
-    network.append_to(&mut content);
+    archives.append_to(&mut content);
     Ok(content)
 }
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::base::{BaseImage, TextFile};
-use super::customise::{CustomiseError, NetworkArchives, embed_ignition, joined};
+use super::customise::{CustomiseError, InitrdArchives, embed_ignition, joined};
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
 use crate::content::{ImageContent, Piece};
 
@@ -17,7 +17,7 @@ const AREA_MARKER: &str = "# COREOS_KARG_EMBED_AREA";
 /// Padding of the area for kernel arguments.
 const PADDING: char = '#';
 
-/// A minimal image with `ignition` and the archives of the network in it, and `kargs` added to every boot loader's line.
+/// A minimal image with `ignition` and the archives in it, and `kargs` added to every boot loader's line.
 ///
 /// `rootfs_url` is quoted in the boot loaders' configurations, so it has neither `"` nor `\` nor `$`.
 ///
@@ -25,7 +25,7 @@ const PADDING: char = '#';
 pub fn minimal_iso(
     image: &BaseImage,
     ignition: &[u8],
-    network: NetworkArchives,
+    archives: InitrdArchives,
     kargs: &[String],
     rootfs_url: &str,
 ) -> Result<ImageContent, CustomiseError> {
@@ -36,7 +36,7 @@ pub fn minimal_iso(
         removed: Some(image.rootfs.clone()),
         ..IsoEdit::default()
     };
-    embed_ignition(&mut edit, image, ignition, network)?;
+    embed_ignition(&mut edit, image, ignition, archives)?;
     let kargs = joined(kargs)?;
     for file in &image.loader.configs {
         let Some(text) = with_rootfs_url(&file.text, rootfs_url) else {
@@ -157,9 +157,9 @@ mod tests {
         }
 
         fn minimal(&self, ramdisk: Option<&'static [u8]>, kargs: &[&str]) -> PathBuf {
-            let network = NetworkArchives {
+            let network = InitrdArchives {
                 ramdisk: ramdisk.map(Bytes::from_static),
-                nmstatectl: None,
+                ..InitrdArchives::default()
             };
             let kargs: Vec<_> = kargs.iter().map(ToString::to_string).collect();
             let content = minimal_iso(&self.base, IGNITION, network, &kargs, URL).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(with_rootfs_url(text, URL), None);
         let long = [String::from("x").repeat(1025)];
         let images = Images::new(&LiveImageOptions::small());
-        let network = NetworkArchives::default;
+        let network = InitrdArchives::default;
         let error = minimal_iso(&images.base, IGNITION, network(), &long, URL).unwrap_err();
         assert!(
             matches!(
@@ -339,7 +339,7 @@ mod tests {
             for value in [0, 1, 33, 255] {
                 file.write_all_at(&[value], at).unwrap();
                 let made_one = BaseImage::open(&path).ok().and_then(|base| {
-                    let network = NetworkArchives::default();
+                    let network = InitrdArchives::default();
                     minimal_iso(&base, IGNITION, network, &[], URL).ok()
                 });
                 if made_one.is_some() {

@@ -294,3 +294,64 @@ async fn readers_keep_an_image_that_is_replaced() {
     assert!(whole == world.expected_iso(""));
     assert!(second == whole, "until the service restarts");
 }
+
+#[tokio::test]
+async fn an_embedded_agent_is_in_every_image() {
+    let world = World::with(|settings| {
+        settings.agent_dir = settings.data_dir.join("agents");
+        settings.image_service_base_url = Some("http://images.example".to_owned());
+    })
+    .await;
+    world.api.set(|answers| answers.embedded_agent = true);
+    let url = world.get(&World::full_iso());
+    let response = url.send().await.unwrap();
+    assert_eq!(response.status(), 409);
+    let text = response.text().await.unwrap();
+    assert!(
+        text.contains("AGENT_DIR") && text.contains("atoll-agent-x86_64"),
+        "{text}"
+    );
+
+    // Longer than the ignition area, also packed.
+    let mut state = 1_u64;
+    let program: Vec<u8> = std::iter::repeat_with(|| {
+        // xorshift: noise, which does not compress.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    })
+    .flatten()
+    .take(2 * ignition::archive::EMBED_AREA)
+    .collect();
+    let folder = world.data.path().join("agents");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("atoll-agent-x86_64"), &program).unwrap();
+    let has_agent = |bytes: &[u8]| {
+        let files = ignition::archive::read(bytes).unwrap();
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names[0], "config.ign");
+        let agent = files
+            .iter()
+            .find(|file| file.name == "/usr/libexec/atoll-agent");
+        assert!(agent.is_some_and(|file| file.data == program && file.mode == 0o100_755));
+    };
+    for path in [
+        World::full_iso(),
+        World::full_iso().replace("full", "minimal"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("discovery.iso");
+        std::fs::write(&file, world.bytes(&path).await).unwrap();
+        let image = image_service::image::BaseImage::open(&file).unwrap();
+        has_agent(&image.embedded().unwrap());
+    }
+    let initrd = world
+        .bytes(&format!("/images/{ID}/pxe-initrd?version=4.18"))
+        .await;
+    has_agent(
+        &initrd[world
+            .length_of("images/pxeboot/initrd.img")
+            .next_multiple_of(4)..],
+    );
+}

@@ -29,6 +29,7 @@ pub(crate) struct Answers {
     pub(crate) ignition: Vec<u8>,
     pub(crate) kernel_arguments: Option<String>,
     pub(crate) ramdisk: Option<Vec<u8>>,
+    pub(crate) embedded_agent: bool,
     /// Number of changes: the version of the infra-env.
     version: u64,
     /// Answered instead of anything else: status and body.
@@ -88,6 +89,7 @@ async fn infra_env(
         let answers = api.0.lock().unwrap();
         axum::Json(serde_json::json!({
             "id": id, "kernel_arguments": answers.kernel_arguments, "updated_at": answers.version.to_string(),
+            "embedded_agent": answers.embedded_agent,
         }))
         .into_response()
     })

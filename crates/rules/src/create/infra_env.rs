@@ -88,6 +88,7 @@ pub fn infra_env(
             rendezvous_ip: params.rendezvous_ip,
             kernel_arguments: params.kernel_arguments,
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+            embedded_agent: params.embedded_agent,
         },
     )?;
     input::applicable_static_network(&infra_env, &ctx.offer.nmstate_service_from)?;
@@ -108,6 +109,7 @@ pub(crate) struct ImageParts {
     pub(crate) rendezvous_ip: Option<String>,
     pub(crate) kernel_arguments: Option<Vec<model::infra_env::KernelArgument>>,
     pub(crate) network_discovery_delay_seconds: Option<i64>,
+    pub(crate) embedded_agent: Option<bool>,
 }
 
 /// Checks and stores the inputs of the discovery image.
@@ -143,6 +145,9 @@ pub(crate) fn set_image_parts(infra_env: &mut InfraEnv, parts: ImageParts) -> Re
             ));
         }
         infra_env.network_discovery_delay_seconds = Some(delay);
+    }
+    if let Some(is_embedded) = parts.embedded_agent {
+        infra_env.embedded_agent = is_embedded;
     }
     check_image_type(infra_env)
 }

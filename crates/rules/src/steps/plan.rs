@@ -203,6 +203,9 @@ pub(super) fn round(status: HostStatus, adding: bool) -> Round {
         )
 }
 
+/// Beginning of the versions of agents inside discovery images, which come with their image.
+const EMBEDDED_AGENT: &str = "atoll-agent/";
+
 /// Whether the agent must be upgraded before any other step.
 ///
 /// An agent without a reported version is not upgraded: it would be upgraded again and again.
@@ -224,6 +227,7 @@ pub(super) fn wants_upgrade(view: &StepView<'_>) -> bool {
     is_possible
         && view.ctx.policy.upgrade_agent
         && !agent.is_empty()
+        && !agent.starts_with(EMBEDDED_AGENT)
         && !wanted.is_empty()
         && agent != wanted
 }

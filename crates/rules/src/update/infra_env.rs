@@ -30,6 +30,7 @@ pub fn infra_env(
             rendezvous_ip: params.rendezvous_ip,
             kernel_arguments: params.kernel_arguments,
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+            embedded_agent: params.embedded_agent,
         },
     )?;
     if let Some(version) = params
