@@ -6,6 +6,7 @@
 mod descriptor;
 mod digest;
 pub mod jws;
+pub mod live_image;
 mod manifest;
 pub mod media_type;
 mod name;

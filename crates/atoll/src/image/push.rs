@@ -7,20 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use oci::{Descriptor, Digest, Manifest, Reference, media_type};
+use oci::{Descriptor, Digest, Manifest, Reference, live_image};
 use oci_client::Client;
 use oci_client::client::BlobSource;
-use serde_json::json;
 use service::Error;
 
 use super::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
 use crate::terminal;
 
-const ARTIFACT_TYPE: &str = "application/vnd.atoll.live-image.v1";
-const LAYER_TYPE: &str = "application/x-iso9660-image";
-/// The configuration of artifacts without one, and its type. Source: image-spec, guidance for an empty descriptor.
-const EMPTY: (&str, &str) = ("{}", "application/vnd.oci.empty.v1+json");
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Arguments of `push`.
@@ -44,19 +39,9 @@ pub(super) fn push(arguments: &PushArgs) -> Result<(), Error> {
     let checked = image.check_sizes(&arguments.image);
     checked.map_err(|error| Error::new("opening the image", error))?;
     let digest = format!("sha256:{}", sha256_of(image.whole())?);
-    let layer = Descriptor {
-        media_type: LAYER_TYPE.to_owned(),
-        digest: digest.parse().map_err(failed)?,
-        size: image.length,
-        platform: None,
-        annotations: Some(
-            [(
-                "org.opencontainers.image.title".to_owned(),
-                format!("{}.iso", image.volume_id),
-            )]
-            .into(),
-        ),
-    };
+    let title = format!("{}.iso", image.volume_id);
+    let digest = digest.parse().map_err(failed)?;
+    let layer = live_image::layer(digest, image.length, title);
     let client = arguments.access.client()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -75,21 +60,13 @@ async fn push_artifact(
     layer: &Descriptor,
     path: &Path,
 ) -> Result<Manifest, model::Error> {
-    let config = Bytes::from_static(EMPTY.0.as_bytes());
-    let digest = Digest::sha256(&config);
-    let source = BlobSource::Bytes(config);
+    let digest = Digest::sha256(live_image::CONFIG);
+    let source = BlobSource::Bytes(Bytes::from_static(live_image::CONFIG));
     client.push_blob(reference, &digest, &source).await?;
     let (sent, source) = (Arc::default(), BlobSource::File(path.to_owned()));
     let provided = client.provide_blob(reference, &layer.digest, &source, None, &sent);
     while_shown(provided, &sent, layer.size).await?;
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": media_type::OCI_MANIFEST,
-        "artifactType": ARTIFACT_TYPE,
-        "config": { "mediaType": EMPTY.1, "digest": digest, "size": EMPTY.0.len() },
-        "layers": [layer],
-    });
-    let manifest = Manifest::parse(manifest.to_string().into(), None)?;
+    let manifest = live_image::manifest(layer)?;
     client.push_manifest(reference, &manifest).await?;
     Ok(manifest)
 }

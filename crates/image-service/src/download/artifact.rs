@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt as _;
 use model::Error;
+use oci::live_image::TITLE;
 use oci::{Descriptor, Hasher, Kind, Platform, Reference};
 use oci_client::Client;
 use tokio::fs::OpenOptions;
 
 use super::{DownloadError, DownloadProgress, disk, receive};
 
-/// The annotation with the name of a layer's file. Source: image-spec, annotations.
-const TITLE: &str = "org.opencontainers.image.title";
 /// End of the name of a live image.
 const EXTENSION: &str = ".iso";
 /// Bytes that are read at once from a partial file.
