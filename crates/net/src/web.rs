@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderValue, RANGE};
 use reqwest::{Response, StatusCode, Url};
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
@@ -71,6 +71,42 @@ impl Web {
         file.flush().await.map_err(|e| unwritable(to, e))
     }
 
+    /// Size of a file. Units: bytes.
+    ///
+    /// Errors: as [`Self::get`]; Invalid – the response does not have it.
+    pub async fn size(&self, url: &Url) -> Result<u64, Error> {
+        // Some servers refuse HEAD for signed URLs: the body of a GET is dropped unread.
+        let response = self.open(url, 0).await?;
+        let size = response.content_length();
+        size.ok_or_else(|| Error::invalid("url", format!("{} has no Content-Length", shown(url))))
+    }
+
+    /// The response with a file, or with its bytes after the first `received`; a server without ranges responds with 200
+    /// and the whole file.
+    ///
+    /// Errors: NotFound; Unavailable – unreachable after all attempts; Invalid – any other refusal.
+    pub async fn open(&self, url: &Url, received: u64) -> Result<Response, Error> {
+        let mut failures = 0;
+        loop {
+            let opened = self.response(url, received).await;
+            if !is_retried(&opened, &mut failures).await {
+                return opened;
+            }
+        }
+    }
+
+    async fn response(&self, url: &Url, received: u64) -> Result<Response, Error> {
+        let mut request = self.0.get(url.clone());
+        if received > 0 {
+            request = request.header(RANGE, format!("bytes={received}-"));
+        }
+        let response = request.send().await.map_err(|e| broken(url, e))?;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT if received > 0 => Ok(response),
+            _ => check(url, &response).map(|()| response),
+        }
+    }
+
     async fn fetch(
         &self,
         url: &Url,
@@ -81,12 +117,10 @@ impl Web {
         let mut failures = 0;
         loop {
             sink.restart().await?;
-            match self.once(url, accepted, limit, sink).await {
-                Err(Error::Unavailable { .. }) if failures + 1 < ATTEMPTS => {}
-                done => return done,
+            let done = self.once(url, accepted, limit, sink).await;
+            if !is_retried(&done, &mut failures).await {
+                return done;
             }
-            tokio::time::sleep(FIRST_PAUSE * 2_u32.pow(failures)).await;
-            failures += 1;
         }
     }
 
@@ -97,10 +131,7 @@ impl Web {
         limit: u64,
         sink: &mut DownloadSink<'_>,
     ) -> Result<(), Error> {
-        let broken = |e: reqwest::Error| {
-            let cause = model::error::chain(&e.without_url());
-            Error::unavailable(SERVER, format!("{}: {cause}", shown(url)))
-        };
+        let broken = |e| broken(url, e);
         let accepted = HeaderValue::from_str(accepted)
             .map_err(|e| Error::internal("sending a request to a web server", e))?;
         let request = self.0.get(url.clone()).header(ACCEPT, accepted);
@@ -144,6 +175,22 @@ impl DownloadSink<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether there is another attempt, after the backoff of a transient failure.
+async fn is_retried<T>(attempt: &Result<T, Error>, failures: &mut u32) -> bool {
+    if !matches!(attempt, Err(Error::Unavailable { .. })) || *failures + 1 >= ATTEMPTS {
+        return false;
+    }
+    tokio::time::sleep(FIRST_PAUSE * 2_u32.pow(*failures)).await;
+    *failures += 1;
+    true
+}
+
+/// The error of a connection that broke off.
+pub fn broken(url: &Url, error: reqwest::Error) -> Error {
+    let cause = model::error::chain(&error.without_url());
+    Error::unavailable(SERVER, format!("{}: {cause}", shown(url)))
 }
 
 fn check(url: &Url, response: &Response) -> Result<(), Error> {

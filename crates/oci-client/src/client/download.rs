@@ -1,16 +1,17 @@
 //! Downloads of blobs: verified while streaming, resumed after interruptions.
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::stream::{self, Stream, StreamExt as _};
 use model::Error;
+use net::web::{self, Web};
 use reqwest::header::RANGE;
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use tokio_util::io::ReaderStream;
 
 use super::addresses::Addresses as _;
 use super::send;
 use super::{Client, error};
-use oci::{Descriptor, Hasher, Reference};
+use oci::{Descriptor, Digest, Hasher, Reference};
 
 /// Attempts to resume without progress: with backoff, enough for a registry to restart.
 const RESUMES: u32 = 8;
@@ -21,11 +22,17 @@ enum DownloadBody {
     File(ReaderStream<tokio::fs::File>),
 }
 
+/// The place of a blob.
+pub(super) enum BlobPlace {
+    /// A repository.
+    Repository(Client, Reference),
+    /// A file of a web server.
+    File(Web, Url),
+}
+
 /// A download in progress.
 pub(super) struct BlobDownload {
-    client: Client,
-    /// The repository.
-    pub(super) reference: Reference,
+    pub(super) place: BlobPlace,
     blob: Descriptor,
     /// Taken after the last byte.
     hasher: Option<Hasher>,
@@ -38,16 +45,9 @@ pub(super) struct BlobDownload {
 
 impl BlobDownload {
     /// A download that has not started. `hasher` has the first `received` bytes.
-    pub(super) fn new(
-        client: &Client,
-        reference: &Reference,
-        blob: &Descriptor,
-        hasher: Hasher,
-        received: u64,
-    ) -> Self {
+    pub(super) fn new(place: BlobPlace, blob: &Descriptor, hasher: Hasher, received: u64) -> Self {
         Self {
-            client: client.clone(),
-            reference: reference.clone(),
+            place,
             blob: blob.clone(),
             hasher: Some(hasher),
             received,
@@ -61,41 +61,52 @@ impl BlobDownload {
     ///
     /// Errors: as [`Client::pull_manifest`].
     pub(super) async fn open(&mut self) -> Result<(), Error> {
-        if let Some(local) = self.client.local(&self.reference) {
-            let file = local.blob(&self.blob.digest, self.received).await?;
-            self.body = Some(DownloadBody::File(file));
-            return Ok(());
-        }
-        let path = self.reference.path(&format!("blobs/{}", self.blob.digest));
-        let from = self.received;
-        let response = self
-            .client
-            .send(
-                &self.reference.scope("pull"),
-                Method::GET,
-                &path,
-                |request| match from {
+        let (digest, from) = (&self.blob.digest, self.received);
+        let response = match &self.place {
+            BlobPlace::File(web, url) => web.open(url, from).await?,
+            BlobPlace::Repository(client, reference) => {
+                if let Some(local) = client.local(reference) {
+                    let file = local.blob(digest, from).await?;
+                    self.body = Some(DownloadBody::File(file));
+                    return Ok(());
+                }
+                let path = reference.path(&format!("blobs/{digest}"));
+                let (scope, method) = (reference.scope("pull"), Method::GET);
+                let ranged = |request: RequestBuilder| match from {
                     0 => request,
                     from => request.header(RANGE, format!("bytes={from}-")),
-                },
-            )
-            .await?;
-        self.skip = match response.status() {
-            StatusCode::OK => from,
-            StatusCode::PARTIAL_CONTENT if from > 0 => 0,
-            _ => {
-                let id = self.reference.blob_id(&self.blob.digest);
-                return Err(error::refused(&self.reference.registry, response, "blob", &id).await);
+                };
+                let response = client.send(&scope, method, &path, ranged).await?;
+                match response.status() {
+                    StatusCode::OK => {}
+                    StatusCode::PARTIAL_CONTENT if from > 0 => {}
+                    _ => {
+                        let (registry, id) = (&reference.registry, reference.blob_id(digest));
+                        return Err(error::refused(registry, response, "blob", &id).await);
+                    }
+                }
+                response
             }
+        };
+        self.skip = match response.status() {
+            StatusCode::PARTIAL_CONTENT => 0,
+            _ => from,
         };
         self.body = Some(DownloadBody::Response(response));
         Ok(())
     }
 
+    /// The chunks. The last item is an error unless size and digest match.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+        stream::try_unfold(self, |mut download| async move {
+            Ok(download.next().await?.map(|chunk| (chunk, download)))
+        })
+    }
+
     /// The next chunk; `None` after the last one, which is returned only if size and digest match.
     ///
     /// Errors: as [`Self::open`]; Invalid – size or digest differ.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if self.hasher.is_none() {
                 return Ok(None);
@@ -103,23 +114,18 @@ impl BlobDownload {
             if self.received == self.blob.size {
                 return self.verify().map(|()| None);
             }
-            let reference = &self.reference;
+            let place = &self.place;
             let chunk = match &mut self.body {
                 Some(DownloadBody::Response(response)) => {
                     let chunk = response.chunk().await;
-                    chunk.map_err(|e| {
-                        let place = reference.scope("pull").place();
-                        error::unavailable(&place, &e.without_url())
-                    })
+                    chunk.map_err(|e| place.broken(e))
                 }
                 Some(DownloadBody::File(file)) => match file.next().await.transpose() {
                     Ok(None) => return Err(self.wrong("is smaller than its manifest says")),
                     Ok(chunk) => Ok(chunk),
                     Err(e) => {
-                        return Err(Error::internal(
-                            format!("reading {}", reference.registry),
-                            e,
-                        ));
+                        let id = place.blob_id(&self.blob.digest);
+                        return Err(Error::internal(format!("reading {id}"), e));
                     }
                 },
                 None => Ok(None),
@@ -164,14 +170,12 @@ impl BlobDownload {
     async fn resume(&mut self, failure: Option<Error>) -> Result<(), Error> {
         let mut failure = failure.unwrap_or_else(|| {
             let (digest, received) = (&self.blob.digest, self.received);
-            error::protocol_error(
-                self.reference.scope("pull").place(),
-                format!("blob {digest} ended after {received} bytes"),
-            )
+            let text = format!("blob {digest} ended after {received} bytes");
+            error::protocol_error(self.place.name(), text)
         });
         loop {
             self.failures += 1;
-            if self.failures >= RESUMES || self.client.0.attempts == 1 {
+            if self.failures >= RESUMES || self.place.is_tried_once() {
                 return Err(failure);
             }
             tokio::time::sleep(send::pause(self.failures)).await;
@@ -192,7 +196,34 @@ impl BlobDownload {
     }
 
     fn wrong(&self, how: &str) -> Error {
-        let id = self.reference.blob_id(&self.blob.digest);
+        let id = self.place.blob_id(&self.blob.digest);
         Error::invalid("blob", format!("{id}: the received content {how}"))
+    }
+}
+
+impl BlobPlace {
+    fn name(&self) -> String {
+        match self {
+            Self::Repository(_, reference) => reference.scope("pull").place(),
+            Self::File(_, url) => web::shown(url),
+        }
+    }
+
+    fn blob_id(&self, digest: &Digest) -> String {
+        match self {
+            Self::Repository(_, reference) => reference.blob_id(digest),
+            Self::File(_, url) => format!("{}@{digest}", web::shown(url)),
+        }
+    }
+
+    fn broken(&self, failure: reqwest::Error) -> Error {
+        match self {
+            Self::Repository(..) => error::unavailable(&self.name(), &failure.without_url()),
+            Self::File(_, url) => web::broken(url, failure),
+        }
+    }
+
+    fn is_tried_once(&self) -> bool {
+        matches!(self, Self::Repository(client, _) if client.0.attempts == 1)
     }
 }

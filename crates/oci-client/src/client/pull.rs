@@ -1,7 +1,7 @@
 //! Pulls of manifests and blobs, verified while streaming.
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{Stream, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Method, Response, StatusCode};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::addresses::Addresses as _;
 use super::body::collect;
-use super::download::BlobDownload;
+use super::download::{BlobDownload, BlobPlace};
 use super::{Client, error};
 use crate::mirrors::RequestKind;
 use oci::{
@@ -205,20 +205,19 @@ impl Client {
         hasher: Hasher,
         received: u64,
     ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
-        let mut download = BlobDownload::new(self, reference, blob, hasher, received);
+        let place = BlobPlace::Repository(self.clone(), reference.clone());
+        let mut download = BlobDownload::new(place, blob, hasher, received);
         if received < blob.size || received == 0 {
             let mut places = self.places(reference, RequestKind::Rest)?;
             loop {
-                download.reference = places.current().clone();
+                download.place = BlobPlace::Repository(self.clone(), places.current().clone());
                 match download.open().await {
                     Ok(()) => break,
                     Err(error) => places.pass(error)?,
                 }
             }
         }
-        Ok(stream::try_unfold(download, |mut download| async move {
-            Ok(download.next().await?.map(|chunk| (chunk, download)))
-        }))
+        Ok(download.into_stream())
     }
 
     /// Writes a blob to `out`, whose content is undefined after an error.

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use reqwest::Body;
+use net::web::Web;
+use reqwest::{Body, Url};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
 use tokio_util::io::ReaderStream;
 
 use super::Client;
+use super::download::{BlobDownload, BlobPlace};
 use oci::{Descriptor, Digest, Hasher, Reference};
 
 /// Units: bytes. Read buffer of a file.
@@ -36,6 +38,8 @@ pub enum BlobSource {
     },
     /// From another registry, verified while streaming, in one piece.
     Remote(Box<RemoteBlob>),
+    /// From a web server, otherwise as [`Self::Remote`].
+    Web(Box<WebBlob>),
 }
 
 /// A blob of another registry.
@@ -47,6 +51,36 @@ pub struct RemoteBlob {
     pub reference: Reference,
     /// The blob.
     pub blob: Descriptor,
+}
+
+/// A blob that a web server has as a file.
+#[derive(Debug, Clone)]
+pub struct WebBlob {
+    /// Client of the server.
+    pub web: Web,
+    /// The file.
+    pub url: Url,
+    /// The blob.
+    pub blob: Descriptor,
+}
+
+impl WebBlob {
+    /// The bytes after the first `received`, which `hasher` has; resumed after interruptions. The last item is an error
+    /// unless size and digest match.
+    ///
+    /// Errors: NotFound – no such file; Unavailable – the server cannot be reached; Invalid – it refuses.
+    pub async fn stream_after(
+        &self,
+        hasher: Hasher,
+        received: u64,
+    ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+        let place = BlobPlace::File(self.web.clone(), self.url.clone());
+        let mut download = BlobDownload::new(place, &self.blob, hasher, received);
+        if received < self.blob.size {
+            download.open().await?;
+        }
+        Ok(download.into_stream().boxed())
+    }
 }
 
 /// Bytes that one attempt has read from its source.
@@ -90,6 +124,7 @@ impl BlobSource {
             Self::Bytes(bytes) => Ok(bytes.len() as u64),
             Self::Part { size, .. } => Ok(*size),
             Self::Remote(remote) => Ok(remote.blob.size),
+            Self::Web(file) => Ok(file.blob.size),
             Self::File(path) => match tokio::fs::metadata(path).await {
                 Ok(metadata) => Ok(metadata.len()),
                 Err(e) => Err(unreadable(path, e)),
@@ -119,6 +154,11 @@ impl BlobSource {
                 } = &**remote;
                 client.pull_blob_bytes(reference, blob, limit).await?
             }
+            Self::Web(file) => {
+                let chunks = file.stream_after(Hasher::new(digest.algorithm()), 0);
+                let chunks: Vec<Bytes> = chunks.await?.try_collect().await?;
+                chunks.concat().into()
+            }
         };
         if digest.matches(&bytes) {
             return Ok(bytes);
@@ -126,7 +166,7 @@ impl BlobSource {
         Err(match self {
             Self::File(path) => damaged(path, digest),
             Self::Part { path, .. } => damaged(path, digest),
-            Self::Bytes(_) | Self::Remote(_) => {
+            Self::Bytes(_) | Self::Remote(_) | Self::Web(_) => {
                 Error::invalid("blob", format!("{digest}: its bytes have another digest"))
             }
         })
@@ -134,8 +174,8 @@ impl BlobSource {
 
     /// The bytes after the first `at` ones, which `hasher` has.
     ///
-    /// Errors: Internal – unreadable; those of the other registry.
-    pub(super) async fn chunks_after(
+    /// Errors: Internal – unreadable; those of the other registry or the web server.
+    pub async fn chunks_after(
         &self,
         hasher: Hasher,
         at: u64,
@@ -159,12 +199,13 @@ impl BlobSource {
                 let stream = client.blob_stream_after(reference, blob, hasher, at);
                 Ok(stream.await?.boxed())
             }
+            Self::Web(file) => file.stream_after(hasher, at).await,
         }
     }
 
     /// Whether a range can be read without the bytes before it.
     pub(super) fn is_seekable(&self) -> bool {
-        !matches!(self, Self::Remote(_))
+        !matches!(self, Self::Remote(_) | Self::Web(_))
     }
 
     /// `length` bytes from `at`, counted in `taken`.
@@ -183,23 +224,22 @@ impl BlobSource {
             }
             Self::File(path) => part(path, at, length, taken).await,
             Self::Part { path, offset, .. } => part(path, offset + at, length, taken).await,
-            Self::Remote(remote) => {
-                let RemoteBlob {
-                    client,
-                    reference,
-                    blob,
-                } = &**remote;
-                let stream = client.blob_stream(reference, blob).await?;
-                Ok(Body::wrap_stream(stream.map(move |chunk| match chunk {
-                    Ok(chunk) => {
-                        let count = chunk.len() as u64;
-                        taken.bytes.fetch_add(count, Ordering::Relaxed);
-                        Ok(chunk)
-                    }
-                    Err(error) => Err(taken.fail(error)),
-                })))
-            }
+            Self::Remote(remote) => self.streamed(&remote.blob, taken).await,
+            Self::Web(file) => self.streamed(&file.blob, taken).await,
         }
+    }
+
+    async fn streamed(&self, blob: &Descriptor, taken: Arc<SourceProgress>) -> Result<Body, Error> {
+        let hasher = Hasher::new(blob.digest.algorithm());
+        let stream = self.chunks_after(hasher, 0).await?;
+        Ok(Body::wrap_stream(stream.map(move |chunk| match chunk {
+            Ok(chunk) => {
+                let count = chunk.len() as u64;
+                taken.bytes.fetch_add(count, Ordering::Relaxed);
+                Ok(chunk)
+            }
+            Err(error) => Err(taken.fail(error)),
+        })))
     }
 }
 
