@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use net::web::Web;
 use oci::{Descriptor, Digest, Reference, Tag};
 use oci_client::Client;
-use oci_client::client::{BlobSource, RemoteBlob};
+use oci_client::client::{BlobSource, RemoteBlob, WebBlob};
 
 use crate::content::{SourceBlob, SourceRepository};
 
@@ -14,22 +15,42 @@ pub trait BlobProvider: Sync {
     fn source(&self, digest: &Digest) -> Option<BlobSource>;
 }
 
-/// In the registries where they were found.
+/// In the registries where they were found, or on web servers.
 #[derive(Debug)]
 pub struct Registries<'a> {
     pub client: &'a Client,
+    pub web: &'a Web,
     pub blobs: &'a BTreeMap<Digest, SourceBlob>,
+}
+
+impl Registries<'_> {
+    /// The sources of a blob, in the order of attempts.
+    pub(crate) fn all(&self, digest: &Digest) -> impl Iterator<Item = BlobSource> {
+        let known = self.blobs.get_key_value(digest).into_iter();
+        known.flat_map(|(digest, blob)| {
+            let file = blob.file.iter().map(|url| {
+                BlobSource::Web(Box::new(WebBlob {
+                    web: self.web.clone(),
+                    url: url.clone(),
+                    blob: blob.descriptor(digest),
+                }))
+            });
+            // The repository of such a blob lacks it.
+            let repositories = blob.sources.iter().filter(|_| blob.file.is_none());
+            file.chain(repositories.map(|origin| {
+                BlobSource::Remote(Box::new(RemoteBlob {
+                    client: self.client.clone(),
+                    reference: origin.reference(digest),
+                    blob: blob.descriptor(digest),
+                }))
+            }))
+        })
+    }
 }
 
 impl BlobProvider for Registries<'_> {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
-        let blob = self.blobs.get(digest)?;
-        let origin = blob.sources.first()?;
-        Some(BlobSource::Remote(Box::new(RemoteBlob {
-            client: self.client.clone(),
-            reference: origin.reference(digest),
-            blob: blob.descriptor(digest),
-        })))
+        self.all(digest).next()
     }
 }
 

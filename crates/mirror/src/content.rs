@@ -6,6 +6,7 @@ use std::fmt;
 
 use model::mirror_metadata::ImageType;
 use oci::{Digest, Manifest, Reference, Registry, Repository, Tag, Target};
+use url::Url;
 
 use crate::artifact_tag;
 
@@ -51,6 +52,8 @@ pub enum Why {
     },
     /// That release consists of it.
     Component { release: String, component: String },
+    /// Hosts boot it to install that release.
+    BootImage { release: String, location: String },
     /// The image of the upgrade graph is made of it.
     GraphBase,
     /// Image with the upgrade graph.
@@ -80,6 +83,8 @@ pub struct SourceBlob {
     pub size: u64,
     /// Repositories that have it; one at least.
     pub sources: BTreeSet<SourceRepository>,
+    /// The file of a web server that is it, instead.
+    pub file: Option<Url>,
 }
 
 /// A repository of a source.
@@ -215,6 +220,9 @@ impl fmt::Display for Why {
             },
             Self::Component { release, component } => {
                 write!(f, "component {component} of release {release}")
+            }
+            Self::BootImage { release, location } => {
+                write!(f, "boot image of release {release}, from {location}")
             }
             Self::GraphBase => f.write_str("base image of the upgrade graph"),
             Self::Graph => f.write_str("the upgrade graph"),

@@ -1,15 +1,13 @@
-//! Blobs into archive files: from registries straight to their places, several at a time.
-
-use std::collections::BTreeMap;
+//! Blobs into archive files: from their sources straight to their places, several at a time.
 
 use bytes::Bytes;
 use futures_util::stream::StreamExt as _;
 use model::Error;
 use oci::Digest;
-use oci_client::Client;
+use oci_client::client::BlobSource;
 
 use crate::archive::{ArchiveWriter, BlobWriter, Missing};
-use crate::content::{SourceBlob, SourceRepository};
+use crate::blobs::Registries;
 use crate::parallel::RegistryLimit;
 use crate::progress::{Amount, Phase, RunProgress};
 use crate::publish::TransferLimits;
@@ -22,8 +20,7 @@ const WRITE_BYTES: usize = 1 << 20;
 ///
 /// Errors: Invalid – content with another digest; Conflict – the medium is full; those of the registries.
 pub async fn fetch(
-    client: &Client,
-    blobs: &BTreeMap<Digest, SourceBlob>,
+    sources: &Registries<'_>,
     writer: &ArchiveWriter,
     limits: TransferLimits,
     progress: &RunProgress,
@@ -35,15 +32,14 @@ pub async fn fetch(
     };
     progress.begin(Phase::Packing, whole);
     let fetcher = Fetcher {
-        client,
-        blobs,
+        sources,
         writer,
         progress,
     };
     // Few blobs are fetched elsewhere after their first repository refused them: these are not under the concurrency limit
     // of the others.
     let first = |missing: &&Missing| {
-        let places = blobs.get(&missing.digest).map(|blob| &blob.sources);
+        let places = sources.blobs.get(&missing.digest).map(|blob| &blob.sources);
         let first = places.and_then(|places| places.first());
         first.map(|place| place.registry.clone())
     };
@@ -68,8 +64,7 @@ fn is_of_medium(error: &Error) -> bool {
 }
 
 struct Fetcher<'a> {
-    client: &'a Client,
-    blobs: &'a BTreeMap<Digest, SourceBlob>,
+    sources: &'a Registries<'a>,
     writer: &'a ArchiveWriter,
     progress: &'a RunProgress,
 }
@@ -77,11 +72,9 @@ struct Fetcher<'a> {
 impl Fetcher<'_> {
     async fn blob(&self, missing: &Missing) -> Result<(), Error> {
         let digest = &missing.digest;
-        let blob = self.blobs.get(digest);
-        let blob = blob.ok_or_else(|| Error::not_found("blob", digest))?;
         let mut failure = Error::not_found("blob", digest);
-        for origin in &blob.sources {
-            match self.from(origin, digest, blob).await {
+        for source in self.sources.all(digest) {
+            match self.from(&source, digest).await {
                 Ok(()) => return Ok(()),
                 Err(error) if is_of_medium(&error) => return Err(error),
                 Err(error) => failure = error,
@@ -90,21 +83,13 @@ impl Fetcher<'_> {
         Err(failure)
     }
 
-    async fn from(
-        &self,
-        origin: &SourceRepository,
-        digest: &Digest,
-        blob: &SourceBlob,
-    ) -> Result<(), Error> {
+    async fn from(&self, source: &BlobSource, digest: &Digest) -> Result<(), Error> {
         let (writer, named) = (self.writer.clone(), digest.clone());
         let Some(mut place) = blocking(move || writer.blob(&named)).await? else {
             return Ok(());
         };
         let (there, hasher) = (place.written(), place.take_hasher());
-        let (reference, descriptor) = (origin.reference(digest), blob.descriptor(digest));
-        let client = self.client;
-        let stream = client.blob_stream_after(&reference, &descriptor, hasher, there);
-        let mut chunks = Box::pin(stream.await?);
+        let mut chunks = source.chunks_after(hasher, there).await?;
         let (mut batch, mut size) = (Vec::new(), 0);
         loop {
             let chunk = match chunks.next().await {

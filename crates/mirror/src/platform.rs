@@ -1,5 +1,6 @@
 //! Releases of the platform: their selection, components and signatures.
 
+mod boot_images;
 mod cross_channel;
 mod data;
 mod graph;
@@ -11,6 +12,10 @@ mod settings;
 mod shortest_path;
 mod updates;
 
+pub use boot_images::BootImageOffer;
+pub(crate) use boot_images::{
+    ARCHIVED as BOOT_IMAGE_OFFERS, BootImage, BootImages, repository as boot_image_repository,
+};
 pub use data::GraphData;
 pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,

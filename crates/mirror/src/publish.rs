@@ -335,8 +335,12 @@ impl Sender<'_> {
             };
             let reference = from.reference(digest);
             if let Some(size) = client.blob_size(&reference, digest).await? {
-                let sources = BTreeSet::new();
-                let blob = SourceBlob { size, sources };
+                let (sources, file) = (BTreeSet::new(), None);
+                let blob = SourceBlob {
+                    size,
+                    sources,
+                    file,
+                };
                 let source = BlobSource::Remote(Box::new(RemoteBlob {
                     client: client.clone(),
                     reference,

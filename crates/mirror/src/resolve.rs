@@ -154,6 +154,7 @@ impl ImageContent {
             Entry::Vacant(free) => free.insert(SourceBlob {
                 size: blob.size,
                 sources: BTreeSet::new(),
+                file: None,
             }),
         };
         known.sources.insert(origin.clone());

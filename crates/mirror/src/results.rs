@@ -49,6 +49,7 @@ pub fn files(outcome: &MirrorResults, forms: Forms) -> Result<Vec<ResultFile>, E
     if outcome.is_folder {
         return Ok(files);
     }
+    files.extend(tools::os_images(outcome)?);
     files.extend(catalogs::sources(outcome)?);
     files.extend(policy::content_policies(outcome)?);
     files.extend(policy::install_config(outcome)?);

@@ -13,6 +13,7 @@
 //! Stages 1 to 5 change nothing outside of the workspace. A run from archives begins with stage 5.
 
 mod attach;
+mod boot_images;
 mod explain;
 mod outcome;
 mod plan;
@@ -58,7 +59,9 @@ pub async fn prepare(
     let last = previous.metadata().map(|it| &it.past_mirror);
     let mut selection = select::image_set(setup, last).await?;
     let images = std::mem::take(&mut selection.selected.wanted);
-    let resolved = resolve::images(setup, images, past).await?;
+    let boot_images = &selection.selected.releases.boot_images;
+    let boot_images = boot_images::artifacts(setup, boot_images, past).await?;
+    let resolved = resolve::images(setup, images, boot_images, past).await?;
     let remaining = subtract::mirrored_images(resolved, past)?;
     let attached = attach::artifacts(setup, remaining).await?;
     plan::contents(setup, selection, attached).await
@@ -143,5 +146,7 @@ pub async fn publish(
 /// Errors: Invalid – a name in the metadata is malformed, or does not fit into the target.
 pub fn archived_results(set: &Set, target: &MirrorTarget) -> Result<results::MirrorResults, Error> {
     let mirror = &set.metadata().past_mirror.mirror;
-    results::MirrorResults::of(&set.all_images()?, target, mirror)
+    let mut results = results::MirrorResults::of(&set.all_images()?, target, mirror)?;
+    results.offer(&transfer::boot_image_offers(set)?, target)?;
+    Ok(results)
 }

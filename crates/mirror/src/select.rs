@@ -66,7 +66,7 @@ pub struct SelectOptions<'a> {
     pub platform: &'a ReleaseSources,
     /// Whether other charts are mirrored when one cannot be read.
     pub continue_on_error: bool,
-    /// Whether images that catalogs name may be missing in their registries.
+    /// Whether images that catalogs name may be missing in their registries, and boot images in releases.
     pub skip_missing: bool,
 }
 
@@ -92,6 +92,13 @@ pub async fn select(
         progress.add_items(1);
     }
     mistakes.note(selected.releases(client, mirror, last, options).await)?;
+    for missing in std::mem::take(&mut selected.releases.boot_images.missing) {
+        if options.skip_missing {
+            selected.notes.push(missing.to_string());
+        } else {
+            mistakes.note::<()>(Err(missing))?;
+        }
+    }
     mistakes.note(selected.additional_images(mirror, options).await)?;
     mistakes.note(selected.leave_out(&mirror.blocked_images))?;
     mistakes.none("the image set")?;
@@ -185,8 +192,7 @@ impl Selected {
         let SelectOptions {
             platform, scratch, ..
         } = options;
-        let found =
-            platform::releases(client, &mirror.platform, started, platform, scratch).await?;
+        let found = platform::releases(client, mirror, started, platform, scratch).await?;
         let (mut releases, wanted) = found;
         self.wanted.extend(wanted);
         self.notes.append(&mut releases.notes);

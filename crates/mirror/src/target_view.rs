@@ -62,7 +62,7 @@ pub(crate) fn releases<'a>(
     TargetReleases {
         target,
         sources: setup.client,
-        platform: &mirror.platform,
+        mirror,
         scratch,
     }
 }

@@ -1,7 +1,7 @@
 //! The image set: selection of a mirror run, in its configuration and in the metadata of archives.
 //!
 //! Source: oc-mirror, `ImageSetConfiguration` of `v1alpha2` and `v2alpha1`. Metadata has the members of `v1alpha2`,
-//! and its readers refuse others, so those of `v2alpha1` are read and never written.
+//! and its readers refuse others, so those of `v2alpha1` and our own are read and never written.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,17 @@ pub struct MirrorSelection {
         deserialize_with = "null_as_default"
     )]
     pub samples: Vec<ImageSelection>,
+    /// Boot images of the releases; ours, in both versions.
+    #[serde(skip_serializing)]
+    pub boot_images: Option<BootImageSelection>,
+}
+
+/// Boot images: the live images of releases, which hosts boot for their installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BootImageSelection {
+    /// Architectures, as Go or the kernel names them; none for those of the releases.
+    pub architectures: Vec<String>,
 }
 
 /// Releases of the platform.

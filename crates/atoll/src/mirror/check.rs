@@ -59,6 +59,13 @@ fn summary(configuration: &Configuration) -> Vec<String> {
 
 fn content(mirror: &MirrorSelection, lines: &mut Vec<String>) {
     platform(&mirror.platform, lines);
+    if let Some(boot) = &mirror.boot_images {
+        let architectures = match boot.architectures.as_slice() {
+            [] => "the architectures of the releases".to_owned(),
+            some => some.join(", "),
+        };
+        lines.push(format!("- boot images of releases: {architectures}"));
+    }
     lines.extend(mirror.operators.iter().map(operator));
     let charts = &mirror.helm;
     for (kind, count) in [

@@ -68,6 +68,25 @@ fn every_problem_has_line_and_column() {
 }
 
 #[test]
+fn boot_images_are_summarized() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("config.yaml");
+    for (boot_images, expected) in [
+        ("{}", "the architectures of the releases"),
+        ("{architectures: [x86_64, arm64]}", "x86_64, arm64"),
+    ] {
+        let text = format!(
+            "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\nmirror:\n  \
+             platform: {{channels: [{{name: stable-4.18}}]}}\n  bootImages: {boot_images}\n"
+        );
+        fs::write(&path, text).unwrap();
+        let printed = stdout(&["check", path.to_str().unwrap()]);
+        let expected = format!("- boot images of releases: {expected}");
+        assert!(printed.lines().any(|line| line == expected), "{printed}");
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let output = atoll(&["check", "/nowhere/config.yaml"]);
     assert_eq!(output.status.code(), Some(1));

@@ -68,6 +68,7 @@ impl Sample {
         let blob = SourceBlob {
             size,
             sources: BTreeSet::from([origin()]),
+            file: None,
         };
         self.content.blobs.insert(digest.clone(), blob);
         self.blobs.insert(digest.clone(), bytes.clone());

@@ -20,6 +20,13 @@ pub(super) fn mirror(
     version: Option<ConfigVersion>,
 ) {
     platform(decoder, &format!("{path}.platform"), &mirror.platform);
+    let PlatformSelection {
+        channels, release, ..
+    } = &mirror.platform;
+    if mirror.boot_images.is_some() && channels.is_empty() && release.is_none() {
+        let why = format!("belongs to releases, and there are none: name some in {path}.platform");
+        decoder.problem(&format!("{path}.bootImages"), why);
+    }
     let path = format!("{path}.operators");
     catalogs(decoder, &path, &mirror.operators);
     for (index, it) in mirror.operators.iter().enumerate() {

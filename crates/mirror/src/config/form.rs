@@ -18,6 +18,9 @@ pub(super) const DELETE_KIND: &str = "DeleteImageSetConfiguration";
 /// Architectures of releases, as Go names them, and the one of payloads for several.
 const ARCHITECTURES: [&str; 5] = ["amd64", "arm64", "ppc64le", "s390x", "multi"];
 
+/// Architectures of boot images, also as streams and the image service name them.
+const BOOT_ARCHITECTURES: [&str; 6] = ["amd64", "x86_64", "arm64", "aarch64", "ppc64le", "s390x"];
+
 /// The form of a text.
 #[derive(Debug)]
 pub(super) struct TextForm {
@@ -81,6 +84,11 @@ pub(super) static TAG: TextForm = TextForm {
 pub(super) static ARCHITECTURE: TextForm = TextForm {
     is: "an architecture, as in amd64",
     check: |text, _| one_of(text, ARCHITECTURES),
+};
+
+pub(super) static BOOT_ARCHITECTURE: TextForm = TextForm {
+    is: "an architecture, as in amd64 or x86_64",
+    check: |text, _| one_of(text, BOOT_ARCHITECTURES),
 };
 
 pub(super) static RELEASE_KIND: TextForm = TextForm {

@@ -129,7 +129,13 @@ static MIRROR: RecordSchema = record(&[
     object("helm", &HELM),
     list("blockedImages", &ValueKind::Object(&BLOCKED_IMAGE)),
     list("samples", &ValueKind::Object(&SAMPLE)),
+    object("bootImages", &BOOT_IMAGES),
 ]);
+
+static BOOT_IMAGES: RecordSchema = record(&[list(
+    "architectures",
+    &ValueKind::Text(&form::BOOT_ARCHITECTURE),
+)]);
 
 static DELETE: RecordSchema = record(&[
     object("platform", &PLATFORM),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Error;
 use model::image_set::MirrorSelection;
 use model::mirror_metadata::{Association, CatalogStart, ChannelStart, MirrorMetadata, PastMirror};
-use oci::{Digest, Repository};
+use oci::{Digest, Reference, Repository};
 use uuid::Uuid;
 
 use super::association::{self, AssociationKey};
@@ -131,6 +131,27 @@ impl PreviousRuns {
             }
         }
         Ok((known, others))
+    }
+
+    /// The source of an image that previous runs mirrored under the same name, with that layer.
+    ///
+    /// Errors: Invalid – a name does not fit into the target.
+    pub(crate) fn with_layer(
+        &self,
+        wanted: &SelectedImage,
+        layer: &Digest,
+        target: Option<&MirrorTarget>,
+    ) -> Result<Option<Reference>, Error> {
+        let place = association::place(&wanted.repository, target)?;
+        let layer = layer.to_string();
+        let mut past = self.metadata.iter().flat_map(|it| &it.past_associations);
+        let known = past.find(|it| {
+            association::place_of(it) == place
+                && it.tag_symlink == wanted.tag.as_str()
+                && it.layer_digests.contains(&layer)
+                && self.keys.contains_key(&association::key_of(it))
+        });
+        Ok(known.and_then(|it| Reference::parse_local(&it.name).ok()))
     }
 
     /// Takes images out of the content that previous runs mirrored.

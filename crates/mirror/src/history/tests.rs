@@ -23,6 +23,7 @@ fn add(content: &mut ImageContent, manifest: &serde_json::Value) -> Digest {
         let blob = SourceBlob {
             size: descriptor.size,
             sources: BTreeSet::new(),
+            file: None,
         };
         content.blobs.insert(descriptor.digest.clone(), blob);
     }

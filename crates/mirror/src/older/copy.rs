@@ -209,6 +209,7 @@ impl LoadedCatalog {
         let (content, limits) = (&self.content, setup.limits);
         let registries = Registries {
             client: setup.client,
+            web: &setup.platform.web,
             blobs: &content.blobs,
         };
         let blobs: &dyn BlobProvider = match &self.files {
@@ -331,6 +332,7 @@ impl ImageContent {
                     .or_insert_with(|| SourceBlob {
                         size: blob.size,
                         sources: std::collections::BTreeSet::new(),
+                        file: None,
                     });
             }
             self.manifests.insert(manifest.digest.clone(), manifest);

@@ -169,7 +169,13 @@ impl Original {
             };
             let sources = [origin].into();
             let size = blob.size;
-            Some((digest.clone(), SourceBlob { size, sources }))
+            let file = None;
+            let blob = SourceBlob {
+                size,
+                sources,
+                file,
+            };
+            Some((digest.clone(), blob))
         })
     }
 

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use model::image_set;
+use model::image_set::{self, MirrorSelection};
 use model::mirror_metadata::{ChannelStart, ImageType};
 use oci::{Reference, Repository};
 use oci_client::Client;
 use oci_client::signature::{self, Signatures};
 
+use super::boot_images::{BootArchitectures, BootImages};
 use super::data::GraphData;
 use super::payload::{self, Payload};
 use super::select::{Chosen, ReleaseSelection, select};
@@ -37,16 +38,17 @@ pub struct Releases {
     pub signatures: Vec<Signatures>,
     /// The data of the upgrade graph.
     pub graph: Option<GraphData>,
+    pub(crate) boot_images: BootImages,
     /// Warnings for the user.
     pub notes: Vec<String>,
 }
 
-/// Finds the releases that a configuration names, and the images that they consist of.
+/// Finds the releases that a configuration names, their boot images, and the images that they consist of.
 ///
 /// Errors: as [`select`] and [`payload::read`].
 pub async fn releases(
     client: &Client,
-    platform: &image_set::PlatformSelection,
+    mirror: &MirrorSelection,
     started: &[ChannelStart],
     sources: &ReleaseSources,
     scratch: &Path,
@@ -55,18 +57,21 @@ pub async fn releases(
         releases,
         platform,
         starts,
-    } = select(platform, started, sources).await?;
+    } = select(&mirror.platform, started, sources).await?;
+    let boot = BootArchitectures::of(mirror);
     let payloads: Vec<(Chosen, Payload)> = stream::iter(releases)
         .map(|chosen| async {
-            let payload = read(client, &chosen, &platform, scratch).await?;
+            let image = reference(&chosen)?;
+            let payload = payload::read(client, &image, &platform, boot.as_ref(), scratch).await?;
             Ok::<_, Error>((chosen, payload))
         })
         .buffered(READERS)
         .try_collect()
         .await?;
-    let mut wanted = Vec::new();
+    let (mut wanted, mut boot_images) = (Vec::new(), BootImages::default());
     for (chosen, payload) in &payloads {
         wanted.extend(images(chosen, payload, &platform)?);
+        boot_images.add(payload)?;
     }
     let (signatures, notes) = signatures(&payloads, sources).await?;
     let graph = if platform.graph {
@@ -79,6 +84,7 @@ pub async fn releases(
         starts,
         signatures,
         graph,
+        boot_images,
         notes,
     };
     Ok((releases, wanted))
@@ -107,15 +113,6 @@ async fn signatures(
         }
     }
     Ok((found, notes))
-}
-
-async fn read(
-    client: &Client,
-    chosen: &Chosen,
-    platform: &image_set::PlatformSelection,
-    scratch: &Path,
-) -> Result<Payload, Error> {
-    payload::read(client, &reference(chosen)?, platform, scratch).await
 }
 
 /// Reference of a release image.

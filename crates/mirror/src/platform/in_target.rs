@@ -10,6 +10,7 @@ use oci::{Digest, Reference, Target as At};
 use oci_client::Client;
 use semver::Version;
 
+use super::boot_images::{BootArchitectures, BootImages};
 use super::images::{READERS, RELEASES, images, reference};
 use super::payload::{self, Payload, architecture_of};
 use super::select::{Chosen, Named, architectures, select};
@@ -25,13 +26,13 @@ pub(crate) struct TargetReleases<'a> {
     pub(crate) target: &'a MirrorTarget,
     /// Client for releases that the target does not have.
     pub(crate) sources: &'a Client,
-    /// The selection of releases.
-    pub(crate) platform: &'a image_set::PlatformSelection,
+    /// The selection of releases, and of their boot images.
+    pub(crate) mirror: &'a image_set::MirrorSelection,
     /// Folder for temporary files.
     pub(crate) scratch: &'a Path,
 }
 
-/// The images of releases that were read.
+/// The images of releases that were read, and their boot images.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     pub(crate) wanted: Vec<SelectedImage>,
@@ -52,7 +53,7 @@ impl TargetReleases<'_> {
     ///
     /// Errors: Invalid – a channel or version that is not there; Unavailable – the update service; those of the target.
     pub(crate) async fn chosen(&self, sources: &ReleaseSources) -> Result<Read, Error> {
-        let chosen = select(self.platform, &[], sources).await?.releases;
+        let chosen = select(&self.mirror.platform, &[], sources).await?.releases;
         self.read(chosen).await
     }
 
@@ -62,15 +63,15 @@ impl TargetReleases<'_> {
     /// Errors: Invalid – a channel without both ends; those of the target.
     pub(crate) async fn between(&self) -> Result<Read, Error> {
         let mut chosen = Vec::new();
-        if let Some(release) = &self.platform.release {
+        if let Some(release) = &self.mirror.platform.release {
             let payload = release.clone();
             let named = None;
             chosen.push(Chosen { payload, named });
         }
         let tagged = self.tagged().await?;
-        for channel in &self.platform.channels {
+        for channel in &self.mirror.platform.channels {
             let (min, max) = ends(channel)?;
-            for architecture in architectures(self.platform) {
+            for architecture in architectures(&self.mirror.platform) {
                 let own = architecture_of(&architecture);
                 let is_meant =
                     |it: &&Tagged| it.architecture == own && (&min..=&max).contains(&&it.version);
@@ -105,7 +106,7 @@ impl TargetReleases<'_> {
                     named: None,
                 };
                 match self.whole(&image).await {
-                    Ok(payload) => images(&chosen, &payload, self.platform),
+                    Ok(payload) => images(&chosen, &payload, &self.mirror.platform),
                     // The image of another tool: it has no components.
                     Err(Error::Invalid { .. } | Error::NotFound { .. }) => Ok(Vec::new()),
                     Err(error) => Err(error),
@@ -118,22 +119,28 @@ impl TargetReleases<'_> {
     }
 
     async fn read(&self, chosen: Vec<Chosen>) -> Result<Read, Error> {
-        let found: Vec<Result<Vec<SelectedImage>, Error>> = stream::iter(chosen)
+        let found: Vec<(Chosen, Result<Payload, Error>)> = stream::iter(chosen)
             .map(|chosen| async move {
-                match self.payload(&reference(&chosen)?).await? {
-                    Ok(payload) => Ok(Ok(images(&chosen, &payload, self.platform)?)),
-                    Err(unread) => Ok(Err(unread)),
-                }
+                let payload = self.payload(&reference(&chosen)?).await?;
+                Ok::<_, Error>((chosen, payload))
             })
             .buffered(READERS)
             .try_collect()
             .await?;
-        let mut all = Read::default();
-        for release in found {
-            match release {
-                Ok(images) => all.wanted.extend(images),
+        let (mut all, mut boot_images) = (Read::default(), BootImages::default());
+        for (chosen, payload) in found {
+            match payload {
+                Ok(payload) => {
+                    let images = images(&chosen, &payload, &self.mirror.platform)?;
+                    all.wanted.extend(images);
+                    boot_images.add(&payload)?;
+                }
                 Err(error) => all.unread.push(error),
             }
+        }
+        for image in boot_images.images() {
+            let there = self.target.registry.clone();
+            all.wanted.push(image.selected(there)?);
         }
         Ok(all)
     }
@@ -143,9 +150,11 @@ impl TargetReleases<'_> {
         let Self {
             target,
             sources,
-            platform,
+            mirror,
             scratch,
         } = *self;
+        let (platform, boot) = (&mirror.platform, BootArchitectures::of(mirror));
+        let boot = boot.as_ref();
         let place = target.place(&RELEASES.parse()?)?;
         let place = match release.target() {
             At::Digest(digest) => place.with_digest(digest),
@@ -154,13 +163,13 @@ impl TargetReleases<'_> {
                 ..place
             },
         };
-        match payload::read(&target.client, &place, platform, scratch).await {
+        match payload::read(&target.client, &place, platform, boot, scratch).await {
             Ok(payload) => Ok(Ok(Payload {
                 image: release.with_digest(payload.digest.clone()),
                 ..payload
             })),
             Err(Error::NotFound { .. }) => {
-                let read = payload::read(sources, release, platform, scratch).await;
+                let read = payload::read(sources, release, platform, boot, scratch).await;
                 Ok(read.map_err(|error| {
                     let cause = model::error::chain(&error);
                     let reason =
@@ -175,13 +184,13 @@ impl TargetReleases<'_> {
     /// The payload of a release in the target, with its disk images if it has any.
     async fn whole(&self, image: &Reference) -> Result<Payload, Error> {
         let read = async |platform: &image_set::PlatformSelection| {
-            payload::read(&self.target.client, image, platform, self.scratch).await
+            payload::read(&self.target.client, image, platform, None, self.scratch).await
         };
-        match read(self.platform).await {
-            Err(Error::Invalid { .. }) if self.platform.kube_virt_container => {
+        match read(&self.mirror.platform).await {
+            Err(Error::Invalid { .. }) if self.mirror.platform.kube_virt_container => {
                 let plain = image_set::PlatformSelection {
                     kube_virt_container: false,
-                    ..self.platform.clone()
+                    ..self.mirror.platform.clone()
                 };
                 read(&plain).await
             }

@@ -12,14 +12,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::select::architectures;
+use super::boot_images::{BootArchitectures, LiveImage};
+use super::select::wished_architectures;
 
 /// The images of the components, as an ImageStream.
 const REFERENCES: &str = "release-manifests/image-references";
 /// The version.
 const METADATA: &str = "release-manifests/release-metadata";
 /// Manifest with a release's disk images, as a ConfigMap.
-const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
+pub(super) const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
 /// Metadata key that overrides the image's architecture: that of multi-architecture releases.
 const ARCHITECTURE: &str = "release.openshift.io/architecture";
 /// Component with the disk image of virtual machines. Source: the peer.
@@ -40,6 +41,10 @@ pub(super) struct Payload {
     pub(super) architecture: String,
     /// The images of its components, by name.
     pub(super) components: Vec<(String, Reference)>,
+    /// Selected live images.
+    pub(super) boot_images: Vec<LiveImage>,
+    /// Architectures without one.
+    pub(super) missing_boot_images: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -81,13 +86,14 @@ struct Data {
     stream: String,
 }
 
-/// Reads the payload of a release. `wish` selects its disk images.
+/// Reads the payload of a release. `wish` selects its disk images, `boot` its live images.
 ///
 /// Errors: NotFound – no such image; Invalid – it is no release; others as the client's.
 pub(super) async fn read(
     client: &Client,
     release: &Reference,
     wish: &Wish,
+    boot: Option<&BootArchitectures>,
     scratch: &Path,
 ) -> Result<Payload, Error> {
     let folder = tempfile::Builder::new()
@@ -95,7 +101,8 @@ pub(super) async fn read(
         .tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let opened = OpenedRelease::open(client, release, folder.path()).await?;
-    let [references, metadata] = opened.files([REFERENCES, METADATA]).await?;
+    let read = opened.files([REFERENCES, METADATA]).await;
+    let [references, metadata] = read.map_err(|error| opened.incomplete(error))?;
     let metadata: ReleaseMetadata = opened.json(METADATA, &metadata)?;
     let stream: ImageStream = opened.json(REFERENCES, &references)?;
     let mut components = Vec::new();
@@ -108,9 +115,14 @@ pub(super) async fn read(
         return Err(opened.wrong(REFERENCES, "it names no images"));
     }
     if wish.kube_virt_container {
-        let [boot] = opened.files([BOOT_IMAGES]).await?;
-        components.extend(opened.disk_images(&boot, wish)?);
+        let stream = opened.stream().await;
+        let stream = stream.map_err(|error| opened.incomplete(error))?;
+        components.extend(opened.disk_images(&stream, wish)?);
     }
+    let (boot_images, missing_boot_images) = match boot {
+        Some(boot) => opened.live_images(boot).await?,
+        None => Default::default(),
+    };
     let architecture = match metadata.metadata.get(ARCHITECTURE).and_then(Value::as_str) {
         Some(own) => own.to_owned(),
         None => opened.architecture().await?,
@@ -121,6 +133,8 @@ pub(super) async fn read(
         version: metadata.version,
         architecture,
         components,
+        boot_images,
+        missing_boot_images,
     })
 }
 
@@ -161,19 +175,14 @@ impl<'a> OpenedRelease<'a> {
     }
 
     /// Reads files of the image.
+    ///
+    /// Errors: NotFound – one is missing; Invalid – one is too long; others as the client's.
     async fn files<const N: usize>(&self, paths: [&str; N]) -> Result<[Vec<u8>; N], Error> {
         let wanted = paths.map(|path| ImageFile {
             path: path.to_owned(),
             destination: self.folder.join(path.replace('/', "-")),
         });
-        let fetched = fetch_files(self.client, &self.image, &any(), &wanted).await;
-        fetched.map_err(|error| match error {
-            Error::NotFound { kind, id } if kind != "image" => {
-                let reason = format!("{id} is not in {}: it is no release", self.image);
-                Error::invalid("release", reason)
-            }
-            other => other,
-        })?;
+        fetch_files(self.client, &self.image, &any(), &wanted).await?;
         let mut read = paths.map(|_| Vec::new());
         for ((wanted, path), bytes) in wanted.iter().zip(paths).zip(&mut read) {
             let failed = |e| Error::internal(format!("reading {path} of a release"), e);
@@ -186,20 +195,48 @@ impl<'a> OpenedRelease<'a> {
         Ok(read)
     }
 
+    /// The error of an image without a file that releases have.
+    fn incomplete(&self, error: Error) -> Error {
+        match error {
+            Error::NotFound { kind, id } if kind != "image" => {
+                let reason = format!("{id} is not in {}: it is no release", self.image);
+                Error::invalid("release", reason)
+            }
+            other => other,
+        }
+    }
+
     fn json<T: DeserializeOwned>(&self, path: &str, bytes: &[u8]) -> Result<T, Error> {
         serde_json::from_slice(bytes).map_err(|e| self.wrong(path, e))
     }
 
-    /// The disk images of virtual machines, for those selected architectures that have any.
-    fn disk_images(
-        &self,
-        config_map: &[u8],
-        wish: &Wish,
-    ) -> Result<Vec<(String, Reference)>, Error> {
+    /// The metadata of the release's disk images.
+    ///
+    /// Errors: as [`Self::files`].
+    async fn stream(&self) -> Result<Value, Error> {
         let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
-        let text = str::from_utf8(config_map).map_err(|e| wrong(e.to_string()))?;
+        let [config_map] = self.files([BOOT_IMAGES]).await?;
+        let text = str::from_utf8(&config_map).map_err(|e| wrong(e.to_string()))?;
         let config_map: ConfigMap = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        let stream: Value = self.json(BOOT_IMAGES, config_map.data.stream.as_bytes())?;
+        self.json(BOOT_IMAGES, config_map.data.stream.as_bytes())
+    }
+
+    /// The live images, and the architectures without one; all, in a release without the metadata.
+    async fn live_images(
+        &self,
+        boot: &BootArchitectures,
+    ) -> Result<(Vec<LiveImage>, Vec<String>), Error> {
+        let stream = match self.stream().await {
+            Err(Error::NotFound { kind: "file", .. }) => Value::Null,
+            stream => stream?,
+        };
+        let images = boot.images(&stream);
+        images.map_err(|reason| self.wrong(BOOT_IMAGES, reason))
+    }
+
+    /// The disk images of virtual machines, for those selected architectures that have any.
+    fn disk_images(&self, stream: &Value, wish: &Wish) -> Result<Vec<(String, Reference)>, Error> {
+        let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
         let asked = disk_architectures(wish);
         let mut images = Vec::new();
         for architecture in &asked {
@@ -254,13 +291,8 @@ fn any() -> Platform {
 }
 
 fn disk_architectures(wish: &Wish) -> Vec<&'static str> {
-    let asked = architectures(wish);
-    let instances = wish.platforms.iter().map(|it| it.architecture.as_str());
-    let asked: Vec<&str> = match wish.platforms.as_slice() {
-        [] => asked.iter().map(String::as_str).collect(),
-        _ => instances.collect(),
-    };
+    let asked = wished_architectures(wish);
     let known = DISK_ARCHITECTURES.iter();
-    let is_asked = |(go, _): &&(&str, &str)| asked.contains(go) || asked.contains(&"multi");
+    let is_asked = |(go, _): &&(&str, &str)| asked.iter().any(|it| it == go || it == "multi");
     known.filter(is_asked).map(|(_, own)| *own).collect()
 }

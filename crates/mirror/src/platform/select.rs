@@ -139,6 +139,14 @@ pub(crate) fn architectures(platform: &PlatformSelection) -> Vec<String> {
     }
 }
 
+/// The architectures that are wanted of releases: for those of several, of their parts.
+pub(super) fn wished_architectures(platform: &PlatformSelection) -> Vec<String> {
+    match platform.platforms.as_slice() {
+        [] => architectures(platform),
+        parts => parts.iter().map(|it| it.architecture.clone()).collect(),
+    }
+}
+
 async fn of_architecture<'a>(
     platform: &'a PlatformSelection,
     started: &[ChannelStart],

@@ -12,8 +12,12 @@ use serde_json::Value;
 use super::file::Copied;
 use crate::content::{ImageContent, ResolvedImage};
 use crate::names;
+use crate::platform::{BootImageOffer, boot_image_repository};
 use crate::publish::{MirrorTarget, Published};
 use crate::section::Section;
+
+/// Scheme of images in registries in `OS_IMAGES`.
+const OCI: &str = "oci://";
 
 /// Content that a run put into a target.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +30,8 @@ pub struct MirrorResults {
     pub graph: Option<Reference>,
     /// Signatures of releases, by the names of their files.
     pub signatures: Vec<(String, Bytes)>,
+    /// Boot images of the target.
+    pub boot_images: Vec<BootImageOffer>,
     /// Charts, for helm.
     pub charts: Vec<Copied>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
@@ -105,6 +111,30 @@ impl MirrorResults {
         mirror: &MirrorSelection,
     ) -> Result<(), Error> {
         self.previous = mirrored(previous, target, mirror)?;
+        Ok(())
+    }
+
+    /// Adds the boot images that are in the target, with their addresses.
+    ///
+    /// Errors: Invalid – a name does not fit into the target.
+    pub(crate) fn offer(
+        &mut self,
+        offers: &[BootImageOffer],
+        target: &MirrorTarget,
+    ) -> Result<(), Error> {
+        let place = target.place(&boot_image_repository()?)?;
+        for offer in offers {
+            let image = Reference {
+                tag: Some(offer.tag()?),
+                ..place.clone()
+            };
+            let mut all = self.images.iter().chain(&self.previous);
+            if all.any(|it| it.destination == image) {
+                let url = format!("{OCI}{image}");
+                let offer = offer.clone();
+                self.boot_images.push(BootImageOffer { url, ..offer });
+            }
+        }
         Ok(())
     }
 

@@ -44,6 +44,7 @@ fn sample() -> MirrorResults {
     let mut tool = kept("src.io/misc/tool", Generic);
     tool.is_tagged = true;
     MirrorResults {
+        boot_images: Vec::new(),
         charts: Vec::new(),
         is_folder: false,
         images: vec![

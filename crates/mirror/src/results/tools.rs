@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use model::Error;
+
+use super::file::ResultFile;
 use super::mirrors::{MirrorEntry, Scopes};
 use super::outcome::MirrorResults;
 use crate::content::{ImageContent, SelectedImage};
+use crate::platform::BOOT_IMAGE_OFFERS;
 
 /// The names in the target by source, one a line: also for dry runs.
 pub fn mapping(outcome: &MirrorResults) -> String {
@@ -27,6 +31,19 @@ pub fn archive_mapping(content: &ImageContent) -> String {
     });
     let lines: BTreeSet<String> = lines.collect();
     lines.into_iter().collect()
+}
+
+/// The boot images as a value of the setting `OS_IMAGES`; no file where there are none.
+///
+/// Errors: Internal.
+pub(super) fn os_images(outcome: &MirrorResults) -> Result<Option<ResultFile>, Error> {
+    if outcome.boot_images.is_empty() {
+        return Ok(None);
+    }
+    // One line: the files of settings have no longer values.
+    let json = serde_json::to_string(&outcome.boot_images);
+    let json = json.map_err(|e| Error::internal("writing the boot images", e))?;
+    Ok(Some(ResultFile::new(BOOT_IMAGE_OFFERS, json + "\n")))
 }
 
 /// The policies for podman, buildah, skopeo and CRI-O. Names have no characters that TOML takes for something else.

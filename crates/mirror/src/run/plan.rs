@@ -135,6 +135,8 @@ fn with_selected_versions(mirror: &MirrorSelection, releases: &Releases) -> Mirr
         // Metadata lacks the field: a configuration that has it would differ from the one read back.
         operator.from_exact = false;
     }
+    // Nor does it have this one.
+    mirror.boot_images = None;
     let base = releases.graph.as_ref().map(GraphData::base_image);
     if let Some(base) = base.filter(|base| !mirror.additional_images.contains(base)) {
         mirror.additional_images.push(base);

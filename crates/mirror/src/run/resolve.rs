@@ -2,6 +2,7 @@
 
 use model::Error;
 
+use super::boot_images::BootArtifacts;
 use super::setup::{CatalogForm, Setup};
 use crate::content::{ImageContent, ResolvedImage, SelectedImage};
 use crate::history::PreviousRuns;
@@ -19,20 +20,28 @@ pub(super) struct ResolvedImages {
     pub(super) failed: Vec<(SelectedImage, Error)>,
 }
 
-/// Resolves the selected images at their sources.
+/// Resolves the selected images and boot images at their sources.
 ///
 /// Errors: Invalid – a name does not fit into the target.
 pub(super) async fn images(
     setup: Setup<'_>,
-    wanted: Vec<SelectedImage>,
+    mut wanted: Vec<SelectedImage>,
+    boot_images: BootArtifacts,
     past: PastImages<'_>,
 ) -> Result<ResolvedImages, Error> {
+    wanted.extend(boot_images.wanted);
     let (mirrored, wanted) = past.previous.split_pinned(wanted, past.target)?;
     let resolved = resolve(setup.client, wanted, setup.limits.parallel, setup.progress).await;
     let Resolved {
         mut content,
-        failed,
+        mut failed,
     } = resolved;
+    failed.extend(boot_images.failed);
+    for (digest, file) in boot_images.files {
+        if let Some(blob) = content.blobs.get_mut(&digest) {
+            blob.file = Some(file);
+        }
+    }
     if setup.catalogs == CatalogForm::Pinned {
         for ResolvedImage { wanted, digest } in &mut content.images {
             operators::name_by_digest(wanted, digest);

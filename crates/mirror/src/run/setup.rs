@@ -19,7 +19,7 @@ pub struct Setup<'a> {
     /// Update services for releases of the platform.
     pub platform: &'a ReleaseSources,
     pub limits: TransferLimits,
-    /// Skip images that a catalog references but the registry does not have.
+    /// Skip images that a catalog references but the registry does not have, and boot images that a release does not have.
     pub skip_missing: bool,
     /// Mirror the attached artifacts of images: signatures, attestations, SBOMs.
     pub with_attached: bool,

@@ -6,6 +6,7 @@
 )]
 
 mod attached;
+mod boot_images;
 mod campaign;
 mod charts;
 mod content;

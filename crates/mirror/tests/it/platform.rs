@@ -54,6 +54,19 @@ impl Platform {
 
     /// Pushes a release of two components, one of which is the same in all.
     pub(crate) async fn release(&self, version: &'static str) -> Release {
+        let disk = reference(&self.registry, "dev/disk:x")
+            .with_digest(push(&self.registry, "dev/disk:1", b"disk".to_vec(), json!({})).await);
+        let stream =
+            json!({"architectures": {"x86_64": {"images": {"kubevirt": {"digest-ref": disk}}}}});
+        self.release_with(version, Some(stream)).await
+    }
+
+    /// As [`Self::release`], with that metadata of disk images.
+    pub(crate) async fn release_with(
+        &self,
+        version: &'static str,
+        stream: Option<Value>,
+    ) -> Release {
         let mut tags = Vec::new();
         for (component, content) in [("console", version), ("pause", "pause")] {
             let name = format!("dev/art:{component}-{content}");
@@ -61,12 +74,7 @@ impl Platform {
             let image = reference(&self.registry, "dev/art:x").with_digest(digest);
             tags.push(json!({"name": component, "from": {"kind": "DockerImage", "name": image}}));
         }
-        let disk = reference(&self.registry, "dev/disk:x")
-            .with_digest(push(&self.registry, "dev/disk:1", b"disk".to_vec(), json!({})).await);
-        let stream =
-            json!({"architectures": {"x86_64": {"images": {"kubevirt": {"digest-ref": disk}}}}});
-        let boot = json!({"kind": "ConfigMap", "data": {"stream": stream.to_string()}});
-        let files = [
+        let mut files = vec![
             (
                 "image-references",
                 json!({"kind": "ImageStream", "spec": {"tags": tags}}),
@@ -75,8 +83,11 @@ impl Platform {
                 "release-metadata",
                 json!({"kind": "cincinnati-metadata-v0", "version": version}),
             ),
-            ("0000_50_installer_coreos-bootimages.yaml", boot),
         ];
+        if let Some(stream) = stream {
+            let boot = json!({"kind": "ConfigMap", "data": {"stream": stream.to_string()}});
+            files.push(("0000_50_installer_coreos-bootimages.yaml", boot));
+        }
         let layer = layer(&files);
         let name = format!("dev/release:{version}");
         let image = push(&self.registry, &name, layer, json!({})).await;
@@ -159,8 +170,13 @@ pub(crate) fn asked_for(channel: &str) -> String {
 
 /// A set with storage.
 pub(crate) fn image_set(platform: &str) -> ImageSet {
+    image_set_of(&format!("{{platform: {platform}}}"))
+}
+
+/// As [`image_set`], of several sections.
+pub(crate) fn image_set_of(mirror: &str) -> ImageSet {
     let text = format!(
-        "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror: {{platform: {platform}}}"
+        "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror: {mirror}"
     );
     match config::parse(text.as_bytes()).unwrap() {
         Configuration::Mirror(set) => ImageSet {

@@ -4,33 +4,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::header::{CONTENT_LENGTH, RANGE};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::{self, StreamExt as _};
 use url::Url;
 
 /// A running one; it ends with the test.
 pub(crate) struct Site {
     address: String,
-    files: Files,
+    content: Arc<Content>,
     serving: tokio::task::JoinHandle<()>,
 }
 
-type Files = Arc<Mutex<BTreeMap<String, (StatusCode, Bytes)>>>;
+#[derive(Default)]
+struct Content {
+    files: Mutex<BTreeMap<String, (StatusCode, Bytes)>>,
+    /// Files whose responses break off after so many bytes, unless a range is requested.
+    cuts: Mutex<BTreeMap<String, usize>>,
+    /// Names and ranges of requests.
+    requests: Mutex<Vec<(String, Option<String>)>>,
+}
 
 impl Site {
     pub(crate) async fn start() -> Self {
-        let files = Files::default();
+        let content = Arc::<Content>::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let router = Router::new()
             .fallback(answer)
-            .with_state(Arc::clone(&files));
+            .with_state(Arc::clone(&content));
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
             address,
-            files,
+            content,
             serving,
         }
     }
@@ -42,8 +51,21 @@ impl Site {
 
     /// Answers with that status.
     pub(crate) fn refuse(&self, name: &str, status: StatusCode, content: impl Into<Bytes>) {
-        let mut files = self.files.lock().unwrap();
+        let mut files = self.content.files.lock().unwrap();
         files.insert(name.to_owned(), (status, content.into()));
+    }
+
+    /// Breaks responses off after `length` bytes, unless a range is requested.
+    pub(crate) fn cut(&self, name: &str, length: usize) {
+        let mut cuts = self.content.cuts.lock().unwrap();
+        cuts.insert(name.to_owned(), length);
+    }
+
+    /// The ranges of requests for a file so far.
+    pub(crate) fn ranges(&self, name: &str) -> Vec<Option<String>> {
+        let requests = self.content.requests.lock().unwrap();
+        let own = requests.iter().filter(|(it, _)| it == name);
+        own.map(|(_, range)| range.clone()).collect()
     }
 
     pub(crate) fn url(&self, name: &str) -> Url {
@@ -57,7 +79,7 @@ impl Drop for Site {
     }
 }
 
-async fn answer(State(files): State<Files>, uri: Uri) -> Response {
+async fn answer(State(content): State<Arc<Content>>, uri: Uri, headers: HeaderMap) -> Response {
     let asked = uri.query().unwrap_or_default().split('&');
     let asked: BTreeSet<&str> = asked.filter(|it| !it.starts_with("id=")).collect();
     let asked: Vec<&str> = asked.into_iter().filter(|it| !it.is_empty()).collect();
@@ -65,9 +87,30 @@ async fn answer(State(files): State<Files>, uri: Uri) -> Response {
         [] => uri.path().to_owned(),
         some => format!("{}?{}", uri.path(), some.join("&")),
     };
-    let known = files.lock().unwrap().get(&name).cloned();
-    match known {
-        Some(answer) => answer.into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
+    let range = headers.get(RANGE).map(|it| it.to_str().unwrap().to_owned());
+    let mut requests = content.requests.lock().unwrap();
+    requests.push((name.clone(), range.clone()));
+    let Some((status, bytes)) = content.files.lock().unwrap().get(&name).cloned() else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let cut = content.cuts.lock().unwrap().get(&name).copied();
+    match (cut, range) {
+        (Some(_), Some(range)) => {
+            let from = range.strip_prefix("bytes=").unwrap().strip_suffix('-');
+            let from: usize = from.unwrap().parse().unwrap();
+            (StatusCode::PARTIAL_CONTENT, bytes.slice(from..)).into_response()
+        }
+        (Some(length), None) => {
+            let headers = [(CONTENT_LENGTH, bytes.len().to_string())];
+            let broken = std::io::Error::other("broken off");
+            let chunks = [Ok(bytes.slice(..length)), Err(broken)];
+            // The server sends the bytes while it waits for more.
+            let chunks = stream::iter(chunks).then(async |chunk| {
+                tokio::task::yield_now().await;
+                chunk
+            });
+            (headers, Body::from_stream(chunks)).into_response()
+        }
+        (None, _) => (status, bytes).into_response(),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
     /// Continue with other images after an error
     #[arg(long)]
     pub(super) continue_on_error: bool,
-    /// Skip images that a catalog references but the registry does not have
+    /// Skip images that a catalog references but the registry does not have, and boot images that a release does not have
     #[arg(long)]
     pub(super) skip_missing: bool,
     /// Do not mirror artifacts attached to images: signatures, attestations, SBOMs

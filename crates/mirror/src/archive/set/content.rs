@@ -164,6 +164,7 @@ impl Set {
             let blob = blobs.entry(digest.clone()).or_insert_with(|| SourceBlob {
                 size,
                 sources: BTreeSet::new(),
+                file: None,
             });
             blob.sources.insert(origin.clone());
         }

@@ -12,7 +12,7 @@ use crate::content::SourceBlob;
 use crate::helm;
 use crate::history::{NextMetadata, PreviousRuns, stored};
 use crate::operators::{folder_of, index_path, template};
-use crate::platform::{GRAPH_BASE, GRAPH_DATA};
+use crate::platform::{BOOT_IMAGE_OFFERS, GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 use crate::run::record::next;
 use crate::run::setup::Setup;
@@ -72,7 +72,7 @@ pub fn archives(
     })))
 }
 
-/// Members besides images and metadata: catalogs, upgrade graph, release signatures, charts.
+/// Members besides images and metadata: catalogs, upgrade graph, boot-image offers, release signatures, charts.
 fn extras(prepared: &PreparedRun) -> Result<Vec<Extra>, Error> {
     let mut extras = Vec::new();
     for PreparedCatalog {
@@ -91,6 +91,12 @@ fn extras(prepared: &PreparedRun) -> Result<Vec<Extra>, Error> {
         extras.push(Extra::local(GRAPH_DATA, graph.file.clone())?);
         let base = graph.base.to_string();
         extras.push(Extra::inline(GRAPH_BASE, base));
+    }
+    let offers = prepared.releases.boot_images.offers();
+    if !offers.is_empty() {
+        let json = serde_json::to_vec(&offers);
+        let json = json.map_err(|e| Error::internal("writing the offers of boot images", e))?;
+        extras.push(Extra::inline(BOOT_IMAGE_OFFERS, json));
     }
     for signatures in &prepared.releases.signatures {
         let path = format!("{SIGNATURES}{}", signatures.file_name());

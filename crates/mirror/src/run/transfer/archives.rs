@@ -7,6 +7,7 @@ use model::Error;
 use oci::Digest;
 
 use crate::archive::ArchiveWriter;
+use crate::blobs::Registries;
 use crate::fetch::fetch;
 use crate::run::plan::ArchivesPlan;
 use crate::run::setup::{Setup, blocking};
@@ -40,7 +41,12 @@ pub(in crate::run) async fn archives(
     } = plan;
     let dest = dest.to_owned();
     let writer = blocking(move || ArchiveWriter::open(&dest, plan)).await?;
-    let failed = fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
+    let sources = Registries {
+        client: setup.client,
+        web: &setup.platform.web,
+        blobs: &blobs,
+    };
+    let failed = fetch(&sources, &writer, setup.limits, setup.progress).await?;
     if !failed.is_empty() {
         return Ok(Transferred::Incomplete(failed));
     }

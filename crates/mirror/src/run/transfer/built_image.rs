@@ -28,10 +28,15 @@ pub(super) async fn put(
     for manifest in &built.manifests {
         for blob in manifest.blobs() {
             let size = blob.size;
-            let sources = BTreeSet::new();
-            content
-                .blobs
-                .insert(blob.digest.clone(), SourceBlob { size, sources });
+            let (sources, file) = (BTreeSet::new(), None);
+            content.blobs.insert(
+                blob.digest.clone(),
+                SourceBlob {
+                    size,
+                    sources,
+                    file,
+                },
+            );
         }
     }
     let first = built.manifests.first();

@@ -25,6 +25,7 @@ pub(in crate::run) async fn copy(
     let content = &prepared.content;
     let blobs = Registries {
         client: setup.client,
+        web: &setup.platform.web,
         blobs: &content.blobs,
     };
     let (limits, progress) = (setup.limits, setup.progress);
@@ -34,6 +35,8 @@ pub(in crate::run) async fn copy(
     outcome
         .results
         .remember(&prepared.mirrored, target, mirror)?;
+    let offers = prepared.releases.boot_images.offers();
+    outcome.results.offer(&offers, target)?;
     let signatures = prepared.releases.signatures.iter();
     let files = signatures.map(|it| (it.file_name(), it.config_map()));
     outcome.results.signatures = files.collect();

@@ -12,7 +12,9 @@ use super::graph;
 use crate::archive::{SIGNATURES, Set};
 use crate::helm;
 use crate::operators::{folder_of, index_path};
-use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
+use crate::platform::{
+    BOOT_IMAGE_OFFERS, BootImageOffer, GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base,
+};
 use crate::publish::{MirrorTarget, publish};
 use crate::results::Copied;
 use crate::run::outcome::RunOutcome;
@@ -21,6 +23,8 @@ use crate::run::setup::{Setup, blocking};
 
 /// Units: bytes. A reference is shorter.
 const BASE_LIMIT_BYTES: u64 = 4096;
+/// Units: bytes. The offer of one boot image takes 300.
+const OFFERS_LIMIT_BYTES: u64 = 4 << 20;
 /// Units: bytes. The signatures of one release take a few thousand.
 const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
 
@@ -45,11 +49,11 @@ pub(in crate::run) async fn publication(
     let mut outcome = RunOutcome::of(content, published, target, mirror, limits)?;
     let previous = set.previous_images()?;
     outcome.results.remember(&previous, target, mirror)?;
-    outcome.results.signatures = blocking({
-        let set = set.clone();
-        move || signatures(&set)
-    })
-    .await?;
+    let archives = set.clone();
+    let read = move || Ok((signatures(&archives)?, boot_image_offers(&archives)?));
+    let (signatures, offers) = blocking(read).await?;
+    outcome.results.signatures = signatures;
+    outcome.results.offer(&offers, target)?;
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     for (number, catalog) in catalogs.iter().enumerate() {
@@ -89,6 +93,17 @@ fn signatures(set: &Set) -> Result<Vec<(String, Bytes)>, Error> {
         Ok((name.to_owned(), place.read(SIGNATURES_LIMIT_BYTES)?))
     });
     read.collect()
+}
+
+/// The offers of boot images.
+///
+/// Blocking. Errors: Invalid – they are malformed; those of the archive.
+pub(in crate::run) fn boot_image_offers(set: &Set) -> Result<Vec<BootImageOffer>, Error> {
+    let Some(place) = set.place(BOOT_IMAGE_OFFERS) else {
+        return Ok(Vec::new());
+    };
+    let offers = serde_json::from_slice(&place.read(OFFERS_LIMIT_BYTES)?);
+    offers.map_err(|e| Error::invalid(BOOT_IMAGE_OFFERS, e.to_string()))
 }
 
 /// Extracts the data of the upgrade graph into the folder, if the set has it.

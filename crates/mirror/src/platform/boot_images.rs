@@ -1,0 +1,435 @@
+//! Boot images of releases: live images, by the stream metadata in release payloads.
+//!
+//! Source: coreos/stream-metadata-go, `stream`; assisted-image-service, `OS_IMAGES`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use model::Error;
+use model::image_set::MirrorSelection;
+use model::mirror_metadata::ImageType;
+use net::web::shown;
+use oci::{Digest, Reference, Registry, Repository, Tag};
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+
+use super::payload::{BOOT_IMAGES, Payload, architecture_of};
+use super::select::wished_architectures;
+use crate::content::{SelectedImage, Why};
+
+/// Path of the offers in archives and results: `OS_IMAGES`, in archives without addresses.
+pub(crate) const ARCHIVED: &str = "boot-images/os-images.json";
+/// Repository of boot images below the target's namespace.
+const REPOSITORY: &str = "openshift/boot-images";
+/// Architectures that releases have boot images of, as streams name them.
+const ARCHITECTURES: [&str; 4] = ["x86_64", "aarch64", "ppc64le", "s390x"];
+/// Stands for all architectures of a release.
+const ALL_ARCHITECTURES: &str = "multi";
+
+/// Architectures of the selected boot images.
+#[derive(Debug, Clone)]
+pub(super) struct BootArchitectures {
+    /// As streams name them.
+    names: Vec<String>,
+    /// Whether a release may lack some.
+    are_all: bool,
+}
+
+/// A live image that a release names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LiveImage {
+    /// Version of the operating system.
+    version: String,
+    /// As streams name it.
+    architecture: String,
+    url: Url,
+    digest: Digest,
+}
+
+/// A boot image of the selected releases.
+#[derive(Debug, Clone)]
+pub(crate) struct BootImage {
+    /// Its file.
+    pub(crate) url: Url,
+    /// Of the file.
+    pub(crate) digest: Digest,
+    tag: Tag,
+    why: Vec<Why>,
+}
+
+/// An entry of `OS_IMAGES`, the setting of installer and image service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootImageOffer {
+    /// Major and minor number of the releases.
+    pub openshift_version: String,
+    /// `x86_64`, `arm64`, `ppc64le` or `s390x`.
+    pub cpu_architecture: String,
+    /// The image in the target; empty in an archive.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// Version of the operating system.
+    pub version: String,
+    /// Of the live image, in hexadecimal.
+    pub sha256: String,
+}
+
+/// The boot images of the selected releases.
+#[derive(Debug, Default)]
+pub(crate) struct BootImages {
+    /// Each once, by its name in the target and its digest.
+    images: BTreeMap<(Tag, Digest), BootImage>,
+    /// The image of the newest release of a minor version, for each architecture.
+    offers: BTreeMap<(u64, u64, String), (Version, BootImageOffer)>,
+    /// Images that releases do not have.
+    pub(crate) missing: Vec<Error>,
+}
+
+impl BootArchitectures {
+    /// None for a set without boot images.
+    pub(super) fn of(mirror: &MirrorSelection) -> Option<Self> {
+        let names = match mirror.boot_images.as_ref()?.architectures.as_slice() {
+            [] => wished_architectures(&mirror.platform),
+            some => some.to_vec(),
+        };
+        let are_all = names.iter().any(|it| it == ALL_ARCHITECTURES);
+        let names = if are_all {
+            ARCHITECTURES.map(str::to_owned).into()
+        } else {
+            names.iter().map(|it| architecture_of(it).into()).collect()
+        };
+        Some(Self { names, are_all })
+    }
+
+    /// The live images of a stream, and the architectures that it lacks.
+    ///
+    /// Errors: the message for malformed stream metadata.
+    pub(super) fn images(&self, stream: &Value) -> Result<(Vec<LiveImage>, Vec<String>), String> {
+        let (mut images, mut missing) = (Vec::new(), Vec::new());
+        for name in &self.names {
+            let metal = &stream["architectures"][name]["artifacts"]["metal"];
+            let disk = &metal["formats"]["iso"]["disk"];
+            if disk.is_null() {
+                missing.push(name.clone());
+                continue;
+            }
+            let text = |value: &Value, member: &str| match value[member].as_str() {
+                Some(text) => Ok(text.to_owned()),
+                None => Err(format!("the live image for {name} has no {member}")),
+            };
+            let location = text(disk, "location")?;
+            let url = location.parse().ok();
+            let is_web = |url: &Url| ["https", "http"].contains(&url.scheme());
+            images.push(LiveImage {
+                version: text(metal, "release")?,
+                architecture: name.clone(),
+                url: url
+                    .filter(is_web)
+                    .ok_or_else(|| format!("{location:?} is no address of a web server"))?,
+                digest: format!("sha256:{}", text(disk, "sha256")?)
+                    .parse()
+                    .map_err(|e: Error| e.to_string())?,
+            });
+        }
+        if self.are_all && !images.is_empty() {
+            missing.clear();
+        }
+        Ok((images, missing))
+    }
+}
+
+impl BootImages {
+    /// Adds those of a release.
+    ///
+    /// Errors: Invalid – a malformed version.
+    pub(super) fn add(&mut self, payload: &Payload) -> Result<(), Error> {
+        let release = format!("{}-{}", payload.version, payload.architecture);
+        for missing in &payload.missing_boot_images {
+            let id = format!("for {missing} of release {release} in {BOOT_IMAGES}");
+            self.missing.push(Error::not_found("boot image", id));
+        }
+        for image in &payload.boot_images {
+            let wrong = |e: &dyn std::fmt::Display| {
+                Error::invalid(format!("boot image of release {release}"), e.to_string())
+            };
+            let version: Version = payload.version.parse().map_err(|e| wrong(&e))?;
+            let tag = tag(&image.version, &image.architecture).map_err(|e| wrong(&e))?;
+            self.offer(version, image);
+            let why = Why::BootImage {
+                release: release.clone(),
+                location: shown(&image.url),
+            };
+            match self.images.entry((tag.clone(), image.digest.clone())) {
+                Entry::Occupied(known) => known.into_mut().why.push(why),
+                Entry::Vacant(free) => {
+                    free.insert(BootImage {
+                        url: image.url.clone(),
+                        digest: image.digest.clone(),
+                        tag,
+                        why: vec![why],
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, release: Version, image: &LiveImage) {
+        let offer = BootImageOffer {
+            openshift_version: format!("{}.{}", release.major, release.minor),
+            cpu_architecture: match image.architecture.as_str() {
+                "aarch64" => "arm64".to_owned(),
+                other => other.to_owned(),
+            },
+            url: String::new(),
+            version: image.version.clone(),
+            sha256: image.digest.hex().to_owned(),
+        };
+        let key = (release.major, release.minor, offer.cpu_architecture.clone());
+        let is_newest = self.offers.get(&key).is_none_or(|(it, _)| *it < release);
+        if is_newest {
+            self.offers.insert(key, (release, offer));
+        }
+    }
+
+    pub(crate) fn images(&self) -> impl Iterator<Item = &BootImage> {
+        self.images.values()
+    }
+
+    /// Entries of `OS_IMAGES`, without addresses.
+    pub(crate) fn offers(&self) -> Vec<BootImageOffer> {
+        let offers = self.offers.values();
+        offers.map(|(_, offer)| offer.clone()).collect()
+    }
+}
+
+impl BootImage {
+    /// The image in a layout, which names it like the target.
+    ///
+    /// Errors: never: the name of the repository is valid.
+    pub(crate) fn selected(&self, layout: Registry) -> Result<SelectedImage, Error> {
+        let repository = repository()?;
+        Ok(SelectedImage {
+            source: Reference {
+                registry: layout,
+                repository: repository.clone(),
+                tag: Some(self.tag.clone()),
+                digest: None,
+            },
+            repository,
+            tag: self.tag.clone(),
+            kind: ImageType::Generic,
+            why: self.why.clone(),
+            platforms: Vec::new(),
+            may_be_missing: false,
+        })
+    }
+
+    /// Name of its file.
+    pub(crate) fn title(&self) -> String {
+        let mut parts = self.url.path_segments().into_iter().flatten();
+        parts.next_back().unwrap_or_default().to_owned()
+    }
+}
+
+impl BootImageOffer {
+    /// Tag of the image in the target.
+    ///
+    /// Errors: Invalid – a malformed version.
+    pub(crate) fn tag(&self) -> Result<Tag, Error> {
+        tag(&self.version, architecture_of(&self.cpu_architecture))
+    }
+}
+
+/// Repository of boot images below the target's namespace.
+pub(crate) fn repository() -> Result<Repository, Error> {
+    REPOSITORY.parse()
+}
+
+fn tag(version: &str, architecture: &str) -> Result<Tag, Error> {
+    format!("{version}-{architecture}").parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::image_set::{BootImageSelection, Instance, PlatformSelection};
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(own: &[&str], platform: &[&str], parts: &[&str]) -> MirrorSelection {
+        let texts = |texts: &[&str]| texts.iter().map(|&it| it.to_owned()).collect();
+        let parts = parts.iter().map(|&architecture| Instance {
+            os: "linux".to_owned(),
+            architecture: architecture.to_owned(),
+        });
+        MirrorSelection {
+            platform: PlatformSelection {
+                architectures: texts(platform),
+                platforms: parts.collect(),
+                ..PlatformSelection::default()
+            },
+            boot_images: Some(BootImageSelection {
+                architectures: texts(own),
+            }),
+            ..MirrorSelection::default()
+        }
+    }
+
+    fn disk(architecture: &str, version: &str) -> Value {
+        let url = format!("https://h.example/{version}/live-{architecture}.iso?token=secret");
+        let sha256 = Digest::sha256(url.as_bytes());
+        let disk = json!({"location": url, "sha256": sha256.hex(), "signature": "x"});
+        let metal = json!({"release": version, "formats": {"iso": {"disk": disk}}});
+        json!({"artifacts": {"metal": metal}})
+    }
+
+    /// A payload whose stream has the live images of these architectures.
+    fn payload(version: &str, os: &str, architectures: &[&str], set: &MirrorSelection) -> Payload {
+        let disks = architectures.iter();
+        let disks = disks.map(|&it| (it.to_owned(), disk(it, os)));
+        let disks: serde_json::Map<_, _> = disks.collect();
+        let stream = json!({"architectures": disks});
+        let read = BootArchitectures::of(set).unwrap().images(&stream).unwrap();
+        let (boot_images, missing_boot_images) = read;
+        let digest = Digest::sha256(version.as_bytes());
+        let image: Reference = "r.example/release".parse().unwrap();
+        Payload {
+            image: image.with_digest(digest.clone()),
+            digest,
+            version: version.to_owned(),
+            architecture: "x86_64".to_owned(),
+            components: Vec::new(),
+            boot_images,
+            missing_boot_images,
+        }
+    }
+
+    fn of(payloads: &[Payload]) -> BootImages {
+        let mut images = BootImages::default();
+        for payload in payloads {
+            images.add(payload).unwrap();
+        }
+        images
+    }
+
+    fn tags(images: &BootImages) -> Vec<&str> {
+        images.images().map(|it| it.tag.as_str()).collect()
+    }
+
+    #[test]
+    fn architectures_are_those_of_the_releases_unless_named() {
+        assert!(BootArchitectures::of(&MirrorSelection::default()).is_none());
+        let all = ["x86_64", "aarch64", "s390x"];
+        for (own, platform, parts, expected) in [
+            (&[][..], &[][..], &[][..], &["1-x86_64"][..]),
+            (&[], &["arm64"], &[], &["1-aarch64"]),
+            (&["x86_64"], &["arm64"], &[], &["1-x86_64"]),
+            (&["aarch64", "amd64"], &[], &[], &["1-aarch64", "1-x86_64"]),
+            (&[], &["multi"], &[], &["1-aarch64", "1-s390x", "1-x86_64"]),
+            (&[], &[], &["s390x"], &["1-s390x"]),
+        ] {
+            let set = set(own, platform, parts);
+            let images = of(&[payload("4.18.1", "1", &all, &set)]);
+            assert_eq!(tags(&images), expected, "{own:?} {platform:?} {parts:?}");
+            assert!(images.missing.is_empty());
+        }
+    }
+
+    #[test]
+    fn missing_live_images_are_named() {
+        let asked = set(&["s390x", "arm64"], &[], &[]);
+        let images = of(&[payload("4.18.1", "1", &["aarch64"], &asked)]);
+        assert_eq!(tags(&images), ["1-aarch64"]);
+        let missing: Vec<_> = images.missing.iter().map(Error::to_string).collect();
+        assert_eq!(
+            missing,
+            ["boot image for s390x of release 4.18.1-x86_64 in \
+                 release-manifests/0000_50_installer_coreos-bootimages.yaml was not found"]
+        );
+        let all = set(&[], &["multi"], &[]);
+        let images = of(&[payload("4.18.1", "1", &[], &all)]);
+        assert_eq!(images.missing.len(), ARCHITECTURES.len());
+    }
+
+    #[test]
+    fn malformed_streams_are_refused() {
+        let boot = BootArchitectures::of(&set(&[], &[], &[])).unwrap();
+        let good = disk("x86_64", "1");
+        let path = "/artifacts/metal/formats/iso/disk";
+        for (place, value, expected) in [
+            (
+                format!("{path}/location"),
+                json!("ftp://h/a.iso"),
+                "\"ftp://h/a.iso\" is no address",
+            ),
+            (format!("{path}/location"), json!(5), "has no location"),
+            (format!("{path}/sha256"), json!("12"), "digest"),
+            (format!("{path}/sha256"), Value::Null, "has no sha256"),
+            (
+                "/artifacts/metal/release".to_owned(),
+                Value::Null,
+                "has no release",
+            ),
+        ] {
+            let mut wrong = good.clone();
+            *wrong.pointer_mut(&place).unwrap() = value;
+            let stream = json!({"architectures": {"x86_64": wrong}});
+            let reason = boot.images(&stream).unwrap_err();
+            assert!(reason.contains(expected), "{place}: {reason}");
+        }
+    }
+
+    #[test]
+    fn an_image_of_several_releases_is_one_and_the_newest_is_offered() {
+        let set = set(&["amd64", "arm64"], &[], &[]);
+        let both = ["x86_64", "aarch64"];
+        let images = of(&[
+            payload("4.18.10", "418.2", &both, &set),
+            payload("4.18.9", "418.1", &both, &set),
+            payload("4.19.1", "9.6", &["x86_64"], &set),
+            payload("4.18.11", "418.2", &["x86_64"], &set),
+        ]);
+        assert_eq!(
+            tags(&images),
+            [
+                "418.1-aarch64",
+                "418.1-x86_64",
+                "418.2-aarch64",
+                "418.2-x86_64",
+                "9.6-x86_64"
+            ]
+        );
+        let shared = images.images().find(|it| it.tag.as_str() == "418.2-x86_64");
+        let why: Vec<_> = shared.unwrap().why.iter().map(Why::to_string).collect();
+        let from = "https://h.example/418.2/live-x86_64.iso";
+        assert_eq!(
+            why,
+            [
+                format!("boot image of release 4.18.10-x86_64, from {from}"),
+                format!("boot image of release 4.18.11-x86_64, from {from}")
+            ]
+        );
+        assert_eq!(shared.unwrap().title(), "live-x86_64.iso");
+        let offers = images.offers();
+        let offers: Vec<_> = offers
+            .iter()
+            .map(|it| {
+                (
+                    &*it.openshift_version,
+                    &*it.cpu_architecture,
+                    it.tag().unwrap().to_string(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            offers,
+            [
+                ("4.18", "arm64", "418.2-aarch64".to_owned()),
+                ("4.18", "x86_64", "418.2-x86_64".to_owned()),
+                ("4.19", "x86_64", "9.6-x86_64".to_owned()),
+            ]
+        );
+    }
+}
