@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::scratch::Scratch;
 
@@ -33,6 +33,9 @@ const SECURE_ARM64_UEFI: [&str; 2] = [
 const FIRMWARE_VARIABLES: &str = "VIRT_FW_VARS";
 /// The host, as a machine sees it.
 pub const HOST_ADDRESS: &str = "10.0.2.2";
+
+/// The file with the output of a machine's console.
+const CONSOLE: &str = "console";
 
 /// Firmware of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,17 +74,78 @@ pub struct BootReport {
     pub console: String,
 }
 
+/// A machine that runs until it is dropped, or switches itself off.
+#[derive(Debug)]
+pub struct BootedMachine {
+    child: Child,
+    folder: Scratch,
+}
+
+impl BootedMachine {
+    /// Switches a machine on, with a disk or without.
+    ///
+    /// Errors: the emulator does not start.
+    pub fn start(firmware: Firmware, medium: &BootMedium, disk: Option<&Path>) -> Result<Self> {
+        let folder = Scratch::new()?;
+        let mut command = command(firmware, medium, &folder)?;
+        if let Some(disk) = disk {
+            let drive = format!("if=none,id=disk,format=raw,file={}", disk.display());
+            command.args([
+                "-drive",
+                &drive,
+                "-device",
+                "virtio-blk-pci,drive=disk,serial=disk0",
+            ]);
+        }
+        let child = command.spawn().context("running the machine")?;
+        Ok(Self { child, folder })
+    }
+
+    /// Waits until it has switched itself off.
+    ///
+    /// Errors: not in time, with the last lines of its console.
+    pub async fn wait(&mut self) -> Result<()> {
+        let ended = tokio::time::timeout(BOOT_LIMIT, self.child.wait()).await;
+        ended.with_context(|| format!("it does not end\n{}", self.console()))??;
+        Ok(())
+    }
+
+    /// The output of its console.
+    pub fn console(&self) -> String {
+        let bytes = fs::read(self.folder.path().join(CONSOLE)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
 /// Boots a machine and waits until it has switched itself off.
 ///
 /// Errors: it does not start, or does not reach the end of its first program; with the last lines of its console.
 pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport> {
+    let folder = Scratch::new()?;
+    let mut command = command(firmware, medium, &folder)?;
+    let errors = match tokio::time::timeout(BOOT_LIMIT, command.output()).await {
+        Ok(output) => output.context("running the machine")?.stderr,
+        Err(_) => b"it does not end".to_vec(),
+    };
+    let errors = String::from_utf8_lossy(&errors);
+    let console = fs::read(folder.path().join(CONSOLE)).unwrap_or_default();
+    let report = BootReport::read(&String::from_utf8_lossy(&console));
+    ensure!(
+        report.values.contains_key("end"),
+        "{firmware:?} does not boot {medium:?}: {errors}\n{}",
+        report.console
+    );
+    Ok(report)
+}
+
+/// The emulator of a machine; its console is a file in `folder`.
+fn command(firmware: Firmware, medium: &BootMedium, folder: &Scratch) -> Result<Command> {
     let mut command = Command::new(match firmware {
         Firmware::SecureArm64 => "qemu-system-aarch64",
         Firmware::Bios | Firmware::Uefi | Firmware::SecureUefi => "qemu-system-x86_64",
     });
     command.args(["-m", "1024", "-display", "none", "-no-reboot"]);
-    let folder = Scratch::new()?;
-    let console = folder.path().join("console");
+    let console = folder.path().join(CONSOLE);
     command
         .arg("-serial")
         .arg(format!("file:{}", console.display()));
@@ -136,19 +200,7 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
     command
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true);
-    let errors = match tokio::time::timeout(BOOT_LIMIT, command.output()).await {
-        Ok(output) => output.context("running the machine")?.stderr,
-        Err(_) => b"it does not end".to_vec(),
-    };
-    let errors = String::from_utf8_lossy(&errors);
-    let console = fs::read(&console).unwrap_or_default();
-    let report = BootReport::read(&String::from_utf8_lossy(&console));
-    ensure!(
-        report.values.contains_key("end"),
-        "{firmware:?} does not boot {medium:?}: {errors}\n{}",
-        report.console
-    );
-    Ok(report)
+    Ok(command)
 }
 
 /// Adds the firmware, with a copy of its variables.

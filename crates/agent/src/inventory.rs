@@ -24,8 +24,10 @@ use crate::links::LinkTable;
 use crate::mounts::Mounts;
 
 /// Names that no node may have: hosts without a name get one from their hardware.
-const FORBIDDEN_NAMES: [&str; 7] = [
+const FORBIDDEN_NAMES: [&str; 8] = [
     "",
+    // Of the kernel, before any other is set.
+    "(none)",
     "localhost",
     "localhost.localdomain",
     "localhost4",

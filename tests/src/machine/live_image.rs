@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use ignition::archive::EMBED_AREA;
-use ignition::cpio::{self, CpioMember};
+use ignition::{MemberTree, cpio};
 use serde_json::json;
 
 /// Version of its operating system.
@@ -14,8 +14,8 @@ pub const OS_VERSION: &str = "418.94.202511191518-0";
 const ISOLINUX: &str = "/usr/lib/ISOLINUX/isolinux.bin";
 const BIOS_MODULES: &str = "/usr/lib/syslinux/modules/bios";
 const BUSYBOX: &str = "bin/busybox";
-/// Modules that a network card of a virtual machine needs, in order.
-const MODULES: [&str; 8] = [
+/// Modules that network cards and disks of a virtual machine need, in order.
+const MODULES: [&str; 9] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -24,6 +24,7 @@ const MODULES: [&str; 8] = [
     "failover",
     "net_failover",
     "virtio_net",
+    "virtio_blk",
 ];
 /// Programs that firmware with the usual keys accepts, in the Debian packages shim-signed and grub-efi-amd64-signed.
 const SIGNED_PROGRAMS: [(&str, &str); 2] = [
@@ -67,6 +68,8 @@ pub struct BootParts {
     /// Boots by BIOS, too, and from USB.
     is_hybrid: bool,
     signed_programs: [(&'static str, &'static str); 2],
+    /// Programs of the live system that the discovery agent runs.
+    pub live_programs: Vec<PathBuf>,
 }
 
 impl BootParts {
@@ -79,6 +82,7 @@ impl BootParts {
             console: "ttyS0",
             is_hybrid: true,
             signed_programs: SIGNED_PROGRAMS,
+            live_programs: Vec::new(),
         }
     }
 
@@ -91,6 +95,7 @@ impl BootParts {
             console: "ttyAMA0",
             is_hybrid: false,
             signed_programs: SIGNED_ARM64_PROGRAMS,
+            live_programs: Vec::new(),
         }
     }
 }
@@ -198,31 +203,39 @@ fn efi_partition(parts: &BootParts, image: &Path) -> Result<()> {
 
 fn initrd(parts: &BootParts) -> Result<Vec<u8>> {
     let modules = parts.kernel.join("lib/modules");
-    let mut files = vec![
-        ("init".to_owned(), INIT.as_bytes().to_vec()),
-        (
-            "bin/busybox".to_owned(),
-            fs::read(parts.programs.join(BUSYBOX))?,
-        ),
-    ];
+    let mut tree = MemberTree::default();
+    let mut add = |path: &str, bytes: Vec<u8>| tree.add(path, cpio::REGULAR | 0o755, bytes);
+    add("/init", INIT.into());
+    add("/bin/busybox", fs::read(parts.programs.join(BUSYBOX))?);
     for (number, name) in MODULES.iter().enumerate() {
         let module = find_below(&modules, &format!("{name}.ko"))?;
-        files.push((format!("modules/{number}.ko"), fs::read(module)?));
+        add(&format!("/modules/{number}.ko"), fs::read(module)?);
     }
-    let folder = |name| CpioMember {
-        name,
-        mode: cpio::DIRECTORY | 0o755,
-        data: b"",
+    for program in &parts.live_programs {
+        let name = program.file_name().context("a program has a name")?;
+        add(&format!("/usr/bin/{}", name.display()), fs::read(program)?);
+        for library in libraries(program)? {
+            add(&library, fs::read(&library)?);
+        }
+    }
+    for folder in ["/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/var/tmp"] {
+        tree.add(folder, cpio::DIRECTORY | 0o755, "");
+    }
+    Ok(tree.pack()?)
+}
+
+/// The libraries of a program of this system, with its loader; none of a script or a static program.
+fn libraries(program: &Path) -> Result<Vec<String>> {
+    let output = Command::new("ldd")
+        .arg(program)
+        .output()
+        .context("running ldd")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let path = |line: &str| {
+        let path = line.split_whitespace().find(|word| word.starts_with('/'))?;
+        Some(path.to_owned())
     };
-    let mut members: Vec<_> = ["bin", "dev", "etc", "modules", "proc", "sys"]
-        .map(folder)
-        .into();
-    members.extend(files.iter().map(|(name, data)| CpioMember {
-        name,
-        mode: cpio::REGULAR | 0o755,
-        data,
-    }));
-    Ok(ignition::archive::pack(&members)?)
+    Ok(text.lines().filter_map(path).collect())
 }
 
 fn find(folder: &Path, start: &str) -> Result<PathBuf> {

@@ -1,6 +1,7 @@
 //! The whole system as users run it: started, killed, stopped and queried from outside.
 
 mod boots;
+mod discovery;
 mod faults;
 mod log_in;
 mod mirroring;
