@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::process::{Child, Command};
 
 use crate::scratch::Scratch;
@@ -36,6 +39,9 @@ pub const HOST_ADDRESS: &str = "10.0.2.2";
 
 /// The file with the output of a machine's console.
 const CONSOLE: &str = "console";
+/// The socket for input of that console, and the file with the output of the second serial line.
+const KEYBOARD: &str = "keyboard";
+const AGENT_LOG: &str = "agent";
 
 /// Firmware of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +85,8 @@ pub struct BootReport {
 pub struct BootedMachine {
     child: Child,
     folder: Scratch,
+    /// Stays open: the serial line takes its bytes one by one.
+    keyboard: Option<OwnedWriteHalf>,
 }
 
 impl BootedMachine {
@@ -88,6 +96,14 @@ impl BootedMachine {
     pub fn start(firmware: Firmware, medium: &BootMedium, disk: Option<&Path>) -> Result<Self> {
         let folder = Scratch::new()?;
         let mut command = command(firmware, medium, &folder)?;
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let console = format!(
+            "socket,id=console,server=on,wait=off,path={},logfile={}",
+            path(KEYBOARD),
+            path(CONSOLE)
+        );
+        command.args(["-chardev", &console, "-serial", "chardev:console"]);
+        command.args(["-serial", &format!("file:{}", path(AGENT_LOG))]);
         if let Some(disk) = disk {
             let drive = format!("if=none,id=disk,format=raw,file={}", disk.display());
             command.args([
@@ -98,21 +114,50 @@ impl BootedMachine {
             ]);
         }
         let child = command.spawn().context("running the machine")?;
-        Ok(Self { child, folder })
+        Ok(Self {
+            child,
+            folder,
+            keyboard: None,
+        })
+    }
+
+    /// Types text on its console.
+    ///
+    /// Errors: the machine is off.
+    pub async fn type_text(&mut self, text: &str) -> Result<()> {
+        if self.keyboard.is_none() {
+            let socket = self.folder.path().join(KEYBOARD);
+            let connected = UnixStream::connect(socket).await;
+            let (mut output, input) = connected.context("connecting to the console")?.into_split();
+            // The file has it; unread, it would block the serial line.
+            tokio::spawn(async move { tokio::io::copy(&mut output, &mut tokio::io::sink()).await });
+            self.keyboard = Some(input);
+        }
+        let keyboard = self.keyboard.as_mut().context("no connection")?;
+        keyboard.write_all(text.as_bytes()).await.context("typing")
     }
 
     /// Waits until it has switched itself off.
     ///
-    /// Errors: not in time, with the last lines of its console.
+    /// Errors: not in time, with the log of its agent.
     pub async fn wait(&mut self) -> Result<()> {
         let ended = tokio::time::timeout(BOOT_LIMIT, self.child.wait()).await;
-        ended.with_context(|| format!("it does not end\n{}", self.console()))??;
+        ended.with_context(|| format!("it does not end\n{}", self.agent_log()))??;
         Ok(())
     }
 
     /// The output of its console.
     pub fn console(&self) -> String {
-        let bytes = fs::read(self.folder.path().join(CONSOLE)).unwrap_or_default();
+        self.output(CONSOLE)
+    }
+
+    /// The log of the discovery agent.
+    pub fn agent_log(&self) -> String {
+        self.output(AGENT_LOG)
+    }
+
+    fn output(&self, name: &str) -> String {
+        let bytes = fs::read(self.folder.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -123,6 +168,10 @@ impl BootedMachine {
 pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport> {
     let folder = Scratch::new()?;
     let mut command = command(firmware, medium, &folder)?;
+    let console = folder.path().join(CONSOLE);
+    command
+        .arg("-serial")
+        .arg(format!("file:{}", console.display()));
     let errors = match tokio::time::timeout(BOOT_LIMIT, command.output()).await {
         Ok(output) => output.context("running the machine")?.stderr,
         Err(_) => b"it does not end".to_vec(),
@@ -138,17 +187,13 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
     Ok(report)
 }
 
-/// The emulator of a machine; its console is a file in `folder`.
+/// The emulator of a machine, without a console.
 fn command(firmware: Firmware, medium: &BootMedium, folder: &Scratch) -> Result<Command> {
     let mut command = Command::new(match firmware {
         Firmware::SecureArm64 => "qemu-system-aarch64",
         Firmware::Bios | Firmware::Uefi | Firmware::SecureUefi => "qemu-system-x86_64",
     });
     command.args(["-m", "1024", "-display", "none", "-no-reboot"]);
-    let console = folder.path().join(CONSOLE);
-    command
-        .arg("-serial")
-        .arg(format!("file:{}", console.display()));
     let variables = folder.path().join("variables.fd");
     match firmware {
         Firmware::Bios => {}

@@ -38,9 +38,9 @@ pub struct AgentArgs {
     /// Seconds between attempts to register
     #[arg(long, default_value_t = 60)]
     pub interval: u64,
-    /// Show the state of this host on terminals, and accept changes of its network there
-    #[arg(long, value_name = "TTY")]
-    pub console: Vec<PathBuf>,
+    /// Show the state of this host on tty1 and on serial consoles, and take changes of its network there
+    #[arg(long)]
+    pub console: bool,
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use model::steps::InstallCmdRequest;
 use tokio::task::JoinHandle;
 
 use crate::steps::StepContext;
-use crate::{Error, command, logs};
+use crate::{Error, HostFiles, command, console, logs};
 
 const IGNITION_FOLDER: &str = "/opt/install-dir";
 /// Between two looks at the control plane.
@@ -86,6 +86,18 @@ impl InstallPlan {
         Ok(Self { request, arguments })
     }
 
+    /// Arguments of coreos-installer: a network of the console's form is copied to the installed system.
+    fn installer_arguments(&self, files: &HostFiles) -> Vec<String> {
+        let mut arguments = self.arguments.clone();
+        let is_copied = arguments
+            .iter()
+            .any(|argument| matches!(argument.as_str(), "-n" | "--copy-network"));
+        if console::has_connections(files) && !is_copied {
+            arguments.push("--copy-network".to_owned());
+        }
+        arguments
+    }
+
     /// Whether this host starts the control plane, alone or for others, or keeps the system that it runs.
     fn needs_installer_image(&self) -> bool {
         let request = &self.request;
@@ -149,7 +161,8 @@ impl HostInstaller<'_> {
             .await;
         let ignition = self.download_ignition().await?;
         self.stage(HostStage::WritingImageToDisk, "").await;
-        write_image::write(self.context, &ignition, &device, &self.plan.arguments).await?;
+        let arguments = self.plan.installer_arguments(&self.context.files);
+        write_image::write(self.context, &ignition, &device, &arguments).await?;
         if request.role == HostRole::Worker {
             self.await_control_plane().await?;
         }

@@ -6,6 +6,7 @@
 mod api;
 mod args;
 mod command;
+mod console;
 mod error;
 mod fetch;
 mod host_files;
@@ -28,6 +29,7 @@ pub use error::Error;
 pub use host_files::HostFiles;
 
 use api::ServiceClient;
+use console::HostConsole;
 use install::InstallationTask;
 use links::LinkTable;
 use runner::Runner;
@@ -46,6 +48,16 @@ pub async fn run(arguments: &AgentArgs) -> Result<(), Error> {
         None => inventory::host_id(&files, &read_inventory(&files).await?.interfaces),
     };
     status.change(|status| status.host_id = Some(host_id));
+    if arguments.console {
+        for terminal in console::terminals(&files) {
+            let console = HostConsole {
+                files: files.clone(),
+                status: status.clone(),
+                service: arguments.url.to_string(),
+            };
+            tokio::spawn(async move { console.run(&terminal).await });
+        }
+    }
     let context = Arc::new(StepContext {
         api,
         files,

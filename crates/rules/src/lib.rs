@@ -4,6 +4,7 @@
 //! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: the
 //! same snapshot, policy and time give the same result.
 
+mod agent_version;
 #[cfg(test)]
 mod arbitrary;
 pub mod bounds;

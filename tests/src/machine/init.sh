@@ -23,7 +23,8 @@ done </paths
 network() {
     for number in 0 1 2 3 4 5 6 7 8; do $b insmod /modules/$number.ko; done
     $b ifconfig lo 127.0.0.1 up
-    $b ifconfig eth0 10.0.2.15 netmask 255.255.255.0 up
+    address=$($b sed -n 's/.*live.address=\([^ ]*\).*/\1/p' /proc/cmdline)
+    $b ifconfig eth0 ${address:-10.0.2.15} netmask 255.255.255.0 up
 }
 url=$($b sed -n 's/.*coreos.live.rootfs_url="\{0,1\}\([^" ]*\).*/\1/p' /proc/cmdline)
 if [ -n "$url" ]; then
@@ -40,15 +41,15 @@ echo 'nameserver 10.0.2.3' >/etc/resolv.conf
 export PATH=/usr/local/bin:/usr/bin
 for applet in $($b --list); do [ -e /usr/bin/$applet ] || $b ln -s $b /usr/bin/$applet; done
 $b mount -t tmpfs run /run
-# Without udev there is nothing to wait for.
-printf '#!/bin/busybox sh\n' >/usr/bin/udevadm
-chmod 755 /usr/bin/udevadm
+# coreos-installer looks for the socket of udev.
+$b mkdir -p /run/udev
+: >/run/udev/control
 # The commands of a unit, as far as these two have any.
 commands() { sed -n "s/^$1=//p"; }
 commands ExecStart <$handover | while read -r command; do $command; done
 sed 's/\\n/\n/g' /config.ign | grep '^ExecStart.*/usr/local/bin/atoll-agent' >/unit
 commands ExecStartPre </unit | while read -r command; do $command; done
 while true; do
-    $(commands ExecStart </unit)
+    $(commands ExecStart </unit) 2>/dev/ttyS1
     sleep 3
 done

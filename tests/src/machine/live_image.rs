@@ -49,6 +49,9 @@ const KARGS_ROOM: usize = 1024;
 const ROOTFS: usize = 3 << 20;
 /// Prints the input of early boot, and ends.
 const INIT: &str = include_str!("init.sh");
+/// NetworkManager and udev of the live system, as far as the agent and coreos-installer need them.
+const NMCLI: &str = include_str!("nmcli.sh");
+const UDEVADM: &str = include_str!("udevadm.sh");
 
 /// Its root file system: made-up bytes.
 pub fn rootfs() -> Vec<u8> {
@@ -206,6 +209,8 @@ fn initrd(parts: &BootParts) -> Result<Vec<u8>> {
     let mut tree = MemberTree::default();
     let mut add = |path: &str, bytes: Vec<u8>| tree.add(path, cpio::REGULAR | 0o755, bytes);
     add("/init", INIT.into());
+    add("/usr/bin/nmcli", NMCLI.into());
+    add("/usr/bin/udevadm", UDEVADM.into());
     add("/bin/busybox", fs::read(parts.programs.join(BUSYBOX))?);
     for (number, name) in MODULES.iter().enumerate() {
         let module = find_below(&modules, &format!("{name}.ko"))?;
@@ -218,7 +223,10 @@ fn initrd(parts: &BootParts) -> Result<Vec<u8>> {
             add(&library, fs::read(&library)?);
         }
     }
-    for folder in ["/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/var/tmp"] {
+    let keyfiles = "/etc/NetworkManager/system-connections";
+    for folder in [
+        "/dev", keyfiles, "/proc", "/run", "/sys", "/tmp", "/var/tmp",
+    ] {
         tree.add(folder, cpio::DIRECTORY | 0o755, "");
     }
     Ok(tree.pack()?)

@@ -103,7 +103,15 @@ fn installer_arguments(context: &StepContext, plan: &InstallPlan) -> Vec<String>
         "cacert",
         context.api.cacert().unwrap_or_default().to_owned(),
     );
-    add("installer-args", request.installer_args.clone());
+    let own = plan.installer_arguments(&context.files);
+    add(
+        "installer-args",
+        if own.is_empty() {
+            String::new()
+        } else {
+            serde_json::json!(own).to_string()
+        },
+    );
     for (name, value) in request.proxy.iter().flat_map(proxy_arguments) {
         add(name, value);
     }

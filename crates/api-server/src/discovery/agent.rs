@@ -52,7 +52,7 @@ pub(super) fn unit(
         let pre = format!(
             "ExecStartPre=/usr/bin/install -D -m 0755 {EMBEDDED} /usr/local/bin/atoll-agent\n"
         );
-        (pre, "atoll-agent", String::new())
+        (pre, "atoll-agent", " --console".to_owned())
     } else {
         let pre = format!(
             "ExecStartPre=/usr/local/bin/agent-fix-bz1964591 {image}\n\

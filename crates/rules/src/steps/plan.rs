@@ -5,6 +5,7 @@ use model::host::HostStatus;
 use model::steps::{PostStepAction, StepType};
 
 use super::view::StepView;
+use crate::agent_version;
 
 /// Steps of one host status.
 #[derive(Debug, Clone, Copy)]
@@ -203,9 +204,6 @@ pub(super) fn round(status: HostStatus, adding: bool) -> Round {
         )
 }
 
-/// Beginning of the versions of agents inside discovery images, which come with their image.
-const EMBEDDED_AGENT: &str = "atoll-agent/";
-
 /// Whether the agent must be upgraded before any other step.
 ///
 /// An agent without a reported version is not upgraded: it would be upgraded again and again.
@@ -227,7 +225,6 @@ pub(super) fn wants_upgrade(view: &StepView<'_>) -> bool {
     is_possible
         && view.ctx.policy.upgrade_agent
         && !agent.is_empty()
-        && !agent.starts_with(EMBEDDED_AGENT)
         && !wanted.is_empty()
-        && agent != wanted
+        && !agent_version::is_compatible(agent, wanted)
 }

@@ -13,6 +13,7 @@ use super::subject::{HostSubject, INVENTORY};
 use super::validation::{Category, HostBlock, HostValidation, Unbound};
 use super::verdict::Verdict;
 use super::{host_identity, host_operators};
+use crate::agent_version;
 use crate::hardware::{maker, mebibytes, usable_mib};
 use crate::networking;
 use crate::operators::HostResources;
@@ -531,7 +532,7 @@ fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
         return Verdict::Hidden;
     }
     Verdict::of(
-        has == wanted,
+        agent_version::is_compatible(has, wanted),
         "The agent has the service's version",
         format_args!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
     )
