@@ -11,6 +11,8 @@ mod image_availability;
 mod install;
 mod inventory;
 mod logs;
+#[cfg(test)]
+mod network_tests;
 mod ntp;
 mod tang;
 mod vips;
