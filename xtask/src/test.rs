@@ -49,6 +49,8 @@ const POD_APART: &str = "POD_TESTS_APART";
 const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 /// Folder with the node_modules of an OpenID provider, for the tests of log-ins.
 const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
+/// Path of the real coreos-installer, for the test that installs a machine.
+const COREOS_INSTALLER: &str = "COREOS_INSTALLER";
 /// Folder of an unpacked kernel, for the tests that boot images.
 const BOOT_KERNEL: &str = "BOOT_KERNEL";
 /// Folder of unpacked packages of arm64, likewise.
@@ -249,6 +251,7 @@ fn tests(report: &mut TestReport, full: bool) {
             .inspect_err(|error| println!("images of arm64 cannot be booted here: {error:#}"))
             .ok()
     });
+    let coreos_installer = full.then(coreos_installer::ensure).and_then(Result::ok);
     let prepare = |command: &mut Command| {
         if let Some(tools) = &boot_tools {
             command.env(BOOT_KERNEL, &tools.kernel);
@@ -256,6 +259,9 @@ fn tests(report: &mut TestReport, full: bool) {
         }
         if let Some(folder) = &arm64 {
             command.env(BOOT_ARM64, folder);
+        }
+        if let Some(program) = &coreos_installer {
+            command.env(COREOS_INSTALLER, program);
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);

@@ -1,5 +1,6 @@
 //! `atoll image`: live images in files, customised as the image service does.
 
+mod make_test_iso;
 mod output;
 mod push;
 
@@ -35,6 +36,8 @@ pub(crate) enum ImageCommand {
     Push(push::PushArgs),
     /// Write a copy as it was published: no ignition, the default kernel arguments
     Reset(ResetArgs),
+    /// Write an image for labs: the layout of a live image around made-up programs, which do not boot
+    MakeTestIso(make_test_iso::MakeTestIsoArgs),
 }
 
 /// Arguments of `show`.
@@ -135,6 +138,7 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
         ImageCommand::Extract(arguments) => extract(arguments),
         ImageCommand::Verify(arguments) => verify(arguments),
         ImageCommand::Push(arguments) => push::push(arguments),
+        ImageCommand::MakeTestIso(arguments) => make_test_iso::make(arguments),
         ImageCommand::Reset(ResetArgs { image, output }) => {
             let content = pristine(&open(image)?);
             output.write(&content.map_err(|error| Error::new("resetting the image", error))?)

@@ -5,7 +5,6 @@
 pub mod certificates;
 pub mod demo;
 pub mod installer;
-pub mod iso;
 pub mod ports;
 pub mod postgres;
 pub mod redirecting;
@@ -14,5 +13,7 @@ pub mod signer;
 mod skip;
 pub mod tokens;
 pub mod wire;
+
+pub use test_iso as iso;
 
 pub use skip::skipped;

@@ -65,7 +65,7 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
 }
 
 /// The program of a package.
-fn program_of<'a>(package: &'a str) -> &'a str {
+fn program_of(package: &str) -> &str {
     if package == AGENT.0 { AGENT.1 } else { package }
 }
 

@@ -12,7 +12,7 @@ use crate::cargo::root;
 use crate::command::run;
 
 /// Packages, with a file of each.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 14] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ipxe-qemu", "/usr/lib/ipxe/qemu/pxe-virtio.rom"),
     ("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.ms.fd"),
@@ -30,6 +30,9 @@ const NEEDED: [(&str, &str); 11] = [
     ),
     ("mtools", "/usr/bin/mcopy"),
     ("dosfstools", "/sbin/mkfs.vfat"),
+    ("binutils", "/usr/bin/strip"),
+    ("e2fsprogs", "/sbin/debugfs"),
+    ("gdisk", "/sbin/sgdisk"),
 ];
 /// Of either package, which exclude each other.
 const BUSYBOX: &str = "/bin/busybox";

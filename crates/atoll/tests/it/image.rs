@@ -304,3 +304,31 @@ fn files_that_are_no_live_images_are_not_pushed() {
     );
     assert!(!lab.path("layout").exists());
 }
+
+#[test]
+fn images_for_labs_are_accepted_like_genuine_ones() {
+    let lab = Lab::new();
+    for arch in ["x86_64", "arm64", "s390x"] {
+        let made = lab.succeeds(&["make-test-iso", "lab.iso", "--force", "--arch", arch]);
+        assert!(made.contains("rhcos-418.94.202511191518-0"), "{made}");
+        lab.succeeds(&["verify", "lab.iso"]);
+    }
+    let error = lab.fails(&["make-test-iso", "lab.iso"]);
+    assert!(error.contains("--force"), "{error}");
+    lab.succeeds(&[
+        "make-test-iso",
+        "own.iso",
+        "--version",
+        "417.1",
+        "--rootfs-mib",
+        "120",
+    ]);
+    let shown = lab.succeeds(&["show", "own.iso", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["volume_id"], "rhcos-417.1");
+    assert!(
+        shown["rootfs_length"]
+            .as_u64()
+            .is_some_and(|length| length > 120 << 20)
+    );
+}

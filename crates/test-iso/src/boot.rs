@@ -1,6 +1,6 @@
 //! Boot parts for firmware: the boot catalog, a loader and an EFI partition. All valid; the loaders halt.
 
-use super::records::le32;
+use crate::records::le32;
 
 /// Boot catalog of images with isolinux.
 pub(super) const CATALOG_X86: &str = "isolinux/boot.cat";

@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::boot;
-use super::options::{LiveImageOptions, Written};
-use super::records::{self, NameScheme, Places, SECTOR, Volume};
-use super::tree::{Data, FileTree};
+use crate::boot;
+use crate::options::{LiveImageOptions, Written};
+use crate::records::{self, NameScheme, Places, SECTOR, Volume};
+use crate::tree::{Data, FileTree};
 
 /// First sector after the system area.
 const DESCRIPTORS: u32 = 16;

@@ -1,4 +1,4 @@
-//! Live images with the genuine layout that the image service reads, in a size for tests.
+//! Live images with the genuine layout that the image service reads, for labs and tests.
 //!
 //! The images hold the real structures (volume descriptors, 8.3 names, embed areas, boot catalog, archives) and
 //! made-up programs: a machine that boots one halts. Written without external tools, sparse on disk, and the

@@ -1,6 +1,6 @@
 //! Records of ISO9660, Rock Ridge and Joliet, byte by byte.
 
-use super::tree::FileTree;
+use crate::tree::FileTree;
 
 /// Units: bytes.
 pub(super) const SECTOR: u64 = 2048;

@@ -7,9 +7,9 @@ use ignition::cpio::{self, CpioMember};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::boot;
-use super::options::LiveImageOptions;
-use super::tree::{Data, FileTree};
+use crate::boot;
+use crate::options::LiveImageOptions;
+use crate::tree::{Data, FileTree};
 
 /// Units: bytes. Room after the default kernel arguments.
 const KARGS_ROOM: usize = 1024;
