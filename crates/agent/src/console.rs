@@ -6,8 +6,6 @@
 mod form;
 mod screen;
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +13,7 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 
 use self::form::{FormProgress, NetworkConnection, NetworkForm};
+use crate::host_files::write_private;
 use crate::links::LinkTable;
 use crate::status::StatusHandle;
 use crate::{Error, HostFiles, command};
@@ -158,15 +157,8 @@ impl HostConsole {
             .files
             .path(KEYFILES)
             .join(format!("{name}.nmconnection"));
-        let mut options = std::fs::OpenOptions::new();
         // NetworkManager ignores files that others can read.
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path);
-        let written = file.and_then(|mut file| file.write_all(connection.keyfile().as_bytes()));
+        let written = write_private(&path, connection.keyfile().as_bytes());
         written.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
         command::succeed("nmcli", &["connection", "reload"], TIMEOUT).await?;
         command::succeed("nmcli", &["connection", "up", &name], TIMEOUT)

@@ -1,7 +1,8 @@
 //! Files of the kernel and of udev, below a folder: `/` on a host, a copy in tests.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Longest file that is read. The tables of a firmware and `/proc/cpuinfo` of big machines have less. Units: bytes.
@@ -75,6 +76,18 @@ impl HostFiles {
             .into_string()
             .ok()
     }
+}
+
+/// Writes a file that only root reads.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+    file?.write_all(content)
 }
 
 #[cfg(test)]

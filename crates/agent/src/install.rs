@@ -17,6 +17,7 @@ use model::host::{HostRole, HostStage};
 use model::steps::InstallCmdRequest;
 use tokio::task::JoinHandle;
 
+use crate::host_files::write_private;
 use crate::steps::StepContext;
 use crate::{Error, HostFiles, command, console, logs};
 
@@ -195,18 +196,9 @@ impl HostInstaller<'_> {
     async fn download_ignition(&self) -> Result<PathBuf, Error> {
         let ignition = self.context.api.host_ignition(self.context.host_id).await?;
         let path = Path::new(IGNITION_FOLDER).join("host.ign");
-        let written = std::fs::create_dir_all(IGNITION_FOLDER).and_then(|()| {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            // It has the cluster's secrets.
-            let mut options = std::fs::OpenOptions::new();
-            let file = options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&path);
-            std::io::Write::write_all(&mut file?, &ignition)
-        });
+        // It has the cluster's secrets.
+        let written =
+            std::fs::create_dir_all(IGNITION_FOLDER).and_then(|()| write_private(&path, &ignition));
         written.map_err(|error| Error::io(format!("writing {}", path.display()), error))?;
         Ok(path)
     }

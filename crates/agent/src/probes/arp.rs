@@ -32,40 +32,24 @@ pub(crate) async fn probe(
     let mac = parse_mac(&link.mac_address)
         .ok_or_else(|| io::Error::other(format!("{} has no hardware address", link.name)))?;
     let socket = EthernetSocket::open(link.index, PROTOCOL)?;
-    let mut neighbours = Neighbours::new();
     let ask = async {
         for _ in 0..ROUNDS {
             for target in targets {
-                socket
-                    .send(BROADCAST, &request(mac, source, *target))
-                    .await?;
+                let packet = request(mac, source, *target);
+                socket.send(BROADCAST, &packet).await?;
                 tokio::time::sleep(PACE).await;
             }
             tokio::time::sleep(ROUND_WAIT).await;
         }
-        io::Result::Ok(())
+        Ok(())
     };
-    let listen = async {
-        let mut buffer = [0; 64];
-        loop {
-            let length = socket.receive(&mut buffer).await?;
-            if let Some((address, mac)) = answer(&buffer[..length])
-                && targets.contains(&address)
-            {
-                neighbours
-                    .entry(IpAddr::V4(address))
-                    .or_default()
-                    .insert(mac);
-            }
-        }
-        #[expect(unreachable_code, reason = "it gives the block its type")]
-        io::Result::Ok(())
+    let read = |packet: &[u8]| {
+        let (address, mac) = answer(packet)?;
+        targets
+            .contains(&address)
+            .then_some((IpAddr::V4(address), mac))
     };
-    tokio::select! {
-        asked = ask => asked?,
-        heard = listen => heard?,
-    }
-    Ok(neighbours)
+    socket.raw().answers(ask, read).await
 }
 
 fn request(mac: MacAddress, source: Ipv4Addr, target: Ipv4Addr) -> [u8; LENGTH] {

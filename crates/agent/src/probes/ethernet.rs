@@ -43,9 +43,8 @@ impl EthernetSocket {
         self.socket.send_to(packet, &to).await
     }
 
-    /// The length of the next packet, which is cut to the buffer.
-    pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.receive(buffer).await
+    pub(super) fn raw(&self) -> &RawSocket {
+        &self.socket
     }
 }
 

@@ -36,35 +36,18 @@ pub(crate) async fn probe(
         .get()
         .bind(&SocketAddrV6::new(source, 0, 0, link.index).into())?;
     let to = SocketAddrV6::new(group(target), 0, 0, link.index).into();
-    let mut neighbours = Neighbours::new();
     let ask = async {
         for _ in 0..ROUNDS {
             socket.send_to(&solicitation(mac, target), &to).await?;
             tokio::time::sleep(ROUND_WAIT).await;
         }
-        io::Result::Ok(())
+        Ok(())
     };
-    let listen = async {
-        let mut buffer = [0; 256];
-        loop {
-            let length = socket.receive(&mut buffer).await?;
-            if let Some((address, mac)) = advertisement(&buffer[..length])
-                && address == target
-            {
-                neighbours
-                    .entry(IpAddr::V6(address))
-                    .or_default()
-                    .insert(mac);
-            }
-        }
-        #[expect(unreachable_code, reason = "it gives the block its type")]
-        io::Result::Ok(())
+    let read = |packet: &[u8]| {
+        let (address, mac) = advertisement(packet)?;
+        (address == target).then_some((IpAddr::V6(address), mac))
     };
-    tokio::select! {
-        asked = ask => asked?,
-        heard = listen => heard?,
-    }
-    Ok(neighbours)
+    socket.answers(ask, read).await
 }
 
 /// The group of all nodes whose address ends like `target`.

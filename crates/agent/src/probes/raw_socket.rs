@@ -1,10 +1,16 @@
 //! A raw socket in the runtime.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 
 use socket2::{SockAddr, Socket};
 use tokio::io::unix::AsyncFd;
+
+use super::{MacAddress, Neighbours};
+
+/// Longer answers are cut: their end is not read. Units: bytes.
+const MAX_ANSWER: usize = 256;
 
 /// A raw socket. Opening one needs rights (`CAP_NET_RAW`).
 #[derive(Debug)]
@@ -21,6 +27,28 @@ impl RawSocket {
 
     pub(super) fn get(&self) -> &Socket {
         self.0.get_ref()
+    }
+
+    /// The hardware addresses that answer while `ask` sends its questions.
+    ///
+    /// Errors: those of `ask`; the link goes down.
+    pub(super) async fn answers(
+        &self,
+        ask: impl Future<Output = io::Result<()>>,
+        read: impl Fn(&[u8]) -> Option<(IpAddr, MacAddress)>,
+    ) -> io::Result<Neighbours> {
+        let mut neighbours = Neighbours::new();
+        let mut buffer = [0; MAX_ANSWER];
+        tokio::pin!(ask);
+        loop {
+            let length = tokio::select! {
+                asked = &mut ask => return asked.map(|()| neighbours),
+                length = self.receive(&mut buffer) => length?,
+            };
+            if let Some((address, mac)) = read(&buffer[..length]) {
+                neighbours.entry(address).or_default().insert(mac);
+            }
+        }
     }
 
     pub(super) async fn send_to(&self, packet: &[u8], to: &SockAddr) -> io::Result<()> {
