@@ -302,10 +302,9 @@ fn os_image(folder: &Path) -> Result<Vec<u8>> {
     run(Command::new("/sbin/sgdisk")
         .args(["-n", &table, "-c", "1:boot"])
         .arg(&image))?;
-    let mut bytes = fs::read(&image)?;
-    let (start, content) = ((start << 20) as usize, fs::read(&partition)?);
-    bytes[start..start + content.len()].copy_from_slice(&content);
-    Ok(bytes)
+    let file = fs::File::options().write(true).open(&image)?;
+    std::os::unix::fs::FileExt::write_all_at(&file, &fs::read(&partition)?, start << 20)?;
+    Ok(fs::read(&image)?)
 }
 
 /// The configuration for the first boot of an installed disk.

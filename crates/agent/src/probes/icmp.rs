@@ -80,9 +80,11 @@ pub(crate) async fn echo(target: IpAddr, options: EchoOptions<'_>) -> io::Result
     let mut answered: Vec<Option<Duration>> = Vec::new();
     let mut buffer = vec![0; 128 + HEADER + options.data];
     for sequence in 0..options.count {
-        socket
-            .send_to(&request(target, id, sequence, options.data), &to)
-            .await?;
+        let packet = request(target, id, sequence, options.data);
+        // The first attempt may report the fate of an earlier packet, by an ICMP error.
+        if socket.send_to(&packet, &to).await.is_err() {
+            socket.send_to(&packet, &to).await?;
+        }
         sent.push(Instant::now());
         answered.push(None);
         let wait = if sequence + 1 == options.count {
@@ -96,7 +98,9 @@ pub(crate) async fn echo(target: IpAddr, options: EchoOptions<'_>) -> io::Result
             else {
                 break;
             };
-            let Some(sequence) = answer(target, &buffer[..length?], id) else {
+            // An ICMP error concerns one packet, which is lost.
+            let answered_by = |length: usize| answer(target, &buffer[..length], id);
+            let Some(sequence) = length.ok().and_then(answered_by) else {
                 continue;
             };
             let index = usize::from(sequence);
