@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::context::ImageSource;
 use super::engine::ImageEngine;
-use super::list::{IMAGES, ServiceImage};
+use super::list::{IMAGES, ServiceImage, agent_name};
 use super::{elf, layout};
 use crate::cargo::root;
 use crate::scratch::ScratchFolder;
@@ -89,6 +89,24 @@ fn the_same_input_gives_the_same_digest() {
         let other = pack(engine, image, "1.2.4", 1, 0o755);
         assert_ne!(first.digest, other.digest, "{}", image.name);
     }
+}
+
+#[test]
+fn the_shipped_image_service_has_the_agent() {
+    let (programs, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
+    let image = IMAGES.iter().find(|image| image.has_agent).unwrap();
+    write_program(programs.path(), image, 1, 0o755);
+    let source = ImageSource::new(image, &root().join("deploy"), programs.path(), true);
+    assert!(source.inputs().is_err(), "there is no agent yet");
+    fs::write(programs.path().join("atoll-agent"), "agent").unwrap();
+    let inputs = source.inputs().unwrap();
+    let containerfile = source.fill(context.path()).unwrap();
+    let agent = context.path().join("agents").join(agent_name());
+    assert_eq!(fs::read_to_string(agent).unwrap(), "agent");
+    let instructions = fs::read_to_string(containerfile).unwrap();
+    assert!(instructions.contains("\nCOPY agents /agents\n"));
+    fs::write(programs.path().join("atoll-agent"), "other").unwrap();
+    assert_ne!(source.inputs().unwrap(), inputs);
 }
 
 #[test]
