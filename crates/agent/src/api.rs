@@ -10,7 +10,7 @@ use model::host::HostStage;
 use model::steps::{NextStepCmdRequest, StepReply, Steps};
 use net::redirect;
 use net::resolve::Resolver;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Body, Method, RequestBuilder, Response};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
@@ -22,6 +22,8 @@ use uuid::Uuid;
 use crate::Error;
 use crate::args::AgentArgs;
 
+/// The token of the pull secret.
+const SECRET_KEY: &str = "x-secret-key";
 const BASE_PATH: &str = "api/assisted-install/v2";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
@@ -59,6 +61,8 @@ impl RetryPolicy {
 #[derive(Debug, Clone)]
 pub(crate) struct ServiceClient {
     http: reqwest::Client,
+    /// Header of each request, not of the client: it must not follow a redirect to another server.
+    token: HeaderValue,
     base: Url,
     infra_env_id: Uuid,
     agent_version: String,
@@ -89,22 +93,20 @@ impl ServiceClient {
             .transpose()?;
         let tls = net::trust::client_config(pem.as_deref(), arguments.insecure)
             .map_err(|error| Error::new("reading the trusted certificates", error))?;
-        let mut headers = HeaderMap::new();
         let mut token = HeaderValue::from_str(arguments.pull_secret_token.expose_secret())
             .map_err(|error| Error::new("reading PULL_SECRET_TOKEN", error))?;
         token.set_sensitive(true);
-        headers.insert("x-secret-key", token);
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .dns_resolver(Resolver::system())
             .redirect(redirect::policy())
-            .default_headers(headers)
             .tls_backend_preconfigured(tls)
             .build()
             .map_err(|error| Error::new("building the HTTP client", error))?;
         Ok(Self {
             http,
+            token,
             base: arguments.url.clone(),
             infra_env_id: arguments.infra_env_id,
             agent_version: arguments.agent_version.clone(),
@@ -326,7 +328,8 @@ impl ServiceClient {
         let url = self.url(path)?;
         let mut attempt = 1;
         loop {
-            let request = complete(self.http.request(method.clone(), url.clone()))?;
+            let request = self.http.request(method.clone(), url.clone());
+            let request = complete(request.header(SECRET_KEY, self.token.clone()))?;
             let error = match self.once(action, request).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
@@ -389,6 +392,11 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::response::IntoResponse as _;
+    use clap::Parser as _;
+
     use super::*;
 
     #[test]
@@ -399,6 +407,49 @@ mod tests {
         assert_eq!(RetryPolicy::Agent.attempts(&Error::message("no answer")), 4);
         assert_eq!(RetryPolicy::Installer.attempts(&error(404)), 10);
         assert_eq!(RetryPolicy::Installer.attempts(&error(409)), 1);
+    }
+
+    /// A server, which redirects to `location` or has no steps, and the secret key of each request.
+    async fn server(location: Option<String>) -> (String, Arc<Mutex<Vec<Option<String>>>>) {
+        let seen: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+        let record = Arc::clone(&seen);
+        let router = axum::Router::new().fallback(move |headers: axum::http::HeaderMap| {
+            let key = headers
+                .get(SECRET_KEY)
+                .map(|key| key.to_str().unwrap().to_owned());
+            record.lock().unwrap().push(key);
+            let location = location.clone();
+            async move {
+                match location {
+                    Some(url) => axum::response::Redirect::temporary(&url).into_response(),
+                    None => axum::Json(json!({ "instructions": null })).into_response(),
+                }
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (url, seen)
+    }
+
+    #[tokio::test]
+    async fn the_token_stays_at_the_service() {
+        let (other, at_other) = server(None).await;
+        let (own, at_own) = server(Some(other)).await;
+        let id = Uuid::nil().to_string();
+        let line = [
+            "agent",
+            "--url",
+            &own,
+            "--infra-env-id",
+            &id,
+            "--pull-secret-token",
+            "secret",
+        ];
+        let client = ServiceClient::new(&AgentArgs::parse_from(line)).unwrap();
+        client.steps(Uuid::nil()).await.unwrap();
+        assert_eq!(*at_own.lock().unwrap(), [Some("secret".to_owned())]);
+        assert_eq!(*at_other.lock().unwrap(), [None]);
     }
 
     #[test]

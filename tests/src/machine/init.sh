@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The first program of a machine that boots the live image: prints what it was given, as "REPORT name value". With a
-# discovery agent in the image, it goes on as the live system, as far as the agent needs one.
+# discovery agent in the image, it then is the live system, as far as the agent needs one.
 b=/bin/busybox
 $b mount -t proc proc /proc
 $b mount -t sysfs sys /sys

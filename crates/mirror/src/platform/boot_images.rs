@@ -25,7 +25,7 @@ pub(crate) const ARCHIVED: &str = "boot-images/os-images.json";
 const REPOSITORY: &str = "openshift/boot-images";
 /// Architectures that releases have boot images of, as streams name them.
 const ARCHITECTURES: [&str; 4] = ["x86_64", "aarch64", "ppc64le", "s390x"];
-/// Stands for all architectures of a release.
+/// All architectures of a release.
 const ALL_ARCHITECTURES: &str = "multi";
 
 /// Architectures of the selected boot images.
