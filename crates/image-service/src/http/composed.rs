@@ -70,8 +70,8 @@ pub(super) struct ComposedImage {
     pub(super) modified: SystemTime,
     /// SHA-256 in hexadecimal, once asked for.
     checksum: Arc<OnceCell<String>>,
-    /// Its share of [`MAX_MEMORY`].
-    _memory: Arc<OwnedSemaphorePermit>,
+    /// Its own share of [`MAX_MEMORY`].
+    memory: Arc<OwnedSemaphorePermit>,
     base: Arc<BaseImage>,
     /// Version of the infra-env; none if the API has none.
     updated_at: Option<String>,
@@ -138,9 +138,10 @@ impl ComposedImages {
     }
 
     fn put(&self, key: [u8; 32], image: ComposedImage) -> Arc<ComposedImage> {
-        let memory: usize = image.content.memory().map(bytes::Bytes::len).sum();
+        // Archives that images share are in memory once, however many are cached.
+        let own = image.memory.num_permits() << 10;
         let image = Arc::new(image);
-        let size = memory + size_of::<ComposedImage>();
+        let size = own + size_of::<ComposedImage>();
         self.cache.put(key, Arc::clone(&image), size);
         image
     }
@@ -309,7 +310,7 @@ impl ImageApp {
             identity,
             modified,
             checksum: Arc::default(),
-            _memory: Arc::new(memory),
+            memory: Arc::new(memory),
             base,
             updated_at: infra_env.updated_at,
             composed: asked,
@@ -414,18 +415,19 @@ mod tests {
                 identity: String::new(),
                 modified: SystemTime::UNIX_EPOCH,
                 checksum: Arc::default(),
-                _memory: Arc::new(images.reserve(memory).unwrap()),
+                memory: Arc::new(images.reserve(memory).unwrap()),
                 base: Arc::clone(&base),
                 updated_at: None,
                 composed: Instant::now(),
                 checked: Instant::now(),
             }
         };
-        let half = CAPACITY / 2 - size_of::<ComposedImage>();
+        // Memory counts in KiB; the rest is for the record.
+        let half = CAPACITY / 2 - (1 << 10);
         images.put([1; 32], image(half));
         images.put([2; 32], image(half));
         assert!(images.cache.get([1; 32]).is_some(), "both fit");
-        images.put([3; 32], image(1));
+        images.put([3; 32], image(4 << 10));
         assert!(images.cache.get([2; 32]).is_none());
         assert!(images.cache.get([1; 32]).is_some(), "used later");
     }
