@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod base;
 mod customise;
+mod erofs;
 mod iso9660;
 mod iso_edit;
 mod iso_map;

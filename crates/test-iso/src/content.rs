@@ -165,12 +165,20 @@ fn marked(length: u64) -> Data {
     Data { length, parts }
 }
 
+const EROFS_MAGIC: [u8; 4] = [0xe2, 0xe1, 0xf5, 0xe0];
+
 /// An uncompressed archive whose first member is the root file system.
 fn rootfs(length: u64, content: &[u8]) -> io::Result<Data> {
     let size = u32::try_from(length).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "rootfs_bytes is 4 GiB or more")
     })?;
-    let head = cpio::header("root.squashfs", cpio::REGULAR | 0o644, size);
+    let is_erofs = content.get(1024..1028) == Some(&EROFS_MAGIC);
+    let name = if is_erofs {
+        "root.erofs"
+    } else {
+        "root.squashfs"
+    };
+    let head = cpio::header(name, cpio::REGULAR | 0o644, size);
     let start = head.len() as u64;
     let made_up = marked(length).parts.into_iter();
     let mut parts = vec![(0, head)];

@@ -17,7 +17,7 @@ pub struct LiveImageOptions {
     pub vmlinuz_bytes: u64,
     /// Units: bytes, of the root file system inside rootfs.img.
     pub rootfs_bytes: u64,
-    /// First bytes of the root file system, in place of made-up ones: a whole squashfs image, for example.
+    /// First bytes of the root file system, in place of made-up ones: a whole squashfs or EROFS image.
     pub rootfs_head: Vec<u8>,
     /// Whether there is a Joliet tree (long names for Windows).
     pub joliet: bool,

@@ -10,6 +10,7 @@ use ignition::archive;
 use ignition::cpio::{self, CpioMember};
 
 use super::base::BaseImage;
+use super::erofs::find_in_erofs;
 use super::squashfs::{ReadAt, Squashfs};
 
 /// Path in the initrd.
@@ -33,6 +34,13 @@ const MAX_PROGRAM: u64 = 128 << 20;
 /// Most members of rootfs.img before the root file system, which is the first.
 const MAX_MEMBERS: usize = 16;
 
+/// Formats of root file systems.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Squashfs,
+    Erofs,
+}
+
 /// The root file system inside an image.
 struct RootFs<'a> {
     image: &'a BaseImage,
@@ -40,9 +48,20 @@ struct RootFs<'a> {
     start: u64,
     /// Units: bytes.
     length: u64,
+    format: Format,
 }
 
-impl ReadAt for RootFs<'_> {
+impl RootFs<'_> {
+    /// The contents of the first file at `path`, whose parts may be `*`.
+    fn find(&self, path: &[&str]) -> io::Result<Option<Vec<u8>>> {
+        match self.format {
+            Format::Squashfs => Squashfs::open(self)?.find(path, MAX_PROGRAM),
+            Format::Erofs => find_in_erofs(self, path, MAX_PROGRAM),
+        }
+    }
+}
+
+impl ReadAt for &RootFs<'_> {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let end = offset.checked_add(buffer.len() as u64);
         if end.is_none_or(|end| end > self.length) {
@@ -56,9 +75,9 @@ impl ReadAt for RootFs<'_> {
 ///
 /// Errors: `InvalidData` – the root file system is of another format, or has no such program.
 pub fn nmstatectl_archive(image: &BaseImage) -> io::Result<Bytes> {
-    let root = Squashfs::open(root_fs(image)?)?;
+    let root = root_fs(image)?;
     for path in PATHS {
-        if let Some(program) = root.find(path, MAX_PROGRAM)? {
+        if let Some(program) = root.find(path)? {
             let member = CpioMember {
                 name: PROGRAM,
                 mode: cpio::REGULAR | 0o755,
@@ -86,19 +105,20 @@ fn root_fs(image: &BaseImage) -> io::Result<RootFs<'_>> {
         let name_end = name_start + u64::from(name_size);
         let start = name_end + cpio::padding(name_end) as u64;
         let length = u64::from(size);
-        match name.as_slice() {
-            b"root.squashfs\0" => {
-                return Ok(RootFs {
-                    image,
-                    start,
-                    length,
-                });
+        let format = match name.as_slice() {
+            b"root.squashfs\0" => Format::Squashfs,
+            b"root.erofs\0" => Format::Erofs,
+            _ => {
+                at = start + length + cpio::padding(start + length) as u64;
+                continue;
             }
-            b"root.erofs\0" => {
-                return Err(invalid("its root file system is erofs, which is not read"));
-            }
-            _ => at = start + length + cpio::padding(start + length) as u64,
-        }
+        };
+        return Ok(RootFs {
+            image,
+            start,
+            length,
+            format,
+        });
     }
     Err(invalid("rootfs.img has no root file system"))
 }

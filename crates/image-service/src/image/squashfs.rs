@@ -448,7 +448,7 @@ fn invalid(reason: &str) -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -478,7 +478,7 @@ mod tests {
         }
     }
 
-    fn program() -> Vec<u8> {
+    pub(in super::super) fn program() -> Vec<u8> {
         let lines = (0..4000).map(|line| format!("nmstatectl line {line:06}\n"));
         let mut program = format!("\x7fELF{}", lines.collect::<String>()).into_bytes();
         program.resize(program.len() + 70_000, 0);

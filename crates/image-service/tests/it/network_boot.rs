@@ -102,8 +102,13 @@ fn names(initrd: &[u8]) -> Vec<(String, u32)> {
 
 #[tokio::test]
 async fn network_policies_come_with_nmstatectl() {
+    policies_come_with_nmstatectl(include_bytes!("../data/zstd.squashfs")).await;
+    policies_come_with_nmstatectl(include_bytes!("../data/zstd.erofs")).await;
+}
+
+async fn policies_come_with_nmstatectl(root_file_system: &[u8]) {
     let options = LiveImageOptions {
-        rootfs_head: include_bytes!("../data/zstd.squashfs").to_vec(),
+        rootfs_head: root_file_system.to_vec(),
         ..LiveImageOptions::small()
     };
     let world = World::of_image(&options, |_| {}).await;
