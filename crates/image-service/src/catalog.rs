@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -24,12 +25,41 @@ pub(crate) struct CatalogImage {
     pub(crate) sha256: String,
     /// Of the download that runs.
     pub(crate) progress: DownloadProgress,
+    /// An attempt to populate it has failed.
+    pub(crate) has_failed: AtomicBool,
     state: RwLock<Option<Arc<BaseImage>>>,
     /// Archive with its `nmstatectl`, once a network boot has needed it. Units: some megabytes.
     nmstatectl: OnceCell<Bytes>,
 }
 
 impl CatalogImage {
+    fn new(image: &OsImage) -> Self {
+        Self {
+            version: image.version.clone(),
+            architecture: image.cpu_architecture.clone(),
+            url: image.url.clone(),
+            sha256: image.sha256.to_ascii_lowercase(),
+            progress: DownloadProgress::default(),
+            has_failed: AtomicBool::new(false),
+            state: RwLock::default(),
+            nmstatectl: OnceCell::new(),
+        }
+    }
+
+    /// Whether both are the same image from the same place.
+    fn is_like(&self, other: &Self) -> bool {
+        let parts = |image: &Self| {
+            let (version, architecture) = (image.version.clone(), image.architecture.clone());
+            (
+                version,
+                architecture,
+                image.url.clone(),
+                image.sha256.clone(),
+            )
+        };
+        parts(self) == parts(other)
+    }
+
     /// The archive with `nmstatectl`: the file of that name in `folder`, else out of the root file system.
     ///
     /// Errors: `Unavailable` – neither; the remedy is the file.
@@ -99,43 +129,70 @@ impl CatalogImage {
     }
 }
 
-/// All OS images.
-#[derive(Debug, Default)]
+/// The OS images on offer. They may change while the service runs.
+#[derive(Debug)]
 pub(crate) struct ImageCatalog {
-    entries: Vec<(OsImage, usize)>,
-    pub(crate) bases: Vec<Arc<CatalogImage>>,
+    offer: RwLock<Arc<Offer>>,
 }
 
-impl ImageCatalog {
-    pub(crate) fn new(images: &[OsImage]) -> Self {
-        let mut catalog = Self::default();
+#[derive(Debug, Default)]
+struct Offer {
+    entries: Vec<(OsImage, Arc<CatalogImage>)>,
+    bases: Vec<Arc<CatalogImage>>,
+}
+
+impl Offer {
+    /// Images that are in `known` already stay as they are.
+    fn new(images: &[OsImage], known: &Self) -> Self {
+        let mut offer = Self::default();
         for image in images.iter().filter(|image| image.kind == FULL_ISO) {
             let mut image = image.clone();
             let architecture = normalised_architecture(&image.cpu_architecture);
             image.cpu_architecture = String::from(architecture);
-            let is_same = |base: &Arc<CatalogImage>| {
+            let is_same = |base: &&Arc<CatalogImage>| {
                 base.version == image.version && base.architecture == image.cpu_architecture
             };
-            let base = catalog.bases.iter().position(is_same).unwrap_or_else(|| {
-                catalog.bases.push(Arc::new(CatalogImage {
-                    version: image.version.clone(),
-                    architecture: image.cpu_architecture.clone(),
-                    url: image.url.clone(),
-                    sha256: image.sha256.to_ascii_lowercase(),
-                    progress: DownloadProgress::default(),
-                    state: RwLock::default(),
-                    nmstatectl: OnceCell::new(),
-                }));
-                catalog.bases.len() - 1
+            let base = offer.bases.iter().find(is_same).cloned();
+            let base = base.unwrap_or_else(|| {
+                let base = CatalogImage::new(&image);
+                let known = known.bases.iter().find(|known| known.is_like(&base));
+                let base = known.cloned().unwrap_or_else(|| Arc::new(base));
+                offer.bases.push(Arc::clone(&base));
+                base
             });
-            catalog.entries.push((image, base));
+            offer.entries.push((image, base));
         }
-        catalog
+        offer
+    }
+}
+
+impl ImageCatalog {
+    pub(crate) fn new(images: &[OsImage]) -> Self {
+        let offer = Offer::new(images, &Offer::default());
+        Self {
+            offer: RwLock::new(Arc::new(offer)),
+        }
+    }
+
+    /// Offers other images; unchanged ones stay populated.
+    pub(crate) fn replace(&self, images: &[OsImage]) {
+        let offer = Offer::new(images, &self.offer());
+        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The base images, each once.
+    pub(crate) fn bases(&self) -> Vec<Arc<CatalogImage>> {
+        self.offer().bases.clone()
     }
 
     /// Images that are not populated yet, each with the progress of its download.
     pub(crate) fn waiting(&self) -> Vec<String> {
-        let waiting = self.bases.iter().filter(|base| !base.is_ready());
+        let offer = self.offer();
+        let waiting = offer.bases.iter().filter(|base| !base.is_ready());
         waiting
             .map(|base| {
                 let (version, architecture) = (&base.version, &base.architecture);
@@ -159,17 +216,18 @@ impl ImageCatalog {
         &self,
         version: &str,
         architecture: &str,
-    ) -> Result<&Arc<CatalogImage>, Error> {
+    ) -> Result<Arc<CatalogImage>, Error> {
         let architecture = normalised_architecture(architecture);
+        let offer = self.offer();
         let of_architecture = || {
-            let entries = self.entries.iter();
+            let entries = offer.entries.iter();
             entries.filter(|(image, _)| image.cpu_architecture == architecture)
         };
         let entry = of_architecture()
             .find(|(image, _)| image.version == version)
             .or_else(|| of_architecture().find(|(image, _)| image.openshift_version == version));
         let Some((_, base)) = entry else {
-            let known: Vec<_> = self
+            let known: Vec<_> = offer
                 .entries
                 .iter()
                 .map(|(image, _)| format!("{} {}", image.openshift_version, image.cpu_architecture))
@@ -177,7 +235,7 @@ impl ImageCatalog {
             let id = format!("{version} {architecture} (on offer: {})", known.join(", "));
             return Err(Error::not_found("OS image", id));
         };
-        Ok(&self.bases[*base])
+        Ok(Arc::clone(base))
     }
 }
 
@@ -203,17 +261,42 @@ mod tests {
             entry("4.18.3", "x86_64", "418.94.1"),
             entry("4.18", "aarch64", "418.94.1"),
         ]);
-        assert_eq!(catalog.bases.len(), 2);
+        assert_eq!(catalog.bases().len(), 2);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.iso");
         testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
         let missing = catalog.image("4.18", "arm64").unwrap_err();
         assert!(matches!(missing, Error::Unavailable { .. }));
-        catalog.bases[0].set(BaseImage::open(&path).unwrap());
+        catalog.bases()[0].set(BaseImage::open(&path).unwrap());
         for version in ["4.18", "4.18.3", "418.94.1"] {
             assert!(catalog.image(version, "x86_64").is_ok(), "{version}");
         }
         let unknown = catalog.image("4.18.4", "x86_64").unwrap_err();
         assert!(unknown.to_string().contains("4.18.3 x86_64"), "{unknown}");
+    }
+
+    #[test]
+    fn unchanged_images_stay_when_the_offer_changes() {
+        let images = |versions: &[&str]| -> Vec<_> {
+            let entries = versions.iter();
+            entries
+                .map(|version| entry(version, "x86_64", version))
+                .collect()
+        };
+        let catalog = ImageCatalog::new(&images(&["1", "2"]));
+        let before = catalog.bases();
+        let mut changed = images(&["2", "3"]);
+        catalog.replace(&changed);
+        let after = catalog.bases();
+        assert!(Arc::ptr_eq(&before[1], &after[0]), "kept");
+        assert!(catalog.entry("1", "x86_64").is_err(), "removed");
+        assert!(catalog.entry("3", "x86_64").is_ok(), "added");
+        changed[0].sha256 = "00".repeat(32);
+        catalog.replace(&changed);
+        assert!(
+            !Arc::ptr_eq(&after[0], &catalog.bases()[0]),
+            "another image"
+        );
+        assert!(Arc::ptr_eq(&after[1], &catalog.bases()[1]));
     }
 }

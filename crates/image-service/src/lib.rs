@@ -10,6 +10,7 @@ mod file_lock;
 mod http;
 pub mod image;
 mod installer_api;
+mod os_images_file;
 mod populate;
 mod settings;
 mod stale_files;
@@ -30,6 +31,7 @@ use download::DownloadClient;
 use http::ComposedImages;
 use image::agent::AgentArchives;
 use installer_api::InstallerApi;
+use os_images_file::OsImagesFile;
 use stream_limit::StreamLimit;
 
 /// State shared by handlers.
@@ -63,7 +65,14 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         query: settings.os_images_request_query_params.0.clone(),
         registries,
     };
-    let catalog = Arc::new(ImageCatalog::new(settings.images()));
+    let file = settings.os_images_file.as_deref().map(OsImagesFile::open);
+    let file = file
+        .transpose()
+        .map_err(|reason| Error::new("OS_IMAGES_FILE", reason))?;
+    let images = file
+        .as_ref()
+        .map_or_else(|| settings.images(), OsImagesFile::images);
+    let catalog = Arc::new(ImageCatalog::new(images));
     let health = Health::new();
     health.starting(populate::COMPONENT);
     let app = ImageApp {
@@ -81,7 +90,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     );
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     running.also(async move {
-        populate::run(catalog, &settings, download_client, health, shutdown).await;
+        populate::run(catalog, &settings, file, download_client, health, shutdown).await;
         Ok(())
     });
     Ok(running)

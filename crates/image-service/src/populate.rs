@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use service::CancellationToken;
@@ -16,6 +17,7 @@ use crate::catalog::{CatalogImage, ImageCatalog};
 use crate::download::{DownloadClient, DownloadError, DownloadProgress, ImageDownload};
 use crate::file_lock::FileLock;
 use crate::image::{BaseImage, BaseImageError};
+use crate::os_images_file::OsImagesFile;
 use crate::stale_files;
 
 /// Component of `/ready`.
@@ -71,10 +73,11 @@ struct Populate {
     health: Health,
 }
 
-/// Populates `catalog` until it is complete or `shutdown`.
+/// Populates `catalog`, and again whenever `file` changes it, until `shutdown`.
 pub(crate) async fn run(
     catalog: Arc<ImageCatalog>,
     settings: &Settings,
+    file: Option<OsImagesFile>,
     client: DownloadClient,
     health: Health,
     shutdown: CancellationToken,
@@ -87,17 +90,61 @@ pub(crate) async fn run(
         downloads: Semaphore::new(PARALLEL_DOWNLOADS),
         health,
     });
-    if catalog.bases.is_empty() {
-        tracing::warn!("OS_IMAGES is empty: no images to serve");
+    let mut tasks = PopulateTasks::default();
+    tasks.follow(&populate, &shutdown).await;
+    let Some(mut file) = file else {
+        return tasks.wait().await;
+    };
+    while let Some(images) = shutdown.run_until_cancelled(file.changed()).await {
+        catalog.replace(&images);
+        tasks.follow(&populate, &shutdown).await;
     }
-    populate.report();
-    stale_files::remove(&populate.data_dir, &catalog).await;
-    let mut tasks = JoinSet::new();
-    for base in &catalog.bases {
-        let bring = Arc::clone(&populate).bring(Arc::clone(base));
-        tasks.spawn(shutdown.clone().run_until_cancelled_owned(bring));
+    tasks.wait().await;
+}
+
+/// The tasks that populate images: one for each.
+#[derive(Default)]
+struct PopulateTasks {
+    running: JoinSet<Option<()>>,
+    images: Vec<(Arc<CatalogImage>, CancellationToken)>,
+}
+
+impl PopulateTasks {
+    /// Starts the tasks of new images and ends those of images that are not on offer any more.
+    async fn follow(&mut self, populate: &Arc<Populate>, shutdown: &CancellationToken) {
+        let bases = populate.catalog.bases();
+        if bases.is_empty() {
+            tracing::warn!("OS_IMAGES is empty: no images to serve");
+        }
+        self.images.retain(|(image, end)| {
+            let stays = bases.iter().any(|base| Arc::ptr_eq(base, image));
+            if !stays {
+                end.cancel();
+            }
+            stays
+        });
+        populate.report();
+        stale_files::remove(&populate.data_dir, &populate.catalog).await;
+        while self.running.try_join_next().is_some() {}
+        for base in bases {
+            if self
+                .images
+                .iter()
+                .any(|(image, _)| Arc::ptr_eq(image, &base))
+            {
+                continue;
+            }
+            let end = shutdown.child_token();
+            let bring = Arc::clone(populate).bring(Arc::clone(&base));
+            self.running
+                .spawn(end.clone().run_until_cancelled_owned(bring));
+            self.images.push((base, end));
+        }
     }
-    tasks.join_all().await;
+
+    async fn wait(self) {
+        self.running.join_all().await;
+    }
 }
 
 impl Populate {
@@ -119,6 +166,8 @@ impl Populate {
                     return;
                 }
                 Err(error) => {
+                    base.has_failed.store(true, Ordering::Relaxed);
+                    self.report();
                     let error = model::error::chain(&error);
                     let (version, pause_s) = (&base.version, pause.as_secs());
                     tracing::warn!(
@@ -135,12 +184,24 @@ impl Populate {
         }
     }
 
+    /// Images that fail do not hold back the others: the service is ready when each has been tried and one is there.
     fn report(&self) {
         let waiting = self.catalog.waiting();
         if waiting.is_empty() {
             self.health.ready(COMPONENT);
+            self.health.ails(COMPONENT, None);
+            return;
+        }
+        let why = format!("not there yet: {}; the log says why", waiting.join(", "));
+        let bases = self.catalog.bases();
+        let is_tried =
+            |base: &Arc<CatalogImage>| base.is_ready() || base.has_failed.load(Ordering::Relaxed);
+        let some_are_there = waiting.len() < bases.len();
+        let was_ready = !self.health.waiting().contains_key(COMPONENT);
+        if some_are_there && (was_ready || bases.iter().all(is_tried)) {
+            self.health.ready(COMPONENT);
+            self.health.ails(COMPONENT, Some(why));
         } else {
-            let why = format!("not there yet: {}; the log says why", waiting.join(", "));
             self.health.unready(COMPONENT, why);
         }
     }

@@ -15,6 +15,7 @@ use service::tls;
 use crate::content::CHUNK;
 use crate::http::{CAPACITY, MAX_MEMORY};
 use crate::installer_api::MAX_ANSWER;
+use crate::os_images_file::OsImagesFile;
 use crate::stream_limit::MAX_QUEUE_WAIT;
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
@@ -46,6 +47,8 @@ service::settings! {
         /// OS images: objects with openshift_version, cpu_architecture, version, url (http, https, file, or oci for an artifact in
         /// a registry) and, optionally, sha256.
         os_images: JsonVar<Vec<OsImage>> = "[]",
+        /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
+        os_images_file: Option<PathBuf> = "",
         /// Deprecated name of OS_IMAGES, used when that is empty.
         rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
         /// Headers of downloads of OS images: a JSON object of texts. They may be secrets.
@@ -279,7 +282,13 @@ impl ServerSettings for Settings {
         if let Err(reason) = self.download_headers() {
             problems.push(Problem::new("OS_IMAGES_REQUEST_HEADERS", reason));
         }
-        problems.extend(os_image_problems(self.images()));
+        if let Some(path) = &self.os_images_file {
+            let file = OsImagesFile::open(path).err();
+            problems.extend(file.map(|reason| Problem::new("OS_IMAGES_FILE", reason)));
+        } else {
+            let found = os_image_problems(self.images()).into_iter();
+            problems.extend(found.map(|reason| Problem::new("OS_IMAGES", reason)));
+        }
         problems
     }
 }
@@ -316,15 +325,13 @@ fn url_problem(url: &str) -> Option<String> {
     (!is_known).then(|| format!("{url:?} is not an http, https, file or oci URL"))
 }
 
-fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
+/// Faults of a list of OS images: the entry, counted from 0, and its member.
+pub(crate) fn os_image_problems(images: &[OsImage]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen = HashSet::new();
     for (index, image) in images.iter().enumerate() {
         let mut add = |member: &str, reason: String| {
-            problems.push(Problem::new(
-                "OS_IMAGES",
-                format!("[{index}].{member}: {reason}"),
-            ));
+            problems.push(format!("[{index}].{member}: {reason}"));
         };
         for (member, text) in [
             ("openshift_version", &image.openshift_version),

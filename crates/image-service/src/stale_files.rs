@@ -16,12 +16,12 @@ const PATTERNS: [(&str, &str); 4] = [
 /// Removes files of our own name patterns that belong to no image of the catalog. Readers of other replicas keep theirs
 /// open.
 pub(crate) async fn remove(folder: &Path, catalog: &ImageCatalog) {
-    if catalog.bases.is_empty() {
+    let bases = catalog.bases();
+    if bases.is_empty() {
         // More likely a mistake than a wish to remove everything.
         return;
     }
-    let expected: HashSet<String> = catalog
-        .bases
+    let expected: HashSet<String> = bases
         .iter()
         .flat_map(|base| {
             let image = base.file_name();

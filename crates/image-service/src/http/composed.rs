@@ -223,9 +223,9 @@ impl ImageApp {
             if cached().map(|new| Arc::as_ptr(&new)) != known.map(|known| Arc::as_ptr(&known)) {
                 continue;
             }
-            return self.compose(request, key, entry, base).await;
+            return self.compose(request, key, &entry, base).await;
         }
-        self.compose(request, key, entry, base).await
+        self.compose(request, key, &entry, base).await
     }
 
     /// The image `known`, if its infra-env is unchanged.

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use image_service::Settings;
+use image_service::{OsImage, Settings};
 use service::CancellationToken;
 use service::settings::JsonVar;
 use testkit::iso::LiveImageOptions;
@@ -375,4 +375,55 @@ async fn configured_headers_do_not_follow_a_redirect_to_another_host() {
             JsonVar([("X-Token".to_owned(), "t 1".to_owned())].into());
     });
     world.await.ready().await;
+}
+
+#[tokio::test]
+async fn an_image_that_fails_does_not_hold_back_the_others() {
+    let (_directory, path) = source(&LiveImageOptions::default());
+    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
+        let missing = OsImage {
+            openshift_version: "4.19".to_owned(),
+            version: "419.94.202511191518-0".to_owned(),
+            ..os_image("file:///nowhere/live.iso")
+        };
+        let there = os_image(&format!("file://{}", path.display()));
+        settings.os_images = JsonVar(vec![there, missing]);
+    })
+    .await;
+    world.ready().await;
+    world.bytes(&World::full_iso()).await;
+    let missing = format!("/byid/{ID}/4.19/x86_64/full.iso");
+    assert_eq!(world.get(&missing).send().await.unwrap().status(), 503);
+    let ready = world.get("/ready").send().await.unwrap();
+    let text = ready.text().await.unwrap();
+    assert!(text.contains("419.94.202511191518-0 x86_64"), "{text}");
+}
+
+#[tokio::test]
+async fn images_on_offer_follow_their_file() {
+    let (directory, path) = source(&LiveImageOptions::default());
+    let file = directory.path().join("os-images.json");
+    let entry = |platform: &str| {
+        serde_json::json!({
+            "openshift_version": platform, "cpu_architecture": "x86_64", "version": platform,
+            "url": format!("file://{}", path.display()),
+        })
+    };
+    let write = |entries: serde_json::Value| std::fs::write(&file, entries.to_string()).unwrap();
+    write(serde_json::json!([entry("4.17"), entry("4.18")]));
+    let world = World::without_image(tempfile::tempdir().unwrap(), |settings| {
+        settings.os_images_file = Some(file.clone());
+    })
+    .await;
+    world.ready().await;
+    let status = async |version: &str| {
+        let path = format!("/byid/{ID}/{version}/x86_64/full.iso");
+        world.get(&path).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((status("4.17").await, status("4.19").await), (200, 404));
+
+    write(serde_json::json!([entry("4.18"), entry("4.19")]));
+    wait_for("the new image", async || status("4.19").await == 200).await;
+    assert_eq!((status("4.17").await, status("4.18").await), (404, 200));
+    assert_eq!(world.get("/ready").send().await.unwrap().status(), 200);
 }
