@@ -65,10 +65,13 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         query: settings.os_images_request_query_params.0.clone(),
         registries,
     };
-    let file = settings.os_images_file.as_deref().map(OsImagesFile::open);
-    let file = file
-        .transpose()
-        .map_err(|reason| Error::new("OS_IMAGES_FILE", reason))?;
+    let file = match settings.os_images_file.as_deref() {
+        Some(path) => {
+            let file = OsImagesFile::open(path).await;
+            Some(file.map_err(|error| Error::new("OS_IMAGES_FILE", error))?)
+        }
+        None => None,
+    };
     let images = file
         .as_ref()
         .map_or_else(|| settings.images(), OsImagesFile::images);

@@ -96,7 +96,7 @@ pub(crate) async fn run(
         return tasks.wait().await;
     };
     while let Some(images) = shutdown.run_until_cancelled(file.changed()).await {
-        catalog.replace(&images);
+        catalog.replace(images);
         tasks.follow(&populate, &shutdown).await;
     }
     tasks.wait().await;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use concurrency::BoxError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use service::limits::{Bound, Limit};
@@ -15,7 +16,7 @@ use service::tls;
 use crate::content::CHUNK;
 use crate::http::{CAPACITY, MAX_MEMORY};
 use crate::installer_api::MAX_ANSWER;
-use crate::os_images_file::OsImagesFile;
+use crate::os_images_file::parse_os_images;
 use crate::stream_limit::MAX_QUEUE_WAIT;
 
 /// `TCP_NOTSENT_LOWAT` of a slow client. Units: bytes. 100 MiB at the maximum number of streams; the system's default is
@@ -283,8 +284,11 @@ impl ServerSettings for Settings {
             problems.push(Problem::new("OS_IMAGES_REQUEST_HEADERS", reason));
         }
         if let Some(path) = &self.os_images_file {
-            let file = OsImagesFile::open(path).err();
-            problems.extend(file.map(|reason| Problem::new("OS_IMAGES_FILE", reason)));
+            let read = std::fs::read(path).map_err(BoxError::from);
+            let fault = read.and_then(|json| parse_os_images(&json)).err();
+            problems.extend(fault.map(|error| {
+                Problem::new("OS_IMAGES_FILE", format!("{}: {error}", path.display()))
+            }));
         } else {
             let found = os_image_problems(self.images()).into_iter();
             problems.extend(found.map(|reason| Problem::new("OS_IMAGES", reason)));
