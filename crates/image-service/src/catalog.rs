@@ -132,16 +132,16 @@ impl CatalogImage {
 /// The OS images on offer. They may change while the service runs.
 #[derive(Debug)]
 pub(crate) struct ImageCatalog {
-    offer: RwLock<Arc<Offer>>,
+    offer: RwLock<Arc<OfferedImages>>,
 }
 
 #[derive(Debug, Default)]
-struct Offer {
+struct OfferedImages {
     entries: Vec<(OsImage, Arc<CatalogImage>)>,
     bases: Vec<Arc<CatalogImage>>,
 }
 
-impl Offer {
+impl OfferedImages {
     /// Images that are in `known` already stay as they are.
     fn new(images: &[OsImage], known: &Self) -> Self {
         let mut offer = Self::default();
@@ -168,7 +168,7 @@ impl Offer {
 
 impl ImageCatalog {
     pub(crate) fn new(images: &[OsImage]) -> Self {
-        let offer = Offer::new(images, &Offer::default());
+        let offer = OfferedImages::new(images, &OfferedImages::default());
         Self {
             offer: RwLock::new(Arc::new(offer)),
         }
@@ -176,11 +176,11 @@ impl ImageCatalog {
 
     /// Offers other images; unchanged ones stay populated.
     pub(crate) fn replace(&self, images: &[OsImage]) {
-        let offer = Offer::new(images, &self.offer());
+        let offer = OfferedImages::new(images, &self.offer());
         *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
     }
 
-    fn offer(&self) -> Arc<Offer> {
+    fn offer(&self) -> Arc<OfferedImages> {
         Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -7,6 +7,8 @@ mod credentials;
 mod error;
 mod images;
 mod measurements;
+mod recipe;
+mod recipes;
 mod response;
 
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub(crate) fn router(app: ImageApp, health: Health, settings: &Settings) -> Rout
             get(boot_artifacts::initrd_addrsize),
         )
         .route("/boot-artifacts/{name}", get(boot_artifacts::boot_artifact))
+        .route("/recipes/{digest}", get(recipes::recipe))
+        .route("/recipes/{digest}/{name}", get(recipes::file))
         .with_state(app);
     cors::allow(measurements::measured(images), &settings.allowed_domains)
         .route("/live", get(|| async { StatusCode::OK }))

@@ -17,6 +17,7 @@ pub mod ids;
 pub mod image_set;
 pub mod infra_env;
 pub mod inventory;
+pub mod ipxe;
 mod large_text;
 pub mod logs;
 pub mod manifests;

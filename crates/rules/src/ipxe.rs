@@ -1,39 +1,27 @@
 //! Boot scripts of iPXE.
 
-use std::fmt::Write as _;
-
 use model::host::{Host, HostStage, HostStatus};
 use model::infra_env::{KernelArgument, KernelArgumentOperation};
 
 use crate::urls::BootArtifacts;
 
-/// Kernel arguments of every discovery image.
-const ARGUMENTS: &str = "random.trust_cpu=on rd.luks.options=discard ignition.firstboot \
-     ignition.platform.id=metal console=tty1 console=ttyS1,115200n8 \
-     coreos.inst.persistent-kargs=\"console=tty1 console=ttyS1,115200n8\"";
-
 /// The script that boots the discovery system.
 ///
 /// `kernel_arguments` is the infra-env's JSON list as text.
-/// Source: assisted-service, internal/bminventory/inventory_v2_handlers.go, bootIPXEScript.
 pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str>) -> String {
     let BootArtifacts {
         kernel,
         rootfs,
         initrd,
     } = artifacts;
-    let mut line =
-        format!("kernel {kernel} initrd=initrd coreos.live.rootfs_url={rootfs} {ARGUMENTS}");
     let user: Vec<KernelArgument> = kernel_arguments
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    for argument in user {
-        if argument.operation == Some(KernelArgumentOperation::Append) {
-            // Writing to a text cannot fail.
-            let _ = write!(line, " {}", argument.value);
-        }
-    }
-    format!("#!ipxe\ninitrd --name initrd {initrd}\n{line}\nboot\n")
+    let appended = user
+        .iter()
+        .filter(|argument| argument.operation == Some(KernelArgumentOperation::Append))
+        .map(|argument| argument.value.as_str());
+    model::ipxe::boot_script(kernel, rootfs, initrd, appended)
 }
 
 /// The script that repeats the request with the machine's MAC, which only the firmware knows.

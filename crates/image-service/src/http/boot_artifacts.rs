@@ -16,10 +16,11 @@ use super::images::default_architecture;
 use super::response::{Representation, identity, respond};
 use crate::ImageApp;
 use crate::content::{ImageContent, Piece};
+use crate::image::BaseImage;
 use crate::settings::S390X;
 
-const RAW: &str = "application/x-raw-disk-image";
-const BINARY: &str = "application/octet-stream";
+pub(super) const RAW: &str = "application/x-raw-disk-image";
+pub(super) const BINARY: &str = "application/octet-stream";
 
 #[derive(Deserialize)]
 pub(super) struct ArtifactQuery {
@@ -81,18 +82,30 @@ pub(super) async fn boot_artifact(
             ("generic.ins", BINARY, piece.ok_or_else(missing)?)
         }
     };
+    let file_name = file_name.to_owned();
+    base_file(&app, &head, &image, piece, file_name, content_type).await
+}
+
+/// A file of a base image.
+pub(super) async fn base_file(
+    app: &ImageApp,
+    head: &Parts,
+    image: &BaseImage,
+    piece: Piece,
+    file_name: String,
+    content_type: &'static str,
+) -> Result<Response, ErrorResponse> {
     let permit = app.streams.acquire().await?;
     let mut content = ImageContent::new();
     content.push(piece);
-    let identity = identity(&content, image.modified);
     let what = Representation {
+        identity: identity(&content, image),
         content,
-        file_name: file_name.to_owned(),
+        file_name,
         content_type,
         modified: image.modified,
-        identity,
     };
-    Ok(respond(&head, what, permit))
+    Ok(respond(head, what, permit))
 }
 
 /// The initrd with the archives of the ignition and of static networks appended.
@@ -132,7 +145,7 @@ pub(super) async fn initrd_addrsize(
     let bytes = Bytes::copy_from_slice(&addrsize.ok_or_else(missing)?);
     let mut content = ImageContent::new();
     content.push(Piece::Memory(bytes));
-    let identity = identity(&content, base.modified);
+    let identity = identity(&content, &base);
     let what = Representation {
         content,
         file_name: format!("{id}-initrd.addrsize"),

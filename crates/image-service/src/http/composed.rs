@@ -11,14 +11,17 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use concurrency::{BoundedCache, KeyedMutex};
 use model::Error;
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use super::error::ErrorResponse;
-use super::response::{Representation, identity, respond};
+use super::recipe::{Recipe, RecipeDigest};
+use super::response::{Representation, respond};
 use crate::ImageApp;
 use crate::catalog::CatalogImage;
 use crate::content::ImageContent;
@@ -43,12 +46,21 @@ const VALID: Duration = Duration::from_mins(1);
 /// Attempts to use an image that another request composes.
 const ATTEMPTS: usize = 3;
 
+/// How long an image can be read by its recipe after a request with credentials. Source: the lifetime of the API's image
+/// tokens.
+const GRANTED: Duration = Duration::from_hours(4);
+/// Bound of the recent requests. Units: bytes; some thousand requests.
+const REQUESTS: usize = 1 << 20;
+
 /// Kinds of composed images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum ImageKind {
+    #[serde(rename = "full-iso")]
     Full,
+    #[serde(rename = "minimal-iso")]
     Minimal,
     /// The initrd of a network boot.
+    #[serde(rename = "pxe-initrd")]
     Initrd,
 }
 
@@ -65,14 +77,26 @@ pub(super) struct ImageRequest {
 #[derive(Debug, Clone)]
 pub(super) struct ComposedImage {
     pub(super) content: ImageContent,
-    /// Entity tag.
-    identity: String,
+    pub(super) kind: ImageKind,
+    /// The text, see [`Recipe`].
+    pub(super) recipe: Bytes,
+    /// Its SHA-256.
+    digest: RecipeDigest,
+    pub(super) kernel_arguments: Arc<[String]>,
     pub(super) modified: SystemTime,
     /// SHA-256 in hexadecimal, once asked for.
     checksum: Arc<OnceCell<String>>,
     /// Its own share of [`MAX_MEMORY`].
     memory: Arc<OwnedSemaphorePermit>,
-    base: Arc<BaseImage>,
+    pub(super) base: Arc<BaseImage>,
+    /// When the API last granted it to a client.
+    granted: Instant,
+}
+
+/// A request that was answered with an image.
+#[derive(Debug, Clone)]
+struct RecentRequest {
+    image: RecipeDigest,
     /// Version of the infra-env; none if the API has none.
     updated_at: Option<String>,
     composed: Instant,
@@ -81,6 +105,11 @@ pub(super) struct ComposedImage {
 }
 
 impl ComposedImage {
+    /// The digest of its recipe in hexadecimal.
+    pub(super) fn name(&self) -> String {
+        hex::encode(self.digest)
+    }
+
     /// The response to a GET or HEAD. Its memory counts until the last byte.
     pub(super) fn respond(
         self: Arc<Self>,
@@ -94,16 +123,19 @@ impl ComposedImage {
             file_name,
             content_type,
             modified: self.modified,
-            identity: self.identity.clone(),
+            identity: self.name(),
         };
         respond(head, what, (permit, self))
     }
 }
 
-/// Recent images. The key is a digest of request and credentials.
+/// Recent requests, and their images.
 #[derive(Debug)]
 pub(crate) struct ComposedImages {
-    cache: BoundedCache<[u8; 32], Arc<ComposedImage>>,
+    /// By a digest of request and credentials.
+    requests: BoundedCache<[u8; 32], RecentRequest>,
+    /// By their recipes: equal images are in memory once.
+    images: BoundedCache<RecipeDigest, Arc<ComposedImage>>,
     composing: KeyedMutex<[u8; 32]>,
     /// One permit per image that is composed.
     places: Semaphore,
@@ -119,7 +151,8 @@ impl ComposedImages {
     pub(crate) fn new() -> Self {
         let processors = available_parallelism().map_or(1, usize::from);
         Self {
-            cache: BoundedCache::new(CAPACITY),
+            requests: BoundedCache::new(REQUESTS),
+            images: BoundedCache::new(CAPACITY),
             composing: KeyedMutex::default(),
             places: Semaphore::new(COMPOSING),
             memory: Arc::new(Semaphore::new(MAX_MEMORY >> 10)),
@@ -137,13 +170,45 @@ impl ComposedImages {
         reserved.map_err(|error| Error::unavailable("memory for another customised image", error))
     }
 
-    fn put(&self, key: [u8; 32], image: ComposedImage) -> Arc<ComposedImage> {
+    /// Keeps an image; one that is equal already stays, and is granted again.
+    fn keep(&self, image: ComposedImage) -> Arc<ComposedImage> {
+        let known = self.images.get(image.digest);
+        let image = match known.filter(|known| Arc::ptr_eq(&known.base, &image.base)) {
+            Some(known) => ComposedImage {
+                granted: image.granted,
+                ..ComposedImage::clone(&known)
+            },
+            None => image,
+        };
         // Archives that images share are in memory once, however many are cached.
         let own = image.memory.num_permits() << 10;
         let image = Arc::new(image);
-        let size = own + size_of::<ComposedImage>();
-        self.cache.put(key, Arc::clone(&image), size);
+        let size = own + image.recipe.len() + size_of::<ComposedImage>();
+        self.images.put(image.digest, Arc::clone(&image), size);
         image
+    }
+
+    fn note(&self, key: [u8; 32], request: RecentRequest) {
+        let text = request.updated_at.as_ref().map_or(0, String::len);
+        let size = size_of::<RecentRequest>() + size_of_val(&key) + text;
+        self.requests.put(key, request, size);
+    }
+
+    /// The image of a recent request, if it is of this base image.
+    fn recent(
+        &self,
+        key: [u8; 32],
+        base: &Arc<BaseImage>,
+    ) -> Option<(RecentRequest, Arc<ComposedImage>)> {
+        let request = self.requests.get(key)?;
+        let image = self.images.get(request.image)?;
+        Arc::ptr_eq(&image.base, base).then_some((request, image))
+    }
+
+    /// The image of a recipe, as long as it may be read without credentials.
+    pub(super) fn of_recipe(&self, digest: RecipeDigest) -> Option<Arc<ComposedImage>> {
+        let image = self.images.get(digest)?;
+        (image.granted.elapsed() < GRANTED).then_some(image)
     }
 }
 
@@ -204,23 +269,19 @@ impl ImageApp {
         }
         let base = entry.ready()?;
         let (key, is_begin) = (request.key(), begins(head));
-        let cached = || {
-            let known = self.composed.cache.get(key);
-            known.filter(|known| Arc::ptr_eq(&known.base, &base))
-        };
+        let recent = || self.composed.recent(key, &base);
         for _ in 0..ATTEMPTS {
-            let known = cached();
-            if let Some(known) = &known {
-                if !is_begin && known.checked.elapsed() < CONTINUED {
-                    return Ok(Arc::clone(known));
-                }
-                if let Some(current) = self.check(request, key, known).await? {
-                    return Ok(current);
+            let known = recent();
+            if let Some((known, image)) = &known {
+                let continues = !is_begin && known.checked.elapsed() < CONTINUED;
+                if continues || self.check(request, key, known).await? {
+                    return Ok(Arc::clone(image));
                 }
             }
             let _guard = self.composed.composing.lock(&key).await;
             // Another request has composed it meanwhile, perhaps before the infra-env changed.
-            if cached().map(|new| Arc::as_ptr(&new)) != known.map(|known| Arc::as_ptr(&known)) {
+            let composed = |(recent, _): (RecentRequest, _)| recent.composed;
+            if recent().map(composed) != known.map(composed) {
                 continue;
             }
             return self.compose(request, key, &entry, base).await;
@@ -228,30 +289,31 @@ impl ImageApp {
         self.compose(request, key, &entry, base).await
     }
 
-    /// The image `known`, if its infra-env is unchanged.
+    /// Whether the infra-env of the image is unchanged.
     async fn check(
         &self,
         request: &ImageRequest,
         key: [u8; 32],
-        known: &ComposedImage,
-    ) -> Result<Option<Arc<ComposedImage>>, Error> {
+        known: &RecentRequest,
+    ) -> Result<bool, Error> {
         if known.composed.elapsed() >= VALID || known.updated_at.is_none() {
-            return Ok(None);
+            return Ok(false);
         }
         let checked = Instant::now();
         let infra_env = self.api.infra_env(request.id, &request.credentials).await?;
         let is_current = infra_env.updated_at == known.updated_at;
-        Ok(is_current.then(|| {
+        if is_current {
             let known = known.clone();
-            self.composed.put(key, ComposedImage { checked, ..known })
-        }))
+            self.composed.note(key, RecentRequest { checked, ..known });
+        }
+        Ok(is_current)
     }
 
     async fn compose(
         &self,
         request: &ImageRequest,
         key: [u8; 32],
-        entry: &CatalogImage,
+        entry: &Arc<CatalogImage>,
         base: Arc<BaseImage>,
     ) -> Result<Arc<ComposedImage>, ErrorResponse> {
         let place = tokio::time::timeout(MAX_QUEUE_WAIT, self.composed.places.acquire()).await;
@@ -265,8 +327,8 @@ impl ImageApp {
             ImageKind::Initrd => None,
         };
         let rootfs_url = match request.kind {
-            ImageKind::Minimal => self.rootfs_url(entry)?,
-            _ => String::new(),
+            ImageKind::Minimal => Some(self.rootfs_url(entry)?),
+            _ => None,
         };
         let network = async {
             if request.kind == ImageKind::Full {
@@ -285,38 +347,52 @@ impl ImageApp {
         let shared = [&archives.nmstatectl, &archives.agent]
             .into_iter()
             .flatten();
-        let shared: usize = shared.map(bytes::Bytes::len).sum();
-        // A network boot has them in its script.
-        let kargs = match request.kind {
-            ImageKind::Initrd => Vec::new(),
-            _ => infra_env.kargs()?,
-        };
+        let shared: usize = shared.map(Bytes::len).sum();
+        let kargs = infra_env.kargs()?;
         let modified = ignition.modified.unwrap_or(base.modified);
-        let (image, json, kind) = (Arc::clone(&base), ignition.json, request.kind);
+        let (entry, image) = (Arc::clone(entry), Arc::clone(&base));
+        let (json, kind) = (ignition.json, request.kind);
         let work = move || {
-            let content = match kind {
-                ImageKind::Full => full_iso(&image, &json, archives, &kargs),
-                ImageKind::Minimal => minimal_iso(&image, &json, archives, &kargs, &rootfs_url),
-                ImageKind::Initrd => pxe_initrd(&image, &json, archives),
+            let rootfs_url = rootfs_url.as_deref();
+            let of = (&*entry, &*image);
+            let recipe = Recipe::new(kind, of, &json, &archives, &kargs, rootfs_url).text();
+            let content = match (kind, rootfs_url) {
+                (ImageKind::Minimal, Some(url)) => {
+                    minimal_iso(&image, &json, archives, &kargs, url)
+                }
+                // The script of a network boot has the kernel arguments.
+                (ImageKind::Initrd, _) => pxe_initrd(&image, &json, archives),
+                (ImageKind::Full | ImageKind::Minimal, _) => {
+                    full_iso(&image, &json, archives, &kargs)
+                }
             }?;
-            let identity = identity(&content, image.modified);
-            Ok((content, identity))
+            Ok((recipe, content, kargs))
         };
-        let (content, identity) = self.composed.run(work).await?;
-        let memory: usize = content.memory().map(bytes::Bytes::len).sum();
+        let (recipe, content, kargs) = self.composed.run(work).await?;
+        let (recipe, digest) =
+            recipe.map_err(|error| Error::internal("writing the recipe of the image", error))?;
+        let memory: usize = content.memory().map(Bytes::len).sum();
         let memory = self.composed.reserve(memory.saturating_sub(shared))?;
-        let image = ComposedImage {
+        let image = self.composed.keep(ComposedImage {
             content,
-            identity,
+            kind,
+            recipe,
+            digest,
+            kernel_arguments: kargs.into(),
             modified,
             checksum: Arc::default(),
             memory: Arc::new(memory),
             base,
+            granted: asked,
+        });
+        let recent = RecentRequest {
+            image: digest,
             updated_at: infra_env.updated_at,
             composed: asked,
             checked: asked,
         };
-        Ok(self.composed.put(key, image))
+        self.composed.note(key, recent);
+        Ok(image)
     }
 
     /// The SHA-256 of an image in hexadecimal: computed once.
@@ -340,13 +416,18 @@ impl ImageApp {
         checksum.await.cloned()
     }
 
-    fn rootfs_url(&self, entry: &CatalogImage) -> Result<String, Error> {
-        let base_url = self.base_url.as_deref().ok_or_else(|| {
+    /// URL of this service for hosts, without a slash at the end.
+    pub(super) fn public_url(&self) -> Result<&str, Error> {
+        self.base_url.as_deref().ok_or_else(|| {
             Error::conflict(
-                "hosts that boot a minimal image download their root file system from IMAGE_SERVICE_BASE_URL, \
+                "hosts that boot a minimal image or a script download their root file system from IMAGE_SERVICE_BASE_URL, \
                  which is not set; set it, or use full.iso",
             )
-        })?;
+        })
+    }
+
+    fn rootfs_url(&self, entry: &CatalogImage) -> Result<String, Error> {
+        let base_url = self.public_url()?;
         let (architecture, version) = (&entry.architecture, &entry.version);
         Ok(format!(
             "{base_url}/boot-artifacts/rootfs?arch={architecture}&version={version}"
@@ -399,37 +480,75 @@ mod tests {
     use super::*;
     use crate::content::Piece;
 
-    // limit: composed images
-    #[test]
-    fn least_recent_images_beyond_the_capacity_are_forgotten() {
+    fn image(
+        images: &ComposedImages,
+        base: &Arc<BaseImage>,
+        name: u8,
+        memory: usize,
+    ) -> ComposedImage {
+        let mut content = ImageContent::new();
+        content.push(Piece::Memory(Bytes::from(vec![1; memory])));
+        ComposedImage {
+            content,
+            kind: ImageKind::Full,
+            recipe: Bytes::new(),
+            digest: [name; 32],
+            kernel_arguments: Arc::new([]),
+            modified: SystemTime::UNIX_EPOCH,
+            checksum: Arc::default(),
+            memory: Arc::new(images.reserve(memory).unwrap()),
+            base: Arc::clone(base),
+            granted: Instant::now(),
+        }
+    }
+
+    fn base() -> Arc<BaseImage> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.iso");
         testkit::iso::write(&path, &testkit::iso::LiveImageOptions::small()).unwrap();
-        let base = Arc::new(BaseImage::open(&path).unwrap());
-        let images = ComposedImages::new();
-        let image = |memory: usize| {
-            let mut content = ImageContent::new();
-            content.push(Piece::Memory(Bytes::from(vec![1; memory])));
-            ComposedImage {
-                content,
-                identity: String::new(),
-                modified: SystemTime::UNIX_EPOCH,
-                checksum: Arc::default(),
-                memory: Arc::new(images.reserve(memory).unwrap()),
-                base: Arc::clone(&base),
-                updated_at: None,
-                composed: Instant::now(),
-                checked: Instant::now(),
-            }
-        };
+        Arc::new(BaseImage::open(&path).unwrap())
+    }
+
+    // limit: composed images
+    #[test]
+    fn least_recent_images_beyond_the_capacity_are_forgotten() {
+        let (base, images) = (base(), ComposedImages::new());
         // Memory counts in KiB; the rest is for the record.
         let half = CAPACITY / 2 - (1 << 10);
-        images.put([1; 32], image(half));
-        images.put([2; 32], image(half));
-        assert!(images.cache.get([1; 32]).is_some(), "both fit");
-        images.put([3; 32], image(4 << 10));
-        assert!(images.cache.get([2; 32]).is_none());
-        assert!(images.cache.get([1; 32]).is_some(), "used later");
+        images.keep(image(&images, &base, 1, half));
+        images.keep(image(&images, &base, 2, half));
+        assert!(images.images.get([1; 32]).is_some(), "both fit");
+        images.keep(image(&images, &base, 3, 4 << 10));
+        assert!(images.images.get([2; 32]).is_none());
+        assert!(images.images.get([1; 32]).is_some(), "used later");
+    }
+
+    #[test]
+    fn equal_images_are_in_memory_once() {
+        let (base, images) = (base(), ComposedImages::new());
+        let first = images.keep(image(&images, &base, 1, 4 << 10));
+        let second = images.keep(image(&images, &base, 1, 4 << 10));
+        assert!(Arc::ptr_eq(&first.memory, &second.memory));
+        assert!(second.granted >= first.granted);
+        let other = images.keep(image(&images, &self::base(), 1, 4 << 10));
+        assert!(
+            !Arc::ptr_eq(&first.memory, &other.memory),
+            "of another file"
+        );
+    }
+
+    #[test]
+    fn recipes_are_granted_for_some_hours() {
+        let (base, images) = (base(), ComposedImages::new());
+        let of = |age: Duration| ComposedImage {
+            granted: Instant::now().checked_sub(age).unwrap(),
+            ..image(&images, &base, 1, 1)
+        };
+        images.keep(of(GRANTED.mul_f32(0.99)));
+        assert!(images.of_recipe([1; 32]).is_some());
+        images.keep(of(GRANTED));
+        assert!(images.of_recipe([1; 32]).is_none());
+        assert!(images.of_recipe([2; 32]).is_none());
     }
 
     // limit: memory of composed images

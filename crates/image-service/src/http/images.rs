@@ -15,6 +15,9 @@ use crate::ImageApp;
 use crate::installer_api::RequestCredentials;
 use crate::settings::{FULL_ISO, MINIMAL_ISO};
 
+/// Content type of images.
+pub(super) const ISO: &str = "application/x-cd-image";
+
 /// Path of the short routes.
 #[derive(Deserialize)]
 pub(super) struct ShortPath {
@@ -210,5 +213,5 @@ async fn image(
     let permit = app.streams.acquire().await?;
     let image = app.composed(&request, head).await?;
     let file_name = format!("{}-discovery.iso", request.id);
-    Ok(image.respond(head, file_name, "application/x-cd-image", permit))
+    Ok(image.respond(head, file_name, ISO, permit))
 }

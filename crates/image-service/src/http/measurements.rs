@@ -75,6 +75,8 @@ fn handler(route: &str, path: &str) -> &'static str {
             "/boot-artifacts/ins-file" => "/boot-artifacts/ins-file",
             _ => "/boot-artifacts/:name",
         },
+        "/recipes/{digest}" => "/recipes/:sha256",
+        "/recipes/{digest}/{name}" => "/recipes/:sha256/:name",
         route if route.starts_with("/byid/") => "/byid/:token",
         route if route.starts_with("/byapikey/") => "/byapikey/:token",
         route if route.starts_with("/bytoken/") => "/bytoken/:token",

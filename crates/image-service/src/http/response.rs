@@ -13,6 +13,7 @@ use service::range::{RangeSet, content_range};
 use sha2::{Digest as _, Sha256};
 
 use crate::content::{ImageContent, Piece, Transport};
+use crate::image::BaseImage;
 
 /// Content and its headers.
 pub(super) struct Representation {
@@ -21,7 +22,7 @@ pub(super) struct Representation {
     pub(super) file_name: String,
     pub(super) content_type: &'static str,
     pub(super) modified: SystemTime,
-    /// The entity tag: [`identity`].
+    /// The entity tag.
     pub(super) identity: String,
 }
 
@@ -109,23 +110,16 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Entity tag: equal for equal bytes. The base image counts by its modification time, and the content by its length and its
-/// bytes in memory.
-pub(super) fn identity(content: &ImageContent, base_modified: SystemTime) -> String {
-    let since = base_modified
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+/// Entity tag of parts of a base image: equal for equal bytes, in each replica.
+pub(super) fn identity(content: &ImageContent, base: &BaseImage) -> String {
     let mut hash = Sha256::new();
-    hash.update(since.as_nanos().to_le_bytes());
+    hash.update(base.fingerprint);
     hash.update(content.length().to_le_bytes());
     for bytes in content.memory() {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     }
-    let digest = hash.finalize();
-    let mut half = [0; 16];
-    half.copy_from_slice(&digest[..16]);
-    format!("{:032x}", u128::from_be_bytes(half))
+    hex::encode(&hash.finalize()[..16])
 }
 
 fn not_satisfiable(length: u64) -> Response {

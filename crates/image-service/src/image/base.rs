@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::iso_map::IsoMap;
 use super::iso9660::Iso;
@@ -22,6 +23,9 @@ const MIN_ROOTFS: u64 = 100 * 1024 * 1024;
 const MIN_KERNEL: u64 = 5 * 1024 * 1024;
 /// Longest metadata file. Units: bytes. Many times their usual length.
 const MAX_RECORD: u64 = 256 * 1024;
+
+/// Start of an image that distinguishes it from others: volume descriptors and directories. Units: bytes.
+const FINGERPRINTED: u64 = 1 << 20;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
 const KARGS_RECORD: &str = "coreos/kargs.json";
@@ -76,6 +80,9 @@ pub struct BaseImage {
     pub length: u64,
     /// Modification time of the file.
     pub modified: SystemTime,
+    /// Digest of the length, the start and the kernel arguments: equal for copies of one image. The start has the times of
+    /// its making and of each file.
+    pub fingerprint: [u8; 32],
     /// Name of the volume, as in `rhcos-418.94.202511191518-0`.
     pub volume_id: String,
     /// Whether it starts with a BIOS loader, which only x86_64 images have.
@@ -145,7 +152,7 @@ fn default_end() -> String {
 }
 
 impl BaseImage {
-    /// Opens an image and locates its parts. Reads a few kilobytes.
+    /// Opens an image and locates its parts. Reads about a megabyte.
     ///
     /// Errors: `Unreadable`, or `NotLive` when a part is missing.
     pub fn open(path: &Path) -> Result<Self, BaseImageError> {
@@ -187,8 +194,10 @@ impl BaseImage {
                 tracing::warn!(%path, %error, "the layout of the image is unusual: it is offered as full.iso only");
             })
             .ok();
+        let kargs = kargs_areas(&iso)?;
         let image = Self {
             length: metadata.len(),
+            fingerprint: fingerprint(&file, metadata.len(), &kargs)?,
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             volume_id: iso.volume_id.clone(),
             is_x86: iso.find("isolinux/isolinux.bin")?.is_some(),
@@ -202,7 +211,7 @@ impl BaseImage {
             initrd_address: initrd_address(&iso)?,
             ignition,
             ignition_file,
-            kargs: kargs_areas(&iso)?,
+            kargs,
             loader: loader_files(&iso)?,
             map,
             file: Arc::new(file.try_clone()?),
@@ -314,6 +323,19 @@ impl BaseImage {
             length: range.end - range.start,
         }
     }
+}
+
+fn fingerprint(file: &File, length: u64, kargs: &[KargsArea]) -> io::Result<[u8; 32]> {
+    let mut start = vec![0; usize::try_from(length.min(FINGERPRINTED)).map_err(io::Error::other)?];
+    file.read_exact_at(&mut start, 0)?;
+    let mut hash = Sha256::new();
+    hash.update(length.to_le_bytes());
+    hash.update(start);
+    for area in kargs {
+        hash.update((area.text.len() as u64).to_le_bytes());
+        hash.update(&area.text);
+    }
+    Ok(hash.finalize().into())
 }
 
 fn wrong(reason: String) -> io::Error {

@@ -11,5 +11,6 @@ mod listeners;
 mod minimal;
 mod network_boot;
 mod ranges;
+mod recipes;
 mod slow_readers;
 mod world;
