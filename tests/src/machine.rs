@@ -61,6 +61,8 @@ pub enum Firmware {
 pub enum BootMedium {
     /// A CD drive.
     Cd(PathBuf),
+    /// A CD drive whose sectors are read from this URL, as management controllers do for virtual media.
+    VirtualCd(String),
     /// A USB stick.
     Usb(PathBuf),
     /// The network card's iPXE runs this script.
@@ -220,6 +222,11 @@ fn command(firmware: Firmware, medium: &BootMedium, folder: &Scratch) -> Result<
             .args(["-drive", &drive(path, "cd")])
             .args(["-device", "virtio-scsi-pci", "-device", "scsi-cd,drive=cd"]),
         BootMedium::Cd(path) => command.arg("-cdrom").arg(path).args(["-boot", "d"]),
+        BootMedium::VirtualCd(url) => {
+            let file = format!("file.driver=http,file.url={url}");
+            let drive = format!("if=none,id=cd,media=cdrom,readonly=on,driver=raw,{file}");
+            command.args(["-drive", &drive, "-device", "ide-cd,drive=cd", "-boot", "d"])
+        }
         BootMedium::Usb(path) => command.args(["-drive", &drive(path, "stick")]).args([
             "-device",
             "qemu-xhci",

@@ -38,6 +38,8 @@ pub(crate) struct InstallerApi {
     client: Client,
     /// Up to the infra-envs, without a slash at the end.
     base: String,
+    /// Of each call.
+    timeout: Duration,
 }
 
 /// A configuration and when it last changed.
@@ -75,7 +77,11 @@ struct ApiRefusal {
 impl InstallerApi {
     pub(crate) fn new(client: Client, origin: &str) -> Self {
         let base = format!("{origin}/api/assisted-install/v2/infra-envs");
-        Self { client, base }
+        Self {
+            client,
+            base,
+            timeout: TIMEOUT,
+        }
     }
 
     /// The discovery ignition; `image_type` as in `full-iso`.
@@ -131,7 +137,7 @@ impl InstallerApi {
         let request = self
             .client
             .get(format!("{}/{id}{path}", self.base))
-            .timeout(TIMEOUT);
+            .timeout(self.timeout);
         match credentials {
             RequestCredentials::None => request,
             RequestCredentials::ApiKey(key) => request.query(&[("api_key", key)]),
@@ -222,6 +228,24 @@ async fn body(response: Response) -> Result<Bytes, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_api_that_does_not_answer_is_unavailable() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let api = InstallerApi {
+            timeout: Duration::from_millis(50),
+            ..InstallerApi::new(service::http_client(None, false).unwrap(), &origin)
+        };
+        let credentials = RequestCredentials::ApiKey("hunter2".to_owned());
+        let refused = api
+            .infra_env(Uuid::nil(), &credentials)
+            .await
+            .err()
+            .unwrap();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+        assert!(!model::error::chain(&refused).contains("hunter2"));
+    }
 
     #[test]
     fn kernel_arguments_are_read() {

@@ -115,6 +115,7 @@ impl Site {
         let booted = match medium {
             Medium::Cd => BootMedium::Cd(self.image(kind).await?),
             Medium::Usb => BootMedium::Usb(self.image(kind).await?),
+            Medium::VirtualCd => BootMedium::VirtualCd(self.url(kind)?),
             Medium::Http => BootMedium::Http(self.url(kind)?.replace("127.0.0.1", HOST_ADDRESS)),
         };
         let report = boot(firmware, &booted).await?;
@@ -178,15 +179,18 @@ fn has_all(report: &BootReport, files: &[(String, String)]) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 enum Medium {
     Cd,
+    VirtualCd,
     Usb,
     Http,
 }
 
 /// Each way to boot an image, with both kinds of images: `full` and `minimal`.
-const WAYS: [(Firmware, Medium); 6] = [
+const WAYS: [(Firmware, Medium); 8] = [
     (Firmware::Bios, Medium::Cd),
+    (Firmware::Bios, Medium::VirtualCd),
     (Firmware::Bios, Medium::Usb),
     (Firmware::Uefi, Medium::Cd),
+    (Firmware::Uefi, Medium::VirtualCd),
     (Firmware::Uefi, Medium::Usb),
     (Firmware::SecureUefi, Medium::Cd),
     (Firmware::Uefi, Medium::Http),
@@ -199,6 +203,7 @@ async fn machines_boot_the_images() -> Result<()> {
     };
     for (kind, firmware, medium) in [
         ("full", Firmware::Uefi, Medium::Usb),
+        ("full", Firmware::Bios, Medium::VirtualCd),
         ("minimal", Firmware::Bios, Medium::Usb),
         ("minimal", Firmware::SecureUefi, Medium::Cd),
         ("minimal", Firmware::Uefi, Medium::Http),

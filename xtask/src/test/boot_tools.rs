@@ -12,8 +12,12 @@ use crate::cargo::root;
 use crate::command::run;
 
 /// Packages, with a file of each.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 15] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
+    (
+        "qemu-block-extra",
+        "/usr/lib/x86_64-linux-gnu/qemu/block-curl.so",
+    ),
     ("ipxe-qemu", "/usr/lib/ipxe/qemu/pxe-virtio.rom"),
     ("ovmf", "/usr/share/OVMF/OVMF_CODE_4M.ms.fd"),
     ("genisoimage", "/usr/bin/genisoimage"),

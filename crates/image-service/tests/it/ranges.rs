@@ -1,8 +1,15 @@
 //! Images that are read in many ranges, as a BMC does: the installer API is asked when reading begins.
 
-use reqwest::header::{ETAG, RANGE};
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_LENGTH, ETAG, RANGE};
+
+use testkit::iso::LiveImageOptions;
 
 use crate::world::{ID, World};
+
+/// The requests of an emulated machine whose CD drive reads an image of 27 MiB by HTTP (QEMU 7.2), recorded in the boot.
+const VIRTUAL_CD: &str = include_str!("../data/virtual-cd.ranges");
 
 async fn read(world: &World, path: &str, first: u64, last: u64) -> reqwest::Response {
     let range = format!("bytes={first}-{last}");
@@ -83,4 +90,81 @@ async fn hosts_that_boot_together_share_one_image() {
         .filter(|line| line.contains("/downloads/files"))
         .count();
     assert!(composed <= 4, "composed {composed} times: {asked:?}");
+}
+
+/// Reads as the machine did, and counts the reads from the first byte.
+async fn boot(world: &World, whole: &[u8], requests: &str) -> usize {
+    let path = World::full_iso();
+    let mut begun = 0;
+    for line in requests.lines() {
+        let Some((first, last)) = line.split_once('-') else {
+            let head = world.client.head(format!("{}{path}", world.url));
+            let headers = head.send().await.unwrap().headers().clone();
+            assert_eq!(headers[CONTENT_LENGTH], whole.len().to_string());
+            begun += 1;
+            continue;
+        };
+        let (first, last) = (first.parse().unwrap(), last.parse().unwrap());
+        let part = read(world, &path, first, last).await.bytes().await.unwrap();
+        let range = usize::try_from(first).unwrap()..=usize::try_from(last).unwrap();
+        assert!(part == whole[range], "{line}");
+        begun += usize::from(first == 0);
+    }
+    begun
+}
+
+#[tokio::test]
+async fn a_virtual_cd_drive_is_served_without_the_api() {
+    let options = LiveImageOptions {
+        rootfs_bytes: 28 << 20,
+        ..LiveImageOptions::small()
+    };
+    let world = World::of_image(&options, |_| {}).await;
+    let whole = world.expected_iso("");
+    let (bios, uefi) = VIRTUAL_CD.split_once("# UEFI\n").unwrap();
+    let bios = bios.strip_prefix("# BIOS\n").unwrap();
+    // Two machines at once, which mix up nothing.
+    let begun = tokio::join!(boot(&world, &whole, bios), boot(&world, &whole, uefi));
+    let asked = world.api.asked().len();
+    assert!(
+        asked <= 2 * (begun.0 + begun.1),
+        "{asked} calls, {begun:?} reads from the start"
+    );
+}
+
+#[tokio::test]
+async fn an_api_that_hangs_does_not_disturb_readers() {
+    let world = World::new().await;
+    let path = World::full_iso();
+    world.bytes(&path).await;
+    world.api.set(|answers| answers.hangs = true);
+    // More than are composed at once; the clients end the wait.
+    let waiting = (0..20).map(|key| {
+        let request = world
+            .get(&format!("{path}?api_key={key}"))
+            .timeout(Duration::from_millis(300));
+        request.send()
+    });
+    let reader = async {
+        let mut bytes = 0;
+        for first in (1..200_000).step_by(10_000) {
+            bytes += read(&world, &path, first, first + 9_999)
+                .await
+                .bytes()
+                .await
+                .unwrap()
+                .len();
+        }
+        bytes
+    };
+    let (waited, bytes) = tokio::join!(futures_util::future::join_all(waiting), reader);
+    assert!(
+        waited
+            .iter()
+            .all(|response| response.as_ref().is_err_and(reqwest::Error::is_timeout))
+    );
+    assert_eq!(bytes, 200_000);
+    // Their places are free again.
+    world.api.set(|answers| answers.hangs = false);
+    world.bytes(&format!("{path}?api_key=later")).await;
 }

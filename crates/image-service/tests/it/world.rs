@@ -30,6 +30,8 @@ pub(crate) struct Answers {
     pub(crate) kernel_arguments: Option<String>,
     pub(crate) ramdisk: Option<Vec<u8>>,
     pub(crate) embedded_agent: bool,
+    /// Requests get no response.
+    pub(crate) hangs: bool,
     /// Number of changes: the version of the infra-env.
     version: u64,
     /// Answered instead of anything else: status and body.
@@ -58,6 +60,7 @@ impl Api {
                 &format!("{base}/downloads/minimal-initrd"),
                 get(minimal_initrd),
             )
+            .layer(axum::middleware::from_fn_with_state(self.clone(), hang))
             .with_state(self.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -77,6 +80,17 @@ impl Api {
         let (status, body) = answers.refusal.clone()?;
         Some((StatusCode::from_u16(status).unwrap(), body).into_response())
     }
+}
+
+async fn hang(
+    State(api): State<Api>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Response {
+    if api.0.lock().unwrap().hangs {
+        std::future::pending::<()>().await;
+    }
+    next.run(request).await
 }
 
 async fn infra_env(
