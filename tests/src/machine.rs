@@ -54,6 +54,8 @@ pub enum Firmware {
     SecureUefi,
     /// That of ARM machines, likewise.
     SecureArm64,
+    /// Open Firmware of POWER machines.
+    Power,
 }
 
 /// The medium that a machine boots.
@@ -193,12 +195,16 @@ pub async fn boot(firmware: Firmware, medium: &BootMedium) -> Result<BootReport>
 fn command(firmware: Firmware, medium: &BootMedium, folder: &Scratch) -> Result<Command> {
     let mut command = Command::new(match firmware {
         Firmware::SecureArm64 => "qemu-system-aarch64",
+        Firmware::Power => "qemu-system-ppc64",
         Firmware::Bios | Firmware::Uefi | Firmware::SecureUefi => "qemu-system-x86_64",
     });
     command.args(["-m", "1024", "-display", "none", "-no-reboot"]);
     let variables = folder.path().join("variables.fd");
     match firmware {
         Firmware::Bios => {}
+        Firmware::Power => {
+            command.args(["-machine", "pseries", "-vga", "none"]);
+        }
         Firmware::Uefi => uefi(&mut command, UEFI, &variables)?,
         Firmware::SecureUefi => {
             command.args(["-machine", "q35,smm=on"]);

@@ -55,6 +55,7 @@ const COREOS_INSTALLER: &str = "COREOS_INSTALLER";
 const BOOT_KERNEL: &str = "BOOT_KERNEL";
 /// Folder of unpacked packages of arm64, likewise.
 const BOOT_ARM64: &str = "BOOT_ARM64";
+const BOOT_PPC64LE: &str = "BOOT_PPC64LE";
 /// Path of the program that writes variables of UEFI.
 const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
 /// Path of podman-compose, for the tests of the pod.
@@ -246,11 +247,15 @@ fn tests(report: &mut TestReport, full: bool) {
     let boot_tools = boot_tools::ensure()
         .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
         .ok();
-    let arm64 = full.then(boot_tools::ensure_arm64).and_then(|packages| {
-        packages
-            .inspect_err(|error| println!("images of arm64 cannot be booted here: {error:#}"))
+    let foreign = |architecture: &boot_tools::ForeignArchitecture| {
+        let name = architecture.name;
+        architecture
+            .ensure()
+            .inspect_err(|error| println!("images of {name} cannot be booted here: {error:#}"))
             .ok()
-    });
+    };
+    let arm64 = full.then(|| foreign(&boot_tools::ARM64)).flatten();
+    let ppc64le = full.then(|| foreign(&boot_tools::PPC64LE)).flatten();
     let coreos_installer = full.then(coreos_installer::ensure).and_then(Result::ok);
     let prepare = |command: &mut Command| {
         if let Some(tools) = &boot_tools {
@@ -259,6 +264,9 @@ fn tests(report: &mut TestReport, full: bool) {
         }
         if let Some(folder) = &arm64 {
             command.env(BOOT_ARM64, folder);
+        }
+        if let Some(folder) = &ppc64le {
+            command.env(BOOT_PPC64LE, folder);
         }
         if let Some(program) = &coreos_installer {
             command.env(COREOS_INSTALLER, program);

@@ -8,7 +8,7 @@ $b mount -t devtmpfs dev /dev
 # Messages of the kernel would be between the words.
 echo 1 >/proc/sys/kernel/printk
 serial=/dev/ttyS0
-[ -e /dev/ttyAMA0 ] && serial=/dev/ttyAMA0
+for console in /dev/ttyAMA0 /dev/hvc0; do [ -e $console ] && serial=$console; done
 exec >$serial 2>&1
 report() { $b echo "REPORT $*"; }
 report cmdline "$($b cat /proc/cmdline)"

@@ -41,6 +41,8 @@ const SIGNED_ARM64_PROGRAMS: [(&str, &str); 2] = [
         "grubaa64.efi",
     ),
 ];
+/// The configuration that GRUB reads on its own.
+const GRUB_CONFIG: &str = "boot/grub/grub.cfg";
 /// Length of the partition with them. Units: bytes.
 const EFI_PARTITION: u64 = 8 << 20;
 /// Room after the default kernel arguments.
@@ -70,7 +72,8 @@ pub struct BootParts {
     console: &'static str,
     /// Boots by BIOS, too, and from USB.
     is_hybrid: bool,
-    signed_programs: [(&'static str, &'static str); 2],
+    /// Programs of UEFI; none where Open Firmware starts GRUB.
+    signed_programs: Option<[(&'static str, &'static str); 2]>,
     /// Programs of the live system that the discovery agent runs.
     pub live_programs: Vec<PathBuf>,
 }
@@ -84,7 +87,7 @@ impl BootParts {
             programs: "/".into(),
             console: "ttyS0",
             is_hybrid: true,
-            signed_programs: SIGNED_PROGRAMS,
+            signed_programs: Some(SIGNED_PROGRAMS),
             live_programs: Vec::new(),
         }
     }
@@ -97,9 +100,42 @@ impl BootParts {
             programs: packages.to_owned(),
             console: "ttyAMA0",
             is_hybrid: false,
-            signed_programs: SIGNED_ARM64_PROGRAMS,
+            signed_programs: Some(SIGNED_ARM64_PROGRAMS),
             live_programs: Vec::new(),
         }
+    }
+
+    /// Those of POWER machines, likewise.
+    pub fn ppc64le(packages: &Path) -> Self {
+        Self {
+            architecture: "ppc64le",
+            kernel: packages.to_owned(),
+            programs: packages.to_owned(),
+            console: "hvc0",
+            is_hybrid: false,
+            signed_programs: None,
+            live_programs: Vec::new(),
+        }
+    }
+
+    /// Configurations of the boot loaders, by path, with room for kernel arguments.
+    fn loader_configs(&self, kargs: &str) -> Vec<(&'static str, String)> {
+        let padding = "#".repeat(KARGS_ROOM);
+        let area = format!("{kargs}\n{padding}# COREOS_KARG_EMBED_AREA\n");
+        let grub = format!(
+            "set timeout=0\nmenuentry 'CoreOS (Live)' {{\n\tlinux /images/pxeboot/vmlinuz {area}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}}\n"
+        );
+        if self.signed_programs.is_none() {
+            return vec![(GRUB_CONFIG, grub)];
+        }
+        let mut configs = vec![("EFI/redhat/grub.cfg", grub)];
+        if self.is_hybrid {
+            let isolinux = format!(
+                "default linux\ntimeout 1\nprompt 0\nlabel linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img {area}"
+            );
+            configs.push(("isolinux/isolinux.cfg", isolinux));
+        }
+        configs
     }
 }
 
@@ -118,7 +154,7 @@ pub fn build(folder: &Path, parts: &BootParts) -> Result<PathBuf> {
         fs::create_dir_all(path.with_file_name(""))?;
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     };
-    let vmlinuz = find(&kernel.join("boot"), "vmlinuz-")?;
+    let vmlinuz = find(&kernel.join("boot"), "vmlinu")?;
     put("images/pxeboot/vmlinuz", &fs::read(vmlinuz)?)?;
     put("images/pxeboot/initrd.img", &initrd(parts)?)?;
     put("images/pxeboot/rootfs.img", &rootfs())?;
@@ -126,8 +162,7 @@ pub fn build(folder: &Path, parts: &BootParts) -> Result<PathBuf> {
     let igninfo = json!({ "file": "images/ignition.img" });
     put("coreos/igninfo.json", igninfo.to_string().as_bytes())?;
     let mut areas = Vec::new();
-    let mut configs = loader_configs(&kargs).into_iter();
-    for (path, text) in configs.by_ref().take(if parts.is_hybrid { 2 } else { 1 }) {
+    for (path, text) in parts.loader_configs(&kargs) {
         put(path, text.as_bytes())?;
         let offset = text.find(&kargs);
         areas.push(json!({ "path": path, "offset": offset, "pad": "#", "end": "\n" }));
@@ -142,29 +177,17 @@ pub fn build(folder: &Path, parts: &BootParts) -> Result<PathBuf> {
             put(&format!("isolinux/{name}"), &module)?;
         }
     }
-    efi_partition(parts, &root.join("images/efiboot.img"))?;
+    let image = folder.join("live.iso");
+    let Some(programs) = parts.signed_programs else {
+        pack_for_power(parts, &root, &volume, &image)?;
+        return Ok(image);
+    };
+    efi_partition(parts, programs, &root.join("images/efiboot.img"))?;
     // Debian's GRUB looks for the first file, and for its configuration on that file system.
     put(".disk/info", b"")?;
-    put("boot/grub/grub.cfg", b"configfile /EFI/redhat/grub.cfg\n")?;
-    let image = folder.join("live.iso");
+    put(GRUB_CONFIG, b"configfile /EFI/redhat/grub.cfg\n")?;
     pack(parts, &root, &volume, &image)?;
     Ok(image)
-}
-
-/// Configurations of the boot loaders of UEFI and BIOS, by path, with room for kernel arguments.
-fn loader_configs(kargs: &str) -> [(&'static str, String); 2] {
-    let padding = "#".repeat(KARGS_ROOM);
-    let area = format!("{kargs}\n{padding}# COREOS_KARG_EMBED_AREA\n");
-    let grub = format!(
-        "set timeout=0\nmenuentry 'CoreOS (Live)' {{\n\tlinux /images/pxeboot/vmlinuz {area}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}}\n"
-    );
-    let isolinux = format!(
-        "default linux\ntimeout 1\nprompt 0\nlabel linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img {area}"
-    );
-    [
-        ("EFI/redhat/grub.cfg", grub),
-        ("isolinux/isolinux.cfg", isolinux),
-    ]
 }
 
 /// Packs the folder as coreos-assembler does.
@@ -188,15 +211,28 @@ fn pack(parts: &BootParts, root: &Path, volume: &str, image: &Path) -> Result<()
     Ok(())
 }
 
+/// Packs the folder as coreos-assembler does for POWER.
+fn pack_for_power(parts: &BootParts, root: &Path, volume: &str, image: &Path) -> Result<()> {
+    let loader = parts.programs.join("usr/lib/grub/powerpc-ieee1275");
+    let mut mkrescue = Command::new("grub-mkrescue");
+    mkrescue
+        .arg("-d")
+        .arg(loader)
+        .arg("-o")
+        .arg(image)
+        .arg(root);
+    run(mkrescue.args(["--", "-volid", volume]))
+}
+
 /// The partition that UEFI boots: shim and GRUB.
-fn efi_partition(parts: &BootParts, image: &Path) -> Result<()> {
+fn efi_partition(parts: &BootParts, programs: [(&str, &str); 2], image: &Path) -> Result<()> {
     fs::File::create(image)?.set_len(EFI_PARTITION)?;
     run(Command::new("/sbin/mkfs.vfat").arg(image))?;
     run(Command::new("mmd")
         .arg("-i")
         .arg(image)
         .args(["::EFI", "::EFI/BOOT"]))?;
-    for (program, name) in parts.signed_programs {
+    for (program, name) in programs {
         let (from, to) = (parts.programs.join(program), format!("::EFI/BOOT/{name}"));
         let mut mcopy = Command::new("mcopy");
         run(mcopy.arg("-i").arg(image).arg(from).arg(to))?;

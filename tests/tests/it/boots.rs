@@ -15,6 +15,7 @@ use system_tests::{ApiClient, Installation};
 const KERNEL: &str = "BOOT_KERNEL";
 /// Folder of unpacked Debian packages of arm64, likewise.
 const ARM64_PACKAGES: &str = "BOOT_ARM64";
+const PPC64LE_PACKAGES: &str = "BOOT_PPC64LE";
 /// The last version whose static networks need no program from the root file system.
 const PLATFORM: &str = "4.17";
 const NETWORK: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n";
@@ -121,7 +122,8 @@ impl Site {
         let report = boot(firmware, &booted).await?;
         let value = |name: &str| report.values.get(name).map_or("", String::as_str);
         let expected = match firmware {
-            Firmware::Bios => "bios",
+            // The program of the image sees no other firmware of these.
+            Firmware::Bios | Firmware::Power => "bios",
             Firmware::Uefi => "uefi",
             Firmware::SecureUefi | Firmware::SecureArm64 => "secureuefi",
         };
@@ -242,6 +244,22 @@ async fn arm64_machines_boot_the_images() -> Result<()> {
     for kind in ["full", "minimal"] {
         for medium in [Medium::Cd, Medium::Http] {
             site.boots(Firmware::SecureArm64, medium, kind).await?;
+        }
+    }
+    site.installation.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "emulates another processor; a sample of PCs runs always"]
+async fn power_machines_boot_the_images() -> Result<()> {
+    let Some(packages) = std::env::var_os(PPC64LE_PACKAGES) else {
+        testkit::skipped("no packages of ppc64le: BOOT_PPC64LE is not set");
+        return Ok(());
+    };
+    let site = Site::new(&BootParts::ppc64le(Path::new(&packages))).await?;
+    for kind in ["full", "minimal"] {
+        for medium in [Medium::Cd, Medium::Usb] {
+            site.boots(Firmware::Power, medium, kind).await?;
         }
     }
     site.installation.stop().await

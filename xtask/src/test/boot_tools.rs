@@ -42,14 +42,39 @@ const NEEDED: [(&str, &str); 15] = [
 const BUSYBOX: &str = "/bin/busybox";
 /// Depends on the newest kernel.
 const KERNEL: &str = "linux-image-cloud-amd64";
-const ARM64_KERNEL: &str = "linux-image-cloud-arm64";
-/// Packages of arm64 that are unpacked beside its kernel.
-const ARM64_PACKAGES: [&str; 3] = ["busybox-static", "shim-signed", "grub-efi-arm64-signed"];
-/// Packages that emulate ARM machines, with a file of each.
-const ARM64_NEEDED: [(&str, &str); 2] = [
-    ("qemu-system-arm", "/usr/bin/qemu-system-aarch64"),
-    ("qemu-efi-aarch64", "/usr/share/AAVMF/AAVMF_VARS.ms.fd"),
-];
+
+/// Another architecture whose machines are emulated.
+pub(super) struct ForeignArchitecture {
+    /// Name at Debian, and of the folder.
+    pub(super) name: &'static str,
+    /// Packages of this system that emulate its machines and make its images, with a file of each.
+    needed: &'static [(&'static str, &'static str)],
+    /// Depends on the newest kernel.
+    kernel: &'static str,
+    /// Packages of the architecture that are unpacked beside its kernel.
+    packages: &'static [&'static str],
+}
+
+pub(super) const ARM64: ForeignArchitecture = ForeignArchitecture {
+    name: "arm64",
+    needed: &[
+        ("qemu-system-arm", "/usr/bin/qemu-system-aarch64"),
+        ("qemu-efi-aarch64", "/usr/share/AAVMF/AAVMF_VARS.ms.fd"),
+    ],
+    kernel: "linux-image-cloud-arm64",
+    packages: &["busybox-static", "shim-signed", "grub-efi-arm64-signed"],
+};
+
+pub(super) const PPC64LE: ForeignArchitecture = ForeignArchitecture {
+    name: "ppc64el",
+    needed: &[
+        ("qemu-system-ppc", "/usr/bin/qemu-system-ppc64"),
+        ("grub-common", "/usr/bin/grub-mkrescue"),
+        ("xorriso", "/usr/bin/xorriso"),
+    ],
+    kernel: "linux-image-powerpc64le",
+    packages: &["busybox-static", "grub-ieee1275-bin"],
+};
 
 /// Tools beside those of packages.
 pub(super) struct BootTools {
@@ -77,19 +102,42 @@ pub(super) fn ensure() -> Result<BootTools> {
     })
 }
 
-/// The folder of unpacked packages of arm64; installs and downloads them if they are missing.
-pub(super) fn ensure_arm64() -> Result<PathBuf> {
-    let packages = missing(&ARM64_NEEDED);
-    if !packages.is_empty() {
-        apt::install(&packages, "virtual ARM machines boot images")?;
+impl ForeignArchitecture {
+    /// The folder of its unpacked packages; installs and downloads them if they are missing.
+    pub(super) fn ensure(&self) -> Result<PathBuf> {
+        let packages = missing(self.needed);
+        if !packages.is_empty() {
+            apt::install(&packages, "virtual machines of another kind boot images")?;
+        }
+        unpacked(self.name, |folder| {
+            let apt = self.apt(folder)?;
+            // A mirror that is being updated lacks some indices: the others may be enough.
+            if let Err(error) = run(apt_command("apt-get", Some(&apt)).arg("update")) {
+                println!("not all indices of {} are here: {error:#}", self.name);
+            }
+            let kernel = newest(self.kernel, Some(&apt))?;
+            let packages = [&[kernel.as_str()], self.packages].concat();
+            download(folder, &packages, Some(&apt))
+        })
     }
-    unpacked("arm64", |folder| {
-        let apt = arm64_apt(folder)?;
-        run(apt_command("apt-get", Some(&apt)).arg("update"))?;
-        let kernel = newest(ARM64_KERNEL, Some(&apt))?;
-        let packages = [&[kernel.as_str()], &ARM64_PACKAGES[..]].concat();
-        download(folder, &packages, Some(&apt))
-    })
+
+    /// A configuration of apt for its packages, apart from those of this system. Its path.
+    fn apt(&self, folder: &Path) -> Result<PathBuf> {
+        let state = folder.join("apt");
+        for below in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(state.join(below))?;
+        }
+        fs::write(state.join("status"), "")?;
+        let text = format!(
+            "APT::Architecture \"{1}\";\nAPT::Architectures {{ \"{1}\"; }};\nDir::State \"{0}\";\n\
+             Dir::State::status \"{0}/status\";\nDir::Cache \"{0}/cache\";\n",
+            state.display(),
+            self.name,
+        );
+        let path = state.join("apt.conf");
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        Ok(path)
+    }
 }
 
 fn missing(needed: &[(&'static str, &str)]) -> Vec<&'static str> {
@@ -112,23 +160,6 @@ fn unpacked(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBu
         fs::write(&done, "").with_context(|| format!("writing {}", done.display()))?;
     }
     Ok(folder)
-}
-
-/// A configuration of apt for packages of arm64, apart from those of this system. Its path.
-fn arm64_apt(folder: &Path) -> Result<PathBuf> {
-    let state = folder.join("apt");
-    for below in ["lists/partial", "cache/archives/partial"] {
-        fs::create_dir_all(state.join(below))?;
-    }
-    fs::write(state.join("status"), "")?;
-    let text = format!(
-        "APT::Architecture \"arm64\";\nAPT::Architectures {{ \"arm64\"; }};\nDir::State \"{0}\";\n\
-         Dir::State::status \"{0}/status\";\nDir::Cache \"{0}/cache\";\n",
-        state.display()
-    );
-    let path = state.join("apt.conf");
-    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    Ok(path)
 }
 
 /// `apt-get` or `apt-cache`, by another configuration if there is one.
