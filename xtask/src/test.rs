@@ -55,6 +55,8 @@ const COREOS_INSTALLER: &str = "COREOS_INSTALLER";
 const BOOT_KERNEL: &str = "BOOT_KERNEL";
 /// Folder of unpacked packages of arm64, likewise.
 const BOOT_ARM64: &str = "BOOT_ARM64";
+/// Folder of images with genuine layouts.
+const LIVE_IMAGES: &str = "LIVE_IMAGES";
 const BOOT_PPC64LE: &str = "BOOT_PPC64LE";
 /// Path of the program that writes variables of UEFI.
 const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
@@ -268,8 +270,9 @@ fn tests(report: &mut TestReport, full: bool) {
         if let Some(folder) = &ppc64le {
             command.env(BOOT_PPC64LE, folder);
         }
-        if let Some(program) = &coreos_installer {
-            command.env(COREOS_INSTALLER, program);
+        if let Some(found) = &coreos_installer {
+            command.env(COREOS_INSTALLER, &found.program);
+            command.env(LIVE_IMAGES, &found.images);
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);

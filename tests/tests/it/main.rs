@@ -3,6 +3,7 @@
 mod boots;
 mod discovery;
 mod faults;
+mod live_images;
 mod log_in;
 mod mirroring;
 mod registry_clients;

@@ -9,6 +9,11 @@ use super::iso_map::{IsoMap, Moves, SECTOR};
 use super::partition_table::{self, BlockMoves, SECTOR_BLOCKS};
 use crate::content::{ImageContent, Overlap, Overlay, Piece};
 
+/// Headers with the offsets of the embed areas in images before 2021: start, first bytes, length. They would be wrong; tools
+/// find the ignition by its file, too.
+const AREA_HEADERS: [(u64, &[u8; 8], usize); 2] =
+    [(32_672, b"coreKarg", 72), (32_744, b"coreiso+", 24)];
+
 /// Reason why an image's files cannot be moved.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
@@ -89,6 +94,11 @@ pub(super) fn edited(
         }
     }
     let mut sectors = map.moved(&moves);
+    for (start, magic, length) in AREA_HEADERS {
+        if sectors.read(start) == Some(*magic) {
+            sectors.write(start, &vec![0; length]);
+        }
+    }
     let tail = adapt_partitions(&mut sectors, image, map.size, &moves);
     for (start, bytes) in sectors.runs() {
         let piece = Piece::Memory(bytes.into());
