@@ -6,6 +6,11 @@ use uuid::Uuid;
 use super::ignition::{embedded_text, unit};
 use crate::Error;
 
+/// Program of the agent that is inside a discovery image.
+const EMBEDDED: &str = "/usr/local/bin/atoll-agent";
+/// Version that it reports unless its unit has one.
+const EMBEDDED_VERSION: &str = concat!("atoll-agent/", env!("CARGO_PKG_VERSION"));
+
 /// Configuration of a booted machine: API server, infra-env, agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootConfig {
@@ -13,7 +18,7 @@ pub struct BootConfig {
     pub url: String,
     /// The infra-env that made the image.
     pub infra_env_id: Uuid,
-    /// Image of the agent.
+    /// Version that the agent reports: its image; of an agent inside the discovery image, its own.
     pub agent_version: String,
     /// Whether certificates are not to be checked.
     pub insecure: bool,
@@ -40,7 +45,9 @@ impl BootConfig {
         let command = directives(text, "ExecStart")
             .last()
             .ok_or_else(|| Error::invalid(what, "has no ExecStart"))?;
-        let flags = CommandFlags::parse(&words(command));
+        let words = words(command);
+        let is_embedded = words.first().is_some_and(|program| program == EMBEDDED);
+        let flags = CommandFlags::parse(&words);
         let required = |name: &str| {
             flags
                 .get(name)
@@ -64,7 +71,10 @@ impl BootConfig {
                     format!("--infra-env-id {infra_env_id:?} is not a UUID"),
                 )
             })?,
-            agent_version: required("agent-version")?.to_owned(),
+            agent_version: match flags.get("agent-version") {
+                None if is_embedded => EMBEDDED_VERSION.to_owned(),
+                _ => required("agent-version")?.to_owned(),
+            },
             insecure: matches!(
                 flags.get("insecure"),
                 Some("true" | "1" | "t" | "T" | "TRUE" | "True" | "")
@@ -231,6 +241,18 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert!(BootConfig::from_ignition(&json!({})).is_err());
+    }
+
+    #[test]
+    fn an_agent_inside_the_image_has_a_version_of_its_own() {
+        let version = |arguments: &str| {
+            let exec = format!("{EMBEDDED} --url http://a --infra-env-id {ID}{arguments}");
+            BootConfig::from_ignition(&config(&exec))
+                .unwrap()
+                .agent_version
+        };
+        assert_eq!(version(" --console --insecure=false"), EMBEDDED_VERSION);
+        assert_eq!(version(" --agent-version a"), "a");
     }
 
     #[test]
