@@ -70,6 +70,8 @@ pub struct Declaration {
     pub ntp_sources: Option<Vec<String>>,
     /// Minimal discovery image.
     pub minimal_iso: Option<bool>,
+    /// Agent inside the discovery image.
+    pub embedded_agent: Option<bool>,
     /// Hosts.
     pub hosts: Option<Vec<DeclaredHost>>,
 }

@@ -190,6 +190,45 @@ async fn changed_members_are_listed_and_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_agent_is_embedded_as_the_files_say() {
+    let server = Server::start().await;
+    let with = |is_embedded: bool| {
+        let member = format!("kind: AgentConfig\nembeddedAgent: {is_embedded}");
+        files().replace("kind: AgentConfig", &member)
+    };
+    let path = "/v2/infra-envs/apply";
+    let created = send(&server, path, &with(true)).await.expect(201);
+    let infra_env = format!(
+        "/v2/infra-envs/{}",
+        created["infra_env_id"].as_str().unwrap()
+    );
+    let is_embedded = async || {
+        let record = server.get(&infra_env).await.expect(200);
+        record["embedded_agent"] == true
+    };
+    assert!(is_embedded().await);
+    let export = server.get(&format!("{infra_env}/export")).await.text;
+    assert!(export.contains("embeddedAgent: true\n"), "{export}");
+    // Left out, it stays.
+    for text in [&with(true), &files(), &export] {
+        let again = send(&server, path, text).await.expect(200);
+        assert_eq!(fields(&again), [] as [&str; 0], "{again}");
+        assert!(is_embedded().await);
+    }
+    for wanted in [false, true] {
+        let applied = send(&server, path, &with(wanted)).await.expect(200);
+        assert_eq!(fields(&applied), ["agent-config.yaml: embeddedAgent"]);
+        assert_eq!(is_embedded().await, wanted);
+        let again = send(&server, path, &with(wanted)).await.expect(200);
+        assert_eq!(fields(&again), [] as [&str; 0], "{again}");
+    }
+    let malformed = with(true).replace("embeddedAgent: true", "embeddedAgent: always");
+    let refused = send(&server, path, &malformed).await.expect(400);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("agent-config.yaml"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_are_parts_of_a_form_and_refused_with_their_member() {
     let server = Server::start().await;
     let path = "/v2/infra-envs/apply?dry_run=true";

@@ -100,6 +100,10 @@ pub fn declare(state: CurrentState<'_>) -> Result<Declaration, Error> {
         minimal_iso: state
             .infra_env
             .map(|one| one.r#type == ImageType::MinimalIso),
+        // Absent when false: openshift-install, which does not know the member, reads such files, too.
+        embedded_agent: state
+            .infra_env
+            .and_then(|one| one.embedded_agent.then_some(true)),
         hosts: hosts::stored(state.expected, &networks),
     })
 }

@@ -162,6 +162,9 @@ struct AgentConfigFile {
         skip_serializing_if = "Option::is_none"
     )]
     minimal_iso: Option<bool>,
+    /// An addition to the installer's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedded_agent: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hosts: Option<Vec<DeclaredHost>>,
 }
@@ -392,6 +395,7 @@ fn read_agent_config(value: Value, declaration: &mut Declaration) -> Result<(), 
     declaration.infra_env_name = Some(file.metadata.name);
     declaration.ntp_sources = file.ntp_sources;
     declaration.minimal_iso = file.minimal_iso;
+    declaration.embedded_agent = file.embedded_agent;
     let hosts = file.hosts.map(|hosts| {
         let hosts = hosts.into_iter().enumerate();
         hosts
@@ -425,6 +429,7 @@ pub fn print(declaration: &Declaration) -> Result<String, Error> {
         },
         ntp_sources: declaration.ntp_sources.clone(),
         minimal_iso: declaration.minimal_iso,
+        embedded_agent: declaration.embedded_agent,
         hosts: declaration.hosts.clone(),
     };
     Ok(format!(

@@ -103,6 +103,7 @@ pub fn infra_env_params(
         ssh_authorized_key: update.ssh_authorized_key,
         static_network_config: update.static_network_config,
         image_type: update.image_type,
+        embedded_agent: update.embedded_agent,
         additional_trust_bundle: update.additional_trust_bundle.unwrap_or_default(),
         ..InfraEnvCreateParams::default()
     })
@@ -232,6 +233,14 @@ impl Differences {
             "minimalISO",
             w.minimal_iso.as_ref(),
             k.minimal_iso.as_ref(),
+        );
+        // Records without the agent have no member: declared false, they agree.
+        let known = Some(k.embedded_agent.unwrap_or_default());
+        changed.embedded_agent = self.member(
+            AGENT,
+            "embeddedAgent",
+            w.embedded_agent.as_ref(),
+            known.as_ref(),
         );
         changed.hosts = self.member(AGENT, "hosts", w.hosts.as_ref(), k.hosts.as_ref());
         changed
@@ -479,6 +488,7 @@ fn of_infra_env(changed: &Declaration) -> Result<InfraEnvUpdateParams, Error> {
                 ImageType::FullIso
             }
         }),
+        embedded_agent: changed.embedded_agent,
         additional_trust_bundle: changed.trust_bundle.clone(),
         ..InfraEnvUpdateParams::default()
     })

@@ -250,6 +250,60 @@ fn plans_have_the_members_that_differ() {
 }
 
 #[test]
+fn the_embedded_agent_changes_only_when_declared_otherwise() {
+    let cluster = fixtures::cluster(3);
+    let wanted = |member: Option<bool>| Declaration {
+        embedded_agent: member,
+        ..declare(state(&cluster, &InfraEnv::default(), None)).unwrap()
+    };
+    for (stored, declared, expected) in [
+        (false, Some(true), Some(true)),
+        (true, Some(false), Some(false)),
+        (false, Some(false), None),
+        (true, Some(true), None),
+        (false, None, None),
+        (true, None, None),
+    ] {
+        let infra_env = InfraEnv {
+            embedded_agent: stored,
+            ..InfraEnv::default()
+        };
+        let found = plan(&wanted(declared), state(&cluster, &infra_env, None), "{}").unwrap();
+        let shown: Vec<_> = found
+            .changes
+            .iter()
+            .map(|one| (one.field.as_str(), one.before.clone(), one.after.clone()))
+            .collect();
+        let change = expected.map(|after| {
+            let field = "agent-config.yaml: embeddedAgent";
+            (field, stored.to_string(), after.to_string())
+        });
+        assert_eq!(shown, Vec::from_iter(change));
+        let update = found.infra_env.and_then(|update| update.embedded_agent);
+        assert_eq!(update, expected, "{stored} {declared:?}");
+    }
+}
+
+#[test]
+fn only_an_embedded_agent_is_exported() {
+    let cluster = fixtures::cluster(3);
+    for embedded_agent in [false, true] {
+        let infra_env = InfraEnv {
+            embedded_agent,
+            ..InfraEnv::default()
+        };
+        let text = print(&declare(state(&cluster, &infra_env, None)).unwrap()).unwrap();
+        assert_eq!(text.contains("embeddedAgent: true\n"), embedded_agent);
+        assert_eq!(text.contains("embeddedAgent"), embedded_agent, "{text}");
+    }
+    let member = "kind: AgentConfig\nembeddedAgent: true";
+    let read = parse(&FILES.replace("kind: AgentConfig", member)).unwrap();
+    assert_eq!(read.embedded_agent, Some(true));
+    let new = infra_env_params(&read, None, "4.18.7").unwrap();
+    assert_eq!(new.embedded_agent, Some(true));
+}
+
+#[test]
 fn unenforced_replicas_are_noted_and_fixed_members_refused() {
     let cluster = fixtures::cluster(3);
     let infra_env = InfraEnv {
@@ -308,6 +362,7 @@ prop_compose! {
         texts in prop::array::uniform4(prop_oneof![Just(String::new()), "[a-z0-9.:/ #'\"-]{1,20}"]),
         masters in select(vec![1_i64, 3, 5]),
         hyperthreading in proptest::option::of(select(model::cluster::Hyperthreading::ALL)),
+        embedded_agent in any::<bool>(),
         machine in prop::collection::vec(any::<[u8; 2]>(), 0..3),
         overrides in select(vec!["", r#"{"fips":true}"#, r#"{"fips":false,"networking":{"x":1}}"#,
             r#"{"capabilities":{"baselineCapabilitySet":"None"},"publish":"External"}"#]),
@@ -338,6 +393,7 @@ prop_compose! {
             } else {
                 serde_json::to_string(&networks).unwrap()
             },
+            embedded_agent,
             ..InfraEnv::default()
         };
         (cluster, infra_env, expected)

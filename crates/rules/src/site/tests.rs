@@ -156,6 +156,7 @@ fn a_good_site_has_no_mistakes() {
     assert_eq!(first.installation_disk(), Some(0));
     assert_eq!(first.record.boot_mac.as_deref(), Some("52:54:00:aa:00:10"));
     assert!(site.hosts[3].network.is_none());
+    assert_eq!(site.declaration.embedded_agent, Some(true));
 }
 
 #[test]
