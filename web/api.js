@@ -1,4 +1,4 @@
-// The installer API, read only, with failures as sentences.
+// The installer API, with failures as sentences.
 
 export const BASE = "/api/assisted-install/v2";
 
@@ -41,11 +41,12 @@ export function address(path, query = {}) {
 }
 
 /** The parsed answer and its headers. */
-export async function ask(path, { query, signal } = {}) {
+export async function ask(path, { query, signal, ...request } = {}) {
   let response;
   try {
     const patience = AbortSignal.timeout(PATIENCE);
-    response = await fetch(address(path, query), { signal: signal ? AbortSignal.any([signal, patience]) : patience, headers: { accept: "application/json" } });
+    response = await fetch(address(path, query), { headers: { accept: "application/json" }, ...request,
+      signal: signal ? AbortSignal.any([signal, patience]) : patience });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (error.name === "TimeoutError") throw new Failure(MEANINGS[504], { isAway: true });
@@ -72,6 +73,12 @@ export async function ask(path, { query, signal } = {}) {
 /** The answer alone. */
 export async function get(path, options) {
   return (await ask(path, options)).body;
+}
+
+/** Changes members of a record; the answer is the changed record. */
+export async function change(path, members) {
+  const headers = { accept: "application/json", "content-type": "application/json" };
+  return (await ask(path, { method: "PATCH", headers, body: JSON.stringify(members) })).body;
 }
 
 /** JSON that travels as text inside a record; `fallback` when it is empty or broken. */

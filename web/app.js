@@ -75,7 +75,7 @@ async function refresh() {
 function redraw() {
   const { view, data, path } = shown;
   if (path !== location.pathname) return;
-  const page = { parameters: new URLSearchParams(location.search), go, redraw };
+  const page = { parameters: new URLSearchParams(location.search), go, redraw, refresh };
   show(main, [view.draw(data, page)].flat(Infinity));
   document.title = `${view.name?.(data) ?? view.title} · Atoll`;
 }

@@ -5,6 +5,7 @@ import { isMoving, isUndecided, ofCluster, refusal, stuck, waiting } from "../ch
 import { h } from "../dom.js";
 import { badge, count, instant, progress, since, span, time, words } from "../format.js";
 import * as credentials from "./credentials.js";
+import * as embeddedAgent from "./embedded_agent.js";
 import * as events from "./events.js";
 import * as hosts from "./hosts.js";
 import { image } from "./infra_envs.js";
@@ -15,7 +16,10 @@ const STUCK_SHOWN = 10;
 export const title = "Cluster";
 
 /** What must not stay in the page when it is left. */
-export const leave = credentials.forget;
+export function leave() {
+  credentials.forget();
+  embeddedAgent.forget();
+}
 
 export async function load({ parameters, id }, signal) {
   const [cluster, infraEnvs, happened] = await Promise.all([
@@ -34,7 +38,7 @@ export function name({ cluster }) {
 export function draw({ cluster, infraEnvs, happened }, page) {
   const list = cluster.hosts ?? [];
   const images = section("Discovery image", infraEnvs.length > 0
-    ? infraEnvs.map(image)
+    ? infraEnvs.map((infraEnv) => image(infraEnv, page))
     : h("p", { class: "muted" }, "No infra-env belongs to this cluster yet; without one there is no image to boot hosts from."));
   const table = section("Hosts", list.length > 0
     ? [h("p", { class: "muted" }, `${count(list.length, "host")}: ${hosts.summary(list)}`), hosts.table(list)]

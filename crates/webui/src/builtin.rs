@@ -36,6 +36,7 @@ pub(crate) static FILES: &[BuiltinFile] = files! {
     "views/clusters.js" => "text/javascript; charset=utf-8",
     "views/cluster.js" => "text/javascript; charset=utf-8",
     "views/credentials.js" => "text/javascript; charset=utf-8",
+    "views/embedded_agent.js" => "text/javascript; charset=utf-8",
     "views/infra_envs.js" => "text/javascript; charset=utf-8",
     "views/hosts.js" => "text/javascript; charset=utf-8",
     "views/events.js" => "text/javascript; charset=utf-8",

@@ -8,7 +8,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::chromium::{self, Visit};
@@ -32,6 +32,8 @@ struct Fake {
     asked: Arc<Mutex<Vec<String>>>,
     /// Responses that fail, counted from 1.
     fails: Range<usize>,
+    /// Changes are refused.
+    is_read_only: bool,
     is_empty: bool,
 }
 
@@ -42,8 +44,16 @@ impl Fake {
     }
 }
 
-async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Response {
-    let request = uri.to_string();
+async fn answer(
+    State(fake): State<Fake>,
+    OriginalUri(uri): OriginalUri,
+    method: Method,
+    body: String,
+) -> Response {
+    let request = match method {
+        Method::GET => uri.to_string(),
+        _ => format!("{method} {uri} {body}"),
+    };
     let count = {
         let mut asked = fake.asked.lock().unwrap();
         asked.push(request.clone());
@@ -53,7 +63,12 @@ async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Resp
         let reason = json!({ "code": "503", "reason": "the database is away" });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(reason)).into_response();
     }
+    if fake.is_read_only && method != Method::GET {
+        let reason = json!({ "code": 403, "message": "you may only read it" });
+        return (StatusCode::FORBIDDEN, Json(reason)).into_response();
+    }
     let path = uri.path().strip_prefix("/api/assisted-install/v2/");
+    let changed = format!("infra-envs/{INFRA_ENV}");
     let one = format!("clusters/{CLUSTER}");
     let credentials = format!("clusters/{OTHER}/credentials");
     let body = match path.unwrap_or_default().trim_end_matches('/') {
@@ -66,7 +81,8 @@ async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Resp
         path if path == credentials => json!({
             "username": "kubeadmin", "password": PASSWORD, "console_url": "javascript:alert(1)",
         }),
-        "infra-envs" => json!([infra_env()]),
+        "infra-envs" => json!([infra_env(&fake)]),
+        path if path == changed => infra_env(&fake),
         "events" => return events().into_response(),
         "openshift-versions" => json!({
             "4.18.30": { "display_name": "4.18.30", "support_level": "production", "cpu_architectures": ["x86_64"] },
@@ -114,11 +130,18 @@ fn refused() -> Value {
     })
 }
 
-fn infra_env() -> Value {
-    json!({
+fn infra_env(fake: &Fake) -> Value {
+    let mut record = json!({
         "id": INFRA_ENV, "name": "rack", "cluster_id": CLUSTER, "type": "full-iso",
         "download_url": "http://127.0.0.1:8888/byid/full.iso", "created_at": "2026-11-21T13:05:43Z",
-    })
+    });
+    let asked = fake.asked.lock().unwrap();
+    let change = asked.iter().rfind(|one| one.starts_with("PATCH"));
+    // As the API: absent when false.
+    if !fake.is_read_only && change.is_some_and(|one| one.contains("true")) {
+        record["embedded_agent"] = json!(true);
+    }
+    record
 }
 
 fn events() -> impl IntoResponse {
@@ -319,6 +342,61 @@ async fn the_password_does_not_stay_in_a_page_that_was_left() {
     assert!(fake.was_asked("/credentials") && fake.was_asked("/openshift-versions"));
     assert_shows(&visit, &["Show kubeadmin password"]);
     assert!(!visit.dom.contains(PASSWORD));
+}
+
+/// Clicks the checkbox of the agent `times`, each click after the previous change. The page's `data-agent` is its state.
+fn click_agent(times: usize) -> String {
+    format!(
+        r#"
+        let left = {times};
+        setInterval(() => {{
+            const box = document.querySelector('input[aria-describedby^="agent-help"]');
+            if (!box || box.disabled) return;
+            document.body.dataset.agent = box.checked;
+            if (left > 0) {{ left -= 1; box.click(); }}
+        }}, 100);
+    "#
+    )
+}
+
+#[tokio::test]
+async fn the_agent_is_put_into_the_image_and_taken_out() {
+    for (clicks, is_embedded) in [(1, true), (2, false)] {
+        for path in ["/infra-envs".to_owned(), format!("/clusters/{CLUSTER}")] {
+            let fake = Fake::default();
+            let Some(visit) = act(&fake, &path, &click_agent(clicks)).await else {
+                return;
+            };
+            let state = format!(r#"data-agent="{is_embedded}""#);
+            assert_shows(
+                &visit,
+                &["Agent inside the image", "container registry", &state],
+            );
+            let asked = fake.asked.lock().unwrap();
+            let changes = asked.iter().filter(|one| one.starts_with("PATCH"));
+            let url = format!("/api/assisted-install/v2/infra-envs/{INFRA_ENV}");
+            let expected = [true, false]
+                .map(|value| format!("PATCH {url} {}", json!({ "embedded_agent": value })));
+            assert_eq!(
+                changes.collect::<Vec<_>>(),
+                Vec::from_iter(&expected[..clicks])
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_change_of_the_agent_is_shown_and_undone() {
+    let fake = Fake {
+        is_read_only: true,
+        ..Fake::default()
+    };
+    let Some(visit) = act(&fake, "/infra-envs", &click_agent(1)).await else {
+        return;
+    };
+    for text in ["Not changed: You may only read it", r#"data-agent="false""#] {
+        assert!(visit.dom.contains(text), "{text}: {}", visit.dom);
+    }
 }
 
 #[tokio::test]
