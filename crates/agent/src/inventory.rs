@@ -13,6 +13,7 @@ mod memory;
 mod truncate;
 mod vendor;
 
+use model::host::FORBIDDEN_HOSTNAMES;
 use model::inventory::{Interface, Inventory, TpmVersion};
 
 pub(crate) use self::host_id::host_id;
@@ -23,18 +24,8 @@ use crate::HostFiles;
 use crate::links::LinkTable;
 use crate::mounts::Mounts;
 
-/// Names that no node may have: hosts without a name get one from their hardware.
-const FORBIDDEN_NAMES: [&str; 8] = [
-    "",
-    // Of the kernel, before any other is set.
-    "(none)",
-    "localhost",
-    "localhost.localdomain",
-    "localhost4",
-    "localhost4.localdomain4",
-    "localhost6",
-    "localhost6.localdomain6",
-];
+/// Names of the kernel before any other is set.
+const UNSET_NAMES: [&str; 2] = ["", "(none)"];
 /// Without a management controller that answers. Source: assisted-installer-agent, src/inventory/bmc.go.
 const NO_BMC: (&str, &str) = ("0.0.0.0", "::/0");
 
@@ -59,12 +50,17 @@ pub(crate) fn inventory(files: &HostFiles, table: &LinkTable) -> Inventory {
         tpm_version: Some(tpm(files)),
         truncation: None,
     };
-    if FORBIDDEN_NAMES.contains(&inventory.hostname.as_str())
+    if !has_own_name(&inventory.hostname)
         && let Some(name) = name_by_hardware(&inventory.interfaces)
     {
         inventory.hostname = name;
     }
     inventory
+}
+
+/// Whether a node may have the name; hosts without one are named by their hardware.
+fn has_own_name(name: &str) -> bool {
+    !UNSET_NAMES.contains(&name) && !FORBIDDEN_HOSTNAMES.contains(&name)
 }
 
 fn tpm(files: &HostFiles) -> TpmVersion {
@@ -105,6 +101,44 @@ mod tests {
         assert!(cpu.count > 0 && cpu.architecture == std::env::consts::ARCH);
         assert!(inventory.memory.unwrap().usable_bytes > 0);
         assert!(!inventory.hostname.is_empty());
+    }
+
+    #[test]
+    fn names_that_every_machine_has_are_replaced() {
+        let table = LinkTable {
+            links: vec![crate::links::NetworkLink {
+                name: "eno1".to_owned(),
+                mac_address: "AA:00:00:00:00:01".to_owned(),
+                kind: "physical".to_owned(),
+                addresses: vec!["10.0.0.1/24".parse().unwrap()],
+                ..crate::links::NetworkLink::default()
+            }],
+            ..LinkTable::default()
+        };
+        let root = tempfile::tempdir().unwrap();
+        let kernel = root.path().join("proc/sys/kernel");
+        std::fs::create_dir_all(&kernel).unwrap();
+        let files = HostFiles::below(root.path());
+        let named = |name: &str, table: &LinkTable| {
+            std::fs::write(kernel.join("hostname"), format!("{name}\n")).unwrap();
+            inventory(&files, table).hostname
+        };
+        for name in [
+            "",
+            "(none)",
+            "localhost",
+            "localhost.localdomain",
+            "localhost4",
+            "localhost4.localdomain4",
+            "localhost6",
+            "localhost6.localdomain6",
+        ] {
+            assert_eq!(named(name, &table), "aa-00-00-00-00-01", "{name}");
+            assert_eq!(named(name, &LinkTable::default()), name);
+        }
+        for name in ["Localhost", "localhost5", "localhost.example.com", "node-1"] {
+            assert_eq!(named(name, &table), name);
+        }
     }
 
     #[test]

@@ -11,6 +11,17 @@ use crate::logs::LogsState;
 use crate::time::{DateTime, GoTime};
 use crate::wire::{is_false, is_zero, null_as_default, wire_enum};
 
+/// Names that every machine has.
+/// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
+pub const FORBIDDEN_HOSTNAMES: [&str; 6] = [
+    "localhost",
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+];
+
 /// `host` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -20,7 +20,7 @@ mod topology;
 pub use endpoint::{endpoint_headers, endpoint_token};
 pub use kernel::{installer_args, kernel_arguments};
 pub use labels::node_labels;
-pub use names::{FORBIDDEN_HOSTNAMES, base_dns_domain, cluster_name, hostname, tags};
+pub use names::{base_dns_domain, cluster_name, hostname, tags};
 pub use networks::{Family, cidr, family, ip, vips};
 pub use ntp::{additional_ntp_source, ntp_sources};
 pub use platform::{disk_encryption, ignition_endpoint};

@@ -7,6 +7,7 @@ use model::cluster::{
     Cluster, ClusterCreateParams, ClusterDefaultConfig, ClusterKind, ClusterProgressInfo,
     ClusterStatus, Hyperthreading, ImageInfo, PlatformType, PreparationStatus,
 };
+use model::host::FORBIDDEN_HOSTNAMES;
 use model::ids::ClusterId;
 use model::network::{ClusterNetwork, ServiceNetwork};
 use model::operators::{MonitoredOperator, OperatorType};
@@ -267,7 +268,7 @@ pub fn default_config(offer: &Offer) -> ClusterDefaultConfig {
         ],
         cluster_networks_ipv4: cluster_v4,
         service_networks_ipv4: service_v4,
-        forbidden_hostnames: input::FORBIDDEN_HOSTNAMES
+        forbidden_hostnames: FORBIDDEN_HOSTNAMES
             .iter()
             .map(ToString::to_string)
             .collect(),

@@ -19,6 +19,21 @@ fn the_shortest_request_gets_the_defaults() {
 }
 
 #[test]
+fn the_defaults_list_forbidden_names_in_the_order_of_the_peer() {
+    assert_eq!(
+        default_config(&samples::offer()).forbidden_hostnames,
+        [
+            "localhost",
+            "localhost.localdomain",
+            "localhost4",
+            "localhost4.localdomain4",
+            "localhost6",
+            "localhost6.localdomain6",
+        ]
+    );
+}
+
+#[test]
 fn a_single_node_manages_its_own_network() {
     let cluster = with(|params| params.control_plane_count = Some(1)).unwrap();
     assert_eq!(cluster.user_managed_networking, Some(true));

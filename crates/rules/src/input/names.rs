@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use model::Error;
+use model::host::FORBIDDEN_HOSTNAMES;
 
 use super::refusal::refuse;
 
@@ -14,17 +15,6 @@ const LABEL_CHARS: usize = 63;
 const DOMAIN_CHARS: usize = 255;
 /// Longest `apps.<name>.<domain>`: routes prepend their own label to it.
 const APPS_DOMAIN_CHARS: usize = 191;
-
-/// Names that every machine has.
-/// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
-pub const FORBIDDEN_HOSTNAMES: &[&str] = &[
-    "localhost",
-    "localhost.localdomain",
-    "localhost4",
-    "localhost4.localdomain4",
-    "localhost6",
-    "localhost6.localdomain6",
-];
 
 /// Checks a cluster's name; platform `none` may have dots in it.
 /// Source: assisted-service, internal/cluster/validations/validations.go, ValidateClusterNameFormat.
@@ -206,6 +196,27 @@ mod tests {
             &"a".repeat(64),
         ] {
             assert!(hostname(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_that_every_machine_has_are_refused_as_such() {
+        let is_refused_as_such = |name: &str| {
+            let refusal = hostname(name).err().map(|error| error.to_string());
+            refusal.is_some_and(|text| text.contains("every machine has"))
+        };
+        for name in [
+            "localhost",
+            "localhost.localdomain",
+            "localhost4",
+            "localhost4.localdomain4",
+            "localhost6",
+            "localhost6.localdomain6",
+        ] {
+            assert!(is_refused_as_such(name), "{name}");
+        }
+        for name in ["", "(none)", "Localhost", "localhost5", "localhost.a"] {
+            assert!(!is_refused_as_such(name), "{name}");
         }
     }
 

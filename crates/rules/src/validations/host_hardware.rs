@@ -1,7 +1,7 @@
 //! Hardware validations of hosts.
 //! Source: assisted-service, internal/host/validator.go, validation_id.go; blocking: conditions in statemachine.go.
 
-use model::host::HostRole;
+use model::host::{FORBIDDEN_HOSTNAMES, HostRole};
 use model::inventory::{Inventory, Type};
 use model::validations::HostValidationId as Id;
 
@@ -453,16 +453,6 @@ fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
     .observed(format_args!("{holders} hosts named {name}"))
 }
 
-/// Names that every machine has.
-/// Source: assisted-service, internal/host/hostutil/host_utils.go, ForbiddenHostnames.
-const FORBIDDEN: &[&str] = &[
-    "localhost",
-    "localhost.localdomain",
-    "localhost4",
-    "localhost4.localdomain4",
-    "localhost6",
-    "localhost6.localdomain6",
-];
 /// Longest name that the kernel takes. Units: characters.
 const HOSTNAME_LIMIT: usize = 63;
 
@@ -471,7 +461,7 @@ fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
     let Some(name) = subject.name() else {
         return Verdict::wait(INVENTORY);
     };
-    if FORBIDDEN.contains(&name) {
+    if FORBIDDEN_HOSTNAMES.contains(&name) {
         return Verdict::fail(format!(
             "Hostname {name} is not allowed; give the host a name of its own"
         ))

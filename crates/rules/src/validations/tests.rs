@@ -945,6 +945,37 @@ fn unbound_hosts_are_blocked_by_heartbeats_and_four_validations() {
 }
 
 #[test]
+fn names_that_every_machine_has_are_not_allowed() {
+    let message = |name: &str| {
+        let mut host = fixtures::host(0, HostRole::AutoAssign, 1);
+        host.record.cluster_id = None;
+        host.record.status = HostStatus::DiscoveringUnbound;
+        host.record.requested_hostname = name.to_owned();
+        refresh::unbound_host(&mut host, &policy(), now());
+        let mut shown = entries(&host.record.validations_info.text());
+        shown.remove("hostname-valid").unwrap().message
+    };
+    for name in [
+        "localhost",
+        "localhost.localdomain",
+        "localhost4",
+        "localhost4.localdomain4",
+        "localhost6",
+        "localhost6.localdomain6",
+    ] {
+        let expected = format!("Hostname {name} is not allowed; give the host a name of its own");
+        assert_eq!(message(name), expected);
+    }
+    for name in ["(none)", "Localhost"] {
+        let expected = format!("Hostname {name} is not valid; ");
+        assert!(message(name).starts_with(&expected), "{}", message(name));
+    }
+    for name in ["localhost5", "localhost.a"] {
+        assert_eq!(message(name), format!("Hostname {name} is allowed"));
+    }
+}
+
+#[test]
 fn every_blocking_problem_is_explained_by_its_parts() {
     let failures = crate::explain::FailureTimes::default();
     let explained = |snapshot: &Snapshot, id: &str, of_host: bool| {
