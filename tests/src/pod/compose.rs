@@ -229,7 +229,8 @@ impl Service {
     }
 }
 
-/// Substitutes variables: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, and `$$` for a dollar.
+/// Substitutes variables: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, and `$$` for a dollar. Defaults may have
+/// variables, too.
 fn with_variables(text: &str, variables: &Variables) -> Result<String> {
     let mut done = String::with_capacity(text.len());
     let mut rest = text;
@@ -241,12 +242,12 @@ fn with_variables(text: &str, variables: &Variables) -> Result<String> {
         } else {
             let (inner, after) = after
                 .strip_prefix('{')
-                .and_then(|after| after.split_once('}'))
+                .and_then(split_at_closing_brace)
                 .with_context(|| {
                     let line: String = after.chars().take_while(|c| *c != '\n').collect();
                     format!("${line}: expected ${{NAME}}")
                 })?;
-            done.push_str(value_of(inner, variables)?);
+            done.push_str(&value_of(inner, variables)?);
             after
         };
     }
@@ -254,10 +255,22 @@ fn with_variables(text: &str, variables: &Variables) -> Result<String> {
     Ok(done)
 }
 
-fn value_of<'a>(inner: &'a str, variables: &'a Variables) -> Result<&'a str> {
+/// The text before the brace that closes a variable, and the text after it.
+fn split_at_closing_brace(text: &str) -> Option<(&str, &str)> {
+    let mut open = 1;
+    for (at, brace) in text.match_indices(['{', '}']) {
+        open = if brace == "{" { open + 1 } else { open - 1 };
+        if open == 0 {
+            return Some((&text[..at], &text[at + 1..]));
+        }
+    }
+    None
+}
+
+fn value_of(inner: &str, variables: &Variables) -> Result<String> {
     let end = inner.find([':', '-', '?']).unwrap_or(inner.len());
     let (name, default) = inner.split_at(end);
-    let value = variables.get(name).map(String::as_str);
+    let value = variables.get(name).cloned();
     match (default, value) {
         ("", Some(value)) => Ok(value),
         ("", None) => bail!("{name} is not given and has no default"),
@@ -269,9 +282,10 @@ fn value_of<'a>(inner: &'a str, variables: &'a Variables) -> Result<&'a str> {
                     None => bail!("${{{inner}}} is not understood"),
                 },
             };
-            Ok(value
-                .filter(|value| !(is_empty_as_none && value.is_empty()))
-                .unwrap_or(default))
+            match value.filter(|value| !(is_empty_as_none && value.is_empty())) {
+                Some(value) => Ok(value),
+                None => with_variables(default, variables),
+            }
         }
     }
 }
@@ -293,6 +307,11 @@ mod tests {
         let put = |text: &str| with_variables(text, &given);
         assert_eq!(put("a ${A} $$b ${B:-2}").unwrap(), "a 1 $b 2");
         assert_eq!(put("[${EMPTY:-3}][${EMPTY-3}]").unwrap(), "[3][]");
+        assert_eq!(
+            put("${B:-${A}}, ${A:-${B}}, ${B:-${C:-4}:5}.").unwrap(),
+            "1, 1, 4:5."
+        );
+        assert!(put("${B:-${C:-4}").is_err(), "a brace is missing");
         assert!(put("${B}").unwrap_err().to_string().contains('B'));
         assert!(put("$A").is_err());
     }
@@ -371,6 +390,36 @@ mod tests {
                 .contains_key("TRUSTED_PROXIES")
         );
         assert_eq!(kube["api-server"]["TRUSTED_PROXIES"], "127.0.0.1/32");
+    }
+
+    /// A port for BMCs, which needs no listener of its own: the image service of a pod speaks plain HTTP.
+    #[test]
+    fn a_further_port_of_the_image_service_is_published_when_set() {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
+        for (given, expected) in [
+            (&[][..], &[8888][..]),
+            (&[("HTTP_LISTEN_PORT", "")], &[8888]),
+            (&[("HTTP_LISTEN_PORT", "8087")], &[8888, 8087]),
+            (&[("PUBLISH_IMAGES", "127.0.0.1:80")], &[80]),
+            (
+                &[("PUBLISH_IMAGES", "80"), ("HTTP_LISTEN_PORT", "8087")],
+                &[80, 8087],
+            ),
+        ] {
+            let compose = Compose::read(path, &variables(given)).unwrap();
+            let ports = compose.service("proxy").unwrap().ports().unwrap();
+            let mut outside: Vec<u16> = ports
+                .iter()
+                .filter(|(_, inside)| *inside == 8888)
+                .map(|(outside, _)| *outside)
+                .collect();
+            outside.dedup();
+            assert_eq!(outside, expected, "{given:?}");
+            // Else the service would leave the port that the proxy forwards to.
+            let service = compose.service("image-service").unwrap();
+            assert_eq!(service.environment["LISTEN_PORT"], "8888");
+            assert_eq!(service.environment["HTTP_LISTEN_PORT"], "");
+        }
     }
 
     #[test]

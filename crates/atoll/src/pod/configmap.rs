@@ -8,6 +8,8 @@ use service::settings::env_lines;
 pub(super) const SETTINGS: &str = ".env";
 /// Address of all services in a pod of `podman play kube`, whose containers share the loopback interface.
 const LOOPBACK: &str = "127.0.0.1";
+/// A port that compose publishes; with it, the image service would leave the one that pod.yml publishes.
+const OF_COMPOSE: &str = "HTTP_LISTEN_PORT";
 
 /// Renders the ConfigMap `atoll` from `settings`, the text of an env file.
 ///
@@ -15,7 +17,8 @@ const LOOPBACK: &str = "127.0.0.1";
 pub(super) fn render(settings: &str) -> Result<String, usize> {
     let mut text =
         String::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: atoll\ndata:\n");
-    for (name, value) in env_lines(settings)? {
+    let lines = env_lines(settings)?.into_iter();
+    for (name, value) in lines.filter(|(name, _)| *name != OF_COMPOSE) {
         // The database container of compose; an external database keeps its address.
         let value = match (name, value) {
             ("DB_HOST", "db") => LOOPBACK,
@@ -47,6 +50,13 @@ mod tests {
     fn an_external_database_keeps_its_address() {
         let text = render("DB_HOST=db.example.org\n").unwrap();
         assert!(text.ends_with("  DB_HOST: \"db.example.org\"\n"), "{text}");
+    }
+
+    #[test]
+    fn the_port_that_compose_publishes_is_left_out() {
+        let text = render("HTTP_LISTEN_PORT=8087\nLISTEN_PORT=8888\n").unwrap();
+        assert!(!text.contains("HTTP_LISTEN_PORT"), "{text}");
+        assert!(text.ends_with("  LISTEN_PORT: \"8888\"\n"), "{text}");
     }
 
     #[test]
