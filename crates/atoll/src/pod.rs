@@ -4,6 +4,8 @@
 
 mod configmap;
 mod init;
+#[cfg(test)]
+mod secret_tests;
 
 use std::path::{Path, PathBuf};
 
