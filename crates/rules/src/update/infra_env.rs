@@ -148,6 +148,10 @@ fn changed_parts(before: &InfraEnv, after: &InfraEnv) -> Vec<&'static str> {
             before.kernel_arguments != after.kernel_arguments,
         ),
         (
+            "embedded_agent",
+            before.embedded_agent != after.embedded_agent,
+        ),
+        (
             "ignition_config_override",
             before.ignition_config_override != after.ignition_config_override,
         ),

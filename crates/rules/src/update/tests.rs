@@ -537,6 +537,14 @@ fn changes_of_an_infra_env_are_stored() {
     assert!(record.download_url.ends_with("/4.16/x86_64/minimal.iso"));
     assert_eq!(events[0].props["details"], "image_type, proxy");
     assert_eq!(events[0].cluster_id, Some(bound.id));
+    // The image is another one when the agent comes into it; the same value again changes nothing.
+    for expected in [&["embedded_agent"][..], &[]] {
+        let change = params(json!({ "embedded_agent": true }));
+        let events = infra_env(&mut record, change, &ctx).unwrap();
+        let details: Vec<&Value> = events.iter().map(|event| &event.props["details"]).collect();
+        assert!(record.embedded_agent);
+        assert_eq!(details, expected);
+    }
 
     for (field, body) in [
         (
