@@ -29,6 +29,7 @@ mod load;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 mod monitor;
+pub(crate) mod offer;
 pub(crate) mod operators;
 mod pending_refresh;
 pub(crate) mod preparation;
@@ -49,12 +50,13 @@ use concurrency::{BatchLoader, KeyedMutex};
 use model::Error;
 use model::ids::ClusterId;
 use net::resolve::Resolver;
-use rules::{InstallationPolicy, Offer};
+use rules::InstallationPolicy;
 use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use cache::StoredSnapshot;
+use offer::CurrentOffer;
 pub(crate) use preparation::PreparationAttempt;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
@@ -79,8 +81,7 @@ pub(crate) struct ServerState {
     pub(crate) auth: Authentication,
     /// Parameters of the rules, from the settings.
     pub(crate) policy: InstallationPolicy,
-    /// Installable releases and images, from the settings.
-    pub(crate) offer: Offer,
+    pub(crate) current_offer: CurrentOffer,
     /// Parameters of agent steps, from the settings.
     pub(crate) step_settings: rules::steps::Settings,
     /// Connection pool.
@@ -133,14 +134,14 @@ impl ApiServer {
         store: FileStore,
         discovery: discovery::DiscoveryOptions,
         install: install::InstallContext,
-        mirrors: Option<&install::RegistryMirrors>,
+        current_offer: CurrentOffer,
     ) -> Self {
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         Self(Arc::new(ServerState {
             auth,
             policy: settings.policy(),
-            offer: settings.offer(mirrors),
+            current_offer,
             step_settings: settings.steps(),
             db: Database::new(&settings, Resolver::system(), store.keyring().clone()),
             event_limits: EventLimits {

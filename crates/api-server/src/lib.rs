@@ -29,6 +29,7 @@ use service::server::Running;
 use service::{CancellationToken, Error};
 
 use app::ApiServer;
+use app::offer::{self, CurrentOffer};
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
 pub use settings::Settings;
 
@@ -62,7 +63,8 @@ pub fn user_token(settings: &Settings, name: &str, days: u32) -> Result<String, 
         .map_err(|error| Error::new("issuing a token", error))
 }
 
-async fn build(settings: Settings) -> Result<ApiServer, Error> {
+async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
+    let os_images_file = offer::open_os_images_file(&mut settings).await?;
     let auth = auth::Authentication::open(&settings)
         .await
         .map_err(|error| Error::new("reading the keys of AUTH_TYPE", error))?;
@@ -130,13 +132,9 @@ async fn build(settings: Settings) -> Result<ApiServer, Error> {
         release_timeout: settings.release_image_timeout,
         signers,
     });
+    let offer = CurrentOffer::new(settings.offer(mirrors.as_ref()), os_images_file);
     Ok(ApiServer::new(
-        settings,
-        auth,
-        store,
-        discovery,
-        install,
-        mirrors.as_ref(),
+        settings, auth, store, discovery, install, offer,
     ))
 }
 

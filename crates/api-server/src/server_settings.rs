@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use concurrency::BoxError;
 use model::Error;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{CommaList, Problem, Setting as _};
 
+use crate::app::offer::parse_os_images;
 use crate::auth::{KeyTexts, LocalKeys};
 use crate::settings::{AuthType, BaseUrl, Settings, SslMode};
 
@@ -95,7 +97,12 @@ impl ServerSettings for Settings {
         for text in unknown::<model::steps::StepType>(&self.disabled_steps) {
             report("DISABLED_STEPS", text);
         }
-        if !self.release_images.0.is_empty() && self.os_images.0.is_empty() {
+        if let Some(path) = &self.os_images_file {
+            let read = std::fs::read(path).map_err(BoxError::from);
+            if let Err(error) = read.and_then(|json| parse_os_images(&json)) {
+                report("OS_IMAGES_FILE", format!("{}: {error}", path.display()));
+            }
+        } else if !self.release_images.0.is_empty() && self.os_images.0.is_empty() {
             report(
                 "OS_IMAGES",
                 "is empty: RELEASE_IMAGES need base images for discovery".to_owned(),

@@ -352,6 +352,8 @@ service::settings! {
         release_signature_stores: SignatureStores = "",
         /// Base images of discovery images.
         os_images: OsImages = "",
+        /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
+        os_images_file: Option<PathBuf> = "",
         /// Additional versions in the listing, beside those of RELEASE_IMAGES.
         platform_versions: PlatformVersions = "",
         /// Older name of PLATFORM_VERSIONS.

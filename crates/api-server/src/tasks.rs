@@ -37,6 +37,7 @@ pub(crate) async fn run(
         event_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),
         sealing::run(&app, &shutdown),
+        app.current_offer.follow(&shutdown),
     );
     app.requests.close();
     if tokio::time::timeout(DRAIN, app.requests.wait())

@@ -13,6 +13,9 @@ const LIMIT_BYTES: u64 = 16 << 20;
 /// A file that was written this shortly before a read may be written again within the same tick of the clock.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// How often a file is looked at while a change is awaited.
+const INTERVAL: Duration = Duration::from_secs(5);
+
 /// An error of a parser.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Parse<T> = fn(&[u8]) -> Result<T, BoxError>;
@@ -119,6 +122,17 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
             Ok(None) | Err(_) => {}
         }
         self.state().content.clone()
+    }
+
+    /// Waits until the content is another than `known`.
+    pub async fn changed(&self, known: &Arc<T>) -> Arc<T> {
+        loop {
+            let content = self.get().await;
+            if !Arc::ptr_eq(&content, known) {
+                return content;
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
     }
 
     fn state(&self) -> RwLockReadGuard<'_, LoadedFile<T>> {
@@ -231,8 +245,9 @@ mod tests {
         assert_eq!(*file.get().await, 33);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(*file.get().await, 33);
+        let known = file.get().await;
         write("4");
-        assert_eq!(*file.get().await, 4);
+        assert_eq!(*file.changed(&known).await, 4);
         write(&"0".repeat(usize::try_from(LIMIT_BYTES).unwrap() + 1));
         assert_eq!(*file.get().await, 4);
     }

@@ -2,14 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use concurrency::{BoxError, WatchedFile};
 
 use crate::settings::{OsImage, os_image_problems};
-
-/// How often the file is looked at.
-const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The file and its last valid list.
 #[derive(Debug)]
@@ -33,14 +29,8 @@ impl OsImagesFile {
 
     /// Waits until it has another valid list.
     pub(crate) async fn changed(&mut self) -> &[OsImage] {
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            let images = self.file.get().await;
-            if !Arc::ptr_eq(&images, &self.images) {
-                self.images = images;
-                return &self.images;
-            }
-        }
+        self.images = self.file.changed(&self.images).await;
+        &self.images
     }
 }
 

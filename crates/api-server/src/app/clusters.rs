@@ -71,7 +71,7 @@ impl ApiServer {
         let pull_secret = params.pull_secret.clone();
         let ctx = rules::create::CreateContext {
             id: Uuid::new_v4(),
-            offer: &self.offer,
+            offer: &self.offer(),
             policy: &self.policy,
             cluster: None,
         };
@@ -334,7 +334,7 @@ impl ApiServer {
             Vec::new()
         };
         let ctx = rules::update::UpdateContext {
-            offer: &self.offer,
+            offer: &self.offer(),
             policy: &self.policy,
             cluster: None,
             infra_envs: &infra_envs,

@@ -152,7 +152,8 @@ impl ApiServer {
         wanted: &Declaration,
         version: &str,
     ) -> Result<AppliedDeclaration, Error> {
-        let default = self.offer.releases.iter().find(|release| release.default);
+        let offer = self.offer();
+        let default = offer.releases.iter().find(|release| release.default);
         let version = match default {
             Some(release) if version.is_empty() => release.version.as_str(),
             _ => version,

@@ -75,7 +75,7 @@ impl ApiServer {
             };
             let ctx = rules::create::CreateContext {
                 id,
-                offer: &self.offer,
+                offer: &self.offer(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
             };
@@ -228,7 +228,7 @@ impl ApiServer {
                 None => None,
             };
             let ctx = rules::update::UpdateContext {
-                offer: &self.offer,
+                offer: &self.offer(),
                 policy: &self.policy,
                 cluster: cluster.as_ref(),
                 infra_envs: &[],

@@ -37,9 +37,9 @@ impl ApiServer {
         let architecture = infra_env
             .cpu_architecture
             .unwrap_or(CpuArchitecture::X86_64);
-        let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture)?;
-        let mut artifacts =
-            rules::urls::boot_artifacts(&self.offer.image_service_url, infra_env, image);
+        let offer = self.offer();
+        let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
+        let mut artifacts = rules::urls::boot_artifacts(&offer.image_service_url, infra_env, image);
         artifacts.initrd = self.sign_url(infra_env.id, artifacts.initrd).await?.url;
         Ok(rules::ipxe::discovery_script(
             &artifacts,

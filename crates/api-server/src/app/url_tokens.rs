@@ -73,7 +73,8 @@ impl ApiServer {
     ) -> Result<(), Error> {
         let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
         let architecture = infra_env.cpu_architecture.unwrap_or_default();
-        let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture);
+        let offer = self.offer();
+        let image = rules::versions::find_os_image(&offer.os_images, version, architecture);
         let Ok(image) = image else {
             return Ok(());
         };
@@ -87,7 +88,7 @@ impl ApiServer {
         }
         let address = token.as_ref().map(UrlToken::image_address);
         infra_env.download_url = rules::urls::download_url(
-            &self.offer.image_service_url,
+            &offer.image_service_url,
             address.unwrap_or(ImageAddress::ById(infra_env.id)),
             image,
             infra_env.r#type,

@@ -10,9 +10,9 @@ use super::ApiServer;
 impl ApiServer {
     /// Installable versions: those of the release images, and those of the setting PLATFORM_VERSIONS.
     pub(crate) fn versions(&self, query: &Query) -> BTreeMap<String, OpenshiftVersion> {
-        let mut versions =
-            rules::versions::listing(&self.offer.releases, &self.offer.os_images, query);
-        for (selector, version) in &self.offer.platform_versions {
+        let offer = self.offer();
+        let mut versions = rules::versions::listing(&offer.releases, &offer.os_images, query);
+        for (selector, version) in &offer.platform_versions {
             let matches = query.version.as_ref().is_none_or(|part| {
                 selector.contains(part.as_str()) || version.display_name.contains(part.as_str())
             });
@@ -21,8 +21,7 @@ impl ApiServer {
             }
         }
         // The default of PLATFORM_VERSIONS overrides that of the release images.
-        let chosen = self
-            .offer
+        let chosen = offer
             .platform_versions
             .iter()
             .find(|(_, version)| version.default);
