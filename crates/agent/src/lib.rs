@@ -7,6 +7,7 @@ mod api;
 mod args;
 mod command;
 mod console;
+mod dhcp;
 mod error;
 mod fetch;
 mod host_files;

@@ -1,13 +1,16 @@
 //! Probes of other hosts: ARP, neighbour discovery, ICMP echo.
 
 pub(crate) mod arp;
-mod ethernet;
+pub(crate) mod ethernet;
 pub(crate) mod icmp;
 pub(crate) mod ndp;
 mod raw_socket;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+
+/// Number of IPv4 in frames of Ethernet.
+pub(crate) const IPV4_PROTOCOL: u16 = 0x0800;
 
 /// Hardware address of Ethernet.
 pub(crate) type MacAddress = [u8; 6];

@@ -4,6 +4,9 @@
 
 mod api_vip;
 mod connectivity;
+mod dhcp_lease;
+#[cfg(test)]
+mod dhcp_lease_tests;
 mod disk_speed;
 mod domain_resolution;
 mod free_addresses;
@@ -72,6 +75,7 @@ pub(crate) async fn run(
         StepType::Inventory => inventory::run(context, arguments).await,
         StepType::ConnectivityCheck => connectivity::run(context, arguments).await,
         StepType::FreeNetworkAddresses => free_addresses::run(context, arguments).await,
+        StepType::DhcpLeaseAllocate => dhcp_lease::run(context, arguments).await,
         StepType::NtpSynchronizer => ntp::run(context, arguments).await,
         StepType::DomainResolution => domain_resolution::run(context, arguments).await,
         StepType::VerifyVips => vips::run(context, arguments).await,

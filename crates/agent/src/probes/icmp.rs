@@ -160,7 +160,7 @@ fn answer(target: IpAddr, packet: &[u8], id: u16) -> Option<u16> {
 }
 
 /// Source: RFC 1071.
-fn checksum(packet: &[u8]) -> u16 {
+pub(crate) fn checksum(packet: &[u8]) -> u16 {
     let mut sum: u32 = packet
         .chunks(2)
         .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)))

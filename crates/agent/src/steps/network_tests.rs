@@ -16,15 +16,15 @@ use crate::install::InstallationTask;
 use crate::status::StatusHandle;
 
 /// The neighbour's namespace; removed when dropped.
-struct Neighbour {
-    namespace: String,
-    link: String,
+pub(super) struct Neighbour {
+    pub(super) namespace: String,
+    pub(super) link: String,
     mac_address: String,
 }
 
 impl Neighbour {
     /// None without the right to make one. `number` keeps neighbours of tests apart.
-    fn new(number: u8) -> Option<Self> {
+    pub(super) fn new(number: u8) -> Option<Self> {
         let neighbour = Self {
             namespace: format!("atoll-{}-{number}", std::process::id()),
             link: format!("at{}x{number}", std::process::id() % 1_000_000),
@@ -68,7 +68,7 @@ fn ip(arguments: &str) -> bool {
 }
 
 /// An agent whose links count as hardware: virtual ones are no outgoing links otherwise.
-fn context(root: &tempfile::TempDir) -> Arc<StepContext> {
+pub(super) fn context(root: &tempfile::TempDir) -> Arc<StepContext> {
     let id = uuid::Uuid::nil().to_string();
     let line = [
         "agent",
