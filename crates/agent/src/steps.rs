@@ -18,6 +18,7 @@ mod logs;
 mod network_tests;
 mod ntp;
 mod tang;
+mod upgrade_agent;
 mod vips;
 
 use std::sync::{Arc, Mutex};
@@ -85,6 +86,7 @@ pub(crate) async fn run(
         StepType::ContainerImageAvailability => image_availability::run(context, arguments).await,
         StepType::Install => install::run(context, arguments),
         StepType::StopInstallation => Ok(install::stop(context)),
+        StepType::UpgradeAgent => upgrade_agent::run(arguments),
         StepType::LogsGather => logs::run(context, arguments).await,
         other => Err(format!("this agent has no step {other}")),
     };
