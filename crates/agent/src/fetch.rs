@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use net::redirect;
 use net::resolve::Resolver;
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, ClientBuilder, RequestBuilder};
 
 use crate::Error;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a whole request.
 const TIMEOUT: Duration = Duration::from_mins(2);
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest body. Units: bytes.
 const MAX_BODY: usize = 32 << 20;
 /// Longest part of a refusal in an error. Units: characters.
@@ -21,11 +22,27 @@ const MAX_REASON: usize = 512;
 ///
 /// Errors: no certificate in `ca_pem`.
 pub(crate) fn client(ca_pem: Option<&[u8]>) -> Result<Client, Error> {
-    let tls = net::trust::client_config(ca_pem, false)
+    build(ca_pem, false, |builder| builder.timeout(TIMEOUT))
+}
+
+/// A client for files of any length, which end when the server is silent.
+///
+/// Errors: no certificate in `ca_pem`.
+pub(crate) fn download_client(ca_pem: Option<&[u8]>, is_insecure: bool) -> Result<Client, Error> {
+    build(ca_pem, is_insecure, |builder| {
+        builder.read_timeout(READ_TIMEOUT)
+    })
+}
+
+fn build(
+    ca_pem: Option<&[u8]>,
+    is_insecure: bool,
+    limit: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Result<Client, Error> {
+    let tls = net::trust::client_config(ca_pem, is_insecure)
         .map_err(|error| Error::new("reading the trusted certificates", error))?;
-    Client::builder()
+    limit(Client::builder())
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(TIMEOUT)
         .dns_resolver(Resolver::system())
         .redirect(redirect::policy())
         .tls_backend_preconfigured(tls)

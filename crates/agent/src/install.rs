@@ -238,7 +238,7 @@ impl HostInstaller<'_> {
 }
 
 /// Restarts the host. Without systemd, as in a rescue system, the kernel is asked.
-async fn reboot() -> Result<(), Error> {
+pub(crate) async fn reboot() -> Result<(), Error> {
     if command::succeed("systemctl", &["reboot"], COMMAND_TIMEOUT)
         .await
         .is_ok()

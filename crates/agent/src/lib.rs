@@ -5,6 +5,7 @@
 
 mod api;
 mod args;
+mod boot_artifacts;
 mod command;
 mod console;
 mod dhcp;

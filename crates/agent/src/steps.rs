@@ -17,6 +17,7 @@ mod logs;
 #[cfg(test)]
 mod network_tests;
 mod ntp;
+mod reclaim;
 mod tang;
 mod upgrade_agent;
 mod vips;
@@ -87,6 +88,8 @@ pub(crate) async fn run(
         StepType::Install => install::run(context, arguments),
         StepType::StopInstallation => Ok(install::stop(context)),
         StepType::UpgradeAgent => upgrade_agent::run(arguments),
+        StepType::DownloadBootArtifacts => reclaim::download(context, arguments).await,
+        StepType::RebootForReclaim => reclaim::reboot(context, arguments).await,
         StepType::LogsGather => logs::run(context, arguments).await,
         other => Err(format!("this agent has no step {other}")),
     };
