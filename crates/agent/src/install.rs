@@ -18,8 +18,9 @@ use model::steps::InstallCmdRequest;
 use tokio::task::JoinHandle;
 
 use crate::host_files::write_private;
+use crate::logs::{HostLogs, LogScope};
 use crate::steps::StepContext;
-use crate::{Error, HostFiles, command, console, logs};
+use crate::{Error, HostFiles, command, console};
 
 const IGNITION_FOLDER: &str = "/opt/install-dir";
 /// Between two looks at the control plane.
@@ -167,9 +168,18 @@ impl HostInstaller<'_> {
         if request.role == HostRole::Worker {
             self.await_control_plane().await?;
         }
-        let cluster_id = request.cluster_id.0;
-        let uploaded = logs::upload(&self.context.api, cluster_id, self.context.host_id).await;
-        if let Err(error) = uploaded {
+        let logs = HostLogs {
+            api: &self.context.api,
+            files: &self.context.files,
+            cluster_id: request.cluster_id.0,
+            host_id: self.context.host_id,
+        };
+        // The live system and its journal end here.
+        let scope = LogScope {
+            is_full: true,
+            bootstrap: None,
+        };
+        if let Err(error) = logs.upload(&scope).await {
             tracing::warn!(error = error.chain(), "logs not uploaded");
         }
         self.stage(HostStage::Rebooting, "").await;
