@@ -2,6 +2,7 @@
 //!
 //! Source: openshift/assisted-installer-agent, src/inventory; the records are `model::inventory`.
 
+mod bmc;
 mod boot;
 mod cpu;
 mod disks;
@@ -19,6 +20,7 @@ use model::inventory::{Interface, Inventory, TpmVersion};
 pub(crate) use self::host_id::host_id;
 pub(crate) use self::truncate::{SizeLimits, truncate};
 
+use self::bmc::BmcAddresses;
 use self::dmi::DmiTables;
 use crate::HostFiles;
 use crate::links::LinkTable;
@@ -26,19 +28,18 @@ use crate::mounts::Mounts;
 
 /// Names of the kernel before any other is set.
 const UNSET_NAMES: [&str; 2] = ["", "(none)"];
-/// Without a management controller that answers. Source: assisted-installer-agent, src/inventory/bmc.go.
-const NO_BMC: (&str, &str) = ("0.0.0.0", "::/0");
 
 /// Reads the inventory. Parts that cannot be read are empty.
 pub(crate) fn inventory(files: &HostFiles, table: &LinkTable) -> Inventory {
     let mounts = Mounts::read(files);
+    let bmc = BmcAddresses::read(files);
     let dmi = DmiTables::read(files);
     let cpu = cpu::cpu(files, &dmi);
     let system_vendor = vendor::vendor(files, &cpu.flags);
     let mut inventory = Inventory {
         hostname: files.text("/proc/sys/kernel/hostname").unwrap_or_default(),
-        bmc_address: NO_BMC.0.to_owned(),
-        bmc_v6address: NO_BMC.1.to_owned(),
+        bmc_address: bmc.v4_text(),
+        bmc_v6address: bmc.v6_text(),
         interfaces: interfaces::interfaces(files, table),
         disks: disks::disks(files, &mounts),
         boot: Some(boot::boot(files, &mounts)),
