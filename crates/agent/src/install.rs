@@ -7,6 +7,9 @@
 
 mod container;
 mod disk;
+mod node_config;
+mod partitions;
+mod skip_reboot;
 mod write_image;
 
 use std::path::{Path, PathBuf};
@@ -168,6 +171,9 @@ impl HostInstaller<'_> {
         if request.role == HostRole::Worker {
             self.await_control_plane().await?;
         }
+        if request.enable_skip_mco_reboot {
+            self.deploy_node_image(&ignition, &device).await;
+        }
         let logs = HostLogs {
             api: &self.context.api,
             files: &self.context.files,
@@ -185,6 +191,18 @@ impl HostInstaller<'_> {
         self.stage(HostStage::Rebooting, "").await;
         tokio::time::sleep(REBOOT_DELAY).await;
         reboot().await
+    }
+
+    /// Without it, the node restarts once more to get its operating system.
+    async fn deploy_node_image(&self, ignition: &Path, device: &Path) {
+        let (files, plan) = (&self.context.files, self.plan);
+        match skip_reboot::run(files, plan, ignition, device).await {
+            Ok(()) => tracing::info!("the node's operating system is deployed"),
+            Err(error) => {
+                let error = error.chain();
+                tracing::warn!(error, "the node will restart once more");
+            }
+        }
     }
 
     /// Reports a stage. A refused report does not end an installation.
