@@ -5,6 +5,7 @@
 //!
 //! Source: openshift/assisted-installer, src/installer.
 
+mod boot_order;
 mod container;
 mod disk;
 mod node_config;
@@ -173,6 +174,9 @@ impl HostInstaller<'_> {
         }
         if request.enable_skip_mco_reboot {
             self.deploy_node_image(&ignition, &device).await;
+        }
+        if let Err(error) = boot_order::set(&self.context.files, &device).await {
+            tracing::warn!(error = error.chain(), "boot order not changed");
         }
         let logs = HostLogs {
             api: &self.context.api,
