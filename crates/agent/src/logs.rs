@@ -75,10 +75,8 @@ impl HostLogs<'_> {
     ) -> Result<(), Error> {
         let name = format!("logs-{}.tar.gz", self.host_id);
         let path = self.files.path(FOLDER).join(name);
-        let archive = LogArchive {
-            path: path.clone(),
-            folder: format!("logs_host_{}", self.host_id),
-        };
+        let folder = format!("logs_host_{}", self.host_id);
+        let archive = LogArchive::new(path.clone(), folder);
         let written = archive.write(sources, bundle).await;
         self.report("collecting").await;
         let sent = match written {

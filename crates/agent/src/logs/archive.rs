@@ -118,12 +118,22 @@ impl LogSource {
 /// An archive in its folder. The output of programs is there, too, in files without a name.
 #[derive(Debug)]
 pub(super) struct LogArchive {
-    pub(super) path: PathBuf,
+    path: PathBuf,
     /// Of the files in the archive.
-    pub(super) folder: String,
+    folder: String,
+    /// Longest output of a program. Units: bytes.
+    max_output: u64,
 }
 
 impl LogArchive {
+    pub(super) fn new(path: PathBuf, folder: String) -> Self {
+        Self {
+            path,
+            folder,
+            max_output: MAX_OUTPUT,
+        }
+    }
+
     /// Writes the outputs of the sources, and a file.
     pub(super) async fn write(
         self,
@@ -178,7 +188,7 @@ impl LogArchive {
         let mut file = self.unnamed()?;
         let mut writer = tokio::fs::File::from_std(file.try_clone()?);
         if let Some(stdout) = child.stdout.take() {
-            let mut stdout = stdout.take(MAX_OUTPUT);
+            let mut stdout = stdout.take(self.max_output);
             let copied = tokio::io::copy(&mut stdout, &mut writer);
             if let Ok(copied) = tokio::time::timeout(TIMEOUT, copied).await {
                 copied?;
@@ -248,6 +258,7 @@ mod tests {
         let archive = LogArchive {
             path: folder.path().join("logs.tar.gz"),
             folder: "logs".to_owned(),
+            max_output: 100_000,
         };
         let lengths = async |source: LogSource| {
             let output = archive.output(&source).await.unwrap();
@@ -259,7 +270,7 @@ mod tests {
         );
         assert_eq!(lengths(source("no-such-program", &[])).await, None);
         let endless = source("cat", &["/dev/zero"]);
-        assert_eq!(lengths(endless).await, Some(MAX_OUTPUT));
+        assert_eq!(lengths(endless).await, Some(100_000));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
