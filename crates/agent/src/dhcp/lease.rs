@@ -13,8 +13,8 @@ use super::message::{
     RENEWAL_TIME, ROUTERS, SERVER, SUBNET_MASK, ServerMessage,
 };
 
-/// Longest printed option: the service refuses leases of more than 4 KiB. Units: bytes.
-const MAX_OPTION: usize = 255;
+/// Longest printed option: the service refuses leases of more than 4 KiB, and a byte becomes four characters. Units: bytes.
+const MAX_OPTION: usize = 128;
 /// A lease time that never ends. Source: RFC 2131, section 3.3.
 const INFINITE: u32 = u32::MAX;
 
@@ -150,6 +150,8 @@ pub(crate) fn leased_address(text: &str) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::message::tests::answer;
     use super::*;
 
@@ -183,6 +185,38 @@ mod tests {
           expire 0 2020/10/25 15:18:38;
         }
         "#);
+    }
+
+    #[test]
+    fn long_leases_stay_below_the_service_s_limit() {
+        let codes = OPTIONS.iter().map(|(code, ..)| *code);
+        let longest = codes.filter(|code| ![LEASE_TIME, MESSAGE_KIND].contains(code));
+        let mut options = vec![LEASE_TIME, 4, 0, 0, 14, 16];
+        for code in longest {
+            options.extend([code, 128]);
+            options.extend([222; 128]);
+        }
+        let text = lease(&options).unwrap().text("ingress", now());
+        assert!(text.contains("option routers 222.222.222.222,"), "{text}");
+        assert!(text.contains("option domain-name \"\\336"), "{text}");
+        assert!(text.len() <= 4 << 10, "{}", text.len());
+    }
+
+    proptest! {
+        #[test]
+        fn any_lease_is_printed(
+            seconds in any::<u32>(), code in any::<u8>(), value in proptest::collection::vec(any::<u8>(), 0..64)
+        ) {
+            let mut options = vec![LEASE_TIME, 4];
+            options.extend(seconds.to_be_bytes());
+            options.extend([code, u8::try_from(value.len()).unwrap()]);
+            options.extend(value);
+            if let Some(lease) = ServerMessage::parse(&answer(5, &options)).and_then(DhcpLease::new) {
+                let text = lease.text("api", now());
+                prop_assert_eq!(leased_address(&text), Some(lease.address()));
+                prop_assert_eq!(text.matches('}').count(), 1);
+            }
+        }
     }
 
     #[test]
