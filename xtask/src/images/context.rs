@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
 use super::list::{AGENT, ServiceImage, ServiceImageContent, VERSION, agent_name};
@@ -17,6 +17,8 @@ use crate::command::run;
 const TEMPORARY_MODE: u32 = 0o1777;
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
+/// Longest discovery agent. Units: bytes.
+const MAX_AGENT: usize = 8 << 20;
 
 /// The sources of an image.
 #[derive(Debug)]
@@ -90,7 +92,13 @@ impl ImageSource {
         let agents = folder.join("agents");
         make_folder(&agents, PROGRAM_MODE)?;
         if let Some(agent) = &self.agent {
-            write(&agents.join(agent_name()), &read(agent)?, PROGRAM_MODE)?;
+            let program = read(agent)?;
+            let length = program.len();
+            ensure!(
+                length <= MAX_AGENT,
+                "the agent has {length} bytes, more than {MAX_AGENT}: it is sent with each image"
+            );
+            write(&agents.join(agent_name()), &program, PROGRAM_MODE)?;
         }
         let root = folder.join("root");
         make_folder(&root, PROGRAM_MODE)?;

@@ -105,6 +105,10 @@ fn the_shipped_image_service_has_the_agent() {
     assert_eq!(fs::read_to_string(agent).unwrap(), "agent");
     let instructions = fs::read_to_string(containerfile).unwrap();
     assert!(instructions.contains("\nCOPY agents /agents\n"));
+    fs::write(programs.path().join("atoll-agent"), vec![0; (8 << 20) + 1]).unwrap();
+    let other = ScratchFolder::new().unwrap();
+    let refused = source.fill(other.path()).unwrap_err().to_string();
+    assert!(refused.contains("8388609 bytes"), "{refused}");
     fs::write(programs.path().join("atoll-agent"), "other").unwrap();
     assert_ne!(source.inputs().unwrap(), inputs);
 }
