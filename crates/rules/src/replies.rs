@@ -112,7 +112,7 @@ pub fn accept(
             inventory::accept(host, cluster, inventory, policy, now)?;
             AcceptedReply::changed(host.record.inventory != before)
         }
-        None => succeeded(host, cluster, step, reply, policy)?,
+        None => succeeded(host, cluster, step, reply, policy, now)?,
     };
     accepted.refresh |= healed;
     Ok(accepted)
@@ -145,6 +145,14 @@ fn failed(
         StepType::Install => Ok(install_failed(host, cluster, reply, policy, now)),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
+        StepType::DownloadBootArtifacts => Ok(reclaim(
+            host,
+            cluster,
+            host::Trigger::ReclaimFailed,
+            policy,
+            now,
+        )),
+        // A host that fails to restart for its reclaim is asked again until that times out.
         StepType::TangConnectivityCheck => {
             let text = if reply.error.is_empty() {
                 &reply.output
@@ -197,12 +205,32 @@ fn install_failed(
     }
 }
 
+/// Source: assisted-service, internal/host/host.go, HandleReclaimBootArtifactDownload, HandleReclaimFailure.
+fn reclaim(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    trigger: host::Trigger,
+    policy: &InstallationPolicy,
+    now: Timestamp,
+) -> AcceptedReply {
+    // A status without a rule ignores the reply: it is a repeated one, or the reclaim has ended meanwhile.
+    let events = host::apply(host, cluster, trigger, policy, now);
+    events.map_or_else(
+        |_| AcceptedReply::default(),
+        |events| AcceptedReply {
+            events,
+            ..AcceptedReply::changed(true)
+        },
+    )
+}
+
 fn succeeded(
     host: &mut HostState,
     cluster: Option<&Cluster>,
     step: StepType,
     reply: &StepReply,
     policy: &InstallationPolicy,
+    now: Timestamp,
 ) -> Result<AcceptedReply, Error> {
     let record = &mut host.record;
     match step {
@@ -240,6 +268,13 @@ fn succeeded(
         StepType::DhcpLeaseAllocate => leased_vips(cluster, reply),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
+        StepType::DownloadBootArtifacts => Ok(reclaim(
+            host,
+            cluster,
+            host::Trigger::RebootForReclaim,
+            policy,
+            now,
+        )),
         StepType::Inventory
         | StepType::Install
         | StepType::Execute
@@ -247,7 +282,6 @@ fn succeeded(
         | StepType::LogsGather
         | StepType::NextStepRunner
         | StepType::UpgradeAgent
-        | StepType::DownloadBootArtifacts
         | StepType::RebootForReclaim => Ok(AcceptedReply::default()),
     }
 }
@@ -447,3 +481,6 @@ fn set(field: &mut String, value: String) -> bool {
     *field = value;
     changed
 }
+
+#[cfg(test)]
+mod reclaim_tests;

@@ -15,6 +15,10 @@ use crate::progress;
 /// Source: assisted-service, internal/host/host.go, InstallationTimeout.
 const START: TimeDelta = TimeDelta::minutes(20);
 
+/// Time that a reclaimed host has for each of its two steps.
+/// Source: assisted-service, internal/host/host.go, ReclaimTimeout.
+const RECLAIM: TimeDelta = TimeDelta::minutes(60);
+
 /// A running clock: its start, and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timeout {
@@ -54,6 +58,14 @@ pub(crate) fn host_start(record: &Host) -> Timeout {
     Timeout {
         since: record.status_updated_at,
         limit: START,
+    }
+}
+
+/// Download of boot artifacts, and restart into the discovery image.
+pub(crate) fn host_reclaim(record: &Host) -> Timeout {
+    Timeout {
+        since: record.status_updated_at,
+        limit: RECLAIM,
     }
 }
 

@@ -3,6 +3,7 @@
 use model::Error;
 use model::infra_env::InfraEnv;
 use model::versions::CpuArchitecture;
+use rules::urls::BootArtifacts;
 
 use super::ApiServer;
 use super::infra_envs::IpxeScript;
@@ -32,6 +33,20 @@ impl ApiServer {
             }
             (None, false) => {}
         }
+        let artifacts = self.boot_artifacts(infra_env).await?;
+        Ok(rules::ipxe::discovery_script(
+            &artifacts,
+            infra_env.kernel_arguments.as_deref(),
+        ))
+    }
+
+    /// URLs of an infra-env's boot artifacts, with access to its initial ramdisk.
+    ///
+    /// Errors: Invalid – no image of its version and architecture.
+    pub(super) async fn boot_artifacts(
+        &self,
+        infra_env: &InfraEnv,
+    ) -> Result<BootArtifacts, Error> {
         let version =
             Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
         let architecture = infra_env
@@ -41,10 +56,7 @@ impl ApiServer {
         let image = rules::versions::find_os_image(&offer.os_images, version, architecture)?;
         let mut artifacts = rules::urls::boot_artifacts(&offer.image_service_url, infra_env, image);
         artifacts.initrd = self.sign_url(infra_env.id, artifacts.initrd).await?.url;
-        Ok(rules::ipxe::discovery_script(
-            &artifacts,
-            infra_env.kernel_arguments.as_deref(),
-        ))
+        Ok(artifacts)
     }
 
     async fn check_boots_discovery(&self, infra_env: &InfraEnv, mac: &str) -> Result<(), Error> {

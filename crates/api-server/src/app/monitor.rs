@@ -43,8 +43,8 @@ fn delta(duration: Duration) -> TimeDelta {
 }
 
 impl ApiServer {
-    /// Refreshes clusters with running timeouts, and those whose heartbeats timed out. Clusters that another replica is
-    /// changing are skipped.
+    /// Refreshes clusters and pool hosts with running timeouts, and those whose heartbeats timed out. Those that another
+    /// replica is changing are skipped.
     pub(crate) async fn monitor(&self, shutdown: &CancellationToken) -> Result<(), Error> {
         let now = service::clock::now();
         let mut expired = ExpiredHeartbeats {
@@ -59,19 +59,19 @@ impl ApiServer {
             };
         }
         let ended_after = now - delta(LOGS_TIMEOUT);
-        let (due, silent, is_full) = tx("find what is due", async || {
+        let (due, pool, is_full) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;
             let mut due =
                 clusters::to_monitor(&mut connection, expired, ended_after, ROUND_LIMIT).await?;
             // Left behind by a crashed replica, or by a failed refresh.
             let left = clusters::refresh_due(&mut connection, ROUND_LIMIT).await?;
-            let silent = hosts::silent_in_pool(&mut connection, expired, ROUND_LIMIT).await?;
-            let is_full = [has_room(&due) && has_room(&left), has_room(&silent)];
+            let pool = hosts::pool_to_monitor(&mut connection, expired, ROUND_LIMIT).await?;
+            let is_full = [has_room(&due) && has_room(&left), has_room(&pool)];
             due.extend(left);
             due.retain(|id| !self.refreshes.is_pending(*id));
             due.sort_unstable();
             due.dedup();
-            Ok((due, silent, is_full))
+            Ok((due, pool, is_full))
         })
         .await?;
         let due = due.into_iter().map(Scope::Cluster);
@@ -82,7 +82,7 @@ impl ApiServer {
             is_full: is_full[0],
         };
         self.refresh_all(due, &pass, shutdown).await?;
-        let silent = silent
+        let pool = pool
             .into_iter()
             .map(|(infra_env, id)| Scope::Host(infra_env, id));
         let pass = MonitorPass {
@@ -91,7 +91,7 @@ impl ApiServer {
             cycle: HOSTS_CYCLE,
             is_full: is_full[1],
         };
-        self.refresh_all(silent, &pass, shutdown).await
+        self.refresh_all(pool, &pass, shutdown).await
     }
 
     /// One pass: refreshes each of `scopes`, and measures it.

@@ -1,12 +1,13 @@
 //! Steps of a host, with their inputs.
 
 use model::Error;
-use model::host::{Host, HostKind};
+use model::host::{Host, HostKind, HostStatus};
 use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
 use rules::HostState;
 use rules::steps::{IgnitionAccess, ReleaseImages, StepContext};
+use rules::urls::BootArtifacts;
 
 use super::preparation::KnownRelease;
 use super::{ApiServer, StoredSnapshot};
@@ -43,16 +44,35 @@ impl ApiServer {
             }
             HostKind::Host => IgnitionAccess::default(),
         };
+        let boot_artifacts = match record.status {
+            HostStatus::Reclaiming => self.reclaim_artifacts(infra_env).await,
+            _ => None,
+        };
         let ctx = StepContext {
             policy: &self.policy,
             settings: &self.step_settings,
             infra_env,
             release: &release,
             ignition: &ignition,
-            boot_artifacts: None,
+            boot_artifacts: boot_artifacts.as_ref(),
         };
         let snapshot = cluster.map(|_| &stored.snapshot);
         Ok(rules::steps::instructions(snapshot, host, &ctx, now))
+    }
+
+    /// Boot artifacts of a reclaimed host. A poll does not fail without them: the reclaim times out.
+    async fn reclaim_artifacts(&self, infra_env: &InfraEnv) -> Option<BootArtifacts> {
+        match self.boot_artifacts(infra_env).await {
+            Ok(artifacts) => Some(artifacts),
+            Err(error) => {
+                tracing::warn!(
+                    infra_env.id = %infra_env.id,
+                    error = error.chain(),
+                    "host not reclaimed: its infra-env has no boot artifacts"
+                );
+                None
+            }
+        }
     }
 
     /// Credentials of a day-2 host for its ignition endpoint, with the endpoint's certificate authorities.

@@ -526,8 +526,8 @@ pub(crate) async fn set_endpoint_secrets(
     Ok(())
 }
 
-/// Pool hosts whose last heartbeat is expired.
-pub(crate) async fn silent_in_pool(
+/// Pool hosts whose last heartbeat is expired, and those that are reclaimed: they have a timeout.
+pub(crate) async fn pool_to_monitor(
     connection: &mut PgConnection,
     expired: ExpiredHeartbeats,
     limit: i64,
@@ -537,8 +537,11 @@ pub(crate) async fn silent_in_pool(
         from hosts
         join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id is null
-            and hosts.status in ('discovering-unbound', 'known-unbound', 'insufficient-unbound')
-            and (checks.checked_in_at < $1 or checks.checked_in_at > $2::timestamptz)
+            and (
+                hosts.status in ('reclaiming', 'reclaiming-rebooting')
+                or hosts.status in ('discovering-unbound', 'known-unbound', 'insufficient-unbound')
+                    and (checks.checked_in_at < $1 or checks.checked_in_at > $2::timestamptz)
+            )
         limit $3",
         expired.before,
         expired.after,

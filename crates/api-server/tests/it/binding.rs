@@ -22,7 +22,8 @@ pub(crate) async fn bind(server: &Server, host: &str, cluster: &str) -> Value {
     server.post(&path, &params).await.expect(200)
 }
 
-async fn single_node(server: &Server) -> String {
+/// A single-node cluster without hosts.
+pub(crate) async fn single_node(server: &Server) -> String {
     let params = json!({ "control_plane_count": 1, "high_availability_mode": "None" });
     server.cluster(params).await
 }
@@ -39,7 +40,8 @@ pub(crate) async fn register_again(server: &Server, host: &str) -> Value {
     registered.expect(201)
 }
 
-async fn event_names(server: &Server, host: u32) -> Vec<String> {
+/// Names of a host's events.
+pub(crate) async fn event_names(server: &Server, host: u32) -> Vec<String> {
     let path = format!("/v2/events?host_id={}", host_id(host));
     let events = server.get(&path).await.expect(200);
     let names = events.as_array().unwrap().iter();

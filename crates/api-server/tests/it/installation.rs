@@ -127,14 +127,25 @@ async fn single_nodes_are_installed() {
 
 /// Creates and installs a single-node cluster: its id, and its host's path.
 pub(crate) async fn install_single_node(server: &Server) -> (String, String) {
-    let (id, host) = finalize_single_node(server).await;
-    finish(server, &format!("/v2/clusters/{id}")).await;
+    let (id, host) = ready(server).await;
+    install(server, &id, &host).await;
     (id, host)
+}
+
+/// Installs a ready single-node cluster.
+pub(crate) async fn install(server: &Server, cluster: &str, host: &str) {
+    finalize(server, cluster, host).await;
+    finish(server, &format!("/v2/clusters/{cluster}")).await;
 }
 
 /// The same, until the cluster is finalizing.
 pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
     let (id, host) = ready(server).await;
+    finalize(server, &id, &host).await;
+    (id, host)
+}
+
+async fn finalize(server: &Server, id: &str, host: &str) {
     let path = format!("/v2/clusters/{id}");
     let ordered = server
         .post(&format!("{path}/actions/install"), &json!({}))
@@ -146,7 +157,7 @@ pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
         .post(&format!("{path}/actions/install"), &json!({}))
         .await
         .expect(409);
-    reply_until(server, &host, "installing").await;
+    reply_until(server, host, "installing").await;
     let cluster = wait_status(server, &path, "installing").await;
     assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 
@@ -163,9 +174,9 @@ pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
     let request: Value = serde_json::from_str(install["args"][0].as_str().unwrap()).unwrap();
     assert_eq!(
         (request["role"].as_str(), request["cluster_id"].as_str()),
-        (Some("bootstrap"), Some(id.as_str()))
+        (Some("bootstrap"), Some(id))
     );
-    server.delete(&host).await.expect(409);
+    server.delete(host).await.expect(409);
     server.delete(&path).await.expect(409);
 
     let ignition_path = host.replace("/infra-envs/", "/infra-env/");
@@ -196,7 +207,7 @@ pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
         "Waiting for bootkube",
         "Writing image to disk",
     ];
-    progress(server, &host, &first).await;
+    progress(server, host, &first).await;
     server
         .put(
             &format!("{host}/progress"),
@@ -204,14 +215,13 @@ pub(crate) async fn finalize_single_node(server: &Server) -> (String, String) {
         )
         .await
         .expect(409);
-    progress(server, &host, &["Rebooting", "Joined", "Done"]).await;
+    progress(server, host, &["Rebooting", "Joined", "Done"]).await;
     let cluster = wait_status(server, &path, "finalizing").await;
     assert_eq!(
         cluster["progress"]["installing_stage_percentage"], 100,
         "{}",
         cluster["progress"]
     );
-    (id, host)
 }
 
 /// Manifests of the service are listed on request.

@@ -32,6 +32,7 @@ mod neighbours;
 mod openapi;
 mod operators;
 mod process;
+mod reclaim;
 mod replicas;
 mod scale;
 mod secrets;

@@ -162,15 +162,30 @@ pub(super) fn of_host<'a>(input: &HostInput<'a>) -> Option<StateRow<HostInput<'a
         | S::Error
         | S::Disabled
         | S::DisabledUnbound => Some(stuck(input)),
-        S::Resetting | S::Binding | S::Unbinding | S::Reclaiming | S::ReclaimingRebooting => {
-            Some(StateRow::work(
+        S::Reclaiming => Some(
+            StateRow::work(
                 input.host.record.status.as_str(),
                 HostInput::status_text,
-                "a new registration of the host's agent",
-                "Check that the host runs the discovery image and reaches the service.",
-            ))
+                "an agent on the installed system that stores the discovery image",
+                "Check that the agent runs on the host, or wait for the timeout and boot the discovery image.",
+            )
+            .within(timeout::host_reclaim(&input.host.record)),
+        ),
+        S::ReclaimingRebooting => Some(registering(input).within(timeout::host_reclaim(&input.host.record))),
+        S::Resetting | S::Binding | S::Unbinding => {
+            Some(registering(input))
         }
     }
+}
+
+/// The row of a host whose agent has to register again.
+fn registering<'a>(input: &HostInput<'a>) -> StateRow<HostInput<'a>> {
+    StateRow::work(
+        input.host.record.status.as_str(),
+        HostInput::status_text,
+        "a new registration of the host's agent",
+        "Check that the host runs the discovery image and reaches the service.",
+    )
 }
 
 /// The row of a host that is prepared or installed.

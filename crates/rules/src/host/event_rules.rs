@@ -10,13 +10,14 @@ use HostStatus::{
     AddedToExistingCluster, Binding, Cancelled, Disconnected, DisconnectedUnbound, Discovering,
     DiscoveringUnbound, Error as Failed, Installed, Installing, InstallingInProgress,
     InstallingPendingUserAction, Insufficient, InsufficientUnbound, Known, KnownUnbound,
-    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Resetting,
-    ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
+    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Reclaiming,
+    ReclaimingRebooting, Resetting, ResettingPendingUserAction, Unbinding,
+    UnbindingPendingUserAction,
 };
 
 use super::effects::Effect;
 use super::facts::{Facts, StageMove};
-use super::rule::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
+use super::rule::{BOOT_TO_LEAVE, EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::table::To;
 
@@ -177,6 +178,7 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
             KnownUnbound,
             Unbinding,
             UnbindingPendingUserAction,
+            ReclaimingRebooting,
         ],
         when: |_| true,
         to: To::Go(DiscoveringUnbound),
@@ -509,13 +511,34 @@ pub(super) static EVENT_RULES: &[HostRule] = &[
         then: &[Effect::ClearCluster, Effect::ClearInventory],
         doc: "A deleted cluster leaves its reset hosts to the pool.",
     },
+    // Reclaim: an agent on the installed system makes the host boot the discovery image.
+    // Source: "Rebooting for reclaim reclaiming host".
+    HostRule {
+        name: "boot artifacts downloaded",
+        on: On::RebootForReclaim,
+        from: &[Reclaiming],
+        when: |_| true,
+        to: To::Go(ReclaimingRebooting),
+        info: Some(|_| "The host restarts into the discovery image".to_owned()),
+        then: &[],
+        doc: "The next poll makes the host restart.",
+    },
+    // Source: "Reclaim failure for reclaiming host".
+    HostRule {
+        name: "cannot be reclaimed",
+        on: On::ReclaimFailed,
+        from: &[Reclaiming, ReclaimingRebooting],
+        when: |_| true,
+        to: To::Go(UnbindingPendingUserAction),
+        // Without the agent's error text, which may quote addresses with access tokens.
+        info: Some(|_| format!("The host could not store the discovery image. {BOOT_TO_LEAVE}")),
+        then: &[],
+        doc: "Its user has to boot the host instead.",
+    },
 ];
 
 /// Status text of a host whose agent has to register again.
 const LEAVING: &str = "Waiting for the agent to register without a cluster";
-/// Status text of a host without agent that leaves its cluster.
-const BOOT_TO_LEAVE: &str =
-    "To complete the unbinding, boot the host from the discovery image again";
 
 fn reported(facts: &Facts, stage: HostStage) -> bool {
     facts

@@ -99,6 +99,8 @@ pub struct Facts {
     pub start_expired: bool,
     /// The pending user action timed out.
     pub action_expired: bool,
+    /// The reclaim timed out.
+    pub reclaim_expired: bool,
     /// The cluster could not be installed without this host.
     pub cluster_needs_it: bool,
     /// A stage that times out is reported and does not fail.
@@ -166,6 +168,7 @@ impl Facts {
             start_expired: timeout::host_start(record).is_expired(now, host.observed),
             action_expired: timeout::host_user_action(record, policy)
                 .is_expired(now, host.observed),
+            reclaim_expired: timeout::host_reclaim(record).is_expired(now, host.observed),
             cluster_needs_it: cluster_inputs.cluster_needs_it,
             soft_timeouts: policy.soft_timeouts,
             logs_overdue: timeout::host_logs(record, policy)

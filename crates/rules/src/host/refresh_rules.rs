@@ -12,13 +12,14 @@ use HostStatus::{
     AddedToExistingCluster, Binding, Cancelled, Disconnected, DisconnectedUnbound, Discovering,
     DiscoveringUnbound, Error as Failed, Installed, Installing, InstallingInProgress,
     InstallingPendingUserAction, Insufficient, InsufficientUnbound, Known, KnownUnbound,
-    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Resetting,
-    ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
+    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Reclaiming,
+    ReclaimingRebooting, Resetting, ResettingPendingUserAction, Unbinding,
+    UnbindingPendingUserAction,
 };
 
 use super::effects::Effect;
 use super::facts::Facts;
-use super::rule::{EARLY, HostRule, NO_INVENTORY, READY, media_text};
+use super::rule::{BOOT_TO_LEAVE, EARLY, HostRule, NO_INVENTORY, READY, media_text};
 use super::trigger::On;
 use crate::check_outcome::CheckOutcome;
 use crate::table::To;
@@ -488,6 +489,30 @@ pub(super) static REFRESH_RULES: &[HostRule] = &[
         info: None,
         then: &[],
         doc: "Only a registration leaves this status.",
+    },
+    // Source: "Refresh reclaiming host".
+    HostRule {
+        name: "reclaim times out",
+        on: On::Refresh,
+        from: &[Reclaiming, ReclaimingRebooting],
+        when: |facts| facts.reclaim_expired,
+        to: To::Go(UnbindingPendingUserAction),
+        info: Some(|_| {
+            format!("The host did not restart into the discovery image in time. {BOOT_TO_LEAVE}")
+        }),
+        then: &[],
+        doc: "No agent runs on the host, or it did not boot the discovery image. It left its cluster before.",
+    },
+    // Source: "Refresh without timeout during %s should stay in %s".
+    HostRule {
+        name: "reclaim in progress",
+        on: On::Refresh,
+        from: &[Reclaiming, ReclaimingRebooting],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Replies of the agent, and then its registration, advance it.",
     },
     // Unbound hosts.
     // Source: pool_host_statemachine.go, "Move host to disconnected when connected times out".

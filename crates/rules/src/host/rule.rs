@@ -24,6 +24,10 @@ pub(super) const READY: &str = "The host is ready to be installed";
 /// Status text before the first inventory.
 pub(super) const NO_INVENTORY: &str = "Waiting for the host to send its inventory";
 
+/// Status text of a host without agent that leaves its cluster.
+pub(super) const BOOT_TO_LEAVE: &str =
+    "To complete the unbinding, boot the host from the discovery image again";
+
 /// Status text of a host without boot medium.
 pub(super) fn media_text(_: &Facts) -> String {
     "The host cannot read its boot medium any more; attach the discovery image again and reboot it"

@@ -49,7 +49,9 @@ pub fn apply(
         | Trigger::Reset
         | Trigger::Install
         | Trigger::Bind
-        | Trigger::Unbind => {}
+        | Trigger::Unbind
+        | Trigger::RebootForReclaim
+        | Trigger::ReclaimFailed => {}
     }
     let Some(rule) = table::find(TABLE, &on, &host.record.status, &facts) else {
         return Err(refusal(host, on));
@@ -170,6 +172,8 @@ fn refusal(host: &HostState, on: On) -> Error {
         On::Install => "be installed on its own",
         On::Bind => "be bound to a cluster",
         On::Unbind => "be unbound from its cluster",
+        On::RebootForReclaim => "restart into the discovery image",
+        On::ReclaimFailed => "fail to be reclaimed",
     };
     let allowed: Vec<&str> = HostStatus::ALL
         .iter()

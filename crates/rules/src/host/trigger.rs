@@ -25,6 +25,10 @@ pub enum On {
     Bind,
     /// The user unbinds the host.
     Unbind,
+    /// The discovery image is in the boot folder of a reclaimed host.
+    RebootForReclaim,
+    /// A reclaimed host could not store the discovery image.
+    ReclaimFailed,
 }
 
 /// A trigger with its parameters.
@@ -59,6 +63,10 @@ pub enum Trigger {
     Bind,
     /// The user unbinds the host.
     Unbind,
+    /// The discovery image is in the boot folder of a reclaimed host.
+    RebootForReclaim,
+    /// A reclaimed host could not store the discovery image.
+    ReclaimFailed,
 }
 
 impl Trigger {
@@ -74,6 +82,8 @@ impl Trigger {
             Self::Install => On::Install,
             Self::Bind => On::Bind,
             Self::Unbind => On::Unbind,
+            Self::RebootForReclaim => On::RebootForReclaim,
+            Self::ReclaimFailed => On::ReclaimFailed,
         }
     }
 }
