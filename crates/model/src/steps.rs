@@ -453,6 +453,15 @@ pub struct InstallCmdRequest {
     pub coreos_image: String,
 }
 
+/// `upgrade_agent_response` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpgradeAgentResponse {
+    pub agent_image: String,
+    /// `success`, `failure`, or empty while another upgrade runs.
+    pub result: String,
+}
+
 /// `logs_gather_cmd_request` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

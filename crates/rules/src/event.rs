@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use model::events::{EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use serde_json::Value;
@@ -9,6 +10,25 @@ use uuid::Uuid;
 
 use crate::host_state::HostState;
 use crate::snapshot::Snapshot;
+
+/// An agent restarts from the image that it was upgraded to.
+pub(crate) const UPGRADE_AGENT_FINISHED: &str = "upgrade_agent_finished";
+/// An agent could not pull the image that it is upgraded to.
+pub(crate) const UPGRADE_AGENT_FAILED: &str = "upgrade_agent_failed";
+
+/// Rate limits by the name of the event: the shortest time between two events of a host. An agent that fails to upgrade
+/// retries every minute.
+/// Source: assisted-service, internal/events/event.go, eventLimits.
+const RATE_LIMITS: [(&str, TimeDelta); 2] = [
+    (UPGRADE_AGENT_FINISHED, TimeDelta::hours(1)),
+    (UPGRADE_AGENT_FAILED, TimeDelta::hours(1)),
+];
+
+/// The shortest time between two events of that name about a host.
+pub fn rate_limit(name: &str) -> Option<TimeDelta> {
+    let mut limits = RATE_LIMITS.into_iter();
+    limits.find_map(|(limited, limit)| (limited == name).then_some(limit))
+}
 
 /// An event to be stored; the caller adds the time.
 #[derive(Debug, Clone, PartialEq, Eq)]

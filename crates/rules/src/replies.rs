@@ -8,14 +8,15 @@ use model::inventory::{DiskInfo, DiskSpeed};
 use model::steps::{
     ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailabilityResponse,
     DhcpAllocationResponse, DiskSpeedCheckResponse, DomainResolutionResponse, FreeNetworkAddresses,
-    NtpSynchronizationResponse, StepReply, StepType, TangConnectivityResponse, VerifiedVip,
+    NtpSynchronizationResponse, StepReply, StepType, TangConnectivityResponse,
+    UpgradeAgentResponse, VerifiedVip,
 };
 use model::time::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounds;
-use crate::event::{NewEvent, about_host};
+use crate::event::{self, NewEvent, about_host};
 use crate::hardware::Requirements;
 use crate::host;
 use crate::host_state::HostState;
@@ -268,6 +269,7 @@ fn succeeded(
         StepType::DhcpLeaseAllocate => leased_vips(cluster, reply),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
         StepType::ContainerImageAvailability => images(host, reply),
+        StepType::UpgradeAgent => agent_upgrade(host, reply),
         StepType::DownloadBootArtifacts => Ok(reclaim(
             host,
             cluster,
@@ -281,9 +283,42 @@ fn succeeded(
         | StepType::StopInstallation
         | StepType::LogsGather
         | StepType::NextStepRunner
-        | StepType::UpgradeAgent
         | StepType::RebootForReclaim => Ok(AcceptedReply::default()),
     }
+}
+
+/// Source: assisted-service, internal/bminventory/inventory.go, processUpgradeAgentResponse.
+fn agent_upgrade(host: &HostState, reply: &StepReply) -> Result<AcceptedReply, Error> {
+    let UpgradeAgentResponse {
+        agent_image: image,
+        result,
+    } = parse(reply)?;
+    bounds::check_text(
+        "the name of the agent's image",
+        &image,
+        bounds::HOSTNAME_BYTES,
+    )?;
+    let (name, severity, message) = match result.as_str() {
+        "success" => (
+            event::UPGRADE_AGENT_FINISHED,
+            EventSeverity::Info,
+            format!("its agent has pulled image {image} and restarts from it"),
+        ),
+        "failure" => (
+            event::UPGRADE_AGENT_FAILED,
+            EventSeverity::Error,
+            format!(
+                "its agent could not pull image {image} and will retry; check that the registry is reachable from the host"
+            ),
+        ),
+        // Another upgrade runs.
+        _ => return Ok(AcceptedReply::default()),
+    };
+    let event = about_host(host, name, severity, &message).prop("agent_image", image);
+    Ok(AcceptedReply {
+        events: vec![event],
+        ..AcceptedReply::default()
+    })
 }
 
 /// Source: assisted-service, internal/bminventory/inventory.go, processDhcpAllocationResponse.
@@ -484,3 +519,5 @@ fn set(field: &mut String, value: String) -> bool {
 
 #[cfg(test)]
 mod reclaim_tests;
+#[cfg(test)]
+mod upgrade_tests;

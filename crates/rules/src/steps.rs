@@ -37,16 +37,12 @@ pub fn instructions(
         ctx,
         now,
     };
-    let round = plan::round(host.record.status, view.is_adding_host());
-    let kinds: &[StepType] = if plan::wants_upgrade(&view) {
-        &[StepType::UpgradeAgent]
-    } else {
-        round.steps
-    };
+    let round = plan::round(&view);
     Steps {
         next_instruction_seconds: round.seconds,
         post_step_action: Some(round.action),
-        instructions: kinds
+        instructions: round
+            .steps
             .iter()
             .filter(|kind| !ctx.settings.disabled.contains(kind))
             .filter_map(|kind| step(*kind, &view))

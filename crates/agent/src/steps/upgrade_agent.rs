@@ -4,7 +4,8 @@
 //!
 //! Source: assisted-installer-agent, src/upgrade_agent; the result `failure` becomes an event of the host, once an hour.
 
-use serde::{Deserialize, Serialize};
+use model::steps::UpgradeAgentResponse;
+use serde::Deserialize;
 
 use super::{StepOutcome, only};
 
@@ -13,21 +14,15 @@ struct UpgradeRequest {
     agent_image: String,
 }
 
-#[derive(Debug, Serialize)]
-struct UpgradeResponse {
-    agent_image: String,
-    result: &'static str,
-}
-
 pub(super) fn run(arguments: &[String]) -> Result<StepOutcome, String> {
     let UpgradeRequest { agent_image } = only(arguments)?;
     tracing::warn!(
         agent_image,
         "agent not upgraded: it is part of the discovery image, boot a new one instead"
     );
-    StepOutcome::json(&UpgradeResponse {
+    StepOutcome::json(&UpgradeAgentResponse {
         agent_image,
-        result: "failure",
+        result: "failure".to_owned(),
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct EventLimits {
     pub(crate) total: i64,
 }
 
-/// Inserts events in order; the oldest beyond the limits are deleted.
+/// Inserts events in order, except those beyond their rate limit; the oldest beyond the limits are deleted.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     events: &[Event],
@@ -38,6 +38,7 @@ pub(crate) async fn insert(
     if events.is_empty() {
         return Ok(());
     }
+    let events = &within_rate_limits(connection, events, now).await?;
     let ids = add(connection, events, now).await?;
     let due = events
         .iter()
@@ -47,6 +48,50 @@ pub(crate) async fn insert(
         trim(connection, event, limits).await?;
     }
     Ok(())
+}
+
+/// The events except those that follow one of their host and name too soon.
+async fn within_rate_limits<'a>(
+    connection: &mut PgConnection,
+    events: &'a [Event],
+    now: Timestamp,
+) -> Result<Vec<&'a Event>, Error> {
+    let mut kept = Vec::with_capacity(events.len());
+    for event in events {
+        let limited = rules::event::rate_limit(&event.name).zip(event.host_id);
+        if let Some((limit, host)) = limited
+            && is_recorded(connection, host, event, now - limit).await?
+        {
+            continue;
+        }
+        kept.push(event);
+    }
+    Ok(kept)
+}
+
+/// Whether the host, of the same infra-env and cluster, has an event of that name since `after`.
+async fn is_recorded(
+    connection: &mut PgConnection,
+    host: HostId,
+    event: &Event,
+    after: Timestamp,
+) -> Result<bool, Error> {
+    let found = sqlx::query_scalar!(
+        r#"select exists (
+            select from events
+            where host_id = $1
+                and name = $2
+                and event_time > $3
+                and infra_env_id is not distinct from $4
+                and cluster_id is not distinct from $5
+        ) as "found!""#,
+        host.0,
+        event.name,
+        after,
+        event.infra_env_id.map(|id| id.0),
+        event.cluster_id.map(|id| id.0)
+    );
+    Ok(found.fetch_one(connection).await?)
 }
 
 /// Deletes the oldest events beyond the limits, among those of the cluster or infra-env of `event`.
@@ -103,7 +148,7 @@ async fn trim(
 
 async fn add(
     connection: &mut PgConnection,
-    events: &[Event],
+    events: &[&Event],
     now: Timestamp,
 ) -> Result<Vec<i64>, Error> {
     let clusters: Vec<Option<Uuid>> = events

@@ -1,8 +1,42 @@
 //! Events: recording, listing, counting.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
 
-use crate::harness::Server;
+use crate::harness::{Server, host_id};
+
+/// An agent retries every minute, for as long as its host cannot pull the image.
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_upgrades_are_reported_once_an_hour() {
+    let server = Server::start().await;
+    let pool = server.infra_env(None).await;
+    let hosts = [server.host(&pool, 1).await, server.host(&pool, 2).await];
+    for result in ["failure", "failure", "success", "failure"] {
+        let output = json!({ "agent_image": "quay.io/a/agent:v2", "result": result });
+        for host in &hosts {
+            let reply = server.reply(host, "upgrade-agent", &output).await;
+            reply.expect(204);
+        }
+    }
+    let mut connection = server.database.options().connect().await.unwrap();
+    let count = async |number: u32| {
+        let path = format!("/v2/events?host_id={}", host_id(number));
+        let events = server.get(&path).await.expect(200);
+        ["upgrade_agent_failed", "upgrade_agent_finished"].map(|name| {
+            let of_name = |event: &&Value| event["name"] == name;
+            events.as_array().unwrap().iter().filter(of_name).count()
+        })
+    };
+    assert_eq!((count(1).await, count(2).await), ([1, 1], [1, 1]));
+    sqlx::query("update events set event_time = event_time - interval '1 hour'")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let output = json!({ "agent_image": "quay.io/a/agent:v2", "result": "failure" });
+    let reply = server.reply(&hosts[0], "upgrade-agent", &output).await;
+    reply.expect(204);
+    assert_eq!((count(1).await, count(2).await), ([2, 1], [1, 1]));
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_have_the_request_id() {

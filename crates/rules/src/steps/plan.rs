@@ -62,6 +62,11 @@ const fn seldom(steps: &'static [StepType]) -> Round {
     }
 }
 
+/// An upgrade of the agent, before any other step. A failed one is retried with the next poll; the runner continues, which
+/// an exit would end during its pull.
+/// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, GetNextSteps.
+const UPGRADE: Round = often(&[StepType::UpgradeAgent]);
+
 const fn same(status: HostStatus, round: Round) -> StepPlan {
     StepPlan {
         status,
@@ -191,24 +196,29 @@ pub static PLANS: &[StepPlan] = &[
     ),
 ];
 
-/// The round of a status.
-pub(super) fn round(status: HostStatus, adding: bool) -> Round {
+/// The round of a host.
+pub(super) fn round(view: &StepView<'_>) -> Round {
+    if wants_upgrade(view) {
+        return UPGRADE;
+    }
+    let status = view.host.record.status;
     PLANS
         .iter()
         .find(|plan| plan.status == status)
-        .map_or(
-            IDLE,
-            |plan| {
-                if adding { plan.later } else { plan.first_day }
-            },
-        )
+        .map_or(IDLE, |plan| {
+            if view.is_adding_host() {
+                plan.later
+            } else {
+                plan.first_day
+            }
+        })
 }
 
 /// Whether the agent must be upgraded before any other step.
 ///
 /// An agent without a reported version is not upgraded: it would be upgraded again and again.
 /// Source: assisted-service, internal/host/hostcommands/instruction_manager.go, isAgentUpgradeAllowed.
-pub(super) fn wants_upgrade(view: &StepView<'_>) -> bool {
+fn wants_upgrade(view: &StepView<'_>) -> bool {
     let agent = &view.host.record.discovery_agent_version;
     let wanted = &view.ctx.settings.agent_image;
     let is_possible = matches!(
@@ -224,6 +234,7 @@ pub(super) fn wants_upgrade(view: &StepView<'_>) -> bool {
     );
     is_possible
         && view.ctx.policy.upgrade_agent
+        && !view.ctx.settings.disabled.contains(&StepType::UpgradeAgent)
         && !agent.is_empty()
         && !wanted.is_empty()
         && !agent_version::is_compatible(agent, wanted)

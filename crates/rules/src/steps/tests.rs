@@ -248,14 +248,23 @@ fn completed_checks_are_not_repeated() {
 
 #[test]
 fn another_agent_is_replaced_first() {
-    let fixture = Fixture::new();
+    let mut fixture = Fixture::new();
     let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
     snapshot.hosts[1].record.discovery_agent_version = "agent:v0".to_owned();
     let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
     assert_eq!(names(&steps), ["upgrade-agent"]);
+    snapshot.hosts[1].record.status = HostStatus::Binding;
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(names(&steps), ["upgrade-agent"]);
+    assert_eq!(steps.next_instruction_seconds, 60);
+    assert_eq!(steps.post_step_action, Some(PostStepAction::Continue));
     snapshot.hosts[1].record.status = HostStatus::Installing;
     let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
     assert_eq!(names(&steps), ["install"]);
+    fixture.settings.disabled.insert(StepType::UpgradeAgent);
+    snapshot.hosts[1].record.status = HostStatus::Known;
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert!(names(&steps).len() > 1, "the usual steps");
 }
 
 #[test]
