@@ -10,8 +10,11 @@ mod container;
 mod disk;
 mod node_config;
 mod partitions;
+mod restart;
 mod skip_reboot;
 mod write_image;
+
+pub(crate) use restart::reboot;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +27,7 @@ use tokio::task::JoinHandle;
 use crate::host_files::write_private;
 use crate::logs::{HostLogs, LogScope};
 use crate::steps::StepContext;
-use crate::{Error, HostFiles, command, console};
+use crate::{Error, HostFiles, console};
 
 const IGNITION_FOLDER: &str = "/opt/install-dir";
 /// Between two looks at the control plane.
@@ -33,7 +36,6 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(10);
 const READY_MASTERS: usize = 2;
 /// etcd needs it after the last report. Source: OCPBUGS-5988.
 const REBOOT_DELAY: Duration = Duration::from_mins(1);
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The installation that runs, if any.
 #[derive(Debug, Default)]
@@ -192,6 +194,11 @@ impl HostInstaller<'_> {
         if let Err(error) = logs.upload(&scope).await {
             tracing::warn!(error = error.chain(), "logs not uploaded");
         }
+        if restart::has_ironic_agent(restart::SYSTEMCTL).await {
+            self.stage(HostStage::Rebooting, "Ironic restarts the host")
+                .await;
+            return restart::stop_agent(restart::SYSTEMCTL).await;
+        }
         self.stage(HostStage::Rebooting, "").await;
         tokio::time::sleep(REBOOT_DELAY).await;
         reboot().await
@@ -267,17 +274,4 @@ impl HostInstaller<'_> {
             tokio::time::sleep(WATCH_INTERVAL).await;
         }
     }
-}
-
-/// Restarts the host. Without systemd, as in a rescue system, the kernel is asked.
-pub(crate) async fn reboot() -> Result<(), Error> {
-    if command::succeed("systemctl", &["reboot"], COMMAND_TIMEOUT)
-        .await
-        .is_ok()
-    {
-        return Ok(());
-    }
-    rustix::fs::sync();
-    rustix::system::reboot(rustix::system::RebootCommand::Restart)
-        .map_err(|error| Error::io("restarting the host", error.into()))
 }
