@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use net::redirect;
 use net::resolve::Resolver;
+use net::web::shown;
 use reqwest::{Client, ClientBuilder, RequestBuilder};
 
 use crate::Error;
@@ -52,11 +53,15 @@ fn build(
 
 /// The body of a successful response.
 ///
-/// Errors: no response, or one that is too long or none of success, as text.
+/// Errors: no response, or one that is too long or none of success, as text, which has no secret of the URL.
 pub(crate) async fn get(request: RequestBuilder) -> Result<Vec<u8>, String> {
-    let broken = |error: reqwest::Error| Error::new("the request failed", error).chain();
     let (client, request) = request.build_split();
-    let request = request.map_err(broken)?;
+    let request = request
+        .map_err(|error| Error::new("building the request failed", error.without_url()).chain())?;
+    let url = shown(request.url());
+    let broken = |error: reqwest::Error| {
+        Error::new(format!("the request to {url} failed"), error.without_url()).chain()
+    };
     let mut response = redirect::send(&client, request)
         .await
         .map_err(broken)?
@@ -84,4 +89,36 @@ pub(crate) fn beginning(body: &[u8]) -> String {
         .chars()
         .take(MAX_REASON)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn errors_have_no_secret_of_the_url() {
+        // Its port is free again once the listener is dropped.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let client = client(None).unwrap();
+        let url = format!("http://user:secret-1@{address}/config?token=secret-2#secret-3");
+        let error = get(client.get(url)).await.unwrap_err();
+        assert!(
+            error.contains(&format!("http://{address}/config")),
+            "{error}"
+        );
+        assert!(
+            !error.contains("secret") && !error.contains("user"),
+            "{error}"
+        );
+        for url in [
+            "secret-1",
+            "http://user:secret-1@[::/?token=secret-2",
+            "file:///a?token=secret",
+        ] {
+            let error = get(client.get(url)).await.unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! Source: assisted-installer-agent, src/tang_connectivity_check.
 
 use model::steps::{TangConnectivityRequest, TangConnectivityResponse, TangServerResponse};
+use net::web::shown;
 use serde::Deserialize;
 use url::Url;
 
@@ -26,7 +27,7 @@ pub(super) async fn run(arguments: &[String]) -> Result<StepOutcome, String> {
     for server in servers {
         match advertisement(&server).await {
             Ok(response) => responses.push(response),
-            Err(problem) => problems.push(format!("{}: {problem}", server.url)),
+            Err(problem) => problems.push(format!("{}: {problem}", shown(&server.url))),
         }
     }
     let is_success = problems.is_empty();
