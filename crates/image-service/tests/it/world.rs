@@ -26,6 +26,7 @@ pub(crate) struct Api(Arc<Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
+    /// [`ID`] in it becomes the id of each infra-env.
     pub(crate) ignition: Vec<u8>,
     pub(crate) kernel_arguments: Option<String>,
     pub(crate) ramdisk: Option<Vec<u8>>,
@@ -111,13 +112,20 @@ async fn infra_env(
 
 async fn files(
     State(api): State<Api>,
+    UrlPath(id): UrlPath<String>,
     Query(query): Query<HashMap<String, String>>,
     uri: axum::http::Uri,
     headers: HeaderMap,
 ) -> Response {
     assert_eq!(query["file_name"], "discovery.ign");
     api.note(&uri, &headers).unwrap_or_else(|| {
-        let ignition = api.0.lock().unwrap().ignition.clone();
+        let mut ignition = api.0.lock().unwrap().ignition.clone();
+        if let Some(at) = ignition
+            .windows(ID.len())
+            .position(|part| part == ID.as_bytes())
+        {
+            ignition[at..at + ID.len()].copy_from_slice(id.as_bytes());
+        }
         ([(header::LAST_MODIFIED, CHANGED)], ignition).into_response()
     })
 }
