@@ -197,6 +197,33 @@ mod tests {
         run(&arguments).unwrap();
     }
 
+    /// `.env` is read by both, and a service whose `OS_IMAGES_FILE` is missing does not start.
+    #[test]
+    fn both_readers_of_the_list_of_boot_images_have_its_folder() {
+        let [(_, compose), (_, pod), _] = OF_VERSION;
+        let compose: serde_json::Value = serde_yaml::from_str(compose).unwrap();
+        let pod = pod.split("\n---").find(|text| text.contains("kind: Pod"));
+        let pod: serde_json::Value = serde_yaml::from_str(pod.unwrap()).unwrap();
+        let containers = pod["spec"]["containers"].as_array().unwrap();
+        for service in ["api-server", "image-service"] {
+            let volumes = compose["services"][service]["volumes"].as_array().unwrap();
+            assert!(
+                volumes
+                    .iter()
+                    .any(|volume| volume == "./images:/images:ro,z"),
+                "{service}"
+            );
+            let container = containers
+                .iter()
+                .find(|container| container["name"] == service);
+            let mounts = container.unwrap()["volumeMounts"].as_array().unwrap();
+            assert!(
+                mounts.iter().any(|mount| mount["mountPath"] == "/images"),
+                "{service}"
+            );
+        }
+    }
+
     #[test]
     fn hosts_are_names_or_addresses() {
         for right in ["atoll.example.org", "10.0.0.1", "fd00::1", "[fd00::1]", "a"] {
