@@ -48,16 +48,10 @@ impl CatalogImage {
 
     /// Whether both are the same image from the same place.
     fn is_like(&self, other: &Self) -> bool {
-        let parts = |image: &Self| {
-            let (version, architecture) = (image.version.clone(), image.architecture.clone());
-            (
-                version,
-                architecture,
-                image.url.clone(),
-                image.sha256.clone(),
-            )
-        };
-        parts(self) == parts(other)
+        self.version == other.version
+            && self.architecture == other.architecture
+            && self.url == other.url
+            && self.sha256 == other.sha256
     }
 
     /// The archive with `nmstatectl`: the file of that name in `folder`, else out of the root file system.

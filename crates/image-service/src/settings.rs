@@ -14,7 +14,7 @@ use service::settings::{CommaList, JsonVar, Problem};
 use service::tls;
 
 use crate::content::CHUNK;
-use crate::http::{CAPACITY, MAX_MEMORY};
+use crate::http::{CAPACITY, GRANTED, MAX_MEMORY};
 use crate::installer_api::MAX_ANSWER;
 use crate::os_images_file::parse_os_images;
 use crate::stream_limit::MAX_QUEUE_WAIT;
@@ -197,6 +197,12 @@ impl ServerSettings for Settings {
                 Bound::Bytes(CAPACITY as u64),
                 "server",
                 "least recently used ones are composed again",
+            ),
+            Limit::fixed(
+                "image by its recipe",
+                Bound::Time(GRANTED),
+                "image, after a request with credentials",
+                "404",
             ),
             Limit::fixed(
                 "memory of composed images",

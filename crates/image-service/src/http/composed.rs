@@ -48,7 +48,7 @@ const ATTEMPTS: usize = 3;
 
 /// How long an image can be read by its recipe after a request with credentials. Source: the lifetime of the API's image
 /// tokens.
-const GRANTED: Duration = Duration::from_hours(4);
+pub(crate) const GRANTED: Duration = Duration::from_hours(4);
 /// Bound of the recent requests. Units: bytes; some thousand requests.
 const REQUESTS: usize = 1 << 20;
 
@@ -537,6 +537,7 @@ mod tests {
         );
     }
 
+    // limit: image by its recipe
     #[test]
     fn recipes_are_granted_for_some_hours() {
         let (base, images) = (base(), ComposedImages::new());
