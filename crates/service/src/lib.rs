@@ -29,6 +29,7 @@ pub mod server;
 mod server_settings;
 pub mod settings;
 pub mod shutdown;
+mod splice;
 mod state_log;
 pub mod tls;
 

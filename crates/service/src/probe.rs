@@ -83,8 +83,8 @@ async fn get(
 async fn connector(server: &tls::TlsConfig) -> Result<TlsConnector, AnyError> {
     let mut config = net::trust::client_config(None, true)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    if server.clients.is_some() {
-        config.client_auth_cert_resolver = tls::own_identity(&server.files).await?;
+    if let (Some(_), tls::Certificates::Files(files)) = (&server.clients, &server.certificates) {
+        config.client_auth_cert_resolver = tls::own_identity(files).await?;
     }
     Ok(Arc::new(config).into())
 }

@@ -10,22 +10,31 @@ mod host_header;
 mod quota;
 mod refusals;
 mod settings;
+mod tls_acceptor;
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::connect_info::{ConnectInfo, IntoMakeServiceWithConnectInfo};
+use axum::middleware::AddExtension;
 use axum_server::Handle;
+use axum_server::accept::Accept;
+use axum_server::service::SendService;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::opening_timeout::OpeningAcceptor;
 use crate::sendfile::{self, SendfileAcceptor};
-use crate::tls::TlsOnlyAcceptor;
 use crate::{Error, health, tls};
 
 use admission::{AdmissionRules, RequestAdmission};
@@ -37,6 +46,7 @@ use connections::Connections;
 use host_header::HostRule;
 pub use quota::{ClientQuota, Exceeded, Permit};
 pub use settings::HttpSettings;
+use tls_acceptor::TlsAcceptor;
 
 /// Interval of HTTP/2 keep-alive pings to a silent client.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -58,6 +68,8 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Plain HTTP when absent.
     pub tls: Option<tls::TlsConfig>,
+    /// Server whose TLS connections pass, chosen by the server name that clients ask for.
+    pub passthrough: Option<tls::Passthrough>,
     /// Whether HTTP/2 is enabled.
     pub speaks_http2: bool,
     /// Limits of HTTP/2 connections.
@@ -98,6 +110,7 @@ impl Listen {
         Self {
             address,
             tls,
+            passthrough: None,
             speaks_http2: true,
             http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
@@ -208,48 +221,31 @@ pub async fn start_each(
             Some(_) => router,
         };
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        let doing = doing();
         let admission = bounds.admission.clone();
-        let header_timeout = http.header_timeout;
-        match listen.tls {
+        let connections = HttpListener {
+            listener,
+            handle,
+            listen: &listen,
+            header_timeout: http.header_timeout,
+        };
+        let served = match listen.tls.clone() {
             None => {
                 let acceptor = AdmittingAcceptor::new(SendfileAcceptor, admission);
-                let mut server = axum_server::from_tcp(listener)
-                    .map_err(|e| Error::new(doing.clone(), e))?
-                    .acceptor(OpeningAcceptor::new(acceptor, header_timeout))
-                    .handle(handle);
-                configure(server.http_builder(), listen.http2, header_timeout);
-                if !listen.speaks_http2 {
-                    server = server.http1_only();
-                }
-                tasks.spawn(async move {
-                    server
-                        .serve(service)
-                        .await
-                        .map_err(|e| Error::new(doing, e))
-                });
+                connections.serve(acceptor, service)
             }
             Some(config) => {
-                let config = tls::reloading(config, listen.speaks_http2, shutdown.clone()).await?;
-                let mut server = axum_server::from_tcp_rustls(listener, config)
-                    .map_err(|e| Error::new(doing.clone(), e))?
-                    .map(|acceptor| acceptor.acceptor(TlsOnlyAcceptor))
-                    // Outside of TLS: refusing a client costs no handshake.
-                    .map(|acceptor| AdmittingAcceptor::new(acceptor, admission))
-                    .map(|acceptor| OpeningAcceptor::new(acceptor, header_timeout))
-                    .handle(handle);
-                configure(server.http_builder(), listen.http2, header_timeout);
-                if !listen.speaks_http2 {
-                    server = server.http1_only();
-                }
-                tasks.spawn(async move {
-                    server
-                        .serve(service)
-                        .await
-                        .map_err(|e| Error::new(doing, e))
-                });
+                let shutdown = shutdown.clone();
+                let acceptor = TlsAcceptor {
+                    admission,
+                    certificates: tls::reloading(config, listen.speaks_http2, shutdown).await?,
+                    passthrough: listen.passthrough.clone(),
+                };
+                connections.serve(acceptor, service)
             }
-        }
+        };
+        let served = served.map_err(|e| Error::new(doing(), e))?;
+        let doing = doing();
+        tasks.spawn(async move { served.await.map_err(|e| Error::new(doing, e)) });
     }
     Ok(Running { addresses, tasks })
 }
@@ -291,6 +287,47 @@ impl ClientBounds {
             requests: self.requests.clone(),
             body: self.body,
         }))
+    }
+}
+
+/// A listener of HTTP before it serves.
+struct HttpListener<'a> {
+    listener: TcpListener,
+    handle: Handle<SocketAddr>,
+    listen: &'a Listen,
+    header_timeout: Duration,
+}
+
+/// The service of every connection.
+type ConnectionService = AddExtension<Router, ConnectInfo<SocketAddr>>;
+
+impl HttpListener<'_> {
+    /// Serves connections of `acceptor`, until the handle ends it.
+    ///
+    /// Errors: a listener that cannot be used.
+    fn serve<A>(
+        self,
+        acceptor: A,
+        service: IntoMakeServiceWithConnectInfo<Router, SocketAddr>,
+    ) -> io::Result<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>
+    where
+        A: Accept<TcpStream, ConnectionService> + Clone + Send + Sync + 'static,
+        A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
+        A::Service: SendService<http::Request<Incoming>> + Send,
+        A::Future: Send + 'static,
+    {
+        let mut server = axum_server::from_tcp(self.listener)?
+            .acceptor(OpeningAcceptor::new(acceptor, self.header_timeout))
+            .handle(self.handle);
+        configure(
+            server.http_builder(),
+            self.listen.http2,
+            self.header_timeout,
+        );
+        if !self.listen.speaks_http2 {
+            server = server.http1_only();
+        }
+        Ok(Box::pin(server.serve(service)))
     }
 }
 

@@ -1,18 +1,25 @@
 //! Certificates: files that may be renewed while they are in use, and those of clients.
 
+mod certificate_list;
+mod certified_name;
 mod clients;
-mod plain_http;
+pub(crate) mod hello;
+mod passthrough;
+pub(crate) mod plain_http;
 mod reload;
+mod served;
 mod suites;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
-pub(crate) use plain_http::TlsOnlyAcceptor;
+pub use passthrough::Passthrough;
 pub(crate) use reload::{own_identity, reloading};
+pub(crate) use served::ServedCertificates;
 pub use suites::speaks;
 
 /// A certificate chain and its key, as PEM files.
@@ -24,11 +31,36 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
+/// Certificates of a listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Certificates {
+    /// One.
+    Files(CertificateFiles),
+    /// Those that a list in HAProxy's format `crt-list` names; the name that the client asks for chooses.
+    List(PathBuf),
+}
+
+impl fmt::Display for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(CertificateFiles { cert, key }) => {
+                write!(
+                    f,
+                    "certificate {} and key {}",
+                    cert.display(),
+                    key.display()
+                )
+            }
+            Self::List(path) => write!(f, "the certificates of {}", path.display()),
+        }
+    }
+}
+
 /// TLS configuration of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Certificate of the server.
-    pub files: CertificateFiles,
+    /// Certificates of the server.
+    pub certificates: Certificates,
     /// Verification of client certificates; none are requested when absent.
     pub clients: Option<Clients>,
     /// Minimum version.
@@ -44,8 +76,14 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 impl From<CertificateFiles> for TlsConfig {
     fn from(files: CertificateFiles) -> Self {
+        Certificates::Files(files).into()
+    }
+}
+
+impl From<Certificates> for TlsConfig {
+    fn from(certificates: Certificates) -> Self {
         Self {
-            files,
+            certificates,
             clients: None,
             minimum: TlsVersion::default(),
             suites: Vec::new(),

@@ -51,7 +51,19 @@ impl<A> AdmittingAcceptor<A> {
 }
 
 impl ConnectionAdmission {
-    fn admit(&self, peer: SocketAddr) -> io::Result<Connection> {
+    /// The admitted connection `stream`.
+    pub(super) fn admitted<I>(&self, stream: I, connection: Connection) -> AdmittedStream<I> {
+        AdmittedStream {
+            stream,
+            write_timeout: self.write_timeout,
+            timer: DeadlineTimer::default(),
+            stalled_since: None,
+            connection,
+        }
+    }
+
+    /// Errors: the connection is one too many.
+    pub(super) fn admit(&self, peer: SocketAddr) -> io::Result<Connection> {
         let peer = peer.ip();
         let client = (!self.trusted.contain(peer)).then(|| peer.into());
         self.connections.open(client).map_err(|exceeded| {
@@ -76,30 +88,18 @@ where
             Ok(connection) => connection,
             Err(error) => return Box::pin(async { Err(error) }),
         };
-        let write_timeout = self.admission.write_timeout;
+        let admission = self.admission.clone();
         let accepting = self.inner.accept(stream, service);
         Box::pin(async move {
-            // A slow handshake may be evicted, too.
-            let evicted = std::future::poll_fn(|cx| connection.poll_evicted(cx));
-            let (stream, service) = tokio::select! {
-                accepted = accepting => accepted?,
-                () = evicted => return Err(eviction()),
-            };
+            let (stream, service) = accepting.await?;
             let service = AddExtension::new(service, connection.requests());
-            let admitted = AdmittedStream {
-                stream,
-                write_timeout,
-                timer: DeadlineTimer::default(),
-                stalled_since: None,
-                connection,
-            };
-            Ok((admitted, service))
+            Ok((admission.admitted(stream, connection), service))
         })
     }
 }
 
 /// Counts an eviction; the error of its connection.
-fn eviction() -> io::Error {
+pub(super) fn eviction() -> io::Error {
     refusals::evicted();
     io::ErrorKind::ConnectionAborted.into()
 }

@@ -1,10 +1,8 @@
 //! Plain HTTP on a port for TLS: clients get a text that says so, instead of a closed connection.
 
 use std::io;
-use std::pin::Pin;
 use std::time::Duration;
 
-use axum_server::accept::Accept;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -18,32 +16,21 @@ const DRAIN_LIMIT_BYTES: u64 = 64 * 1024;
 /// Source: Go, `net/http`.
 const TEXT: &str = "Client sent an HTTP request to an HTTPS server.\n";
 
-/// Hands on connections that may be TLS, and answers those that are plain HTTP.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TlsOnlyAcceptor;
-
-impl<S: Send + 'static> Accept<TcpStream, S> for TlsOnlyAcceptor {
-    type Stream = TcpStream;
-    type Service = S;
-    type Future = Pin<Box<dyn Future<Output = io::Result<(TcpStream, S)>> + Send>>;
-
-    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        Box::pin(async move {
-            // Without it, Nagle's algorithm delays the end of a response until its start is acknowledged.
-            stream.set_nodelay(true)?;
-            let mut first = [0];
-            let count = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await??;
-            // Records of TLS begin with a control character, requests with a method.
-            if count == 0 || !first[0].is_ascii_uppercase() {
-                return Ok((stream, service));
-            }
-            refuse(stream).await?;
-            Err(io::Error::new(io::ErrorKind::InvalidData, TEXT.trim_end()))
-        })
+/// Answers a client of plain HTTP; returns for others once their first byte is there.
+///
+/// Errors: plain HTTP; no byte in time.
+pub(crate) async fn refuse(stream: &mut TcpStream) -> io::Result<()> {
+    let mut first = [0];
+    let count = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await??;
+    // Records of TLS begin with a control character, requests with a method.
+    if count == 0 || !first[0].is_ascii_uppercase() {
+        return Ok(());
     }
+    answer(stream).await?;
+    Err(io::Error::new(io::ErrorKind::InvalidData, TEXT.trim_end()))
 }
 
-async fn refuse(mut stream: TcpStream) -> io::Result<()> {
+async fn answer(stream: &mut TcpStream) -> io::Result<()> {
     let length = TEXT.len();
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{TEXT}"

@@ -3,68 +3,56 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum_server::tls_rustls::RustlsConfig;
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use chrono::Utc;
+use rustls::crypto::ring;
+use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::certificate_list::{self, ListEntry, NamePattern};
+use super::certified_name::{CertifiedName, certificates};
 use super::clients::Verifier;
-use super::{CertificateFiles, TlsConfig, TlsVersion, suites};
+use super::served::{ServedCertificate, ServedCertificates};
+use super::{CertificateFiles, Certificates, TlsConfig, TlsVersion, suites};
 use crate::Error;
 
-/// Loads the files of `config` and reloads them when they change, until `shutdown`.
+/// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`.
 pub(crate) async fn reloading(
     config: TlsConfig,
     speaks_http2: bool,
     shutdown: CancellationToken,
-) -> Result<RustlsConfig, Error> {
-    let CertificateFiles { cert, key } = &config.files;
-    let doing = format!(
-        "loading certificate {} and key {}",
-        cert.display(),
-        key.display()
-    );
-    // Contents are compared, not times: files that are copied or mounted may bring old ones.
-    let mut seen = CertificateContents::read(&config).await;
-    let served = seen
-        .as_ref()
-        .map_err(String::clone)
-        .and_then(|contents| contents.load(&config, speaks_http2))
-        .map_err(|reason| Error::new(doing, reason))?;
-    let served = RustlsConfig::from_config(served);
-    let serving = served.clone();
-    tokio::spawn(async move {
-        while shutdown
-            .run_until_cancelled(tokio::time::sleep(config.reload_interval))
-            .await
-            .is_some()
-        {
-            let found = CertificateContents::read(&config).await;
-            if found == seen {
-                continue;
+) -> Result<ServedCertificates, Error> {
+    let doing = || format!("loading {}", config.certificates);
+    let files = TlsFiles::read(&config).await;
+    let files = files.map_err(|reason| Error::new(doing(), reason))?;
+    let loader = Loader {
+        config: config.clone(),
+        speaks_http2,
+    };
+    let (loaded, failures) = loader.load(&files, None);
+    if loaded.is_empty() {
+        let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
+        return Err(Error::new(doing(), reasons.join("; ")));
+    }
+    for Failure { path, reason } in failures {
+        tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
+    }
+    let served = ServedCertificates::new(loaded);
+    let reload = loader.reload(files, served.clone());
+    let doing = doing();
+    let mut hangup = signal(SignalKind::hangup()).map_err(|e| Error::new(doing, e))?;
+    tokio::spawn(shutdown.run_until_cancelled_owned(async move {
+        let mut reload = reload;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(config.reload_interval) => {}
+                _ = hangup.recv() => {}
             }
-            let cert = config.files.cert.display();
-            match found
-                .as_ref()
-                .map_err(String::clone)
-                .and_then(|contents| contents.load(&config, speaks_http2))
-            {
-                Ok(new) => {
-                    serving.reload_from_config(new);
-                    tracing::info!(%cert, "certificate reloaded");
-                }
-                // Half-written pairs are ordinary. Logged once for each change.
-                Err(reason) => {
-                    tracing::warn!(%cert, reason, "certificate not reloaded, the old one stays in force");
-                }
-            }
-            seen = found;
+            reload.pass().await;
         }
-    });
+    }));
     Ok(served)
 }
 
@@ -72,80 +60,203 @@ pub(crate) async fn reloading(
 ///
 /// Errors: files that cannot be read, or do not belong together.
 pub(crate) async fn own_identity(files: &CertificateFiles) -> Result<Arc<SingleCertAndKey>, Error> {
-    let config = TlsConfig::from(files.clone());
-    let own = CertificateContents::read(&config)
+    let load = async {
+        let (cert, key) = (content(&files.cert).await?, content(&files.key).await?);
+        let provider = ring::default_provider();
+        CertifiedName::load((&files.cert, &cert), (&files.key, &key), &provider)
+    };
+    let own = load
         .await
-        .and_then(|contents| contents.certified_key(&config, &ring::default_provider()))
         .map_err(|reason| Error::new("loading the certificate", reason))?;
-    Ok(Arc::new(SingleCertAndKey::from(own)))
+    Ok(Arc::new(SingleCertAndKey::from(own.key)))
 }
 
 /// Contents of the files of a configuration.
 #[derive(PartialEq, Eq)]
-struct CertificateContents {
-    cert: Vec<u8>,
-    key: Vec<u8>,
+struct TlsFiles {
+    entries: Vec<EntryFiles>,
     authorities: Vec<Vec<u8>>,
 }
 
-impl CertificateContents {
+/// Contents of the files of one certificate.
+#[derive(PartialEq, Eq)]
+struct EntryFiles {
+    entry: ListEntry,
+    key: PathBuf,
+    /// Of the certificate and of the key.
+    contents: Result<(Vec<u8>, Vec<u8>), String>,
+}
+
+impl TlsFiles {
+    /// Errors: a list or an authority that cannot be read; certificates are read as far as they can be.
     async fn read(config: &TlsConfig) -> Result<Self, String> {
         let mut authorities = Vec::new();
         for path in authority_paths(config) {
             authorities.push(content(path).await?);
         }
+        let entries = match &config.certificates {
+            Certificates::Files(CertificateFiles { cert, key }) => {
+                let entry = ListEntry {
+                    bundle: cert.clone(),
+                    ..ListEntry::default()
+                };
+                vec![EntryFiles::read(entry, key.clone()).await]
+            }
+            Certificates::List(path) => {
+                let text = content(path).await?;
+                let text = String::from_utf8(text)
+                    .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+                let mut entries = Vec::new();
+                for entry in certificate_list::parse(path, &text)? {
+                    let key = entry.bundle.clone();
+                    entries.push(EntryFiles::read(entry, key).await);
+                }
+                entries
+            }
+        };
         Ok(Self {
-            cert: content(&config.files.cert).await?,
-            key: content(&config.files.key).await?,
+            entries,
             authorities,
         })
     }
 
-    fn load(&self, config: &TlsConfig, speaks_http2: bool) -> Result<Arc<ServerConfig>, String> {
-        let provider = Arc::new(suites::provider(&config.suites));
-        let own = self.certified_key(config, &provider)?;
-        let versions: &[&SupportedProtocolVersion] = match config.minimum {
+    fn of(&self, path: &Path) -> Option<&EntryFiles> {
+        self.entries.iter().find(|files| files.entry.bundle == path)
+    }
+}
+
+impl EntryFiles {
+    async fn read(entry: ListEntry, key: PathBuf) -> Self {
+        let contents = async {
+            let cert = content(&entry.bundle).await?;
+            let key = match key == entry.bundle {
+                true => cert.clone(),
+                false => content(&key).await?,
+            };
+            Ok((cert, key))
+        };
+        let contents = contents.await;
+        Self {
+            entry,
+            key,
+            contents,
+        }
+    }
+}
+
+/// A certificate that cannot be used.
+struct Failure {
+    path: PathBuf,
+    reason: String,
+}
+
+struct Loader {
+    config: TlsConfig,
+    speaks_http2: bool,
+}
+
+impl Loader {
+    /// Loads every certificate that has changed since `before`, or all. One that cannot be used stays as it was.
+    fn load(
+        &self,
+        files: &TlsFiles,
+        before: Option<(&TlsFiles, &[ServedCertificate])>,
+    ) -> (Vec<ServedCertificate>, Vec<Failure>) {
+        let (mut loaded, mut failures) = (Vec::new(), Vec::new());
+        for entry in &files.entries {
+            let path = &entry.entry.bundle;
+            let is_same = |seen: &TlsFiles| {
+                seen.of(path) == Some(entry) && seen.authorities == files.authorities
+            };
+            let old = before.and_then(|(_, old)| old.iter().find(|old| old.path == *path));
+            if before.is_some_and(|(seen, _)| is_same(seen)) {
+                loaded.extend(old.cloned());
+                continue;
+            }
+            match self.certificate(entry, &files.authorities) {
+                Ok(certificate) => {
+                    if before.is_some() {
+                        tracing::info!(cert = %path.display(), "certificate reloaded");
+                    }
+                    loaded.push(certificate);
+                }
+                Err(reason) => {
+                    loaded.extend(old.cloned());
+                    let path = path.clone();
+                    failures.push(Failure { path, reason });
+                }
+            }
+        }
+        (loaded, failures)
+    }
+
+    fn reload(self, seen: TlsFiles, served: ServedCertificates) -> Reload {
+        Reload {
+            loader: self,
+            seen,
+            last_error: None,
+            served,
+        }
+    }
+
+    fn certificate(
+        &self,
+        files: &EntryFiles,
+        authorities: &[Vec<u8>],
+    ) -> Result<ServedCertificate, String> {
+        let entry = &files.entry;
+        let (cert, key) = files.contents.as_ref().map_err(String::clone)?;
+        let provider = Arc::new(suites::provider(&self.config.suites));
+        let own = CertifiedName::load((&entry.bundle, cert), (&files.key, key), &provider)?;
+        report(entry, &own);
+        let versions: &[&SupportedProtocolVersion] = match self.config.minimum {
             TlsVersion::Tls12 => &[&TLS13, &TLS12],
             TlsVersion::Tls13 => &[&TLS13],
         };
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
             .map_err(|e| e.to_string())?;
-        let builder = match &config.clients {
+        let builder = match &self.config.clients {
             None => builder.with_no_client_auth(),
             Some(clients) => {
-                let roots = self.roots(config)?;
-                let verifier = Verifier::new(clients.demand, own.cert[0].clone(), roots, provider)
+                let roots = self.roots(authorities)?;
+                let leaf = own.key.cert[0].clone();
+                let verifier = Verifier::new(clients.demand, leaf, roots, provider)
                     .map_err(|e| e.to_string())?;
                 builder.with_client_cert_verifier(Arc::new(verifier))
             }
         };
-        let mut loaded = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own)));
-        let protocols: &[&[u8]] = if speaks_http2 {
-            &[b"h2", b"http/1.1"]
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own.key)));
+        config.alpn_protocols = self.protocols(entry);
+        let names = if entry.names.is_empty() {
+            own.names
+                .iter()
+                .map(|name| NamePattern::new(name))
+                .collect()
         } else {
-            &[b"http/1.1"]
+            entry.names.clone()
         };
-        loaded.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        Ok(Arc::new(loaded))
+        Ok(ServedCertificate {
+            path: entry.bundle.clone(),
+            names,
+            excluded: entry.excluded.clone(),
+            not_after: own.not_after,
+            config: Arc::new(config),
+        })
     }
 
-    /// Never without a certificate.
-    fn certified_key(
-        &self,
-        config: &TlsConfig,
-        provider: &CryptoProvider,
-    ) -> Result<CertifiedKey, String> {
-        let CertificateFiles { cert, key } = &config.files;
-        let chain = certificates(cert, &self.cert)?;
-        let private = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|e| format!("{}: {e}", key.display()))?;
-        CertifiedKey::from_der(chain, private, provider).map_err(|e| e.to_string())
+    fn protocols(&self, entry: &ListEntry) -> Vec<Vec<u8>> {
+        let own = ["h2", "http/1.1"].map(str::to_owned);
+        let offered = entry.alpn.as_deref().unwrap_or(&own).iter();
+        offered
+            .filter(|name| self.speaks_http2 || *name != "h2")
+            .map(|name| name.clone().into_bytes())
+            .collect()
     }
 
-    fn roots(&self, config: &TlsConfig) -> Result<RootCertStore, String> {
+    fn roots(&self, authorities: &[Vec<u8>]) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
-        for (path, text) in authority_paths(config).iter().zip(&self.authorities) {
+        for (path, text) in authority_paths(&self.config).iter().zip(authorities) {
             for authority in certificates(path, text)? {
                 roots
                     .add(authority)
@@ -153,6 +264,61 @@ impl CertificateContents {
             }
         }
         Ok(roots)
+    }
+}
+
+/// Logs the reasons for which clients will refuse a certificate that can be loaded.
+fn report(entry: &ListEntry, own: &CertifiedName) {
+    let cert = entry.bundle.display();
+    for option in &entry.ignored {
+        tracing::warn!(%cert, option, "option of the certificate list has no effect");
+    }
+    if !own.is_valid(Utc::now()) {
+        let (from, until) = (own.not_before, own.not_after);
+        tracing::warn!(%cert, %from, %until, "certificate is not valid now: clients will refuse it");
+    }
+    if let Some(name) = own.lacks(&entry.names) {
+        tracing::warn!(%cert, ?name, "certificate lacks a name that the list gives it: clients will refuse it");
+    }
+}
+
+/// Keeps certificates equal to their files.
+struct Reload {
+    loader: Loader,
+    seen: TlsFiles,
+    /// Of the last pass, if it could not read the list.
+    last_error: Option<String>,
+    served: ServedCertificates,
+}
+
+impl Reload {
+    // Contents are compared, not times: files that are copied or mounted may bring old ones.
+    async fn pass(&mut self) {
+        let found = match TlsFiles::read(&self.loader.config).await {
+            Ok(found) => found,
+            Err(reason) => {
+                let certificates = &self.loader.config.certificates;
+                if self.last_error.as_ref() != Some(&reason) {
+                    tracing::warn!(%certificates, reason, "certificates not reloaded, the old ones stay in force");
+                }
+                self.last_error = Some(reason);
+                return;
+            }
+        };
+        self.last_error = None;
+        if found == self.seen {
+            return;
+        }
+        let in_force = self.served.all();
+        let (loaded, failures) = self.loader.load(&found, Some((&self.seen, &in_force)));
+        // Half-written pairs are ordinary. Logged once for each change.
+        for Failure { path, reason } in failures {
+            tracing::warn!(cert = %path.display(), reason, "certificate not reloaded, the old one stays in force");
+        }
+        if !loaded.is_empty() {
+            self.served.replace(loaded);
+        }
+        self.seen = found;
     }
 }
 
@@ -167,16 +333,6 @@ async fn content(path: &Path) -> Result<Vec<u8>, String> {
     tokio::fs::read(path)
         .await
         .map_err(|e| format!("{}: {e}", path.display()))
-}
-
-fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(text)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| format!("{}: {e}", path.display()))?;
-    if found.is_empty() {
-        return Err(format!("{}: no certificate in it", path.display()));
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+//! The first message of a TLS client.
+
+use std::io;
+
+use rustls::server::{Accepted, Acceptor};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Bytes that are read at once; most messages are shorter.
+const READ_BYTES: usize = 4096;
+
+/// A first message, and the bytes that brought it.
+pub(crate) struct Hello {
+    pub(crate) accepted: Accepted,
+    /// With those behind the message, if any came along.
+    pub(crate) received: Vec<u8>,
+}
+
+impl Hello {
+    /// Reads the message, in however many records and packets it comes. rustls bounds it to 64 KiB.
+    ///
+    /// Errors: no TLS, which the client gets an alert of; an end before that of the message.
+    pub(crate) async fn read(stream: &mut TcpStream) -> io::Result<Self> {
+        let mut acceptor = Acceptor::default();
+        let mut received = Vec::new();
+        loop {
+            let mut chunk = [0; READ_BYTES];
+            let count = stream.read(&mut chunk).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            received.extend_from_slice(&chunk[..count]);
+            let mut unread = &chunk[..count];
+            while !unread.is_empty() {
+                if acceptor.read_tls(&mut unread)? == 0 {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+            }
+            match acceptor.accept() {
+                Ok(None) => {}
+                Ok(Some(accepted)) => return Ok(Self { accepted, received }),
+                Err((error, mut alert)) => {
+                    let mut bytes = Vec::new();
+                    alert.write_all(&mut bytes)?;
+                    stream.write_all(&bytes).await?;
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
+            }
+        }
+    }
+
+    /// The server name that the client asks for, in lower case.
+    pub(crate) fn server_name(&self) -> Option<String> {
+        let hello = self.accepted.client_hello();
+        hello.server_name().map(str::to_ascii_lowercase)
+    }
+}

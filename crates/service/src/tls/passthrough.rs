@@ -1,0 +1,145 @@
+//! Connections for one server name that pass to another server with their TLS.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use net::resolve::Resolver;
+use rustix::net::sockopt;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::limits::{Bound, Limit};
+use crate::splice;
+
+/// Longest time until one of the server's addresses accepts.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest silence of both sides. Source: the specification's timeouts of the reverse proxy.
+const IDLE_TIMEOUT: Duration = Duration::from_hours(10);
+/// A fatal alert, `internal_error`: clients show it, instead of an unexplained end. Source: RFC 8446, section 6.
+const INTERNAL_ERROR: &[u8] = b"\x15\x03\x03\x00\x02\x02\x50";
+/// Time before the first TCP keep-alive probe of a silent client or server, and between two.
+const KEEPALIVE: Duration = Duration::from_mins(1);
+
+/// Passed connections, by result.
+const CONNECTIONS: &str = "atoll_passthrough_connections_total";
+
+/// The server whose connections pass; shared by its clones.
+#[derive(Debug, Clone)]
+pub struct Passthrough(Arc<PassthroughTarget>);
+
+#[derive(Debug)]
+struct PassthroughTarget {
+    /// In lower case.
+    server_name: String,
+    host: String,
+    port: u16,
+    names: Resolver,
+    round_robin: AtomicUsize,
+    is_unreachable: AtomicBool,
+}
+
+impl Passthrough {
+    /// Clients that ask for `server_name` are connected to one of the addresses of `host`, in turn.
+    pub fn new(server_name: &str, (host, port): (&str, u16), names: Resolver) -> Self {
+        metrics::describe_counter!(CONNECTIONS, "Connections that passed with their TLS");
+        Self(Arc::new(PassthroughTarget {
+            server_name: server_name.to_ascii_lowercase(),
+            host: host.to_owned(),
+            port,
+            names,
+            round_robin: AtomicUsize::new(0),
+            is_unreachable: AtomicBool::new(false),
+        }))
+    }
+
+    /// Limits of passed connections, which count as connections, too.
+    pub fn limits() -> Vec<Limit> {
+        let closed = "connection closed";
+        vec![Limit::fixed(
+            "silence of a tunnel",
+            Bound::Time(IDLE_TIMEOUT),
+            "passed connection",
+            closed,
+        )]
+    }
+
+    /// Whether connections for `name` (lower case) pass.
+    pub(crate) fn is_for(&self, name: Option<&str>) -> bool {
+        name == Some(self.0.server_name.as_str())
+    }
+
+    /// Connects `client` to the server, which gets `received` first, and carries bytes until both have ended.
+    ///
+    /// Errors: no address accepts, of which the client gets an alert; a broken connection.
+    pub(crate) async fn carry(&self, mut client: TcpStream, received: Vec<u8>) -> io::Result<()> {
+        let connected = timeout(CONNECT_TIMEOUT, self.0.connect()).await;
+        let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
+        let result = if connected.is_ok() {
+            "passed"
+        } else {
+            "unreachable"
+        };
+        metrics::counter!(CONNECTIONS, "result" => result).increment(1);
+        self.0.log_change(connected.as_ref().err());
+        let mut server = match connected {
+            Ok(server) => server,
+            Err(error) => {
+                client.write_all(INTERNAL_ERROR).await?;
+                client.shutdown().await?;
+                return Err(error);
+            }
+        };
+        server.write_all(&received).await?;
+        drop(received);
+        keep_alive(&client)?;
+        keep_alive(&server)?;
+        splice::tunnel(&client, &server, IDLE_TIMEOUT).await
+    }
+}
+
+impl PassthroughTarget {
+    async fn connect(&self) -> io::Result<TcpStream> {
+        let addresses = self.names.lookup(&self.host).await;
+        let addresses = addresses.map_err(io::Error::other)?;
+        let first = self.round_robin.fetch_add(1, Ordering::Relaxed);
+        let mut last = io::Error::other("its name has no address");
+        for index in 0..addresses.len() {
+            let ip = addresses[(first + index) % addresses.len()];
+            match TcpStream::connect(SocketAddr::new(ip, self.port)).await {
+                Ok(server) => {
+                    server.set_nodelay(true)?;
+                    return Ok(server);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn log_change(&self, error: Option<&io::Error>) {
+        let was = self.is_unreachable.swap(error.is_some(), Ordering::Relaxed);
+        let (name, host, port) = (&self.server_name, &self.host, self.port);
+        match error {
+            Some(error) if !was => {
+                tracing::warn!(name, host, port, %error, "server of passed connections cannot be reached: clients get an alert");
+            }
+            None if was => tracing::info!(
+                name,
+                host,
+                port,
+                "server of passed connections reached again"
+            ),
+            _ => {}
+        }
+    }
+}
+
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
+    Ok(sockopt::set_tcp_keepintvl(stream, KEEPALIVE)?)
+}
