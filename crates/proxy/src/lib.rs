@@ -1,4 +1,4 @@
-//! The reverse proxy of scaled services: each port is balanced over all replicas of one service.
+//! The reverse proxy: names of the site on HTTP and HTTPS, and a port of each service, balanced over all its replicas.
 //!
 //! There is no routing by path: `/health`, `/ready` and `/metrics` of the upstream pass, too. The proxy's own three are
 //! on a port of their own.
@@ -6,6 +6,7 @@
 mod forwards;
 mod ports;
 mod settings;
+mod site;
 
 use std::net::SocketAddr;
 
@@ -17,6 +18,7 @@ use service::{CancellationToken, Error};
 
 pub use forwards::{ForwardEntry, Forwards};
 pub use settings::Settings;
+pub use site::{Header, HostPort, SiteSettings};
 
 /// Component of `/ready`.
 const UPSTREAMS: &str = "upstreams";
@@ -25,7 +27,17 @@ const UPSTREAMS: &str = "upstreams";
 #[derive(Debug)]
 pub struct RunningProxy {
     forwards: Vec<SocketAddr>,
+    site: Option<SiteAddresses>,
     running: Running,
+}
+
+/// Addresses of the site.
+#[derive(Debug, Clone, Copy)]
+pub struct SiteAddresses {
+    /// Of HTTP.
+    pub http: SocketAddr,
+    /// Of HTTPS.
+    pub https: SocketAddr,
 }
 
 impl RunningProxy {
@@ -37,6 +49,11 @@ impl RunningProxy {
     /// The forwarded ports, in the order of the settings.
     pub fn forwards(&self) -> &[SocketAddr] {
         &self.forwards
+    }
+
+    /// The site's ports, if it has a domain.
+    pub fn site(&self) -> Option<SiteAddresses> {
+        self.site
     }
 
     /// Waits until every listener has ended.
@@ -67,12 +84,24 @@ pub async fn start_with(
     let router = service::layers::apply(health::routes(health.clone(), true), "proxy-status");
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
     let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
-    let forwards = ports.addresses()[..settings.forwards.len()].to_vec();
+    let (forwards, rest) = ports.addresses().split_at(settings.forwards.len());
+    let site = match rest {
+        [http, https, ..] if settings.site.is_on() => Some(SiteAddresses {
+            http: *http,
+            https: *https,
+        }),
+        _ => None,
+    };
+    let forwards = forwards.to_vec();
     running.also(ports.wait());
     tokio::spawn(
         shutdown.run_until_cancelled_owned(forward::report_readiness(health, UPSTREAMS, upstreams)),
     );
-    Ok(RunningProxy { forwards, running })
+    Ok(RunningProxy {
+        forwards,
+        site,
+        running,
+    })
 }
 
 /// [`start`], then waits until the server has ended.

@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use net::resolve::Resolver;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
 use service::settings::Problem;
+use service::tls::{Certificates, Passthrough};
 
 use crate::forwards::Forwards;
+use crate::site::{HostPort, SiteSettings};
 
 service::settings! {
     /// Settings of the proxy.
@@ -23,6 +26,8 @@ service::settings! {
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_port: u16 = "8404",
     } with {
+        /// Names of the site, and the ports that serve them.
+        site: SiteSettings,
         /// Limits of clients, trusted proxies, and the listener of the metrics.
         http: HttpSettings,
     }
@@ -44,24 +49,59 @@ impl Settings {
     pub(crate) fn listen_on(&self, port: u16) -> Listen {
         Listen::new(SocketAddr::new(self.listen_address, port), None).with(&self.http)
     }
+
+    /// Listener of the site's HTTP, and that of its HTTPS with the registry's connections.
+    pub(crate) fn site_listens(&self, names: &Resolver) -> [Listen; 2] {
+        let http = Listen {
+            routes_by_host: true,
+            ..self.listen_on(self.site.proxy_http_port)
+        };
+        let HostPort { host, port } = &self.site.registry_address;
+        let registry = Passthrough::new(&self.site.registry_name(), (host, *port), names.clone());
+        let list = Certificates::List(self.site.certificate_list.clone());
+        let https = Listen {
+            routes_by_host: true,
+            tls: Some(list.into()),
+            passthrough: Some(registry),
+            ..self.listen_on(self.site.proxy_https_port)
+        };
+        [http, https]
+    }
 }
 
 impl ServerSettings for Settings {
     /// The status port comes first: the `health` command uses it.
     fn listen(&self) -> Vec<Listen> {
         let forwarded = self.forwards.iter().map(|entry| self.listen_on(entry.port));
-        std::iter::once(self.status()).chain(forwarded).collect()
+        let of_site = [self.site.proxy_http_port, self.site.proxy_https_port];
+        let of_site = of_site.map(|port| self.listen_on(port)).into_iter();
+        let of_site = of_site.filter(|_| self.site.is_on());
+        let status = std::iter::once(self.status());
+        status.chain(forwarded).chain(of_site).collect()
     }
 
     fn limits(&self) -> Vec<Limit> {
-        service::forward::limits(self.max_forwarded_requests)
+        let mut limits = service::forward::limits(self.max_forwarded_requests);
+        limits.extend(Passthrough::limits());
+        limits
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let port = self.proxy_status_port;
-        let is_forwarded = self.forwards.iter().any(|entry| entry.port == port);
-        let problem = || Problem::new("PROXY_STATUS_PORT", format!("FORWARDS has port {port} too"));
-        is_forwarded.then(problem).into_iter().collect()
+        let mut problems = self.site.problems();
+        let of_site = [
+            ("PROXY_HTTP_PORT", self.site.proxy_http_port),
+            ("PROXY_HTTPS_PORT", self.site.proxy_https_port),
+        ];
+        let of_site = of_site.into_iter().filter(|_| self.site.is_on());
+        let mut taken: Vec<u16> = self.forwards.iter().map(|entry| entry.port).collect();
+        for (variable, port) in of_site.chain([("PROXY_STATUS_PORT", self.proxy_status_port)]) {
+            if port > 0 && taken.contains(&port) {
+                let reason = format!("port {port} is one of another setting, too");
+                problems.push(Problem::new(variable, reason));
+            }
+            taken.push(port);
+        }
+        problems
     }
 }
 

@@ -24,5 +24,6 @@ mod upstream;
 
 pub use balance::Forward;
 pub use concurrency::limits;
+pub use forward_request::GatewayError;
 pub use handler::{forward, report_readiness};
 pub use upstream::{OriginError, Upstream};

@@ -44,6 +44,7 @@ pub use clients::{ClientAddress, IpNetworks};
 use connection::{AdmittingAcceptor, ConnectionAdmission};
 use connections::Connections;
 use host_header::HostRule;
+pub use host_header::requested_host;
 pub use quota::{ClientQuota, Exceeded, Permit};
 pub use settings::HttpSettings;
 use tls_acceptor::TlsAcceptor;
@@ -79,6 +80,8 @@ pub struct Listen {
     /// `TCP_NOTSENT_LOWAT`: unsent bytes that the kernel buffers for a client; absent for the system's default, some
     /// megabytes for each slow client.
     pub unsent_bytes: Option<u32>,
+    /// Whether every host is served, independent of `ALLOWED_HOSTS`: the handler decides by the host.
+    pub routes_by_host: bool,
     /// Limits of its clients, and the listener of the metrics.
     pub http: HttpSettings,
 }
@@ -115,6 +118,7 @@ impl Listen {
             http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
             unsent_bytes: None,
+            routes_by_host: false,
             http: HttpSettings::default(),
         }
     }
@@ -281,8 +285,14 @@ impl ClientBounds {
 
     fn gate(&self, listen: &Listen) -> RequestAdmission {
         let (address, has_tls) = (listen.address.ip(), listen.tls.is_some());
+        let every = ["*".to_owned()];
+        let allowed = if listen.routes_by_host {
+            &every[..]
+        } else {
+            &self.http.allowed_hosts
+        };
         RequestAdmission(Arc::new(AdmissionRules {
-            hosts: HostRule::new(address, has_tls, &self.http.allowed_hosts),
+            hosts: HostRule::new(address, has_tls, allowed),
             trusted: self.http.trusted_proxies.clone(),
             requests: self.requests.clone(),
             body: self.body,

@@ -6,6 +6,7 @@ mod balance;
 mod concurrency;
 mod faults;
 mod raw;
+mod site;
 mod slow_clients;
 mod status;
 mod streams;

@@ -194,10 +194,19 @@ fn error_response(balance: &Balance, why: &ForwardError) -> Response {
     json_error(status, &text)
 }
 
+/// A response that is not of a replica; an extension of it.
+#[derive(Debug, Clone)]
+pub struct GatewayError {
+    /// The upstream and the reason, in one sentence, for people.
+    pub message: String,
+}
+
 /// An error body in the shape of the API's gateway layers.
 fn json_error(status: StatusCode, message: &str) -> Response {
     let body = serde_json::json!({ "code": status.as_u16(), "message": message });
     let mut response = (status, axum::Json(body)).into_response();
+    let message = message.to_owned();
+    response.extensions_mut().insert(GatewayError { message });
     if status == StatusCode::SERVICE_UNAVAILABLE {
         let value = HeaderValue::from_static(RETRY_AFTER);
         response.headers_mut().insert(header::RETRY_AFTER, value);

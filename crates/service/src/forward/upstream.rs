@@ -5,6 +5,8 @@ use std::fmt;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
+use crate::settings::Setting;
+
 /// Readiness path of every server of the workspace.
 const READY_PATH: &str = "/ready";
 /// Default port of an origin.
@@ -101,6 +103,14 @@ impl Upstream {
 
     pub(super) fn ready_path(&self) -> &PathAndQuery {
         &self.ready_path
+    }
+}
+
+impl Setting for Upstream {
+    const EXPECTED: &'static str = "http://HOST:PORT";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|error| error.to_string())
     }
 }
 

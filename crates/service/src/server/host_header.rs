@@ -55,30 +55,11 @@ impl HostRule {
 
     /// Errors: no host where one is needed, several, an invalid one, or one that is not served here.
     pub(super) fn check(&self, request: &Request) -> Result<(), HostRefusal> {
-        let mut values = request.headers().get_all(header::HOST).iter();
-        let (value, second) = (values.next(), values.next());
-        if second.is_some() {
-            return Err(TWICE);
-        }
-        if value.is_none() && request.version() == Version::HTTP_11 {
-            return Err(MISSING);
-        }
-        let named = value.map(parse).transpose()?;
-        // The target wins over the header. Source: RFC 9112, section 3.2.2.
-        let target = request.uri().authority().map(|target| {
-            let text = target.as_str();
-            host(
-                target,
-                text.rsplit_once('@').map_or(text, |(_user, rest)| rest),
-            )
-        });
-        let target = target.transpose()?;
-        match target.or(named) {
+        match requested(request)? {
             Some(host) if !self.serves(&host) => Err(FOREIGN),
             _ => Ok(()),
         }
     }
-
     fn serves(&self, host: &str) -> bool {
         if self.allowed.iter().any(|allowed| covers(allowed, host)) {
             return true;
@@ -92,6 +73,33 @@ impl HostRule {
             self.allowed.is_empty() || address.is_some()
         }
     }
+}
+
+/// The host that a request names: in lower case, without port, brackets and a dot at its end. Absent for HTTP/1.0
+/// without one, and for requests that [`HostRule`] refuses.
+pub fn requested_host(request: &Request) -> Option<String> {
+    requested(request).ok().flatten()
+}
+
+fn requested(request: &Request) -> Result<Option<String>, HostRefusal> {
+    let mut values = request.headers().get_all(header::HOST).iter();
+    let (value, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(TWICE);
+    }
+    if value.is_none() && request.version() == Version::HTTP_11 {
+        return Err(MISSING);
+    }
+    let named = value.map(parse).transpose()?;
+    // The target wins over the header. Source: RFC 9112, section 3.2.2.
+    let target = request.uri().authority().map(|target| {
+        let text = target.as_str();
+        host(
+            target,
+            text.rsplit_once('@').map_or(text, |(_user, rest)| rest),
+        )
+    });
+    Ok(target.transpose()?.or(named))
 }
 
 fn covers(allowed: &str, host: &str) -> bool {

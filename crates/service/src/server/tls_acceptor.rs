@@ -29,7 +29,7 @@ pub(super) struct TlsAcceptor {
 
 /// An accepted connection.
 enum Accepted {
-    Decrypted(TlsStream<TcpStream>),
+    Decrypted(Box<TlsStream<TcpStream>>),
     /// It belongs to another server.
     Passed {
         stream: TcpStream,
@@ -39,7 +39,7 @@ enum Accepted {
 }
 
 impl<S: Send + 'static> Accept<TcpStream, S> for TlsAcceptor {
-    type Stream = AdmittedStream<TlsStream<TcpStream>>;
+    type Stream = AdmittedStream<Box<TlsStream<TcpStream>>>;
     type Service = AddExtension<S, RequestCounter>;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
@@ -96,7 +96,8 @@ impl TlsAcceptor {
             }
             let config = self.certificates.choose(name.as_deref());
             let start = StartHandshake::from_parts(hello.accepted, stream);
-            start.into_stream(config).await.map(Accepted::Decrypted)
+            let stream = start.into_stream(config).await?;
+            Ok(Accepted::Decrypted(Box::new(stream)))
         };
         timeout(HANDSHAKE_TIMEOUT, handshake).await?
     }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chrono::Utc;
 use rustls::crypto::ring;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
@@ -16,7 +15,7 @@ use super::certified_name::{CertifiedName, certificates};
 use super::clients::Verifier;
 use super::served::{ServedCertificate, ServedCertificates};
 use super::{CertificateFiles, Certificates, TlsConfig, TlsVersion, suites};
-use crate::Error;
+use crate::{Error, clock};
 
 /// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`.
 pub(crate) async fn reloading(
@@ -129,9 +128,10 @@ impl EntryFiles {
     async fn read(entry: ListEntry, key: PathBuf) -> Self {
         let contents = async {
             let cert = content(&entry.bundle).await?;
-            let key = match key == entry.bundle {
-                true => cert.clone(),
-                false => content(&key).await?,
+            let key = if key == entry.bundle {
+                cert.clone()
+            } else {
+                content(&key).await?
             };
             Ok((cert, key))
         };
@@ -273,7 +273,7 @@ fn report(entry: &ListEntry, own: &CertifiedName) {
     for option in &entry.ignored {
         tracing::warn!(%cert, option, "option of the certificate list has no effect");
     }
-    if !own.is_valid(Utc::now()) {
+    if !own.is_valid(clock::now()) {
         let (from, until) = (own.not_before, own.not_after);
         tracing::warn!(%cert, %from, %until, "certificate is not valid now: clients will refuse it");
     }

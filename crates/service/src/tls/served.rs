@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use rustls::ServerConfig;
 
 use super::certificate_list::{NameMatch, NamePattern};
+use crate::clock;
 
 /// The certificates in force; shared by its clones, and replaced as a whole.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ impl ServedCertificates {
         let Some(name) = name.filter(|_| all.len() > 1) else {
             return Arc::clone(&all[0].config);
         };
-        let now = Utc::now();
+        let now = clock::now();
         let mut best = None;
         for certificate in all.iter() {
             let Some(matched) = certificate.matches(name) else {

@@ -1,0 +1,95 @@
+//! The port of HTTPS: each request goes where its host leads, also on one connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use service::forward::{Forward, GatewayError};
+use service::server::{ClientAddress, requested_host};
+use tower::ServiceExt as _;
+
+use super::error_page::ErrorPages;
+use super::{Destination, HostTable};
+
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// Headers of proxies in front; other clients may not set them.
+const OF_PROXIES: [HeaderName; 4] = [
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-real-ip"),
+    header::FORWARDED,
+];
+const HTTPS: HeaderValue = HeaderValue::from_static("https");
+
+/// Destinations of requests by HTTPS.
+pub(crate) struct SiteRoutes {
+    pub(crate) hosts: HostTable,
+    pub(crate) api: Forward,
+    pub(crate) web: Forward,
+    pub(crate) files: Router,
+    /// Value of `Strict-Transport-Security`.
+    pub(crate) hsts: Option<HeaderValue>,
+    pub(crate) pages: ErrorPages,
+}
+
+/// Serves a request by HTTPS.
+pub(crate) async fn serve(
+    State(site): State<Arc<SiteRoutes>>,
+    peer: ConnectInfo<SocketAddr>,
+    client: Extension<ClientAddress>,
+    mut request: Request,
+) -> Response {
+    let host = requested_host(&request);
+    let upstream = match site.hosts.destination(host.as_deref()) {
+        Destination::Api => &site.api,
+        Destination::Web => &site.web,
+        Destination::Registry => return misdirected(),
+        Destination::Files => {
+            let response = site.files.clone().oneshot(request).await.into_response();
+            return site.secured(response);
+        }
+    };
+    let accept = request.headers().get(header::ACCEPT).cloned();
+    mark(request.headers_mut(), client.0);
+    let upstream = State(upstream.clone());
+    let response = service::forward::forward(upstream, peer, client, request).await;
+    match response.extensions().get::<GatewayError>() {
+        Some(error) => {
+            site.pages
+                .page(accept.as_ref(), &error.message.clone(), response)
+                .await
+        }
+        None => site.secured(response),
+    }
+}
+
+/// Marks a request as received by HTTPS.
+fn mark(headers: &mut HeaderMap, client: ClientAddress) {
+    headers.insert(X_FORWARDED_PROTO, HTTPS);
+    if !client.is_forwarded {
+        for name in &OF_PROXIES {
+            headers.remove(name);
+        }
+    }
+}
+
+impl SiteRoutes {
+    fn secured(&self, mut response: Response) -> Response {
+        if let Some(value) = &self.hsts {
+            let name = header::STRICT_TRANSPORT_SECURITY;
+            response.headers_mut().insert(name, value.clone());
+        }
+        response
+    }
+}
+
+/// A browser that has a connection for another name of the certificate may use it for the registry, too; this answer
+/// makes it open one of its own. Source: RFC 9110, section 15.5.20.
+fn misdirected() -> Response {
+    let text = "the registry has connections of its own: connect with its name in the TLS handshake (SNI)\n";
+    (StatusCode::MISDIRECTED_REQUEST, text).into_response()
+}
