@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use image_service::content::{ImageContent, Piece};
+use image_service::content::{ContentPieces, Piece};
 use image_service::image::{BaseImage, InitrdArchives, full_iso, minimal_iso, pristine};
 use serde_json::json;
 use service::Error;
@@ -257,8 +257,8 @@ fn extract(arguments: &ExtractArgs) -> Result<(), Error> {
     Ok(())
 }
 
-fn of(piece: Piece) -> ImageContent {
-    let mut content = ImageContent::new();
+fn of(piece: Piece) -> ContentPieces {
+    let mut content = ContentPieces::new();
     content.push(piece);
     content
 }

@@ -8,6 +8,7 @@
 mod allocator;
 pub mod clock;
 pub mod conditional;
+pub mod content;
 mod error;
 pub mod forward;
 pub mod health;
@@ -24,6 +25,7 @@ pub mod page;
 mod probe;
 pub mod program;
 pub mod range;
+pub mod representation;
 pub mod sendfile;
 pub mod server;
 mod server_settings;

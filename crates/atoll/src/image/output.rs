@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use image_service::content::ImageContent;
+use image_service::content::ContentPieces;
 use service::Error;
 
 /// Destination of an image.
@@ -23,7 +23,7 @@ impl OutputArgs {
     /// Writes the image.
     ///
     /// Errors: the file exists, or cannot be written.
-    pub(super) fn write(&self, content: &ImageContent) -> Result<(), Error> {
+    pub(super) fn write(&self, content: &ContentPieces) -> Result<(), Error> {
         write(&self.output, self.force, content)
     }
 }
@@ -31,7 +31,7 @@ impl OutputArgs {
 /// Writes `content` to `path`. The image that it is made of may be that file.
 ///
 /// Errors: the file exists and is not to be replaced; it cannot be written.
-pub(super) fn write(path: &Path, force: bool, content: &ImageContent) -> Result<(), Error> {
+pub(super) fn write(path: &Path, force: bool, content: &ContentPieces) -> Result<(), Error> {
     let failed = |error: io::Error| Error::new(format!("writing {}", path.display()), error);
     if path.exists() && !force {
         return Err(failed(io::Error::other(
@@ -49,7 +49,7 @@ pub(super) fn write(path: &Path, force: bool, content: &ImageContent) -> Result<
     })
 }
 
-fn write_partial(path: &Path, content: &ImageContent) -> io::Result<()> {
+fn write_partial(path: &Path, content: &ContentPieces) -> io::Result<()> {
     let mut file = File::create(path)?;
     content.for_each_chunk(|chunk| file.write_all(chunk))?;
     file.sync_all()

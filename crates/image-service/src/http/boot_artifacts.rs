@@ -13,9 +13,9 @@ use super::composed::{ImageKind, ImageRequest};
 use super::credentials::{infra_env_id, of_request};
 use super::error::{ErrorResponse, plain};
 use super::images::default_architecture;
-use super::response::{Representation, identity, respond};
+use super::response::{ImageRepresentation, identity, respond};
 use crate::ImageApp;
-use crate::content::{ImageContent, Piece};
+use crate::content::{ContentPieces, Piece};
 use crate::image::BaseImage;
 use crate::settings::S390X;
 
@@ -96,16 +96,16 @@ pub(super) async fn base_file(
     content_type: &'static str,
 ) -> Result<Response, ErrorResponse> {
     let permit = app.streams.acquire().await?;
-    let mut content = ImageContent::new();
+    let mut content = ContentPieces::new();
     content.push(piece);
-    let what = Representation {
+    let image = ImageRepresentation {
         identity: identity(&content, image),
         content,
         file_name,
         content_type,
         modified: image.modified,
     };
-    Ok(respond(head, what, permit))
+    Ok(respond(head, image, permit))
 }
 
 /// The initrd with the archives of the ignition and of static networks appended.
@@ -143,17 +143,17 @@ pub(super) async fn initrd_addrsize(
     let addrsize = base.addrsize(initrd.content.length());
     let missing = || Error::not_found("file of the OS image", "images/initrd.addrsize");
     let bytes = Bytes::copy_from_slice(&addrsize.ok_or_else(missing)?);
-    let mut content = ImageContent::new();
+    let mut content = ContentPieces::new();
     content.push(Piece::Memory(bytes));
     let identity = identity(&content, &base);
-    let what = Representation {
+    let image = ImageRepresentation {
         content,
         file_name: format!("{id}-initrd.addrsize"),
         content_type: BINARY,
         modified: initrd.modified,
         identity,
     };
-    Ok(respond(&head, what, permit))
+    Ok(respond(&head, image, permit))
 }
 
 /// The request for an initrd; none without a version.

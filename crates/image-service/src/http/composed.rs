@@ -21,10 +21,10 @@ use uuid::Uuid;
 
 use super::error::ErrorResponse;
 use super::recipe::{Recipe, RecipeDigest};
-use super::response::{Representation, respond};
+use super::response::{ImageRepresentation, respond};
 use crate::ImageApp;
 use crate::catalog::CatalogImage;
-use crate::content::ImageContent;
+use crate::content::ContentPieces;
 use crate::image::{
     BaseImage, CustomiseError, InitrdArchives, full_iso, minimal_iso, needs_nmstatectl, pxe_initrd,
 };
@@ -76,7 +76,7 @@ pub(super) struct ImageRequest {
 /// An image as it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct ComposedImage {
-    pub(super) content: ImageContent,
+    pub(super) content: ContentPieces,
     pub(super) kind: ImageKind,
     /// The text, see [`Recipe`].
     pub(super) recipe: Bytes,
@@ -118,14 +118,14 @@ impl ComposedImage {
         content_type: &'static str,
         permit: StreamPermit,
     ) -> Response {
-        let what = Representation {
+        let image = ImageRepresentation {
             content: self.content.clone(),
             file_name,
             content_type,
             modified: self.modified,
             identity: self.name(),
         };
-        respond(head, what, (permit, self))
+        respond(head, image, (permit, self))
     }
 }
 
@@ -486,7 +486,7 @@ mod tests {
         name: u8,
         memory: usize,
     ) -> ComposedImage {
-        let mut content = ImageContent::new();
+        let mut content = ContentPieces::new();
         content.push(Piece::Memory(Bytes::from(vec![1; memory])));
         ComposedImage {
             content,

@@ -5,7 +5,7 @@ use ignition::archive;
 
 use super::base::{BaseImage, KargsArea};
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
-use crate::content::{ImageContent, Overlap, Overlay, Piece};
+use crate::content::{ContentPieces, Overlap, Overlay, Piece, align};
 
 /// Reason why an image cannot be customised.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ pub fn full_iso(
     ignition: &[u8],
     archives: InitrdArchives,
     kargs: &[String],
-) -> Result<ImageContent, CustomiseError> {
+) -> Result<ContentPieces, CustomiseError> {
     let mut edit = IsoEdit::default();
     embed_ignition(&mut edit, image, ignition, archives)?;
     if !kargs.is_empty() {
@@ -79,14 +79,14 @@ pub fn full_iso(
     }
     match &image.map {
         Some(map) if !edit.replacements.is_empty() => Ok(edited(map, &image.whole(), edit)?),
-        _ => Ok(ImageContent::overlaid(&image.whole(), edit.overlays)?),
+        _ => Ok(ContentPieces::overlaid(&image.whole(), edit.overlays)?),
     }
 }
 
 /// The image as it was published: without ignition, and with its default kernel arguments if it records them.
 ///
 /// Errors: when its areas contradict each other.
-pub fn pristine(image: &BaseImage) -> Result<ImageContent, CustomiseError> {
+pub fn pristine(image: &BaseImage) -> Result<ContentPieces, CustomiseError> {
     let area = &image.ignition;
     let mut overlays = vec![Overlay {
         start: area.start,
@@ -108,7 +108,7 @@ pub fn pristine(image: &BaseImage) -> Result<ImageContent, CustomiseError> {
             });
         }
     }
-    Ok(ImageContent::overlaid(&image.whole(), overlays)?)
+    Ok(ContentPieces::overlaid(&image.whole(), overlays)?)
 }
 
 /// Archives beside the ignition for early boot.
@@ -123,13 +123,13 @@ pub struct InitrdArchives {
 }
 
 impl InitrdArchives {
-    fn append_to(self, content: &mut ImageContent) {
+    fn append_to(self, content: &mut ContentPieces) {
         for archive in [self.ramdisk, self.nmstatectl, self.agent]
             .into_iter()
             .flatten()
         {
             content.push(Piece::Memory(archive));
-            content.align();
+            align(content);
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn embed_ignition(
     ignition: &[u8],
     archives: InitrdArchives,
 ) -> Result<(), CustomiseError> {
-    let mut content = ImageContent::new();
+    let mut content = ContentPieces::new();
     content.push(Piece::Memory(archive::write(ignition)?.into()));
     archives.append_to(&mut content);
     let area = &image.ignition;
@@ -198,10 +198,10 @@ pub fn pxe_initrd(
     image: &BaseImage,
     ignition: &[u8],
     archives: InitrdArchives,
-) -> Result<ImageContent, CustomiseError> {
-    let mut content = ImageContent::new();
+) -> Result<ContentPieces, CustomiseError> {
+    let mut content = ContentPieces::new();
     content.push(image.initrd());
-    content.align();
+    align(&mut content);
     content.push(Piece::Memory(archive::write(ignition)?.into()));
     archives.append_to(&mut content);
     Ok(content)

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::iso_map::{IsoMap, Moves, SECTOR};
 use super::partition_table::{self, BlockMoves, SECTOR_BLOCKS};
-use crate::content::{ImageContent, Overlap, Overlay, Piece};
+use crate::content::{ContentPieces, Overlap, Overlay, Piece};
 
 /// Headers with the offsets of the embed areas in images before 2021: start, first bytes, length. They would be wrong; tools
 /// find the ignition by its file, too.
@@ -30,7 +30,7 @@ pub enum EditError {
 pub(super) struct Replacement {
     /// The file. Units: bytes.
     pub(super) file: Range<u64>,
-    pub(super) content: ImageContent,
+    pub(super) content: ContentPieces,
 }
 
 /// Changes of an image.
@@ -48,7 +48,7 @@ pub(super) fn edited(
     map: &IsoMap,
     image: &Piece,
     edit: IsoEdit,
-) -> Result<ImageContent, EditError> {
+) -> Result<ContentPieces, EditError> {
     let mut moves = Moves {
         cut: 0..0,
         files: Vec::new(),
@@ -65,7 +65,7 @@ pub(super) fn edited(
         moves.files.push(((first, length), (first, 0)));
     }
     let mut overlays = edit.overlays;
-    let mut appended = ImageContent::new();
+    let mut appended = ContentPieces::new();
     for Replacement { file, content } in edit.replacements {
         let before = place(&file)?;
         let room = (file.end - file.start).next_multiple_of(SECTOR);
@@ -137,7 +137,7 @@ fn kept(
     size: u32,
     moves: &Moves,
     overlays: Vec<Overlay>,
-) -> Result<ImageContent, EditError> {
+) -> Result<ContentPieces, EditError> {
     let bytes = |sector: u32| u64::from(sector) * SECTOR;
     let (cut_start, cut_end) = (bytes(moves.cut.start), bytes(moves.cut.end));
     let end = bytes(size).min(image.length());
@@ -150,8 +150,8 @@ fn kept(
             "a part of the image is within a file that is left out",
         ))?;
     }
-    let mut content = ImageContent::overlaid(&image.part(0..cut_start), before)?;
-    content.append(ImageContent::overlaid(&image.part(cut_end..end), after)?);
+    let mut content = ContentPieces::overlaid(&image.part(0..cut_start), before)?;
+    content.append(ContentPieces::overlaid(&image.part(cut_end..end), after)?);
     content.push(Piece::Zeros(bytes(size) - end));
     Ok(content)
 }

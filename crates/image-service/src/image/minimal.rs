@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::base::{BaseImage, TextFile};
 use super::customise::{CustomiseError, InitrdArchives, embed_ignition, joined};
 use super::iso_edit::{EditError, IsoEdit, Replacement, edited};
-use crate::content::{ImageContent, Piece};
+use crate::content::{ContentPieces, Piece};
 
 /// The kernel argument of images that have their root file system.
 const LIVE_ISO: &str = "coreos.liveiso=";
@@ -28,7 +28,7 @@ pub fn minimal_iso(
     archives: InitrdArchives,
     kargs: &[String],
     rootfs_url: &str,
-) -> Result<ImageContent, CustomiseError> {
+) -> Result<ContentPieces, CustomiseError> {
     let Some(map) = &image.map else {
         return Err(EditError::Layout("its metadata cannot be followed").into());
     };
@@ -57,7 +57,7 @@ pub fn minimal_iso(
 }
 
 fn replacement(file: &TextFile, text: String) -> Replacement {
-    let mut content = ImageContent::new();
+    let mut content = ContentPieces::new();
     content.push(Piece::Memory(text.into()));
     Replacement {
         file: file.extent.clone(),
@@ -164,7 +164,7 @@ mod tests {
             let kargs: Vec<_> = kargs.iter().map(ToString::to_string).collect();
             let content = minimal_iso(&self.base, IGNITION, network, &kargs, URL).unwrap();
             let length = content.length();
-            let bytes = collect(content);
+            let bytes = collect(&content);
             assert_eq!(bytes.len() as u64, length);
             let path = self.folder.path().join("minimal.iso");
             std::fs::write(&path, bytes).unwrap();

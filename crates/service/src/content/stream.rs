@@ -9,14 +9,15 @@ use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use axum::http::request::Parts;
+use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use http::request::Parts;
 use rustix::io::{ReadWriteFlags, preadv2};
-use service::sendfile;
 use tokio::sync::Semaphore;
 
-use super::{ImageContent, Piece, index};
+use super::{ContentPieces, Piece, index};
+use crate::sendfile;
 
 /// Chunk of copied bytes. Units: bytes. A slow client keeps one or two of them in memory, beside the buffers of hyper and
 /// TLS.
@@ -64,7 +65,21 @@ impl<G> AsRef<[u8]> for Guarded<G> {
     }
 }
 
-impl ImageContent {
+impl ContentPieces {
+    /// Body of a response. One piece that needs no read of the disk is one buffer, which hyper writes together with the
+    /// head of the response.
+    pub fn body<G: Send + Sync + 'static>(self, transport: Transport, guard: G) -> Body {
+        if let [piece] = self.pieces.as_slice()
+            && let Some(bytes) = at_once(piece, transport)
+        {
+            return Body::from(Bytes::from_owner(Guarded {
+                bytes,
+                _guard: Arc::new(guard),
+            }));
+        }
+        Body::from_stream(self.stream(transport, guard))
+    }
+
     /// The bytes in order. `guard` lives until the stream has ended and pieces that the kernel sends have been sent.
     ///
     /// Errors: the stream's – a file that was truncated, or cannot be read.
@@ -101,6 +116,27 @@ impl ImageContent {
     }
 }
 
+/// A whole piece, where that needs no read of the disk and no more memory than a chunk.
+fn at_once(piece: &Piece, transport: Transport) -> Option<Bytes> {
+    match piece {
+        Piece::Memory(bytes) => Some(bytes.clone()),
+        Piece::Zeros(_) => None,
+        Piece::File { .. } if transport == Transport::Sent && piece.length() >= SENDFILE_FROM => {
+            mapped(piece)
+        }
+        Piece::File { length, .. } if *length > CHUNK => None,
+        Piece::File {
+            file,
+            start,
+            length,
+        } => {
+            let mut chunk = vec![0; index(*length)];
+            let cached = read_cached(file, &mut chunk, *start);
+            (cached == chunk.len()).then(|| Bytes::from(chunk))
+        }
+    }
+}
+
 /// A long piece of a file for the kernel to send; none where it is short or cannot be mapped.
 fn mapped(piece: &Piece) -> Option<Bytes> {
     let Piece::File {
@@ -112,8 +148,10 @@ fn mapped(piece: &Piece) -> Option<Bytes> {
         return None;
     };
     let part = sendfile::part(Arc::clone(file), *start, *length);
-    part.inspect_err(|error| tracing::warn!(%error, "image cannot be mapped, its bytes are copied"))
-        .ok()
+    part.inspect_err(
+        |error| tracing::warn!(%error, "a file cannot be mapped, its bytes are copied"),
+    )
+    .ok()
 }
 
 /// The first chunk of a piece, and the rest. Bytes in memory are not split.
