@@ -3,6 +3,7 @@
 //! There is no routing by path: `/health`, `/ready` and `/metrics` of the upstream pass, too. The proxy's own three are
 //! on a port of their own.
 
+mod files;
 mod forwards;
 mod ports;
 mod settings;
@@ -28,6 +29,7 @@ const UPSTREAMS: &str = "upstreams";
 pub struct RunningProxy {
     forwards: Vec<SocketAddr>,
     site: Option<SiteAddresses>,
+    files: Option<SocketAddr>,
     running: Running,
 }
 
@@ -54,6 +56,11 @@ impl RunningProxy {
     /// The site's ports, if it has a domain.
     pub fn site(&self) -> Option<SiteAddresses> {
         self.site
+    }
+
+    /// The listener of the static files alone, if the settings name its port.
+    pub fn files(&self) -> Option<SocketAddr> {
+        self.files
     }
 
     /// Waits until every listener has ended.
@@ -85,6 +92,7 @@ pub async fn start_with(
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
     let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
     let (forwards, rest) = ports.addresses().split_at(settings.forwards.len());
+    let (files, rest) = rest.split_at(usize::from(settings.files_port.is_some()));
     let site = match rest {
         [http, https, ..] if settings.site.is_on() => Some(SiteAddresses {
             http: *http,
@@ -92,7 +100,7 @@ pub async fn start_with(
         }),
         _ => None,
     };
-    let forwards = forwards.to_vec();
+    let (forwards, files) = (forwards.to_vec(), files.first().copied());
     running.also(ports.wait());
     tokio::spawn(
         shutdown.run_until_cancelled_owned(forward::report_readiness(health, UPSTREAMS, upstreams)),
@@ -100,6 +108,7 @@ pub async fn start_with(
     Ok(RunningProxy {
         forwards,
         site,
+        files,
         running,
     })
 }

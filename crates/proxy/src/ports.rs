@@ -1,4 +1,4 @@
-//! Listeners of the forwarded ports and of the site.
+//! Listeners of the forwarded ports, of the static files and of the site.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use service::forward::{self, Forward, Upstream};
 use service::server::{self, Listen, Running};
 use service::{CancellationToken, Error};
 
+use crate::files;
 use crate::settings::Settings;
 use crate::site::{self, Redirect, SiteRoutes};
 
@@ -36,8 +37,8 @@ impl Upstreams<'_> {
     }
 }
 
-/// Starts the listeners: of the forwarded ports, and then of HTTP and HTTPS of the site, if it has a domain. Ports of the
-/// same upstream share one balancer. The limits of clients are shared by all ports.
+/// Starts the listeners: of the forwarded ports, of the static files if they have one, and of HTTP and HTTPS of the site
+/// if it has a domain. Ports of the same upstream share one balancer. The limits of clients are shared by all ports.
 pub(crate) async fn start(
     settings: &Settings,
     names: &Resolver,
@@ -55,8 +56,12 @@ pub(crate) async fn start(
         let router = Router::new().fallback(forward::forward).with_state(forward);
         listens.push((settings.listen_on(entry.port), router));
     }
+    let files = files::router(&settings.files());
+    if let Some(listen) = settings.listen_files() {
+        listens.push((listen, files.clone()));
+    }
     if settings.site.is_on() {
-        listens.extend(site_listens(settings, &mut upstreams));
+        listens.extend(site_listens(settings, files, &mut upstreams));
     }
     let listens = listens
         .into_iter()
@@ -65,8 +70,11 @@ pub(crate) async fn start(
     Ok((running, upstreams.started))
 }
 
-fn site_listens(settings: &Settings, upstreams: &mut Upstreams<'_>) -> [(Listen, Router); 2] {
-    let files = Router::new();
+fn site_listens(
+    settings: &Settings,
+    files: Router,
+    upstreams: &mut Upstreams<'_>,
+) -> [(Listen, Router); 2] {
     let of_site = &settings.site;
     let hosts = site::HostTable::new(of_site);
     tracing::info!(%hosts, "serving the site");

@@ -1,6 +1,7 @@
 //! Settings of the proxy.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use net::resolve::Resolver;
 use service::limits::Limit;
@@ -9,8 +10,13 @@ use service::server::{HttpSettings, Listen};
 use service::settings::Problem;
 use service::tls::{Certificates, Passthrough};
 
+use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
 use crate::site::{HostPort, SiteSettings};
+
+/// `TCP_NOTSENT_LOWAT` of a client of static files. Units: bytes. The system's default is some megabytes for each slow one;
+/// at 10 Gbit/s this lasts for a fifth of a millisecond, enough to be filled again.
+const UNSENT_BYTES: u32 = 256 * 1024;
 
 service::settings! {
     /// Settings of the proxy.
@@ -21,6 +27,12 @@ service::settings! {
         forwards: Forwards = "8080=http://webui:8080,8989=http://webui:8989,8090=http://api-server:8090,8888=http://image-service:8888",
         /// Concurrent requests and tunnels per upstream, over all clients; one more gets 503. 0: no limit.
         max_forwarded_requests: usize = "4000",
+        /// Folder of the static files; mirrored downloads are in `pub/downloads` below it.
+        files_root: PathBuf = "/files",
+        /// Port of plain HTTP for the static files alone, for machines that boot and for scripts. Empty: none.
+        files_port: Option<u16> = "",
+        /// Time zone of the times in listings of static files, as in `Europe/Berlin`, where the system has its data, or `CET-1CEST,M3.5.0,M10.5.0/3`. Empty: the machine's.
+        tz: String = "",
         /// Address of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_address: IpAddr = "127.0.0.1",
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
@@ -43,6 +55,22 @@ impl Settings {
             ..self.http.clone()
         };
         Listen::new(address, None).with(&http)
+    }
+
+    /// The static files.
+    pub(crate) fn files(&self) -> FilesSettings {
+        FilesSettings {
+            root: self.files_root.clone(),
+            time_zone: self.tz.clone(),
+        }
+    }
+
+    /// Listener of the static files alone.
+    pub(crate) fn listen_files(&self) -> Option<Listen> {
+        self.files_port.map(|port| Listen {
+            unsent_bytes: Some(UNSENT_BYTES),
+            ..self.listen_on(port)
+        })
     }
 
     /// Listener of a forwarded port.
@@ -77,12 +105,17 @@ impl ServerSettings for Settings {
         let of_site = of_site.map(|port| self.listen_on(port)).into_iter();
         let of_site = of_site.filter(|_| self.site.is_on());
         let status = std::iter::once(self.status());
-        status.chain(forwarded).chain(of_site).collect()
+        status
+            .chain(forwarded)
+            .chain(self.listen_files())
+            .chain(of_site)
+            .collect()
     }
 
     fn limits(&self) -> Vec<Limit> {
         let mut limits = service::forward::limits(self.max_forwarded_requests);
         limits.extend(Passthrough::limits());
+        limits.extend(files::limits());
         limits
     }
 
@@ -94,7 +127,9 @@ impl ServerSettings for Settings {
         ];
         let of_site = of_site.into_iter().filter(|_| self.site.is_on());
         let mut taken: Vec<u16> = self.forwards.iter().map(|entry| entry.port).collect();
-        for (variable, port) in of_site.chain([("PROXY_STATUS_PORT", self.proxy_status_port)]) {
+        let files = self.files_port.map(|port| ("FILES_PORT", port));
+        let status = ("PROXY_STATUS_PORT", self.proxy_status_port);
+        for (variable, port) in of_site.chain(files).chain([status]) {
             if port > 0 && taken.contains(&port) {
                 let reason = format!("port {port} is one of another setting, too");
                 problems.push(Problem::new(variable, reason));

@@ -5,6 +5,8 @@
 mod balance;
 mod concurrency;
 mod faults;
+mod files;
+mod files_load;
 mod raw;
 mod site;
 mod slow_clients;

@@ -69,6 +69,9 @@ impl ContentPieces {
     /// Body of a response. One piece that needs no read of the disk is one buffer, which hyper writes together with the
     /// head of the response.
     pub fn body<G: Send + Sync + 'static>(self, transport: Transport, guard: G) -> Body {
+        if self.pieces.is_empty() {
+            return Body::empty();
+        }
         if let [piece] = self.pieces.as_slice()
             && let Some(bytes) = at_once(piece, transport)
         {

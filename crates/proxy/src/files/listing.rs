@@ -1,0 +1,188 @@
+//! The listing of a folder, page part by page part.
+//!
+//! Entries are held as data up to a bound, and sorted. Larger folders are streamed in the order of the file system: a page
+//! never is in memory whole, and no thread waits for a client.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::folder::{FolderEntries, FolderReader};
+use super::local_time::LocalTime;
+use super::page::{self, ListingRow};
+use super::path::RequestPath;
+use super::sort::SortOrder;
+
+/// Entries of a folder that is sorted at any time.
+pub(super) const SMALL: usize = 1000;
+/// Entries of a folder that is sorted while few others as large are.
+pub(super) const LARGE: usize = 50_000;
+/// Large folders that are held as data at a time.
+pub(super) const LARGE_AT_ONCE: usize = 8;
+/// A part of a page is sent when it is this long. Units: bytes.
+const PART: usize = 32 * 1024;
+
+/// Description of a listing.
+#[derive(Debug, Clone)]
+pub(super) struct ListingRequest {
+    pub(super) path: Arc<RequestPath>,
+    pub(super) order: SortOrder,
+    pub(super) time: Arc<LocalTime>,
+    /// Units: seconds since 1970.
+    pub(super) now: i64,
+    /// Permits of large folders.
+    pub(super) large: Arc<Semaphore>,
+}
+
+/// The rest of a page.
+#[derive(Debug)]
+pub(super) struct Listing {
+    request: ListingRequest,
+    rows: Rows,
+    folders: usize,
+    files: usize,
+}
+
+#[derive(Debug)]
+enum Rows {
+    /// All of them.
+    Sorted {
+        entries: FolderEntries,
+        next: usize,
+        _permit: Option<OwnedSemaphorePermit>,
+    },
+    /// Read while they are sent.
+    Streamed(FolderReader),
+}
+
+/// A part of a page, and the rest.
+pub(super) type PagePart = (Bytes, Option<Listing>);
+
+impl Listing {
+    /// Reads a folder, and renders the first part of its page. It blocks.
+    pub(super) fn begin(
+        request: ListingRequest,
+        mut reader: FolderReader,
+    ) -> rustix::io::Result<PagePart> {
+        let mut entries = FolderEntries::default();
+        let mut permit = None;
+        let is_whole = loop {
+            if !reader.read(&mut entries)? {
+                break true;
+            }
+            if entries.len() > SMALL && permit.is_none() {
+                permit = Arc::clone(&request.large).try_acquire_owned().ok();
+            }
+            let bound = if permit.is_some() { LARGE } else { SMALL };
+            if entries.len() > bound {
+                break false;
+            }
+        };
+        let mut page = String::with_capacity(PART + PART / 2);
+        let order = is_whole.then_some(request.order);
+        page::listing_head(&request.path, order, &mut page);
+        let rows = if is_whole {
+            entries.sort(|one, other| request.order.compare(one, other));
+            Rows::Sorted {
+                entries,
+                next: 0,
+                _permit: permit,
+            }
+        } else {
+            reader.rewind()?;
+            Rows::Streamed(reader)
+        };
+        let listing = Self {
+            request,
+            rows,
+            folders: 0,
+            files: 0,
+        };
+        listing.render(page)
+    }
+
+    /// Renders the next part. It blocks.
+    pub(super) fn next(self) -> rustix::io::Result<PagePart> {
+        self.render(String::with_capacity(PART + PART / 2))
+    }
+
+    fn render(mut self, mut page: String) -> rustix::io::Result<PagePart> {
+        let has_more = match &mut self.rows {
+            Rows::Sorted { entries, next, .. } => {
+                let first = *next;
+                let mut counts = (0, 0);
+                while *next < entries.len() && page.len() < PART {
+                    let entry = &entries.all()[*next..=*next];
+                    counts = add(counts, self.request.rows(entries, entry, &mut page));
+                    *next += 1;
+                }
+                debug_assert!(*next >= first);
+                (self.folders, self.files) = add((self.folders, self.files), counts);
+                *next < entries.len()
+            }
+            Rows::Streamed(reader) => loop {
+                let mut entries = FolderEntries::default();
+                let has_more = reader.read(&mut entries)?;
+                let counts = self.request.rows(&entries, entries.all(), &mut page);
+                (self.folders, self.files) = add((self.folders, self.files), counts);
+                if !has_more || page.len() >= PART {
+                    break has_more;
+                }
+            },
+        };
+        if has_more {
+            return Ok((page.into(), Some(self)));
+        }
+        page::listing_end(&self.notes(), &mut page);
+        Ok((page.into(), None))
+    }
+
+    fn notes(&self) -> String {
+        let count = |count: usize, noun: &str| match count {
+            1 => format!("1 {noun}"),
+            count => format!("{count} {noun}s"),
+        };
+        let (folders, files) = (count(self.folders, "folder"), count(self.files, "file"));
+        let time = &self.request.time;
+        let zone = match time.unknown() {
+            Some(name) => {
+                format!("Times are in UTC: this server has no data of the time zone {name}.")
+            }
+            None => format!("Times are in {}.", time.name(self.request.now)),
+        };
+        format!("{folders}, {files}. {zone}")
+    }
+}
+
+impl ListingRequest {
+    /// Appends the rows of entries; returns the numbers of folders and files.
+    fn rows(
+        &self,
+        of: &FolderEntries,
+        entries: &[super::folder::FolderEntry],
+        page: &mut String,
+    ) -> (usize, usize) {
+        let mut modified = String::new();
+        for entry in entries {
+            modified.clear();
+            match entry.modified {
+                Some(seconds) => self.time.write(seconds, &mut modified),
+                None => modified.push('-'),
+            }
+            let row = ListingRow {
+                name: of.name(entry),
+                is_folder: entry.is_folder,
+                size: entry.size,
+                modified: &modified,
+            };
+            row.write(page);
+        }
+        let folders = entries.iter().filter(|entry| entry.is_folder).count();
+        (folders, entries.len() - folders)
+    }
+}
+
+fn add(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
+    (one.0 + other.0, one.1 + other.1)
+}
