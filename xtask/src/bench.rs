@@ -5,11 +5,13 @@ mod blob;
 mod build;
 mod catalog;
 mod client;
+mod file_server;
 mod image;
 mod mirror;
 mod process;
 mod registry;
 mod slow_clients;
+mod static_files;
 mod table;
 
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ pub(crate) enum BenchTask {
     Api(api::ApiBenchArgs),
     /// Speed and memory of the image service, beside others that are installed
     Image(image::ImageBenchArgs),
+    /// Speed and memory of the static files, beside nginx where it is installed
+    Files(static_files::FilesBenchArgs),
     /// Speed and memory of the registry, beside other servers that are installed
     Registry(registry::RegistryBenchArgs),
     /// Speed and memory of the catalog server, beside `opm serve` where it is installed
@@ -39,6 +43,7 @@ pub(crate) fn run(what: &BenchTask) -> Result<ExitCode> {
     match what {
         BenchTask::Api(load) => api::run(load),
         BenchTask::Image(load) => image::run(load),
+        BenchTask::Files(plan) => static_files::run(plan),
         BenchTask::Registry(plan) => registry::run(plan),
         BenchTask::Catalog(plan) => catalog::run(plan),
         BenchTask::Mirror(plan) => mirror::run(plan),

@@ -3,20 +3,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::api;
 use super::build::{self, Build};
 use super::client::{LoadClient, load};
-use super::process::{
-    TICKS_PER_SECOND, cpu_ticks, family, forget_peak, machine, peak_kib, percentile,
-};
+use super::file_server::BenchServer;
+use super::process::{machine, percentile};
 use super::table::ComparisonTable;
 use crate::apt::find_program;
 use crate::demo::PORTS;
@@ -30,7 +28,6 @@ const PEER: &str = "assisted-image-service";
 /// image has none that is genuine; full images are sent in the same way.
 const PEER_VERSION: &str = "4.17";
 const PEER_ARCHITECTURE: &str = "s390x";
-const START_TIMEOUT: Duration = Duration::from_mins(2);
 /// Requests of each latency.
 const REQUESTS: usize = 200;
 /// Parts of an image: where reading begins, and a later one, as BMCs read.
@@ -55,28 +52,9 @@ pub(crate) struct ImageBenchArgs {
 
 /// A running server with an image.
 struct ImageServer {
-    name: &'static str,
-    pid: u32,
-    port: u16,
+    server: BenchServer,
     /// Path of the image.
     path: String,
-    /// Killed on drop; none for ours.
-    _child: Option<KilledChild>,
-}
-
-struct KilledChild(Child);
-
-impl Drop for KilledChild {
-    fn drop(&mut self) {
-        // The workers of nginx survive a kill of their parent.
-        for process in family(self.0.id()) {
-            let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-            if let Some(process) = process {
-                kill_process(process, Signal::KILL).ok();
-            }
-        }
-        self.0.wait().ok();
-    }
 }
 
 /// Runs the benchmark and prints its results.
@@ -95,17 +73,18 @@ pub(crate) fn run(load: &ImageBenchArgs) -> Result<ExitCode> {
     let infra_env = api::register(&state, 0)?;
     let pid = state.pids.get(OURS).copied();
     let mut servers = vec![ImageServer {
-        name: OURS,
-        pid: pid.context("the image service does not run")?,
-        port: ports + 3,
+        server: BenchServer::running(
+            OURS,
+            pid.context("the image service does not run")?,
+            ports + 3,
+        ),
         path: format!("/byid/{infra_env}/4.18/x86_64/full.iso"),
-        _child: None,
     }];
     servers.extend(peer(scratch.path(), &image, &state.api_url, &infra_env)?);
     servers.extend(nginx(scratch.path(), &image)?);
     let length = fs::metadata(&image)?.len();
     println!("An image of {} MiB, read whole:", length >> 20);
-    let mut table = ComparisonTable::new(servers.iter().map(|server| server.name));
+    let mut table = ComparisonTable::new(servers.iter().map(|one| one.server.name));
     for clients in &load.clients {
         let costs = servers
             .iter()
@@ -182,68 +161,18 @@ fn peer(
         .env("DATA_DIR", data)
         .env("DATA_TEMP_DIR", scratch);
     let path = format!("/byid/{infra_env}/{PEER_VERSION}/{PEER_ARCHITECTURE}/full.iso");
-    let started = start(PEER, command, port, &path);
-    Ok(started
-        .inspect_err(|error| println!("left out: {error:#}"))
-        .ok())
+    let started = BenchServer::start(PEER, command, port, &path);
+    let started = started.inspect_err(|error| println!("left out: {error:#}"));
+    Ok(started.ok().map(|server| ImageServer { server, path }))
 }
 
 /// A file server without the work of an image service, if it is installed.
 fn nginx(folder: &Path, image: &Path) -> Result<Option<ImageServer>> {
-    // Debian installs it in /usr/sbin.
-    let sbin = PathBuf::from("/usr/sbin/nginx");
-    let Some(program) = find_program("nginx").or_else(|| sbin.is_file().then_some(sbin)) else {
-        println!("nginx is not installed: apt install nginx-light");
-        return Ok(None);
-    };
-    let port = free_ports(1)?;
     let root = image.parent().context("an image is in a folder")?;
     let name = image.file_name().context("an image has a name")?;
-    let config = folder.join("nginx.conf");
-    let text = format!(
-        "daemon off; worker_processes auto; user root; pid {0}/nginx.pid; error_log stderr;\n\
-         events {{}}\n\
-         http {{ access_log off; sendfile on; tcp_nopush on;\n  \
-         server {{ listen 127.0.0.1:{port}; root {1}; }}\n}}\n",
-        folder.display(),
-        root.display()
-    );
-    fs::write(&config, text)?;
-    let mut command = Command::new(program);
-    command.arg("-c").arg(&config);
-    start("nginx", command, port, &format!("/{}", name.display())).map(Some)
-}
-
-/// Starts a server and waits until it sends the image.
-fn start(name: &'static str, mut command: Command, port: u16, path: &str) -> Result<ImageServer> {
-    let output = Stdio::null;
-    command.stdin(output()).stdout(output()).stderr(output());
-    let mut child = KilledChild(
-        command
-            .spawn()
-            .with_context(|| format!("starting {name}"))?,
-    );
-    let server = |child: KilledChild| ImageServer {
-        name,
-        pid: child.0.id(),
-        port,
-        path: path.to_owned(),
-        _child: Some(child),
-    };
-    let started = Instant::now();
-    loop {
-        let ended = child.0.try_wait()?;
-        ensure!(ended.is_none(), "{name} ended before it was ready");
-        let asked = LoadClient::connect(port)
-            .and_then(|mut client| client.ask("GET", path, &["Range: bytes=0-0"], b"", 206));
-        match asked {
-            Ok(_) => return Ok(server(child)),
-            Err(error) if started.elapsed() > START_TIMEOUT => {
-                return Err(error.context(format!("{name} is not ready")));
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
+    let path = format!("/{}", name.display());
+    let server = BenchServer::nginx(folder, root, &path)?;
+    Ok(server.map(|server| ImageServer { server, path }))
 }
 
 /// Cost of whole reads.
@@ -258,27 +187,26 @@ struct ReadCost {
 
 impl ImageServer {
     fn read(&self, clients: u32, duration: Duration) -> Result<ReadCost> {
-        let processes = family(self.pid);
-        processes.iter().copied().for_each(forget_peak);
-        let before = self.ticks()?;
-        let bytes = AtomicU64::new(0);
-        let (_, seconds) = load(self.port, clients, duration, |client, _, _| {
-            bytes.fetch_add(client.drain(&self.path)?, Relaxed);
-            Ok(())
+        let cost = self.server.cost(|| {
+            let bytes = AtomicU64::new(0);
+            let (_, seconds) = load(self.server.port, clients, duration, |client, _, _| {
+                bytes.fetch_add(client.drain(&self.path)?, Relaxed);
+                Ok(())
+            })?;
+            Ok((bytes.into_inner(), seconds))
         })?;
-        let ticks = u32::try_from(self.ticks()? - before).context("CPU time")?;
-        let peak: u32 = processes.iter().filter_map(|pid| peak_kib(*pid)).sum();
-        let megabytes = f64::from(u32::try_from(bytes.into_inner() / 1_000_000)?);
+        let (bytes, seconds) = cost.result;
+        let megabytes = f64::from(u32::try_from(bytes / 1_000_000)?);
         Ok(ReadCost {
             rate: megabytes / seconds,
-            cpu: f64::from(ticks) / TICKS_PER_SECOND / (megabytes / 1000.0),
-            peak: f64::from(peak) / 1024.0,
+            cpu: cost.cpu / (megabytes / 1000.0),
+            peak: cost.peak,
         })
     }
 
     /// Milliseconds of a part of the image at the median, as text.
     fn latency(&self, range: &str) -> Result<String> {
-        let mut client = LoadClient::connect(self.port)?;
+        let mut client = LoadClient::connect(self.server.port)?;
         let mut durations = Vec::with_capacity(REQUESTS);
         for _ in 0..REQUESTS {
             let started = Instant::now();
@@ -287,9 +215,5 @@ impl ImageServer {
         }
         durations.sort_unstable();
         Ok(format!("{:.2}", percentile(&durations, 50)))
-    }
-
-    fn ticks(&self) -> Result<u64> {
-        family(self.pid).into_iter().map(cpu_ticks).sum()
     }
 }
