@@ -1,4 +1,6 @@
-//! Self-signed certificates of the registry.
+//! Certificates of servers: self-signed ones, and those that an authority of the site signs.
+
+mod authority;
 
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +9,8 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use service::Error;
+
+pub(crate) use authority::SiteAuthority;
 
 /// A certificate and its key as PEM text.
 #[derive(Debug, Clone)]
@@ -19,13 +23,18 @@ pub(crate) struct Pem {
 
 /// Default validity of a certificate, as in the specification's sample registry certificate. Units: days.
 pub(crate) const VALIDITY_DAYS: u32 = 365;
+const DAY: Duration = Duration::from_hours(24);
+/// Clocks of disconnected sites differ: certificates are valid before the present.
+const BACKDATED: Duration = DAY;
+/// Units: bytes. Source: RFC 5280, ub-common-name.
+const MAX_COMMON_NAME: usize = 64;
 
 /// A self-signed P-256 certificate for `names` (DNS names and IP addresses), valid 365 days from now.
 ///
 /// Errors: when a name cannot stand in a certificate.
 pub(crate) fn self_signed(names: &[String]) -> Result<Pem, Error> {
     // Not an authority: rustls refuses a server that presents one, even when it is trusted itself.
-    make(names, VALIDITY_DAYS, None, |params| {
+    make_self_signed(names, VALIDITY_DAYS, None, |params| {
         params.is_ca = IsCa::ExplicitNoCa;
     })
 }
@@ -38,7 +47,7 @@ pub(crate) fn self_signed(names: &[String]) -> Result<Pem, Error> {
 ///
 /// Errors: when a name cannot stand in a certificate, when `key` cannot be read.
 pub(crate) fn trust_anchor(names: &[String], days: u32, key: Option<&str>) -> Result<Pem, Error> {
-    make(names, days, key, |params| {
+    make_self_signed(names, days, key, |params| {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
@@ -47,7 +56,7 @@ pub(crate) fn trust_anchor(names: &[String], days: u32, key: Option<&str>) -> Re
     })
 }
 
-fn make(
+fn make_self_signed(
     names: &[String],
     days: u32,
     key: Option<&str>,
@@ -55,22 +64,34 @@ fn make(
 ) -> Result<Pem, Error> {
     let made = || {
         let key = key.map_or_else(KeyPair::generate, KeyPair::from_pem)?;
-        let mut params = CertificateParams::new(names)?;
-        let start = SystemTime::now();
-        params.not_before = start.into();
-        params.not_after = (start + Duration::from_hours(24) * days).into();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.distinguished_name = DistinguishedName::new();
-        if let Some(name) = names.first() {
-            params
-                .distinguished_name
-                .push(DnType::CommonName, name.as_str());
-        }
+        let mut params = server(names, SystemTime::now() + DAY * days)?;
         shape(&mut params);
-        Ok::<_, rcgen::Error>(Pem {
+        Ok(Pem {
             cert: params.self_signed(&key)?.pem(),
             key: key.serialize_pem(),
         })
     };
-    made().map_err(|e| Error::new(format!("making a certificate for {}", names.join(", ")), e))
+    made().map_err(|e| failed(names, e))
+}
+
+/// A server's certificate for `names`, valid from yesterday until `end`.
+fn server(names: &[String], end: SystemTime) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.not_before = (SystemTime::now() - BACKDATED).into();
+    params.not_after = end.into();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(name) = names.iter().find(|name| name.len() <= MAX_COMMON_NAME) {
+        params
+            .distinguished_name
+            .push(DnType::CommonName, name.as_str());
+    }
+    Ok(params)
+}
+
+fn failed(names: &[String], error: rcgen::Error) -> Error {
+    Error::new(
+        format!("making a certificate for {}", names.join(", ")),
+        error,
+    )
 }

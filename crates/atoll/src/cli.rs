@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, catalog, doctor, image, key_file, mirror, pod, registry, rehearse, serve, status,
-    terminal, token, versions,
+    backup, catalog, certs, doctor, image, key_file, mirror, pod, registry, rehearse, serve,
+    status, terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -37,6 +37,8 @@ enum AtollCommand {
         #[command(subcommand)]
         command: pod::PodCommand,
     },
+    /// Make the certificate authority of a site and the wildcard certificate of its domain; print how clients trust it
+    Certs(certs::CertsArgs),
     /// Manage users, certificates and content of a registry
     Registry {
         #[command(subcommand)]
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Backup(arguments) => backup::save(&arguments),
         AtollCommand::Restore(arguments) => backup::restore(&arguments),
         AtollCommand::Pod { command } => pod::run(&command),
+        AtollCommand::Certs(arguments) => certs::run(&arguments),
         AtollCommand::Registry { command } => registry::run(&command),
         AtollCommand::Secrets { command } => key_file::run(&command),
         AtollCommand::Catalog { command } => catalog::run(&command),

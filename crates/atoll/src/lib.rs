@@ -1,7 +1,7 @@
 //! The one binary: `atoll serve` runs one service, `atoll up` all of them with a private Postgres, `atoll pod` prepares
-//! them as containers; `atoll registry` manages users and certificates, `atoll catalog` operator catalogs; `atoll
-//! backup` and `atoll restore` an installation; `atoll mirror` mirrors images to disconnected registries; `atoll rehearse` plays
-//! installations with simulated hosts.
+//! them as containers; `atoll certs` makes the certificates of a site; `atoll registry` manages users and certificates,
+//! `atoll catalog` operator catalogs; `atoll backup` and `atoll restore` an installation; `atoll mirror` mirrors images to
+//! disconnected registries; `atoll rehearse` plays installations with simulated hosts.
 //!
 //! No logic of the services is here, and none of them knows that it is supervised. The one invariant: children of
 //! `atoll up` do not outlive it, except a database that shuts down by itself or at the next start.
@@ -9,9 +9,11 @@
 mod backup;
 mod catalog;
 mod certificate;
+mod certs;
 mod cli;
 mod doctor;
 mod file;
+mod host_name;
 mod image;
 mod key_file;
 mod mirror;

@@ -3,6 +3,8 @@
 //! Nothing here knows about images or clusters. The one invariant: every connection resolves its host by
 //! [`resolve`], because the C library of static programs queries all name servers at once and takes the first answer.
 
+#[cfg(feature = "certificates")]
+pub mod certificate;
 #[cfg(feature = "http-client")]
 pub mod redirect;
 pub mod resolve;

@@ -1,7 +1,6 @@
 //! Certificate of the registry, and the steps for clients to trust it.
 
 use std::io::ErrorKind;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,6 +9,7 @@ use service::{Error, tls};
 
 use crate::certificate;
 use crate::file::{folder, write_atomic};
+use crate::host_name::certificate_name;
 use crate::terminal;
 
 const PUBLIC: u32 = 0o644;
@@ -23,7 +23,7 @@ const MAX_DAYS: i64 = 36_500;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CertArgs {
     /// Host names and IP addresses of the registry; the first also names the files
-    #[arg(long = "host", value_name = "NAME", required = true, num_args = 1.., value_parser = host)]
+    #[arg(long = "host", value_name = "NAME", required = true, num_args = 1.., value_parser = certificate_name)]
     hosts: Vec<String>,
     /// Folder for NAME.crt and NAME.key
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -79,33 +79,6 @@ fn files(dir: &Path, host: &str) -> tls::CertificateFiles {
         cert: dir.join(format!("{name}.crt")),
         key: dir.join(format!("{name}.key")),
     }
-}
-
-/// Parses a host name or IP address for a certificate.
-fn host(text: &str) -> Result<String, String> {
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|text| text.strip_suffix(']'))
-        .unwrap_or(text);
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(address.to_string());
-    }
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-    };
-    let mut labels = text.strip_prefix("*.").unwrap_or(text).split('.');
-    // A last label of digits is a mistyped address.
-    let is_address = text
-        .rsplit('.')
-        .next()
-        .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
-    if text.len() > 253 || is_address || !labels.all(is_label) {
-        return Err("expected a host name or an IP address, without port".to_owned());
-    }
-    Ok(text.to_owned())
 }
 
 /// Generates an RSA key with openssl: ring cannot.
@@ -185,37 +158,6 @@ To trust it on clients, run one of these as root (adjust the port if it is not {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names() {
-        for (text, expected) in [
-            ("registry.example.org", "registry.example.org"),
-            ("*.example.org", "*.example.org"),
-            ("localhost", "localhost"),
-            ("192.0.2.1", "192.0.2.1"),
-            ("[2001:DB8:0::1]", "2001:db8::1"),
-            ("::1", "::1"),
-        ] {
-            assert_eq!(host(text).as_deref(), Ok(expected));
-        }
-        let long = "x".repeat(64);
-        for wrong in [
-            "",
-            "a:5000",
-            "https://a",
-            "a b",
-            "a..b",
-            "a.",
-            "*",
-            "a.*.b",
-            "192.0.2.300",
-            "ä.org",
-            "[a]",
-            &long,
-        ] {
-            assert!(host(wrong).is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn files_are_named_so_that_engines_can_mount_them() {

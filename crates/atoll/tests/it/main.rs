@@ -4,6 +4,7 @@
 
 mod backup;
 mod catalog;
+mod certs;
 #[path = "../../../mirror/tests/it/content.rs"]
 mod content;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
