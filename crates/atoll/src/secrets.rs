@@ -6,7 +6,7 @@ use rand::RngExt as _;
 use rand::distr::Alphanumeric;
 use service::{Error, tls};
 
-use crate::certificate;
+use crate::certificate::{self, SiteAuthority};
 use crate::file::write_atomic;
 
 /// Units: characters. 62^32 choices.
@@ -42,15 +42,20 @@ impl SecretFiles {
         }
     }
 
-    /// Generates missing secrets with `mode`; the certificate is for `names`.
+    /// Generates missing secrets with `mode`; the certificate is for `names`, and of `authority` or self-signed.
     ///
     /// Errors: a file that cannot be written, a name that is invalid in a certificate.
-    pub(crate) fn ensure(&self, names: &[String], mode: u32) -> Result<(), Error> {
+    pub(crate) fn ensure(
+        &self,
+        names: &[String],
+        mode: u32,
+        authority: Option<&SiteAuthority>,
+    ) -> Result<(), Error> {
         if !self.database_password.exists() {
             write_atomic(&self.database_password, password().as_bytes(), mode)?;
         }
         self.ensure_registry_user(mode)?;
-        self.ensure_certificate(names, mode)
+        self.ensure_certificate(names, mode, authority)
     }
 
     /// The password is written last: its presence marks a complete pair, and a crash before it makes the next start
@@ -66,13 +71,35 @@ impl SecretFiles {
         write_atomic(&self.registry_password, password.as_bytes(), mode)
     }
 
-    fn ensure_certificate(&self, names: &[String], mode: u32) -> Result<(), Error> {
-        if self.tls.cert.exists() && self.tls.key.exists() {
-            return Ok(());
+    /// A foreign certificate is kept; one of `authority` is renewed when it is old or for other names.
+    fn ensure_certificate(
+        &self,
+        names: &[String],
+        mode: u32,
+        authority: Option<&SiteAuthority>,
+    ) -> Result<(), Error> {
+        let files = &self.tls;
+        if files.cert.exists() && files.key.exists() {
+            let found = std::fs::read(&files.cert)
+                .map_err(|e| Error::new(format!("reading {}", files.cert.display()), e))?;
+            let is_old = authority.is_some_and(|authority| {
+                authority.has_signed(&found) && !authority.is_fresh(&found, names)
+            });
+            if !is_old {
+                return Ok(());
+            }
         }
-        let pem = certificate::self_signed(names)?;
-        write_atomic(&self.tls.key, pem.key.as_bytes(), mode)?;
-        write_atomic(&self.tls.cert, pem.cert.as_bytes(), PUBLIC)
+        let pem = match authority {
+            None => certificate::self_signed(names)?,
+            Some(authority) => {
+                let mut pem = authority.sign(names, certificate::VALIDITY_DAYS)?;
+                // Services read this file as the authorities that they trust, too.
+                pem.cert.push_str(authority.pem());
+                pem
+            }
+        };
+        write_atomic(&files.key, pem.key.as_bytes(), mode)?;
+        write_atomic(&files.cert, pem.cert.as_bytes(), PUBLIC)
     }
 }
 

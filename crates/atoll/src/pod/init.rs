@@ -5,21 +5,43 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use net::certificate;
 use serde_json::{Map, json};
 use service::Error;
+use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
+use crate::certificate::SiteAuthority;
+use crate::certs::LEAF_DAYS;
+use crate::certs::site::{SiteCertificate, SiteFiles};
 use crate::file::{folder, set_mode, write_atomic};
+use crate::host_name;
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
 /// Placeholder of the host name in the settings template.
 const HOST: &str = "<host>";
+/// Placeholder of the network domain in the settings template.
+const DOMAIN: &str = "<domain>";
+/// Network domain of hosts without a name in a domain. Source: ICANN reserves `internal` for private networks.
+const DEFAULT_DOMAIN: &str = "atoll.internal";
+/// The setting of the network domain.
+const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
 /// Host name of the registry's container.
 const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
 /// Registry credentials in the format of container tools (auth.json).
 const LOGINS: &str = "registry-logins.json";
+/// Folder of the proxy's certificates.
+const PROXY: &str = "secrets/proxy";
+/// Folders for content of the site; the proxy serves the files of the last one.
+const FOLDERS: [&str; 5] = [
+    "catalogs",
+    "images",
+    "downloads",
+    "downloads/pub",
+    "downloads/pub/downloads",
+];
 /// Mode of the secrets folder. Its files are readable, since containers run as other users.
 const ENGINE_ONLY: u32 = 0o700;
 /// Mode of the settings, which may hold a password; only the engine's user reads them.
@@ -47,6 +69,10 @@ pub(crate) struct PodInitArgs {
     /// Host name or IP address of this host for users and booting machines
     #[arg(long, value_name = "NAME", value_parser = parse_host)]
     host: String,
+    /// Network domain, whose names the proxy serves: api., web., service., registry. and mirror. Default: the one in .env,
+    /// else the host name if it has a dot, else atoll.internal
+    #[arg(long, value_name = "DOMAIN", value_parser = host_name::domain)]
+    domain: Option<String>,
     /// Target folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -64,39 +90,122 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
         let text = template.replace(DIR, &own.display().to_string());
         write_newest(&dir.join(name), &text)?;
     }
-    let settings = TEMPLATE_OF_SETTINGS.replace(HOST, &in_url(&arguments.host));
+    let domain = domain(arguments)?;
+    let settings = TEMPLATE_OF_SETTINGS
+        .replace(HOST, &in_url(&arguments.host))
+        .replace(DOMAIN, &domain);
     write_settings(&dir.join(SETTINGS), &settings)?;
-    for name in ["catalogs", "images"] {
+    for name in FOLDERS {
         folder(&dir.join(name), OPEN)?;
     }
-    let secrets = secrets(dir, &arguments.host)?;
+    let (secrets, authority) = secrets(dir, &arguments.host, &domain)?;
     terminal::print(&format!(
         "Registry: {}:{REGISTRY_PORT}, user {REGISTRY_USER}, password in {}, certificate {}.\n\
+         Domain: {domain}; certificates are of {}. `atoll certs --domain {domain} --dir {} --print-trust` prints how \
+         clients trust it.\n\
          Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
         in_url(&arguments.host),
         secrets.registry_password.display(),
         secrets.tls.cert.display(),
+        authority.certificate().display(),
+        dir.join(PROXY).display(),
         dir.join("images").display(),
         dir.join(SETTINGS).display(),
     ));
     Ok(())
 }
 
-fn secrets(dir: &Path, host: &str) -> Result<SecretFiles, Error> {
+/// The network domain: given, or of existing settings, or of the host.
+fn domain(arguments: &PodInitArgs) -> Result<String, Error> {
+    if let Some(domain) = &arguments.domain {
+        return Ok(domain.clone());
+    }
+    let path = arguments.dir.join(SETTINGS);
+    let settings = read(&path)?.unwrap_or_default();
+    let settings = String::from_utf8_lossy(&settings);
+    let mut lines = env_lines(&settings).unwrap_or_default().into_iter();
+    let known = lines.find(|(name, value)| *name == DOMAIN_SETTING && !value.is_empty());
+    if let Some((_, domain)) = known {
+        return host_name::domain(domain)
+            .map_err(|e| Error::new(format!("reading {DOMAIN_SETTING} in {}", path.display()), e));
+    }
+    Ok(host_name::domain(&arguments.host).unwrap_or_else(|_| DEFAULT_DOMAIN.to_owned()))
+}
+
+fn secrets(dir: &Path, host: &str, domain: &str) -> Result<(SecretFiles, SiteAuthority), Error> {
     let folder_of_secrets = dir.join("secrets");
     folder(&folder_of_secrets, ENGINE_ONLY)?;
     set_mode(&folder_of_secrets, ENGINE_ONLY)?;
+    let of_domain = format!("{REGISTRY}.{domain}");
+    let names = registry_names(&[host.to_owned(), REGISTRY.to_owned(), of_domain.clone()]);
+    let authority = certificates(&dir.join(PROXY), domain, &names)?;
     let secrets =
         SecretFiles::in_folder(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
-    let names = registry_names(&[host.to_owned(), REGISTRY.to_owned()]);
-    secrets.ensure(&names, READABLE)?;
-    write_logins(&folder_of_secrets.join(LOGINS), &secrets, &names)?;
-    Ok(secrets)
+    secrets.ensure(&names, READABLE, Some(&authority))?;
+    warn_of_missing_names(&secrets, &names)?;
+    let mut addresses: Vec<String> = names
+        .iter()
+        .map(|name| format!("{}:{REGISTRY_PORT}", in_url(name)))
+        .collect();
+    // The proxy's port 443.
+    addresses.push(of_domain);
+    write_logins(&folder_of_secrets.join(LOGINS), &secrets, &addresses)?;
+    Ok((secrets, authority))
 }
 
-/// Writes the credentials of the registry under each of its `names`. An existing file is kept: it may have others.
-fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<(), Error> {
-    if path.exists() {
+/// The authority of the pod, which signs for the registry's `names`, too, and the proxy's certificate.
+fn certificates(dir: &Path, domain: &str, names: &[String]) -> Result<SiteAuthority, Error> {
+    folder(dir, OPEN)?;
+    let authority = SiteAuthority::ensure(dir, domain, names)?;
+    let wanted = SiteCertificate {
+        domain,
+        names: &[],
+        days: LEAF_DAYS,
+        renew: false,
+        mode: READABLE,
+    };
+    SiteFiles::in_folder(dir, domain).ensure(&authority, &wanted)?;
+    Ok(authority)
+}
+
+/// A certificate of an older version, or the site's own, is kept; it may lack names.
+fn warn_of_missing_names(secrets: &SecretFiles, names: &[String]) -> Result<(), Error> {
+    let path = &secrets.tls.cert;
+    let Some(found) = read(path)? else {
+        return Ok(());
+    };
+    let leaf = certificate::of_pem(&found).and_then(|chain| certificate::read(&chain[0]));
+    let leaf = leaf.map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+    let missing: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !leaf.has_name(name))
+        .collect();
+    if !missing.is_empty() {
+        terminal::notice(&format!(
+            "{} is kept, but is not for {}; for a new one, remove it and {}, and run this again",
+            path.display(),
+            missing.join(", "),
+            secrets.tls.key.display(),
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the credentials of the registry for each of its `addresses`. An existing file is kept: it may have others.
+fn write_logins(path: &Path, secrets: &SecretFiles, addresses: &[String]) -> Result<(), Error> {
+    if let Some(found) = read(path)? {
+        let found: serde_json::Value = serde_json::from_slice(&found).unwrap_or_default();
+        let is_missing = |address: &&String| found["auths"].get(address.as_str()).is_none();
+        let missing: Vec<&str> = addresses
+            .iter()
+            .filter(is_missing)
+            .map(String::as_str)
+            .collect();
+        if !missing.is_empty() {
+            let (path, missing) = (path.display(), missing.join(", "));
+            terminal::notice(&format!("{path} is kept, but has no login for {missing}"));
+        }
         return Ok(());
     }
     let password = &secrets.registry_password;
@@ -104,10 +213,9 @@ fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<
         .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
     let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
     let login = json!({ "auth": login });
-    let address = |name: &String| format!("{}:{REGISTRY_PORT}", in_url(name));
-    let logins: Map<_, _> = names
+    let logins: Map<_, _> = addresses
         .iter()
-        .map(|name| (address(name), login.clone()))
+        .map(|address| (address.clone(), login.clone()))
         .collect();
     let text = format!("{:#}\n", json!({ "auths": logins }));
     write_atomic(path, text.as_bytes(), READABLE)
@@ -140,10 +248,28 @@ fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
         }
         Some(found) if found != text.as_bytes() => {
             terminal::print(&format!("{shown} kept."));
+            let missing = missing_settings(&String::from_utf8_lossy(&found), text);
+            if !missing.is_empty() {
+                terminal::notice(&format!(
+                    "{shown} lacks settings of this version:\n{}",
+                    missing.join("\n")
+                ));
+            }
         }
         Some(_) => {}
     }
     Ok(())
+}
+
+/// Lines of `template` whose settings are not in `found`.
+fn missing_settings(found: &str, template: &str) -> Vec<String> {
+    let known = env_lines(found).unwrap_or_default();
+    let lines = env_lines(template).unwrap_or_default();
+    lines
+        .into_iter()
+        .filter(|(name, _)| known.iter().all(|(own, _)| own != name))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
@@ -192,6 +318,7 @@ mod tests {
     fn init(dir: &Path, host: &str) {
         let arguments = PodInitArgs {
             host: host.to_owned(),
+            domain: None,
             dir: dir.to_owned(),
         };
         run(&arguments).unwrap();
@@ -244,9 +371,26 @@ mod tests {
         assert!(settings.contains("SERVICE_BASE_URL=http://[fd00::1]:8090\n"));
         for name in ["compose.yaml", "pod.yml", "catalog.yml", SETTINGS] {
             let text = fs::read_to_string(dir.path().join(name)).unwrap();
-            assert!(!text.contains(HOST) && !text.contains(DIR), "{text}");
+            let placeholders = [HOST, DIR, DOMAIN];
+            assert!(placeholders.iter().all(|one| !text.contains(one)), "{text}");
         }
-        for name in ["secrets/registry.crt", "images", "catalogs"] {
+        for line in [
+            "NETWORK_DOMAIN=atoll.internal",
+            "API_HOST=api",
+            "WEB_HOST=web",
+            "SERVICE_HOST=service",
+        ] {
+            assert!(settings.lines().any(|one| one == line), "{line}");
+        }
+        for name in [
+            "secrets/registry.crt",
+            "secrets/proxy/ca.crt",
+            "secrets/proxy/atoll.internal.pem",
+            "secrets/proxy/crt-list.txt",
+            "images",
+            "catalogs",
+            "downloads/pub/downloads",
+        ] {
             assert!(dir.path().join(name).exists(), "{name}");
         }
     }
@@ -259,7 +403,13 @@ mod tests {
         let logins: serde_json::Value =
             serde_json::from_str(&read("secrets/registry-logins.json")).unwrap();
         let login = format!("{REGISTRY_USER}:{}", read("secrets/registry-password"));
-        for address in ["[fd00::1]:5000", "registry:5000", "127.0.0.1:5000"] {
+        for address in [
+            "[fd00::1]:5000",
+            "registry:5000",
+            "127.0.0.1:5000",
+            "registry.atoll.internal:5000",
+            "registry.atoll.internal",
+        ] {
             let found = &logins["auths"][address]["auth"];
             assert_eq!(*found, STANDARD.encode(&login), "{address}");
         }
@@ -269,13 +419,78 @@ mod tests {
     }
 
     #[test]
+    fn the_domain_is_given_or_known_or_of_the_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let domain = |host: &str, domain: Option<&str>| {
+            let arguments = PodInitArgs {
+                host: host.to_owned(),
+                domain: domain.map(ToOwned::to_owned),
+                dir: dir.path().to_owned(),
+            };
+            super::domain(&arguments)
+        };
+        assert_eq!(
+            domain("Host.lab.example", None).unwrap(),
+            "host.lab.example"
+        );
+        for host in ["192.0.2.1", "fd00::1", "host"] {
+            assert_eq!(domain(host, None).unwrap(), DEFAULT_DOMAIN);
+        }
+        fs::write(dir.path().join(SETTINGS), "NETWORK_DOMAIN=known.example\n").unwrap();
+        assert_eq!(domain("h.example", None).unwrap(), "known.example");
+        assert_eq!(domain("h.example", Some("a.b")).unwrap(), "a.b");
+        fs::write(dir.path().join(SETTINGS), "NETWORK_DOMAIN=wrong\n").unwrap();
+        let error = domain("h.example", None).unwrap_err().to_string();
+        assert!(error.contains(DOMAIN_SETTING), "{error}");
+    }
+
+    #[test]
+    fn the_authority_signs_for_all_names_of_the_registry() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "192.0.2.7");
+        let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+        let roots = certificate::of_pem(&read("secrets/proxy/ca.crt")).unwrap();
+        let chain = certificate::of_pem(&read("secrets/registry.crt")).unwrap();
+        let now = std::time::SystemTime::now();
+        for name in [
+            "192.0.2.7",
+            "registry",
+            "registry.atoll.internal",
+            "localhost",
+            "127.0.0.1",
+            "::1",
+        ] {
+            certificate::verify(&chain, &roots, name, now).unwrap();
+        }
+        let chain = certificate::of_pem(&read("secrets/proxy/atoll.internal.pem")).unwrap();
+        certificate::verify(&chain, &roots, "api.atoll.internal", now).unwrap();
+        let first = read("secrets/registry.crt");
+        init(dir.path(), "192.0.2.7");
+        assert_eq!(read("secrets/registry.crt"), first);
+        // Renewed for another host below the domain, and kept when it is the site's own.
+        init(dir.path(), "host.atoll.internal");
+        assert_ne!(read("secrets/registry.crt"), first);
+        let own = crate::certificate::self_signed(&["mine".to_owned()]).unwrap();
+        fs::write(dir.path().join("secrets/registry.crt"), &own.cert).unwrap();
+        init(dir.path(), "host.atoll.internal");
+        assert_eq!(read("secrets/registry.crt"), own.cert.as_bytes());
+    }
+
+    #[test]
+    fn missing_settings_are_those_of_the_template() {
+        let template = "# A=1\nB=2\nC=3\n";
+        assert_eq!(missing_settings("C=\nMINE=1\n", template), ["B=2"]);
+        assert!(missing_settings("B=\nC=\n", template).is_empty());
+    }
+
+    #[test]
     fn existing_secrets_and_settings_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         init(dir.path(), "one.example");
         let secret = dir.path().join("secrets/database-password");
         let made = fs::read(&secret).unwrap();
         fs::write(dir.path().join(SETTINGS), "MINE=1\n").unwrap();
-        init(dir.path(), "two.example");
+        init(dir.path(), "one.example");
         assert_eq!(fs::read(&secret).unwrap(), made);
         let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
         assert_eq!(settings, "MINE=1\n");
@@ -308,6 +523,8 @@ mod tests {
         };
         assert_eq!(mode("secrets"), 0o700);
         assert_eq!(mode("secrets/database-password"), 0o644);
+        assert_eq!(mode("secrets/proxy/atoll.internal.pem"), 0o644);
+        assert_eq!(mode("secrets/proxy/ca.key"), 0o600);
         assert_eq!(mode(SETTINGS), 0o600);
     }
 

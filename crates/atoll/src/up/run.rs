@@ -97,7 +97,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
     users.check_ports(&ports.of_services())?;
     let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
     let own = reachable(arguments.listen).to_string();
-    secrets.ensure(&registry_names(&[own]), PRIVATE)?;
+    secrets.ensure(&registry_names(&[own]), PRIVATE, None)?;
     users.grant_access(&directory, &secrets)?;
     for catalog in arguments.catalog.iter().map(PathBuf::from) {
         users.check_readable(ServiceName::CatalogServer, &catalog)?;
