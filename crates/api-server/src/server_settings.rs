@@ -43,6 +43,10 @@ impl ServerSettings for Settings {
         ]
     }
 
+    fn data_folders(&self) -> Vec<&Path> {
+        vec![&self.work_dir]
+    }
+
     fn limits(&self) -> Vec<Limit> {
         crate::limits::limits(self)
     }

@@ -179,6 +179,10 @@ impl ServerSettings for Settings {
         }
     }
 
+    fn data_folders(&self) -> Vec<&Path> {
+        vec![&self.data_dir]
+    }
+
     fn limits(&self) -> Vec<Limit> {
         let streams = u64::try_from(self.max_concurrent_requests).unwrap_or(u64::MAX);
         let requests = Bound::Count(streams, "requests");

@@ -1,12 +1,14 @@
 //! Settings as the command line needs them: listener, log, limits, and their translation from distribution's file.
 
+use std::path::Path;
+
 use service::limits::Limit;
 use service::logs;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{Problem, Problems, Values};
 
-use crate::settings::{OWN_FILE, Settings, distribution};
+use crate::settings::{Driver, OWN_FILE, Settings, distribution};
 
 impl ServerSettings for Settings {
     const OWN_FILE: Option<&'static str> = Some(OWN_FILE);
@@ -34,6 +36,13 @@ impl ServerSettings for Settings {
 
     fn problems(&self) -> Vec<Problem> {
         self.all_problems()
+    }
+
+    fn data_folders(&self) -> Vec<&Path> {
+        match self.driver() {
+            Driver::Filesystem => vec![&self.registry_storage_filesystem_rootdirectory],
+            Driver::S3 => Vec::new(),
+        }
     }
 
     fn limits(&self) -> Vec<Limit> {

@@ -22,6 +22,7 @@ pub mod metrics;
 mod opening_timeout;
 #[cfg(feature = "page")]
 pub mod page;
+mod privileges;
 mod probe;
 pub mod program;
 pub mod range;

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, limit_table, logs, probe, shutdown};
+use crate::{Error, limit_table, logs, privileges, probe, shutdown};
 
 pub use crate::server_settings::ServerSettings;
 
@@ -54,6 +54,12 @@ impl ServerArgs {
     }
 }
 
+impl ServerArgs {
+    fn is_serving(&self) -> bool {
+        matches!(self.command, None | Some(ServerCommand::Serve { .. }))
+    }
+}
+
 #[derive(Debug, Clone, Subcommand)]
 enum ServerCommand {
     /// Serve, as without a command
@@ -80,6 +86,14 @@ crate::settings! {
     pub struct LogSettings {
         /// Filter of the log, as in `info` or `info,sqlx=warn`.
         log_level: String = "info",
+    }
+}
+
+crate::settings! {
+    /// Settings of the process of every server.
+    pub struct ProcessSettings {
+        /// User and group id that a server becomes when its container starts it as root.
+        run_as_user: Option<u32> = "",
     }
 }
 
@@ -118,6 +132,7 @@ where
     }
     let LoadedSettings {
         log,
+        process,
         settings,
         remarks,
     } = match load::<S>(arguments) {
@@ -130,6 +145,12 @@ where
             "{}the settings can be used\n",
             remarks.collect::<String>()
         ));
+    }
+    if arguments.is_serving()
+        && let Some(user) = process.run_as_user
+        && let Err(error) = privileges::become_user(user, &settings.data_folders())
+    {
+        return fail(&format!("{name}: {}\n", model::error::chain(&error)), 1);
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     #[cfg(target_env = "musl")]
@@ -146,6 +167,7 @@ where
         for Problem { variable, reason } in &remarks {
             tracing::warn!(variable, reason, "setting has no effect");
         }
+        privileges::warn_of_unwritable(&settings.data_folders());
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
     runtime.shutdown_timeout(FILES_TIMEOUT);
@@ -157,6 +179,7 @@ where
 
 struct LoadedSettings<S> {
     log: LogSettings,
+    process: ProcessSettings,
     settings: S,
     remarks: Vec<Problem>,
 }
@@ -209,9 +232,11 @@ fn parse<S: ServerSettings>(
     let (mut problems, mut remarks) = (Problems::default(), Vec::new());
     S::prepare(&mut values, &mut problems, &mut remarks);
     let log = LogSettings::read(&values, &mut problems);
+    let process = ProcessSettings::read(&values, &mut problems);
     let settings = S::read(&values, &mut problems);
     let loaded = LoadedSettings {
         log,
+        process,
         settings,
         remarks,
     };

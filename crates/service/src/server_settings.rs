@@ -1,5 +1,7 @@
 //! Settings of a server, as its command line needs them.
 
+use std::path::Path;
+
 use crate::limits::Limit;
 use crate::logs;
 use crate::server::Listen;
@@ -17,6 +19,11 @@ pub trait ServerSettings: FromValues {
 
     /// The server's own limits, beside those of every server.
     fn limits(&self) -> Vec<Limit> {
+        Vec::new()
+    }
+
+    /// Folders that the server writes, which may be mounts.
+    fn data_folders(&self) -> Vec<&Path> {
         Vec::new()
     }
 

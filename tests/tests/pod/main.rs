@@ -4,6 +4,7 @@
 
 mod backup;
 mod database;
+mod documented_pod;
 mod journey;
 mod lifecycle;
 mod podman_compose;
@@ -49,6 +50,7 @@ fn main() -> Result<ExitCode> {
     database::add(&mut trials);
     restart::add(&mut trials);
     podman_compose::add(&mut trials);
+    documented_pod::add(&mut trials);
     replicas::add(&mut trials);
     journey::add(&mut trials);
     volumes::add(&mut trials);

@@ -30,7 +30,9 @@ const PROGRAMS: [&str; 6] = [
     "psql",
 ];
 /// Commands of deploy/db/entrypoint; initdb calls `sh` and `locale`.
-const TOOLS: [&str; 7] = ["chmod", "flock", "locale", "mv", "rm", "sh", "sync"];
+const TOOLS: [&str; 10] = [
+    "chmod", "chown", "flock", "locale", "mkdir", "mv", "rm", "setpriv", "sh", "sync",
+];
 /// Modules that the server itself loads, except the conversions between encodings.
 const MODULES: [&str; 4] = ["dict_snowball", "libpqwalreceiver", "pgoutput", "plpgsql"];
 const EXTENSIONS: [&str; 3] = ["pg_stat_statements", "pgcrypto", "plpgsql"];

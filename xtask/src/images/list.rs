@@ -149,7 +149,8 @@ mod tests {
             let name = image.name;
             assert!(has(&format!("COPY {name} /{name}")), "{path:?}");
             assert!(has(&format!("ENTRYPOINT [\"/{name}\"]")), "{path:?}");
-            assert!(has("USER 10001:10001"), "{path:?}");
+            let user = ["USER 10001:10001", "ENV RUN_AS_USER=10001"];
+            assert!(user.into_iter().any(has), "{path:?}");
         }
     }
 }

@@ -290,6 +290,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
     chown_to_database_user(volume)?;
     let mut arguments = vec!["run", "--detach", "--name", LOADER, "--network", "none"];
     arguments.extend(["--cap-drop", "all", "--pull", "never", "--tmpfs", "/tmp"]);
+    arguments.extend(["--user", "999:999"]);
     arguments.extend(mounts.iter().flat_map(|mount| ["--volume", mount]));
     arguments.extend(variables.iter().flat_map(|variable| ["--env", variable]));
     arguments.push(image);

@@ -6,23 +6,80 @@ use super::*;
 /// Stand-in for the server's programs. A link points to it, because a freshly written file may be "busy".
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/images/db/stand-in");
 
-/// A volume and a server for deploy/db/entrypoint.
+/// A root file system with a volume, and a server, for deploy/db/entrypoint.
 struct Container {
     folder: tempfile::TempDir,
+    /// Path of the volume below the root.
+    volume: &'static str,
+    /// The value of PGDATA below the root, if it is set.
+    pgdata: Option<&'static str>,
 }
 
+/// The volumes that the entrypoint knows.
+const VOLUMES: [&str; 2] = ["var/lib/postgresql/data", "var/lib/pgsql/data"];
+
 impl Container {
+    /// With one volume, which PGDATA names.
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("volume")).unwrap();
-        for name in ["initdb", "postgres"] {
-            symlink(SERVER, folder.path().join(name)).unwrap();
+        let container = Self::mounting(&["volume"], "volume", "ext4");
+        Self {
+            pgdata: Some("volume/pgdata"),
+            ..container
         }
-        Self { folder }
+    }
+
+    /// With these mounts; the tests look into `volume`.
+    fn mounting(mounts: &[&str], volume: &'static str, kind: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let mut table = "1 0 0:1 / / rw,relatime - overlay overlay rw\n".to_owned();
+        for mount in mounts {
+            let path = root.join(mount);
+            fs::create_dir_all(&path).unwrap();
+            let path = path.display();
+            writeln!(
+                table,
+                "2 1 0:2 /x {path} rw shared:1 master:2 - {kind} /dev/x rw"
+            )
+            .unwrap();
+        }
+        fs::create_dir_all(root.join("proc/self")).unwrap();
+        fs::write(root.join("proc/self/mountinfo"), table).unwrap();
+        for name in ["initdb", "postgres"] {
+            symlink(SERVER, root.join(name)).unwrap();
+        }
+        // The paths that a container has at its root.
+        let script = fs::read_to_string(own("entrypoint")).unwrap();
+        let below = |path: &str| format!("{}{path}", root.display());
+        let script = script
+            .replace("/proc/self/", &below("/proc/self/"))
+            .replace("/var/lib/", &below("/var/lib/"));
+        fs::write(root.join("entrypoint"), script).unwrap();
+        let container = Self {
+            folder,
+            volume,
+            pgdata: None,
+        };
+        container.runs_as(999, "0000000000000000");
+        container
+    }
+
+    /// Sets the user of the container and its capabilities.
+    fn runs_as(&self, user: u32, capabilities: &str) {
+        let status =
+            format!("Name:\tsh\nUid:\t{user}\t{user}\t{user}\t{user}\nCapEff:\t{capabilities}\n");
+        fs::write(self.folder.path().join("proc/self/status"), status).unwrap();
     }
 
     fn volume(&self) -> PathBuf {
-        self.folder.path().join("volume")
+        self.folder.path().join(self.volume)
+    }
+
+    /// Makes a database at this path below the root.
+    fn has_cluster(&self, path: &str) {
+        let folder = self.folder.path().join(path);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("PG_VERSION"), "15\n").unwrap();
     }
 
     fn cluster(&self) -> PathBuf {
@@ -33,15 +90,17 @@ impl Container {
         let path = std::env::var_os("PATH").unwrap();
         let mut command = Command::new("sh");
         command
-            .arg(own("entrypoint"))
+            .arg(self.folder.path().join("entrypoint"))
             .env_clear()
             .env(
                 "PATH",
                 format!("{}:{}", self.folder.path().display(), path.display()),
             )
             .env("LOG", self.folder.path().join("log"))
-            .env("PGDATA", self.cluster())
             .envs(variables.iter().copied());
+        if let Some(path) = self.pgdata {
+            command.env("PGDATA", self.folder.path().join(path));
+        }
         command
     }
 
@@ -223,6 +282,136 @@ fn a_volume_in_use_is_rejected() {
     );
     folder.unlock().unwrap();
     container.statements(&ALL);
+}
+
+#[test]
+fn the_mounted_one_of_both_volumes_is_used() {
+    // The whole of /var/lib/pgsql is the volume of the documented pod.
+    for (mount, volume) in [
+        (VOLUMES[0], VOLUMES[0]),
+        (VOLUMES[1], VOLUMES[1]),
+        ("var/lib/pgsql", VOLUMES[1]),
+    ] {
+        let container = Container::mounting(&[mount], volume, "xfs");
+        assert!(container.statements(&ALL).starts_with("create role"));
+        assert_eq!(container.names(), ["pgdata"], "{mount}");
+        // The next start finds it.
+        assert!(container.statements(&ALL).starts_with("set atoll.owner"));
+    }
+}
+
+#[test]
+fn without_a_volume_nothing_is_started_unless_that_is_asked_for() {
+    for (mounts, kind) in [(&[][..], ""), (&VOLUMES[..], "tmpfs")] {
+        let container = Container::mounting(mounts, VOLUMES[0], kind);
+        let text = container.refusal(&ALL);
+        assert!(text.contains("/var/lib/postgresql/data or at "), "{text}");
+        assert!(
+            text.contains("/var/lib/pgsql/data: the database would be lost"),
+            "{text}"
+        );
+        assert!(text.contains("POSTGRESQL_EPHEMERAL=true"), "{text}");
+        assert!(!container.cluster().exists());
+        let asked = [DATABASE, USER, PASSWORD, ("POSTGRESQL_EPHEMERAL", "true")];
+        container.statements(&asked);
+        assert!(container.cluster().exists());
+    }
+}
+
+#[test]
+fn the_volume_with_a_database_is_preferred() {
+    for (with, without) in [(0, 1), (1, 0)] {
+        let container = Container::mounting(&VOLUMES, VOLUMES[without], "ext4");
+        container.has_cluster(&format!("{}/pgdata", VOLUMES[with]));
+        container.statements(&ALL);
+        assert!(container.names().is_empty());
+    }
+}
+
+#[test]
+fn two_databases_are_refused_and_one_at_both_paths_is_not() {
+    let container = Container::mounting(&VOLUMES, VOLUMES[0], "ext4");
+    for volume in VOLUMES {
+        container.has_cluster(&format!("{volume}/pgdata"));
+    }
+    let text = container.refusal(&ALL);
+    assert!(text.contains("there are two databases"), "{text}");
+    let container = Container::mounting(&VOLUMES[..1], VOLUMES[0], "ext4");
+    let root = container.folder.path();
+    fs::create_dir_all(root.join("var/lib/pgsql")).unwrap();
+    symlink(root.join(VOLUMES[0]), root.join(VOLUMES[1])).unwrap();
+    container.has_cluster(&format!("{}/pgdata", VOLUMES[0]));
+    container.statements(&ALL);
+}
+
+#[test]
+fn data_of_the_peers_image_is_not_mistaken_for_an_empty_volume() {
+    let container = Container::mounting(&["var/lib/pgsql"], VOLUMES[1], "ext4");
+    container.has_cluster("var/lib/pgsql/data/userdata");
+    let text = container.refusal(&ALL);
+    assert!(text.contains("/userdata, but none in "), "{text}");
+    assert_eq!(container.names(), ["userdata"]);
+}
+
+#[test]
+fn the_command_of_other_images_is_accepted() {
+    for name in ["run-postgresql", "postgres"] {
+        let container = Container::new();
+        let output = container.command(&ALL).args([name, "-c", "x=y"]).output();
+        assert!(output.unwrap().status.success());
+        let log = fs::read_to_string(container.folder.path().join("log")).unwrap();
+        let last = log.lines().last().unwrap();
+        assert!(last.ends_with("postgresql.conf -c x=y"), "{last}");
+    }
+}
+
+#[test]
+fn root_gives_an_empty_volume_to_the_server_and_becomes_its_user() {
+    for (mount, content, is_given) in [
+        (VOLUMES[0], None, true),
+        (VOLUMES[0], Some("lost+found"), true),
+        (VOLUMES[0], Some("other"), false),
+        ("var/lib/pgsql", None, true),
+    ] {
+        let volume = if mount == VOLUMES[0] {
+            VOLUMES[0]
+        } else {
+            VOLUMES[1]
+        };
+        let container = Container::mounting(&[mount], volume, "ext4");
+        container.runs_as(0, "00000000a80425fb");
+        if let Some(name) = content {
+            fs::create_dir(container.volume().join(name)).unwrap();
+        }
+        for name in ["chown", "setpriv"] {
+            symlink(SERVER, container.folder.path().join(name)).unwrap();
+        }
+        let output = container.start(&ALL);
+        assert!(output.status.success(), "{output:?}");
+        let log = fs::read_to_string(container.folder.path().join("log")).unwrap();
+        let given = format!("chown 999:999 {}\n", container.volume().display());
+        assert_eq!(log.contains(&given), is_given, "{log}");
+        assert!(
+            log.contains("setpriv --reuid=999 --regid=999 --clear-groups"),
+            "{log}"
+        );
+        assert!(!container.cluster().exists());
+    }
+}
+
+#[test]
+fn refusals_name_the_remedy() {
+    let container = Container::mounting(&VOLUMES[..1], VOLUMES[0], "ext4");
+    container.runs_as(0, "0000000000000000");
+    let text = container.refusal(&ALL);
+    assert!(text.contains("runAsUser: 999"), "{text}");
+    container.runs_as(999, "0000000000000000");
+    let volume = container.volume();
+    fs::remove_dir(&volume).unwrap();
+    fs::write(&volume, "").unwrap();
+    let text = container.refusal(&ALL);
+    assert!(text.contains("user 999 cannot write to "), "{text}");
+    assert!(text.contains("chown 999:999 FOLDER"), "{text}");
 }
 
 #[test]
