@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, catalog, certs, doctor, image, key_file, mirror, pod, registry, rehearse, serve,
+    backup, bundle, catalog, certs, doctor, image, key_file, mirror, pod, registry, rehearse, serve,
     status, terminal, token, versions,
 };
 
@@ -27,6 +27,8 @@ enum AtollCommand {
     Backup(backup::BackupArgs),
     /// Restore an installation from a backup, here or on another host
     Restore(backup::RestoreArgs),
+    /// Write images, programs, settings and content into one file for a disconnected host
+    Bundle(Box<bundle::BundleArgs>),
     /// Run one service; also its `settings`, `health` and `--check-config`
     Serve {
         #[command(subcommand)]
@@ -94,6 +96,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Up(arguments) => up::run(&arguments),
         AtollCommand::Backup(arguments) => backup::save(&arguments),
         AtollCommand::Restore(arguments) => backup::restore(&arguments),
+        AtollCommand::Bundle(arguments) => bundle::run(&arguments),
         AtollCommand::Pod { command } => pod::run(&command),
         AtollCommand::Certs(arguments) => certs::run(&arguments),
         AtollCommand::Registry { command } => registry::run(&command),

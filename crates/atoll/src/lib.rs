@@ -7,6 +7,7 @@
 //! `atoll up` do not outlive it, except a database that shuts down by itself or at the next start.
 
 mod backup;
+mod bundle;
 mod catalog;
 mod certificate;
 mod certs;

@@ -38,6 +38,12 @@ pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
     }
 }
 
+/// Files of the pod with placeholders, by name: those of its version, and its settings.
+pub(crate) fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let settings = ("atoll.env", init::TEMPLATE_OF_SETTINGS);
+    init::OF_VERSION.into_iter().chain([settings])
+}
+
 fn print_configmap(dir: &Path) -> Result<(), Error> {
     let path = dir.join(SETTINGS);
     let doing = || format!("reading {}", path.display());

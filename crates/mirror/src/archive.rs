@@ -30,7 +30,7 @@ pub use plan::{Contents, Extra, SetPlan, size_limit};
 pub use read::FilePlace;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};
-pub use signature::{Signer, Verifier};
+pub use signature::{SIGNATURE_BYTES, Signer, Verifier};
 pub use verify::{SetReport, verify};
 pub use writer::{ArchiveWriter, BlobWriter, Missing};
 

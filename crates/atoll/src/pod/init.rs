@@ -52,9 +52,9 @@ const OPEN: u32 = 0o755;
 /// Placeholder of the folder's path in templates.
 const DIR: &str = "<dir>";
 
-const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
+pub(super) const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
 /// Files that name the images of this version, with their templates.
-const OF_VERSION: [(&str, &str); 3] = [
+pub(super) const OF_VERSION: [(&str, &str); 3] = [
     ("compose.yaml", include_str!("../../../../compose.yaml")),
     ("pod.yml", include_str!("../../../../deploy/pod.yml")),
     (

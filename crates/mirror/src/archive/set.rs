@@ -97,6 +97,15 @@ impl Set {
         self.place(&name::blob(digest))
     }
 
+    /// Digests of all manifests, also of the entries of indexes.
+    pub fn manifests(&self) -> impl Iterator<Item = Digest> {
+        let digest = |path: &String| {
+            let (_, id) = path.strip_prefix("v2/")?.split_once("/manifests/")?;
+            id.parse().ok()
+        };
+        self.members.keys().filter_map(digest)
+    }
+
     /// Compares members without a digest in their name with the index: metadata, pruned catalogs, charts, signatures.
     /// Readers of blobs and manifests compare those.
     ///

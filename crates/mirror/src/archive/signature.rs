@@ -17,7 +17,7 @@ use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use secrecy::SecretString;
 
 /// Units: bytes.
-pub(super) const SIGNATURE_BYTES: usize = 64;
+pub const SIGNATURE_BYTES: usize = 64;
 /// DER prefix of a public key. Source: RFC 8410.
 const KEY_INFO: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
@@ -74,7 +74,8 @@ impl Signer {
         Verifier(key)
     }
 
-    pub(super) fn sign(&self, index: &[u8]) -> Vec<u8> {
+    /// The signature of these bytes.
+    pub fn sign(&self, index: &[u8]) -> Vec<u8> {
         self.0.sign(index).as_ref().to_vec()
     }
 }
@@ -105,7 +106,8 @@ impl Verifier {
         pem("PUBLIC KEY", &[&KEY_INFO[..], &self.0].concat())
     }
 
-    pub(super) fn accepts(&self, index: &[u8], signature: &[u8]) -> bool {
+    /// Whether the signature is of this key and these bytes.
+    pub fn accepts(&self, index: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0)
             .verify(index, signature)
             .is_ok()

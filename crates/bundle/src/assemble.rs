@@ -1,0 +1,110 @@
+//! Everything of a bundle in its order: program, manifests, images, content.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use mirror::archive::{self, Signer};
+use model::Error;
+use oci::Digest;
+
+use crate::closure::{References, is_of_local_registry};
+use crate::images::ImageSet;
+use crate::manifest::{BundleManifest, FORMAT};
+use crate::writer::{PlannedContent, write};
+
+/// Name of the program.
+pub const PROGRAM: &str = "atoll";
+/// Folder of manifests and settings.
+pub const DEPLOY: &str = "deploy/";
+/// Folder of mirror archives.
+pub const ARCHIVES: &str = "archives/";
+/// Folder of boot images.
+pub const BOOT_IMAGES: &str = "images/";
+const PROGRAM_MODE: u32 = 0o755;
+
+/// Content of a bundle.
+#[derive(Debug, Default)]
+pub struct BundleContent {
+    /// The images.
+    pub images: ImageSet,
+    /// Manifests and settings, by their path below [`DEPLOY`].
+    pub manifests: Vec<(String, String)>,
+    /// Further members.
+    pub others: Vec<PlannedContent>,
+    /// Digests of the manifests in the archives.
+    pub archived: BTreeSet<Digest>,
+    /// Whether images of the local registry may be absent: the site gets them otherwise.
+    pub is_registry_elsewhere: bool,
+}
+
+impl BundleContent {
+    /// Adds the program.
+    pub fn add_program(&mut self, path: &Path) {
+        self.others.insert(
+            0,
+            PlannedContent {
+                mode: PROGRAM_MODE,
+                ..PlannedContent::file(PROGRAM, path)
+            },
+        );
+    }
+
+    /// Adds the archives of a set.
+    ///
+    /// Blocking. Errors: those of the set.
+    pub fn add_archives(&mut self, path: &Path) -> Result<(), Error> {
+        let set = archive::Set::open(path)?;
+        for file in set.files() {
+            let name = file.file_name().and_then(|name| name.to_str());
+            let name = name.ok_or_else(|| Error::invalid("archives", "a name is not UTF-8"))?;
+            let member = PlannedContent::file(format!("{ARCHIVES}{name}"), &**file);
+            self.others.push(member);
+        }
+        self.archived.extend(set.manifests());
+        Ok(())
+    }
+
+    /// Computes the closure and writes the bundle.
+    ///
+    /// Errors: Invalid – images that are named and not inside; as [`write`].
+    pub async fn write(
+        self,
+        target: &Path,
+        heading: BundleHeading<'_>,
+        signer: Option<&Signer>,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<BundleManifest, Error> {
+        let mut references = References::default();
+        for (path, text) in &self.manifests {
+            references.find(path, text)?;
+        }
+        references.find_in_images(&self.images).await?;
+        let is_elsewhere = |image: &str| self.is_registry_elsewhere && is_of_local_registry(image);
+        let closure = references.closure(&self.images, &self.archived, is_elsewhere)?;
+        let manifest = BundleManifest {
+            format: FORMAT,
+            version: heading.version.to_owned(),
+            architecture: heading.architecture.to_owned(),
+            size: 0,
+            images: self.images.images().to_vec(),
+            closure,
+            members: Vec::new(),
+        };
+        let mut contents = self.others;
+        // Behind the program, which `tar -xf BUNDLE atoll` finds at once.
+        let at = usize::from(contents.first().is_some_and(|first| first.path == PROGRAM));
+        let texts = self.manifests.into_iter();
+        let texts = texts.map(|(path, text)| PlannedContent::text(format!("{DEPLOY}{path}"), text));
+        contents.splice(at..at, texts.chain(self.images.contents()));
+        write(target, manifest, &contents, signer, progress).await
+    }
+}
+
+/// Version and architecture of a bundle.
+#[derive(Debug, Clone, Copy)]
+pub struct BundleHeading<'a> {
+    /// Version of the program.
+    pub version: &'a str,
+    /// Architecture, as the kernel names it.
+    pub architecture: &'a str,
+}

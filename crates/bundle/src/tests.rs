@@ -1,0 +1,354 @@
+//! Tests of writing, verification and the closure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mirror::archive::{Signer, Verifier};
+use oci::media_type::{OCI_CONFIG, OCI_MANIFEST};
+use oci::{Digest, Manifest};
+use oci_client::image::Layout;
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::assemble::{BundleContent, BundleHeading};
+use crate::images::blob_path;
+use crate::manifest::MANIFEST_LIMIT_BYTES;
+use crate::{BundleFile, BundleManifest, Encoding, ImageUse, PlannedContent};
+
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+const DB: &str = "localhost/atoll/db:0.1.0";
+const HEADING: BundleHeading<'_> = BundleHeading {
+    version: "0.1.0",
+    architecture: "x86_64",
+};
+
+/// Adds an image with one layer to the layout `folder`; returns its digest.
+fn add_image(folder: &Path, name: &str, layer: &[u8]) -> Digest {
+    let put = |bytes: &[u8]| {
+        let digest = Digest::sha256(bytes);
+        let path = folder.join(blob_path(&digest));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+        digest
+    };
+    let config = br#"{"architecture":"amd64","os":"linux","config":{}}"#;
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": OCI_MANIFEST,
+        "config": { "mediaType": OCI_CONFIG, "digest": put(config), "size": config.len() },
+        "layers": [{ "mediaType": LAYER, "digest": put(layer), "size": layer.len() }],
+    });
+    let bytes = manifest.to_string();
+    let digest = put(bytes.as_bytes());
+    let manifest = Manifest::parse(bytes.clone().into(), None).unwrap();
+    let entry = json!({
+        "mediaType": manifest.media_type, "digest": digest, "size": bytes.len(),
+        "annotations": { "org.opencontainers.image.ref.name": name },
+    });
+    let path = folder.join("index.json");
+    let mut index: serde_json::Value = fs::read(&path).map_or_else(
+        |_| json!({ "schemaVersion": 2, "manifests": [] }),
+        |bytes| serde_json::from_slice(&bytes).unwrap(),
+    );
+    index["manifests"].as_array_mut().unwrap().push(entry);
+    fs::write(path, index.to_string()).unwrap();
+    fs::write(folder.join("oci-layout"), crate::images::LAYOUT).unwrap();
+    digest
+}
+
+/// A layout with one image, and a bundle of it.
+struct BundleFixture {
+    folder: TempDir,
+    file: PathBuf,
+    manifest: BundleManifest,
+    digest: Digest,
+}
+
+fn layer() -> Vec<u8> {
+    (0..40_000_u32)
+        .flat_map(|n| (n / 7).to_le_bytes())
+        .collect()
+}
+
+async fn content(folder: &Path) -> BundleContent {
+    let layout = Layout {
+        folder: folder.join("layout"),
+        name: None,
+    };
+    let mut content = BundleContent::default();
+    content
+        .images
+        .add_layout(&layout, ImageUse::Service)
+        .await
+        .unwrap();
+    let compose = format!("services: {{db: {{image: '{DB}'}}}}");
+    content.manifests.push(("compose.yaml".to_owned(), compose));
+    let iso = PlannedContent::text("images/live.iso", vec![7; (1 << 20) + 3]);
+    content.others.push(iso);
+    content.add_program(&folder.join("program"));
+    content
+}
+
+fn fixture(signer: Option<&Signer>) -> BundleFixture {
+    let folder = tempfile::tempdir().unwrap();
+    let digest = add_image(&folder.path().join("layout"), DB, &layer());
+    fs::write(folder.path().join("program"), "a program").unwrap();
+    let file = folder.path().join("bundle.tar");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let manifest = runtime.block_on(async {
+        let content = content(folder.path()).await;
+        content
+            .write(&file, HEADING, signer, &mut |_| {})
+            .await
+            .unwrap()
+    });
+    BundleFixture {
+        folder,
+        file,
+        manifest,
+        digest,
+    }
+}
+
+fn verify(file: &Path, key: Option<&Verifier>) -> Result<(), String> {
+    let bundle = BundleFile::open(file, key).map_err(|e| e.chain())?;
+    bundle.verify(&mut |_| {}).map_err(|e| e.chain())
+}
+
+#[test]
+fn a_bundle_is_read_as_it_was_written() {
+    let fixture = fixture(None);
+    let bundle = BundleFile::open(&fixture.file, None).unwrap();
+    let mut read = 0;
+    bundle.verify(&mut |at| read = at).unwrap();
+    assert!(read > 1 << 20);
+    assert_eq!(*bundle.manifest(), fixture.manifest);
+    assert_eq!(bundle.manifest().closure[0].image, DB);
+    assert_eq!(
+        bundle.manifest().closure[0].named_by,
+        ["compose.yaml: services.db.image"]
+    );
+    let iso = bundle.member("images/live.iso").unwrap();
+    assert_eq!(iso.offset % 4096, 0);
+    let target = fixture.folder.path().join("new folder/live.iso");
+    bundle.extract(iso, &target).unwrap();
+    assert_eq!(fs::read(target).unwrap(), vec![7; (1 << 20) + 3]);
+    // The layer is compressed, and has its own bytes again.
+    let stored = Digest::sha256(&layer());
+    assert_eq!(
+        bundle.member(&blob_path(&stored)).unwrap().encoding,
+        Encoding::Gzip
+    );
+    assert!(bundle.blob(&stored).is_none());
+    let images: Vec<_> = bundle.manifest().images.iter().collect();
+    let layout = fixture.folder.path().join("copy");
+    bundle.extract_layout(&images, &layout).unwrap();
+    assert_eq!(fs::read(layout.join(blob_path(&stored))).unwrap(), layer());
+    let layout = Layout {
+        folder: layout,
+        name: Some(DB.to_owned()),
+    };
+    assert_eq!(layout.digest().unwrap(), fixture.digest);
+}
+
+#[test]
+fn the_same_content_gives_the_same_file() {
+    let (one, two) = (fixture(None), fixture(None));
+    assert_eq!(fs::read(one.file).unwrap(), fs::read(two.file).unwrap());
+}
+
+#[test]
+fn other_tools_read_it() {
+    let fixture = fixture(None);
+    let file = fs::File::open(&fixture.file).unwrap();
+    let mut archive = tar::Archive::new(file);
+    let paths: Vec<String> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    let listed = fixture
+        .manifest
+        .members
+        .iter()
+        .map(|member| member.path.clone());
+    let head = ["manifest.json", "manifest.sha256"].map(str::to_owned);
+    let expected: Vec<String> = head.into_iter().chain(listed).collect();
+    assert_eq!(paths, expected);
+    assert_eq!(paths[2], "atoll");
+}
+
+#[test]
+fn a_key_requires_its_signature() {
+    let (signer, _) = Signer::generate().unwrap();
+    let (other, _) = Signer::generate().unwrap();
+    let signed = fixture(Some(&signer));
+    verify(&signed.file, Some(&signer.verifier())).unwrap();
+    verify(&signed.file, None).unwrap();
+    assert!(BundleFile::open(&signed.file, None).unwrap().is_signed());
+    let error = verify(&signed.file, Some(&other.verifier())).unwrap_err();
+    assert!(error.contains("not of this key"), "{error}");
+    let unsigned = fixture(None);
+    let error = verify(&unsigned.file, Some(&signer.verifier())).unwrap_err();
+    assert!(error.contains("not signed"), "{error}");
+}
+
+#[test]
+fn missing_images_are_named_with_the_files_that_name_them() {
+    let fixture = fixture(None);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let write = |texts: &[(&str, &str)], is_elsewhere| {
+        runtime.block_on(async {
+            let mut content = content(fixture.folder.path()).await;
+            let texts = texts
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+            content.manifests.extend(texts);
+            content.is_registry_elsewhere = is_elsewhere;
+            let target = fixture.folder.path().join("other.tar");
+            let written = content.write(&target, HEADING, None, &mut |_| {}).await;
+            assert_eq!(target.exists(), written.is_ok());
+            written.map(drop).map_err(|e| e.chain())
+        })
+    };
+    let error = write(
+        &[
+            (
+                "a.yaml",
+                "spec: {containers: [{name: x, image: example.org/x:1}]}",
+            ),
+            (
+                "b.container",
+                "[Container]\nImage=example.org/x:1\nImage=example.org/y:2\n",
+            ),
+            ("atoll.env", "AGENT_DOCKER_IMAGE=<host>:5000/edge/agent:1\n"),
+        ],
+        false,
+    )
+    .unwrap_err();
+    for part in [
+        "3 images",
+        "example.org/x:1, named by a.yaml: spec.containers[x].image and b.container: Image",
+        "example.org/y:2, named by b.container: Image",
+        "edge/agent:1, named by atoll.env: AGENT_DOCKER_IMAGE",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    let env = [("atoll.env", "AGENT_DOCKER_IMAGE=<host>:5000/edge/agent:1\n")];
+    write(&env, false).unwrap_err();
+    write(&env, true).unwrap();
+    // By path in the local registry, and by digest.
+    let env = "A_IMAGE=<host>:5000/atoll/db:0.1.0\n".to_owned();
+    let digest = format!("image: example.org/other@{}\n", fixture.digest);
+    write(&[("atoll.env", &env), ("c.yaml", &digest)], false).unwrap();
+}
+
+// limit: bundle-manifest
+#[test]
+fn a_manifest_at_the_limit_is_written_and_a_larger_one_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let write = |length: u64| {
+        let manifest = BundleManifest {
+            format: crate::FORMAT,
+            version: "1".repeat(usize::try_from(length).unwrap()),
+            architecture: String::new(),
+            size: 0,
+            images: Vec::new(),
+            closure: Vec::new(),
+            members: Vec::new(),
+        };
+        let target = folder.path().join("large.tar");
+        let mut progress = |_| {};
+        let written = crate::write(&target, manifest, &[], None, &mut progress);
+        runtime
+            .block_on(written)
+            .map(|_| verify(&target, None).unwrap())
+    };
+    // The other characters, with the largest size.
+    let others = r#"{"format":1,"version":"","architecture":"","size":18446744073709551615,"images":[],"closure":[],"members":[]}"#;
+    let longest = MANIFEST_LIMIT_BYTES - others.len() as u64;
+    write(longest).unwrap();
+    let error = write(longest + 1).unwrap_err().to_string();
+    assert!(error.contains("larger than"), "{error}");
+}
+
+#[test]
+fn content_that_differs_from_its_digest_is_refused() {
+    let fixture = fixture(None);
+    let layer = fixture
+        .folder
+        .path()
+        .join("layout")
+        .join(blob_path(&Digest::sha256(&layer())));
+    fs::write(layer, "other").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let target = fixture.folder.path().join("other.tar");
+    let error = runtime.block_on(async {
+        let content = content(fixture.folder.path()).await;
+        content
+            .write(&target, HEADING, None, &mut |_| {})
+            .await
+            .unwrap_err()
+    });
+    assert!(error.to_string().contains("another digest"), "{error}");
+    // Neither the file nor its temporary name.
+    let names: Vec<_> = fs::read_dir(fixture.folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+#[test]
+fn every_flipped_byte_of_the_head_is_refused() {
+    let (signer, _) = Signer::generate().unwrap();
+    let fixture = fixture(Some(&signer));
+    let whole = fs::read(&fixture.file).unwrap();
+    let head = usize::try_from(fixture.manifest.members[0].offset).unwrap();
+    let file = fixture.folder.path().join("flipped.tar");
+    for place in 0..head {
+        let mut flipped = whole[..head + 2048].to_vec();
+        flipped[place] ^= 0x20;
+        fs::write(&file, flipped).unwrap();
+        // The length is wrong, too: the reason shows which check refused it.
+        let error = verify(&file, None).unwrap_err();
+        let is_header = place >= head - 512;
+        assert_eq!(error.contains("truncated"), is_header, "{place}: {error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn damaged_files_are_refused(place in 0.0..1.0_f64, bit in 0..8_u8, is_truncated: bool, is_signed: bool) {
+        thread_local! {
+            static FIXTURES: [BundleFixture; 2] = {
+                let (signer, _) = Signer::generate().unwrap();
+                [fixture(None), fixture(Some(&signer))]
+            };
+        }
+        FIXTURES.with(|fixtures| {
+            let fixture = &fixtures[usize::from(is_signed)];
+            let mut bytes = fs::read(&fixture.file).unwrap();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+            let place = (place * bytes.len() as f64) as usize;
+            if is_truncated {
+                bytes.truncate(place);
+            } else {
+                bytes[place] ^= 1 << bit;
+            }
+            let file = fixture.folder.path().join("damaged.tar");
+            fs::write(&file, bytes).unwrap();
+            let refused = verify(&file, None);
+            prop_assert!(refused.is_err(), "{place}");
+            Ok(())
+        })?;
+    }
+}
