@@ -8,19 +8,18 @@
 mod content;
 mod index;
 mod pod;
-mod podman;
 mod reader;
 mod swap;
 mod up;
 mod walk;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use service::Error;
 
-use crate::terminal;
+use crate::{podman, terminal};
 use index::InstallationKind;
 use reader::Verified;
 
@@ -57,6 +56,31 @@ pub(crate) struct RestoreArgs {
     /// Only verify the backup file
     #[arg(long)]
     verify: bool,
+}
+
+impl BackupArgs {
+    /// The backup of the pod in `folder`.
+    pub(crate) fn of_pod(file: &Path, folder: PathBuf, verify: bool) -> Self {
+        Self {
+            file: file.to_owned(),
+            data: None,
+            pod: Some(folder),
+            verify,
+        }
+    }
+}
+
+impl RestoreArgs {
+    /// The restore of the pod to `folder`.
+    pub(crate) fn of_pod(file: &Path, folder: PathBuf, replace: bool) -> Self {
+        Self {
+            file: file.to_owned(),
+            data: None,
+            pod: Some(folder),
+            replace,
+            verify: false,
+        }
+    }
 }
 
 /// Backs up an installation.
@@ -110,7 +134,7 @@ pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
     }
 }
 
-fn verify(file: &std::path::Path) -> Result<Verified, Error> {
+fn verify(file: &Path) -> Result<Verified, Error> {
     let backup = Verified::new(file)?;
     let heading = &backup.index.heading;
     terminal::print(&format!(

@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, bundle, catalog, certs, doctor, image, key_file, mirror, pod, registry, rehearse, serve,
-    status, terminal, token, versions,
+    backup, bundle, catalog, certs, doctor, image, install, key_file, mirror, pod, registry,
+    rehearse, serve, status, terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -29,6 +29,8 @@ enum AtollCommand {
     Restore(backup::RestoreArgs),
     /// Write images, programs, settings and content into one file for a disconnected host
     Bundle(Box<bundle::BundleArgs>),
+    /// Install, upgrade or roll back the pod from a bundle, without any network
+    Install(install::InstallArgs),
     /// Run one service; also its `settings`, `health` and `--check-config`
     Serve {
         #[command(subcommand)]
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Backup(arguments) => backup::save(&arguments),
         AtollCommand::Restore(arguments) => backup::restore(&arguments),
         AtollCommand::Bundle(arguments) => bundle::run(&arguments),
+        AtollCommand::Install(arguments) => install::run(&arguments),
         AtollCommand::Pod { command } => pod::run(&command),
         AtollCommand::Certs(arguments) => certs::run(&arguments),
         AtollCommand::Registry { command } => registry::run(&command),

@@ -1,18 +1,22 @@
 //! `atoll pod`: files for `podman-compose up` and `podman play kube`.
 //!
-//! Containers are started by the engine, not from here.
+//! And the life of the containers, with podman alone.
 
+pub(crate) mod compose;
 mod configmap;
-mod init;
+mod container;
+pub(crate) mod init;
+pub(crate) mod lifecycle;
 #[cfg(test)]
 mod secret_tests;
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use service::Error;
 
-use crate::terminal;
+use crate::backup::{self, BackupArgs, RestoreArgs};
+use crate::{install, terminal};
 use configmap::SETTINGS;
 
 /// Subcommands for the pod.
@@ -26,6 +30,46 @@ pub(crate) enum PodCommand {
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
     },
+    /// Start all services, or some, with podman alone, and wait until they are ready
+    Up(lifecycle::PodUpArgs),
+    /// Stop and remove all containers; data is kept
+    Down(lifecycle::PodFolderArgs),
+    /// Ask all services for their health
+    Status(lifecycle::PodFolderArgs),
+    /// Print the logs of a service
+    Logs(lifecycle::PodLogsArgs),
+    /// Change the number of replicas of one service; the others keep running
+    Scale(lifecycle::PodScaleArgs),
+    /// Install the version of a bundle, after a backup: as `atoll install`
+    Upgrade(install::InstallArgs),
+    /// Back up the pod: as `atoll backup --pod`
+    Backup(PodBackupArgs),
+    /// Restore the pod: as `atoll restore --pod`
+    Restore(PodRestoreArgs),
+}
+
+/// Arguments of `atoll pod backup`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PodBackupArgs {
+    /// Backup file to write
+    file: PathBuf,
+    /// Verify the written file against its checksums
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    folder: lifecycle::PodFolderArgs,
+}
+
+/// Arguments of `atoll pod restore`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PodRestoreArgs {
+    /// Backup file
+    file: PathBuf,
+    /// Replace an existing installation, which is kept under another name
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    folder: lifecycle::PodFolderArgs,
 }
 
 /// Runs the subcommand.
@@ -35,6 +79,28 @@ pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
     match command {
         PodCommand::Init(arguments) => init::run(arguments),
         PodCommand::Configmap { dir } => print_configmap(dir),
+        PodCommand::Up(arguments) => lifecycle::up(arguments),
+        PodCommand::Down(folder) => lifecycle::down(&folder.dir),
+        PodCommand::Status(folder) => lifecycle::status(folder),
+        PodCommand::Logs(arguments) => lifecycle::logs(arguments),
+        PodCommand::Scale(arguments) => lifecycle::scale(arguments),
+        PodCommand::Upgrade(arguments) => install::run(arguments),
+        PodCommand::Backup(arguments) => {
+            let folder = arguments.folder.dir.clone();
+            backup::save(&BackupArgs::of_pod(
+                &arguments.file,
+                folder,
+                arguments.verify,
+            ))
+        }
+        PodCommand::Restore(arguments) => {
+            let folder = arguments.folder.dir.clone();
+            backup::restore(&RestoreArgs::of_pod(
+                &arguments.file,
+                folder,
+                arguments.replace,
+            ))
+        }
     }
 }
 

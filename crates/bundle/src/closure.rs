@@ -11,6 +11,7 @@ use oci::{Digest, Reference};
 use serde_json::Value;
 
 use crate::images::{ImageSet, path_in_registry};
+use crate::interpolation::interpolate;
 use crate::manifest::ClosureImage;
 use crate::payload;
 
@@ -95,7 +96,7 @@ impl References {
                         Value::String(image)
                             if (key == "image" || key.ends_with(VARIABLE)) && !image.is_empty() =>
                         {
-                            self.add(&interpolated(image), format!("{name}: {below}"));
+                            self.add(&interpolate(image, &|_| None), format!("{name}: {below}"));
                         }
                         _ => self.walk(name, &below, member),
                     }
@@ -189,31 +190,6 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// The reference with the defaults of its variables: `${NAME:-default}`.
-fn interpolated(text: &str) -> String {
-    let mut result = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        result.push_str(before);
-        let Some((variable, behind)) = after.split_once('}') else {
-            result.push_str("${");
-            rest = after;
-            continue;
-        };
-        match variable
-            .split_once(":-")
-            .or_else(|| variable.split_once('-'))
-        {
-            Some((_, default)) => result.push_str(default),
-            // Without a default it is in no file: reported as it is written.
-            None => result.extend(["${", variable, "}"]),
-        }
-        rest = behind;
-    }
-    result.push_str(rest);
-    result
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,17 +247,5 @@ mod tests {
             assert_eq!(found(name, text), expected, "{name}");
         }
         assert!(References::default().find("a.yaml", "a: [").is_err());
-    }
-
-    #[test]
-    fn variables_have_their_defaults() {
-        for (text, expected) in [
-            ("a/b:1", "a/b:1"),
-            ("${A:-x}/${B:-y}:1", "x/y:1"),
-            ("${A}/b", "${A}/b"),
-            ("${A", "${A"),
-        ] {
-            assert_eq!(interpolated(text), expected);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The images of a bundle, with their blobs once each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use model::Error;
@@ -50,10 +50,18 @@ impl ImageSet {
         let digest = location.digest().await?;
         if let Some(same) = self.images.iter().find(|image| image.name == name) {
             if same.digest == digest {
-                return Ok(());
+                // Service images can be in the registry, too.
+                let is_known = self
+                    .images
+                    .iter()
+                    .any(|it| it.name == name && it.used == used);
+                if is_known {
+                    return Ok(());
+                }
+            } else {
+                let reason = format!("{} and {digest} have the name {name}", same.digest);
+                return Err(Error::invalid("image", reason));
             }
-            let reason = format!("{} and {digest} have the name {name}", same.digest);
-            return Err(Error::invalid("image", reason));
         }
         let top = location.manifest(&digest).await?;
         let mut content = Vec::new();
@@ -186,14 +194,16 @@ impl ImageSet {
 }
 
 /// Path of a blob in a layout.
-pub(crate) fn blob_path(digest: &Digest) -> String {
+pub fn blob_path(digest: &Digest) -> String {
     format!("blobs/{}/{}", digest.algorithm().as_str(), digest.hex())
 }
 
 /// `index.json` of a layout.
 pub(crate) fn index(images: &[&BundledImage]) -> String {
+    let mut names = BTreeSet::new();
     let entries: Vec<_> = images
         .iter()
+        .filter(|image| names.insert(&image.name))
         .map(|image| {
             json!({
                 "mediaType": image.media_type, "digest": image.digest, "size": image.size,

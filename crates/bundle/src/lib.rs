@@ -9,6 +9,7 @@ pub mod assemble;
 pub mod closure;
 mod framing;
 mod images;
+pub mod interpolation;
 mod manifest;
 mod payload;
 mod reader;
@@ -17,7 +18,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use images::{ImageSet, path_in_registry};
+pub use images::{ImageSet, blob_path, path_in_registry};
 pub use manifest::{
     BundleManifest, BundleMember, BundledImage, ClosureImage, Encoding, FORMAT, ImageUse,
 };

@@ -154,6 +154,42 @@ fn a_bundle_is_read_as_it_was_written() {
 }
 
 #[test]
+fn images_of_services_can_be_in_the_registry_too() {
+    let fixture = fixture(None);
+    let layout = Layout {
+        folder: fixture.folder.path().join("layout"),
+        name: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let target = fixture.folder.path().join("both.tar");
+    runtime.block_on(async {
+        let mut content = content(fixture.folder.path()).await;
+        for _ in 0..2 {
+            content
+                .images
+                .add_layout(&layout, ImageUse::Registry)
+                .await
+                .unwrap();
+        }
+        let mut progress = |_| {};
+        content
+            .write(&target, HEADING, None, &mut progress)
+            .await
+            .unwrap();
+    });
+    let bundle = BundleFile::open(&target, None).unwrap();
+    bundle.verify(&mut |_| {}).unwrap();
+    let uses: Vec<_> = bundle.manifest().images.iter().map(|it| it.used).collect();
+    assert_eq!(uses, [ImageUse::Service, ImageUse::Registry]);
+    // The registry gets it from its place in the file.
+    assert!(bundle.blob(&Digest::sha256(&layer())).is_some());
+    let index = String::from_utf8(bundle.bytes("index.json", 1 << 20).unwrap()).unwrap();
+    assert_eq!(index.matches(DB).count(), 1, "{index}");
+}
+
+#[test]
 fn the_same_content_gives_the_same_file() {
     let (one, two) = (fixture(None), fixture(None));
     assert_eq!(fs::read(one.file).unwrap(), fs::read(two.file).unwrap());

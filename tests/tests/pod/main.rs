@@ -5,6 +5,7 @@
 mod backup;
 mod database;
 mod documented_pod;
+mod install;
 mod journey;
 mod lifecycle;
 mod podman_compose;
@@ -56,6 +57,7 @@ fn main() -> Result<ExitCode> {
     volumes::add(&mut trials);
     lifecycle::add(&mut trials);
     backup::add(&mut trials);
+    install::add(&mut trials);
     if is_there && !arguments.list {
         trials.runtime.block_on(async {
             let engine = Engine::connect().await?;

@@ -15,8 +15,8 @@ use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
 use super::swap::{StagedFolder, is_vacant};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
-use super::{content, podman, walk};
-use crate::terminal;
+use super::{content, walk};
+use crate::{podman, terminal};
 
 const SETTINGS: &str = ".env";
 /// Saved entries of the folder. Boot images are left out: they are large and come from outside.
@@ -291,6 +291,8 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
     let mut arguments = vec!["run", "--detach", "--name", LOADER, "--network", "none"];
     arguments.extend(["--cap-drop", "all", "--pull", "never", "--tmpfs", "/tmp"]);
     arguments.extend(["--user", "999:999"]);
+    // As in compose.yaml: the engine's default is more than some machines grant.
+    arguments.extend(["--ulimit", "nofile=16384", "--ulimit", "nproc=4096"]);
     arguments.extend(mounts.iter().flat_map(|mount| ["--volume", mount]));
     arguments.extend(variables.iter().flat_map(|variable| ["--env", variable]));
     arguments.push(image);

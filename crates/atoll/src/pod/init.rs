@@ -78,10 +78,54 @@ pub(crate) struct PodInitArgs {
     dir: PathBuf,
 }
 
+impl PodInitArgs {
+    /// The pod of `host` in `dir`.
+    pub(crate) fn new(host: String, dir: PathBuf) -> Self {
+        Self {
+            host,
+            domain: None,
+            dir,
+        }
+    }
+}
+
 /// Writes files that are missing or of another version, and prints the next steps.
 ///
 /// Errors: files that cannot be written.
 pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
+    let PreparedPod {
+        domain,
+        secrets,
+        authority,
+    } = prepare(arguments)?;
+    let dir = &arguments.dir;
+    terminal::print(&format!(
+        "Registry: {}:{REGISTRY_PORT}, user {REGISTRY_USER}, password in {}, certificate {}.\n\
+         Domain: {domain}; certificates are of {}. `atoll certs --domain {domain} --dir {} --print-trust` prints how \
+         clients trust it.\n\
+         Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
+        in_url(&arguments.host),
+        secrets.registry_password.display(),
+        secrets.tls.cert.display(),
+        authority.certificate().display(),
+        dir.join(PROXY).display(),
+        dir.join("images").display(),
+        dir.join(SETTINGS).display(),
+    ));
+    Ok(())
+}
+
+/// Files of a pod that have been made or were there.
+pub(crate) struct PreparedPod {
+    domain: String,
+    secrets: SecretFiles,
+    authority: SiteAuthority,
+}
+
+/// Writes files that are missing or of another version.
+///
+/// Errors: files that cannot be written.
+pub(crate) fn prepare(arguments: &PodInitArgs) -> Result<PreparedPod, Error> {
     let dir = &arguments.dir;
     folder(dir, OPEN)?;
     let own = std::path::absolute(dir)
@@ -99,20 +143,11 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
         folder(&dir.join(name), OPEN)?;
     }
     let (secrets, authority) = secrets(dir, &arguments.host, &domain)?;
-    terminal::print(&format!(
-        "Registry: {}:{REGISTRY_PORT}, user {REGISTRY_USER}, password in {}, certificate {}.\n\
-         Domain: {domain}; certificates are of {}. `atoll certs --domain {domain} --dir {} --print-trust` prints how \
-         clients trust it.\n\
-         Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
-        in_url(&arguments.host),
-        secrets.registry_password.display(),
-        secrets.tls.cert.display(),
-        authority.certificate().display(),
-        dir.join(PROXY).display(),
-        dir.join("images").display(),
-        dir.join(SETTINGS).display(),
-    ));
-    Ok(())
+    Ok(PreparedPod {
+        domain,
+        secrets,
+        authority,
+    })
 }
 
 /// The network domain: given, or of existing settings, or of the host.
@@ -281,7 +316,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Parses a DNS name or IP address for URLs and certificates.
-fn parse_host(text: &str) -> Result<String, String> {
+pub(crate) fn parse_host(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let is_name = bare.len() <= 253
         && bare.split('.').all(|label| {
@@ -300,7 +335,7 @@ fn parse_host(text: &str) -> Result<String, String> {
 }
 
 /// Host part of a URL: IPv6 addresses get brackets.
-fn in_url(host: &str) -> String {
+pub(crate) fn in_url(host: &str) -> String {
     if host.parse::<Ipv6Addr>().is_ok() {
         format!("[{host}]")
     } else {

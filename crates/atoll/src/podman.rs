@@ -1,6 +1,7 @@
 //! Calls of `podman` for containers and volumes of the pod.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ const PROGRAM: &str = "podman";
 /// only used in error texts.
 ///
 /// Errors: the command fails there, with its exit code.
-pub(super) fn enter(folder: &Path) -> Result<bool, Error> {
+pub(crate) fn enter(folder: &Path) -> Result<bool, Error> {
     if is_root()? {
         return Ok(false);
     }
@@ -38,7 +39,7 @@ pub(super) fn enter(folder: &Path) -> Result<bool, Error> {
 /// Names of containers that use `volume`; with `is_any` also of stopped ones.
 ///
 /// Errors: those of podman.
-pub(super) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
+pub(crate) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
     let filter = format!("volume={volume}");
     let mut arguments = vec!["ps", "--format", "{{.Names}}", "--filter", &filter];
     if is_any {
@@ -51,7 +52,7 @@ pub(super) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
 /// Mount point of `volume`, if it exists.
 ///
 /// Errors: those of podman.
-pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
+pub(crate) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
     let names = run(&["volume", "ls", "--quiet"])?;
     if names.lines().all(|name| name != volume) {
         return Ok(None);
@@ -64,7 +65,7 @@ pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
 /// for.
 ///
 /// Errors: those of podman.
-pub(super) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Error> {
+pub(crate) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Error> {
     if let Some(path) = mountpoint(volume)? {
         return Ok(path);
     }
@@ -79,9 +80,17 @@ pub(super) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Erro
 /// Runs `podman` and returns its output.
 ///
 /// Errors: podman is missing or fails, with its standard error.
-pub(super) fn run(arguments: &[&str]) -> Result<String, Error> {
+pub(crate) fn run(arguments: &[&str]) -> Result<String, Error> {
+    run_in(Path::new("."), arguments)
+}
+
+/// [`run`] in the folder `dir`.
+///
+/// Errors: as [`run`].
+pub(crate) fn run_in(dir: &Path, arguments: &[&str]) -> Result<String, Error> {
     let output = Command::new(PROGRAM)
         .args(arguments)
+        .current_dir(dir)
         .stdin(Stdio::null())
         .output()
         .map_err(|e| Error::new(doing(arguments), e))?;
@@ -92,10 +101,47 @@ pub(super) fn run(arguments: &[&str]) -> Result<String, Error> {
     Err(Error::new(doing(arguments), stderr.trim().to_owned()))
 }
 
+/// [`run`] with `input` as its standard input.
+///
+/// Errors: as [`run`].
+pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Result<String, Error> {
+    let run = || {
+        let mut child = Command::new(PROGRAM)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that fails early does not read it: its error says more.
+            stdin.write_all(input.as_bytes()).ok();
+        }
+        child.wait_with_output()
+    };
+    let output = run().map_err(|e| Error::new(doing(arguments), e))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(doing(arguments), stderr.trim().to_owned()))
+}
+
+/// Runs `podman` with the terminal of this program.
+///
+/// Errors: podman is missing or fails.
+pub(crate) fn attached(arguments: &[&str]) -> Result<(), Error> {
+    let status = Command::new(PROGRAM).args(arguments).status();
+    let status = status.map_err(|e| Error::new(doing(arguments), e))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::new(doing(arguments), status.to_string()))
+}
+
 /// Runs a program in a container, with files as its input and output.
 ///
 /// Errors: as [`run`].
-pub(super) fn exec(
+pub(crate) fn exec(
     container: &str,
     arguments: &[&str],
     input: Option<File>,

@@ -1,0 +1,220 @@
+//! `atoll install`: a bundle becomes a running pod, without any network.
+//!
+//! Everything is checked before the first byte is written: checksums and signature, architecture, space, ports, answers.
+//! After that each step is idempotent, so that an interrupted installation is continued by the same command. A newer
+//! bundle is an upgrade, after a backup; an older one a return to the backup that the upgrade made.
+
+mod answers;
+mod checks;
+mod content;
+mod images;
+mod record;
+mod version_change;
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ::bundle::BundleFile;
+use ::bundle::assemble::PROGRAM;
+use ::mirror::archive::Verifier;
+use clap::Args;
+use service::Error;
+use sha2::{Digest as _, Sha256};
+
+use crate::pod::compose::ComposeProject;
+use crate::pod::init::{self, PodInitArgs};
+use crate::pod::lifecycle;
+use crate::terminal;
+use answers::Answers;
+use record::InstallRecord;
+
+/// Units: bytes. Between two updates of the progress line.
+const PROGRESS_BYTES: u64 = 64 << 20;
+const SETTINGS: &str = ".env";
+const REGISTRY: &str = "registry";
+
+/// Arguments of `atoll install`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct InstallArgs {
+    /// File of `atoll bundle`
+    bundle: PathBuf,
+    /// Folder of the pod, which is made
+    #[arg(long, value_name = "DIR", default_value = "pod")]
+    dir: PathBuf,
+    /// Answers to all questions, as YAML: `host: NAME`, and `settings:` with variables of .env
+    #[arg(long, value_name = "FILE")]
+    answers: Option<PathBuf>,
+    /// Host name or IP address of this host for users and booting machines
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Public key that has to have signed the bundle: FILE.pub of `atoll mirror key FILE`
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Only load the images of the services into podman
+    #[arg(long)]
+    only_load: bool,
+}
+
+/// Installs a bundle.
+///
+/// Errors: a damaged or foreign bundle, too little space, no podman, a service that does not start.
+pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
+    let bundle = open(arguments)?;
+    let storage = checks::PodmanStorage::find()?;
+    if arguments.only_load {
+        checks::space(&bundle, &storage, None)?;
+        verify(&bundle)?;
+        return images::load(&bundle, Path::new("."));
+    }
+    let dir = std::path::absolute(&arguments.dir)
+        .map_err(|e| Error::new(format!("reading {}", arguments.dir.display()), e))?;
+    checks::folder_name(&dir)?;
+    let installed = InstallRecord::read(&dir)?;
+    let change = version_change::VersionChange::of(installed.as_ref(), bundle.manifest(), &dir)?;
+    let answers = Answers::collect(arguments, installed.as_ref())?;
+    checks::ports(&dir, &answers)?;
+    checks::space(&bundle, &storage, Some(&dir))?;
+    verify(&bundle)?;
+    // From here on files are written.
+    hand_over(&bundle, &dir)?;
+    change.before(&dir, installed.as_ref())?;
+    images::load(&bundle, &dir)?;
+    change.restore(&dir)?;
+    init::prepare(&PodInitArgs::new(answers.host.clone(), dir.clone()))?;
+    lifecycle::set(&dir.join(SETTINGS), &answers.settings)?;
+    content::boot_images(&bundle, &dir)?;
+    let project = ComposeProject::read(&dir)?;
+    let archives = content::archives(&bundle);
+    let is_published = installed.as_ref().is_some_and(|it| it.archives == archives);
+    if content::has_any(&bundle) {
+        lifecycle::start(&project, &[REGISTRY])?;
+        lifecycle::wait_ready(&project, &[REGISTRY])?;
+        content::push_images(&bundle, &project, &dir)?;
+        if !is_published {
+            content::push_archives(&bundle, &project, &dir, &answers.host)?;
+        }
+    }
+    let services: Vec<&str> = project.active().collect();
+    lifecycle::start(&project, &services)?;
+    lifecycle::wait_ready(&project, &services)?;
+    let record = InstallRecord::new(bundle.manifest(), &answers.host, archives);
+    record.write(&dir)?;
+    terminal::print(&summary(
+        &project,
+        &dir,
+        &answers.host,
+        &bundle.manifest().version,
+    ));
+    Ok(())
+}
+
+fn open(arguments: &InstallArgs) -> Result<BundleFile, Error> {
+    let file = &arguments.bundle;
+    let key = arguments.key.as_deref().map(key).transpose()?;
+    let bundle = BundleFile::open(file, key.as_ref());
+    let bundle = bundle.map_err(|e| Error::new("reading the bundle", e.chain()))?;
+    let manifest = bundle.manifest();
+    if manifest.architecture != std::env::consts::ARCH {
+        let reason = format!(
+            "it is for {}, and this host is {}",
+            manifest.architecture,
+            std::env::consts::ARCH
+        );
+        return Err(Error::new(format!("reading {}", file.display()), reason));
+    }
+    let signed = match (bundle.is_signed(), key.is_some()) {
+        (true, true) => "signature verified",
+        (true, false) => "signed; --key verifies it",
+        (false, _) => "not signed",
+    };
+    terminal::print(&format!(
+        "{}: version {} for {}, {}, {} images, {signed}.",
+        file.display(),
+        manifest.version,
+        manifest.architecture,
+        terminal::mib(manifest.size),
+        manifest.images.len(),
+    ));
+    Ok(bundle)
+}
+
+fn key(path: &Path) -> Result<Verifier, Error> {
+    let doing = || format!("reading {}", path.display());
+    let pem = std::fs::read(path).map_err(|e| Error::new(doing(), e))?;
+    Verifier::from_pem(&pem).map_err(|e| Error::new(doing(), e))
+}
+
+fn verify(bundle: &BundleFile) -> Result<(), Error> {
+    let whole = bundle.manifest().size;
+    let mut shown = 0;
+    let mut progress = |read: u64| {
+        if read >= shown + PROGRESS_BYTES {
+            shown = read;
+            let (read, whole) = (terminal::mib(read), terminal::mib(whole));
+            terminal::progress(&format!("verifying: {read} of {whole}"));
+        }
+    };
+    let verified = bundle.verify(&mut progress);
+    terminal::clear_progress();
+    verified.map_err(|e| Error::new("verifying the bundle", e.chain()))
+}
+
+/// Continues with the program of the bundle, when this is another one: a version is installed by its own program. It is kept
+/// in the folder, for later commands.
+fn hand_over(bundle: &BundleFile, dir: &Path) -> Result<(), Error> {
+    let failed = |e: model::Error| Error::new("extracting the program", e.chain());
+    let Some(member) = bundle.member(PROGRAM) else {
+        return Err(Error::new(
+            "extracting the program",
+            "it is not in the bundle",
+        ));
+    };
+    let sum = |path: &Path| -> Option<String> {
+        let mut sha256 = Sha256::new();
+        let mut file = std::fs::File::open(path).ok()?;
+        std::io::copy(&mut file, &mut sha256).ok()?;
+        Some(hex::encode(sha256.finalize()))
+    };
+    crate::file::folder(dir, 0o755)?;
+    let program = dir.join(PROGRAM);
+    if sum(&program).as_ref() != Some(&member.sha256) {
+        bundle.extract(member, &program).map_err(failed)?;
+    }
+    if sum(Path::new("/proc/self/exe")).as_ref() == Some(&member.sha256) {
+        return Ok(());
+    }
+    terminal::print("Continuing with the program of the bundle.");
+    let error = Command::new(&program)
+        .args(std::env::args_os().skip(1))
+        .exec();
+    Err(Error::new(format!("running {}", program.display()), error))
+}
+
+fn summary(project: &ComposeProject, dir: &Path, host: &str, version: &str) -> String {
+    let url = |name: &str, default: &str| {
+        let published = project.setting(name).unwrap_or(default);
+        let port = published.rsplit(':').next().unwrap_or(published).to_owned();
+        format!("{}:{port}", init::in_url(host))
+    };
+    let boot = if project.setting("OS_IMAGES").unwrap_or("[]") == "[]"
+        && project.setting("OS_IMAGES_FILE").is_none()
+    {
+        format!(
+            "\nBefore clusters can be installed: name boot images and releases in {}, then `{} pod up --dir {}`.",
+            dir.join(SETTINGS).display(),
+            dir.join(PROGRAM).display(),
+            dir.display(),
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "Version {version} is ready. Open http://{}\n\
+         API: http://{}/api/assisted-install/v2, registry: {}, password in {}.{boot}",
+        url("PUBLISH_WEBUI", "8080"),
+        url("PUBLISH_API", "8090"),
+        url("PUBLISH_REGISTRY", "5000"),
+        dir.join("secrets/registry-password").display(),
+    )
+}

@@ -1,0 +1,174 @@
+//! Answers of an installation: from a file, from flags, or at a terminal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+use std::net::UdpSocket;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use service::Error;
+
+use super::InstallArgs;
+use super::record::InstallRecord;
+use crate::pod::init;
+use crate::terminal;
+
+/// Units: bytes.
+const ANSWERS_LIMIT_BYTES: u64 = 1 << 20;
+/// An address of documentation (RFC 5737): no packet is sent, the kernel only looks up the route.
+const ELSEWHERE: &str = "192.0.2.1:9";
+
+/// All answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answers {
+    /// Name of the host for users and machines.
+    pub(super) host: String,
+    /// Variables of `.env` that differ from its template.
+    pub(super) settings: Vec<(String, String)>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswersFile {
+    host: Option<String>,
+    #[serde(default)]
+    settings: BTreeMap<String, Value>,
+}
+
+impl Answers {
+    /// Collects the answers: flags before the file, the file before the previous installation, and questions for the rest.
+    ///
+    /// Errors: a malformed file, a missing answer without a terminal.
+    pub(super) fn collect(
+        arguments: &InstallArgs,
+        installed: Option<&InstallRecord>,
+    ) -> Result<Self, Error> {
+        let file = match &arguments.answers {
+            Some(path) => read(path)?,
+            None => AnswersFile::default(),
+        };
+        let known = arguments.host.clone().or(file.host);
+        let host = match known.or_else(|| installed.map(|it| it.host.clone())) {
+            Some(host) => host,
+            None => ask_host()?,
+        };
+        let host = init::parse_host(&host)
+            .map_err(|e| Error::new(format!("reading the host {host:?}"), e))?;
+        let mut settings = Vec::new();
+        for (name, value) in file.settings {
+            let value = text(&value);
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !is_name || name.is_empty() || value.contains('\n') {
+                let reason = "expected the name of a variable of .env, and one line";
+                return Err(Error::new(format!("reading the setting {name:?}"), reason));
+            }
+            settings.push((name, value));
+        }
+        Ok(Self { host, settings })
+    }
+}
+
+/// Text of a variable: lists and objects are JSON there.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn read(path: &Path) -> Result<AnswersFile, Error> {
+    let doing = || format!("reading {}", path.display());
+    let file = fs::File::open(path).map_err(|e| Error::new(doing(), e))?;
+    let mut text = String::new();
+    let read = file.take(ANSWERS_LIMIT_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|e| Error::new(doing(), e))?;
+    if text.len() as u64 > ANSWERS_LIMIT_BYTES {
+        return Err(Error::new(
+            doing(),
+            format!("more than {ANSWERS_LIMIT_BYTES} bytes"),
+        ));
+    }
+    serde_yaml::from_str(&text).map_err(|e| Error::new(doing(), e))
+}
+
+fn ask_host() -> Result<String, Error> {
+    let doing = "asking for the host name";
+    if !io::stdin().is_terminal() {
+        let remedy = "there is no terminal: use --host NAME, or --answers FILE with `host: NAME`";
+        return Err(Error::new(doing, remedy));
+    }
+    let default = own_address();
+    let shown = default.as_deref().unwrap_or("none");
+    terminal::print(&format!(
+        "Host name or IP address of this host for users and booting machines [{shown}]:"
+    ));
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|e| Error::new(doing, e))?;
+    match (line.trim(), default) {
+        ("", Some(default)) => Ok(default),
+        ("", None) => Err(Error::new(
+            doing,
+            "this host has no address that could be the default",
+        )),
+        (line, _) => Ok(line.to_owned()),
+    }
+}
+
+/// The address of the interface with the default route.
+fn own_address() -> Option<String> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect(text: &str, host: Option<&str>) -> Result<Answers, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("answers.yaml");
+        fs::write(&path, text).unwrap();
+        let arguments = InstallArgs {
+            bundle: "b".into(),
+            dir: "d".into(),
+            answers: Some(path),
+            host: host.map(str::to_owned),
+            key: None,
+            only_load: false,
+        };
+        Answers::collect(&arguments, None).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn settings_are_texts() {
+        let text = "host: a.example\nsettings: {PUBLISH_API: 8091, OS_IMAGES: [{version: x}], DOMAIN: null, B: true}";
+        let answers = collect(text, None).unwrap();
+        let settings: BTreeMap<_, _> = answers.settings.into_iter().collect();
+        assert_eq!(settings["PUBLISH_API"], "8091");
+        assert_eq!(settings["OS_IMAGES"], r#"[{"version":"x"}]"#);
+        assert_eq!((&*settings["DOMAIN"], &*settings["B"]), ("", "true"));
+        assert_eq!(collect(text, Some("fd00::1")).unwrap().host, "fd00::1");
+    }
+
+    #[test]
+    fn wrong_answers_are_refused() {
+        for wrong in [
+            "hosts: a",
+            "host: http://a",
+            "host: a\nsettings: {'A B': 1}",
+            "host: a\nsettings: {A: \"x\\ny\"}",
+        ] {
+            collect(wrong, None).unwrap_err();
+        }
+        let large = format!("host: a{}", " ".repeat(1 << 20));
+        assert!(collect(&large, None).unwrap_err().contains("more than"));
+        assert!(collect(&large[..1 << 20], None).is_ok());
+    }
+}

@@ -1,0 +1,64 @@
+//! Record of an installation, in the folder of the pod.
+
+use std::path::{Path, PathBuf};
+
+use ::bundle::BundleManifest;
+use serde::{Deserialize, Serialize};
+use service::Error;
+
+use crate::file::write_atomic;
+
+const FILE: &str = "installation.json";
+
+/// The installed version. It is written at the end of an installation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InstallRecord {
+    /// Version of the bundle.
+    pub(super) version: String,
+    /// Name of the host for users and machines.
+    pub(super) host: String,
+    /// Checksums of the archives in the registry.
+    #[serde(default)]
+    pub(super) archives: Vec<String>,
+}
+
+impl InstallRecord {
+    pub(super) fn new(manifest: &BundleManifest, host: &str, archives: Vec<String>) -> Self {
+        Self {
+            version: manifest.version.clone(),
+            host: host.to_owned(),
+            archives,
+        }
+    }
+
+    /// The record of the pod in `dir`; none before the first installation.
+    ///
+    /// Errors: malformed.
+    pub(super) fn read(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = dir.join(FILE);
+        let doing = || format!("reading {}", path.display());
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|e| Error::new(doing(), e)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::new(doing(), e)),
+        }
+    }
+
+    /// Writes the record.
+    ///
+    /// Errors: no space.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|e| Error::new("writing the record of the installation", e))?;
+        write_atomic(&dir.join(FILE), &text, 0o644)
+    }
+}
+
+/// Folder of the backups that upgrades make: beside the pod's folder, which a restore replaces.
+pub(super) fn backups(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push("-backups");
+    name.into()
+}

@@ -1,0 +1,340 @@
+//! `atoll install`: from one file to a running pod, in a network namespace whose uplink counts packets.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bundle::assemble::{BundleContent, BundleHeading};
+use bundle::{BundleFile, ImageUse, PlannedContent};
+use oci_client::image::Layout;
+use system_tests::pod::{Engine, PORTS};
+use system_tests::process::program;
+use system_tests::{Scratch, free_ports};
+
+use crate::podman_compose::succeed;
+use crate::{Trials, say};
+
+/// Images of the pod.
+const IMAGES: [&str; 7] = [
+    "api-server",
+    "catalog-server",
+    "db",
+    "image-service",
+    "proxy",
+    "registry",
+    "webui",
+];
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const NEWER: &str = "99.0.0";
+/// Settings of published ports.
+const PUBLISHED: [&str; 7] = [
+    "PUBLISH_API",
+    "PUBLISH_IMAGES",
+    "PUBLISH_WEBUI",
+    "PUBLISH_WEBUI_STATIC",
+    "PUBLISH_REGISTRY",
+    "PUBLISH_DB",
+    "PUBLISH_CATALOG",
+];
+const UPLINK: &str = "uplink";
+/// Makes an uplink with a default route, as hosts have it; packets that leave by it are lost, and counted.
+const NETWORK: &str = "ip link set lo up && ip link add uplink type veth peer name far \
+    && echo 1 > /proc/sys/net/ipv6/conf/uplink/disable_ipv6 && ip link set far up && ip addr add 198.51.100.1/24 dev uplink \
+    && ip link set uplink up && ip route add default via 198.51.100.254 dev uplink";
+
+pub(crate) fn add(trials: &mut Trials) {
+    trials.add_long(
+        "install::a_bundle_becomes_a_pod_without_a_network",
+        installs,
+    );
+}
+
+async fn installs(_engine: Engine) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        say("install: not root, and so without a network namespace: not tested");
+        return Ok(());
+    }
+    let site = Site::new()?;
+    let content = site.content().await?;
+    let file = site.write(content, VERSION).await?;
+    site.refuses_damage(&file)?;
+    let newer = site.write(site.content().await?, NEWER).await?;
+
+    // By another program of the same version, which hands over to that of the bundle.
+    let other = site.scratch.path().join("other-atoll");
+    fs::copy(program("atoll")?, &other)?;
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&other)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, b"\n"))?;
+    let began = Instant::now();
+    let printed = site.atoll(
+        &other,
+        &["install", &shown(&file), "--answers", &site.answers()?],
+    )?;
+    ensure!(
+        printed.contains("Continuing with the program of the bundle"),
+        "{printed}"
+    );
+    ensure!(printed.contains("is ready"), "{printed}");
+    say(&format!(
+        "installed in {:.1} s",
+        began.elapsed().as_secs_f64()
+    ));
+    ensure!(fs::read(site.pod().join("images/live.iso"))? == boot_image());
+
+    let own = site.pod().join("atoll");
+    site.sql("create table kept as select 7 as number")?;
+    let before = site.containers()?;
+    ensure!(before.len() == 6, "{before:?}");
+    site.atoll(&own, &["install", &shown(&file)])?;
+    ensure!(
+        site.containers()? == before,
+        "a repeated installation restarts containers"
+    );
+
+    site.atoll(&own, &["pod", "scale", "api-server=3"])?;
+    let scaled = site.containers()?;
+    ensure!(scaled.len() == 8, "{scaled:?}");
+    for (name, id) in &before {
+        ensure!(scaled.get(name) == Some(id), "scaling restarts {name}");
+    }
+    let settings = fs::read_to_string(site.pod().join(".env"))?;
+    ensure!(settings.contains("\nAPI_SERVER_REPLICAS=3\n"), "{settings}");
+    let status = site.atoll(&own, &["pod", "status"])?;
+    ensure!(status.matches(" healthy").count() == 8, "{status}");
+    site.atoll(&own, &["pod", "scale", "api-server=1"])?;
+    ensure!(site.containers()? == before);
+
+    site.atoll(&own, &["install", &shown(&newer)])?;
+    site.sql("update kept set number = 8")?;
+    let printed = site.atoll(&own, &["install", &shown(&file)])?;
+    ensure!(printed.contains("forward only"), "{printed}");
+    let kept = site.sql("select number from kept")?;
+    ensure!(kept.trim() == "7", "{kept}");
+    // Boot images are in no backup, and stay.
+    ensure!(fs::read(site.pod().join("images/live.iso"))? == boot_image());
+
+    let sent = site.run(&[
+        "cat",
+        &format!("/sys/class/net/{UPLINK}/statistics/tx_packets"),
+    ])?;
+    ensure!(sent.trim() == "0", "{sent} packets left the machine");
+    say("0 packets left the machine");
+    Ok(())
+}
+
+/// A host: a network namespace, and a folder with an odd name.
+struct Site {
+    name: String,
+    scratch: Scratch,
+    holder: Child,
+    first_port: u16,
+}
+
+impl Site {
+    fn new() -> Result<Self> {
+        let holder = Command::new("unshare")
+            .args(["--net", "sleep", "infinity"])
+            .stdin(Stdio::null())
+            .spawn()
+            .context("running unshare")?;
+        let site = Self {
+            name: format!("atoll-test-install-{}", std::process::id()),
+            scratch: Scratch::new()?,
+            holder,
+            first_port: free_ports(PORTS)?,
+        };
+        // The namespace exists when it differs from this one.
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net"));
+        while namespace(&site.holder.id().to_string())? == namespace("self")? {
+            std::thread::yield_now();
+        }
+        // /sys shows the devices of the namespace in which it was mounted.
+        site.run(&["sh", "-c", NETWORK])?;
+        Ok(site)
+    }
+
+    fn pod(&self) -> PathBuf {
+        self.scratch.path().join("an odd ä folder/pod")
+    }
+
+    /// Runs a command in the namespace.
+    fn run(&self, command: &[&str]) -> Result<String> {
+        let mut run = Command::new("nsenter");
+        run.arg(format!("--net=/proc/{}/ns/net", self.holder.id()))
+            .args(["unshare", "--mount", "sh", "-c"])
+            .arg("mount -t sysfs sysfs /sys 2>/dev/null; exec \"$@\"")
+            .arg("sh")
+            .args(command);
+        succeed(&mut run)
+    }
+
+    /// Runs a program with the folder of the pod.
+    fn atoll(&self, program: &Path, arguments: &[&str]) -> Result<String> {
+        let mut run = Command::new("nsenter");
+        run.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
+        run.arg(program)
+            .args(arguments)
+            .arg("--dir")
+            .arg(self.pod());
+        succeed(&mut run)
+    }
+
+    /// Images of the engine, a boot image, and manifests that name the images.
+    async fn content(&self) -> Result<BundleContent> {
+        let mut content = BundleContent::default();
+        for image in IMAGES {
+            let folder = self.scratch.path().join("layouts").join(image);
+            if !folder.exists() {
+                fs::create_dir_all(folder.parent().context("no parent")?)?;
+                let mut save = Command::new("podman");
+                save.args([
+                    "save",
+                    "--quiet",
+                    "--format=oci-dir",
+                    "--uncompressed",
+                    "--output",
+                ]);
+                save.arg(&folder)
+                    .arg(format!("localhost/atoll/{image}:{VERSION}"));
+                succeed(&mut save)?;
+            }
+            let layout = Layout { folder, name: None };
+            content
+                .images
+                .add_layout(&layout, ImageUse::Service)
+                .await?;
+        }
+        let proxy = self.scratch.path().join("layouts/proxy");
+        let layout = Layout {
+            folder: proxy,
+            name: None,
+        };
+        content
+            .images
+            .add_layout(&layout, ImageUse::Registry)
+            .await?;
+        let compose = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"))?;
+        content.manifests.push(("compose.yaml".to_owned(), compose));
+        let image = PlannedContent::text("images/live.iso", boot_image());
+        content.others.push(image);
+        content.add_program(&program("atoll")?);
+        Ok(content)
+    }
+
+    async fn write(&self, content: BundleContent, version: &str) -> Result<PathBuf> {
+        let file = self.scratch.path().join(format!("bundle {version}.tar"));
+        let heading = BundleHeading {
+            version,
+            architecture: std::env::consts::ARCH,
+        };
+        let mut progress = |_| {};
+        content.write(&file, heading, None, &mut progress).await?;
+        Ok(file)
+    }
+
+    /// Neither a damaged file nor a foreign one is installed, and nothing is written then.
+    fn refuses_damage(&self, file: &Path) -> Result<()> {
+        let bundle = BundleFile::open(file, None)?;
+        let last = bundle.manifest().members.last().context("no members")?;
+        let damaged = self.scratch.path().join("damaged.tar");
+        for (place, expected) in [(last.offset, "is damaged"), (u64::MAX, "is truncated")] {
+            fs::copy(file, &damaged)?;
+            let target = fs::OpenOptions::new().write(true).open(&damaged)?;
+            if place == u64::MAX {
+                target.set_len(bundle.manifest().size - 512)?;
+            } else {
+                std::os::unix::fs::FileExt::write_all_at(&target, b"?", place)?;
+            }
+            let refused = self.atoll(
+                &program("atoll")?,
+                &["install", &shown(&damaged), "--answers", &self.answers()?],
+            );
+            let Err(error) = refused else {
+                bail!("a damaged bundle was installed");
+            };
+            ensure!(format!("{error:#}").contains(expected), "{error:#}");
+            ensure!(!self.pod().exists() && self.containers()?.is_empty());
+        }
+        fs::remove_file(&damaged)?;
+        Ok(())
+    }
+
+    fn answers(&self) -> Result<String> {
+        let path = self.scratch.path().join("answers.yaml");
+        let third = std::process::id() % 200;
+        let mut text = format!(
+            "host: atoll.example.org\nsettings:\n  COMPOSE_PROJECT_NAME: {}\n  \
+             SUBNET: 10.211.{third}.0/24\n  GATEWAY: 10.211.{third}.1\n",
+            self.name
+        );
+        for (name, port) in PUBLISHED.iter().zip(self.first_port..) {
+            writeln!(text, "  {name}: {port}")?;
+        }
+        fs::write(&path, text)?;
+        Ok(shown(&path))
+    }
+
+    /// Ids of running containers by name.
+    fn containers(&self) -> Result<BTreeMap<String, String>> {
+        let mut list = Command::new("podman");
+        list.args([
+            "ps",
+            "--no-trunc",
+            "--format",
+            "{{.Names}} {{.ID}}",
+            "--filter",
+        ]);
+        list.arg(format!("label=io.podman.compose.project={}", self.name));
+        let text = succeed(&mut list)?;
+        let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        Ok(pairs
+            .map(|(name, id)| (name.to_owned(), id.to_owned()))
+            .collect())
+    }
+
+    fn sql(&self, statement: &str) -> Result<String> {
+        let container = format!("{}_db_1", self.name);
+        let mut run = Command::new("podman");
+        run.args(["exec", &container, "psql", "-qtAc", statement, "installer"]);
+        succeed(&mut run)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let label = format!("label=io.podman.compose.project={}", self.name);
+        let list = |arguments: &[&str]| {
+            let output = Command::new("podman")
+                .args(arguments)
+                .args(["--filter", &label])
+                .output();
+            let output = output.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+            output.unwrap_or_default()
+        };
+        for id in list(&["ps", "--all", "--quiet"]).lines() {
+            self.run(&["podman", "rm", "--force", "--volumes", "--time", "5", id])
+                .ok();
+        }
+        for name in list(&["volume", "ls", "--quiet"]).lines() {
+            self.run(&["podman", "volume", "rm", "--force", name]).ok();
+        }
+        self.run(&["podman", "network", "rm", &format!("{}_default", self.name)])
+            .ok();
+        self.holder.kill().ok();
+        self.holder.wait().ok();
+    }
+}
+
+fn boot_image() -> Vec<u8> {
+    vec![7; (2 << 20) + 1]
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
