@@ -1,54 +1,68 @@
-//! `cargo xtask bundle`: the folder that is carried to the disconnected host to run the pod there.
+//! `cargo xtask bundle`: the file that is carried to the disconnected host to run the pod there.
+//!
+//! Builds the images and the program, which then writes the file: `atoll bundle`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::cargo::Profile;
+use crate::cargo::{Profile, root};
+use crate::command::run as run_command;
 use crate::images;
+use crate::scratch::ScratchFolder;
 
-/// Prepares the host (`atoll pod init`), or runs all services itself (`atoll up`).
+/// Prepares the host (`atoll install`), or runs all services itself (`atoll up`).
 pub(crate) const PROGRAM: &str = "atoll";
 
-/// The bill of materials of each image, as CycloneDX.
-const BILLS: &str = "sbom";
+/// Kubernetes manifests, whose images have to be inside.
+const KUBERNETES: &str = "deploy/kubernetes";
+/// Flags that add the images which hosts pull.
+const HOST_IMAGES: [&str; 2] = ["--image", "--archives"];
+const WITHOUT_HOST_IMAGES: &str = "--without-host-images";
 
 /// Arguments of `bundle`.
 #[derive(Debug, Args)]
 pub(crate) struct BundleArgs {
-    /// The folder to write
-    #[arg(value_name = "DIR", default_value = "target/bundle")]
-    dir: PathBuf,
+    /// The file to write
+    #[arg(value_name = "FILE", default_value = "target/bundle/atoll-bundle.tar")]
+    file: PathBuf,
+    /// Arguments of `atoll bundle`: `-- --archives DIR --os-image FILE --image REF --sign KEY`
+    #[arg(last = true)]
+    more: Vec<String>,
 }
 
-/// Writes the images, their bills of materials, and the program that prepares the host.
+/// Builds images and programs, and writes them into one file.
 pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
-    let dir = std::path::absolute(&arguments.dir)?;
-    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let code = images::run(&images::ImagesArgs::saving(dir.join("images.tar")))?;
+    let file = std::path::absolute(&arguments.file)?;
+    let code = images::run(&images::ImagesArgs::layouts())?;
     let programs = images::programs::build(&[PROGRAM], Profile::Dist)?;
-    replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
+    let scratch = ScratchFolder::new()?;
+    let mut command = Command::new(programs.join(PROGRAM));
+    command.arg("bundle").arg(&file);
+    for layout in images::layout_folders()? {
+        command.arg("--images").arg(layout);
+    }
     // `atoll up` gives it to hosts from its own folder.
-    let agent = images::DISCOVERY_AGENT.1;
-    let programs = images::shipped_programs()?;
-    replace(&programs.join(agent), &dir.join(images::agent_name()))?;
-    images::copy_bills(&dir.join(BILLS))?;
-    println!(
-        "{} is ready: images.tar, {BILLS} and {PROGRAM}",
-        dir.display()
-    );
+    let agent = scratch.path().join(images::agent_name());
+    let shipped = images::shipped_programs()?.join(images::DISCOVERY_AGENT.1);
+    std::fs::copy(&shipped, &agent).with_context(|| format!("copying {}", shipped.display()))?;
+    let bills = scratch.path().join("sbom");
+    images::copy_bills(&bills)?;
+    command.arg("--agent").arg(agent).arg("--sbom").arg(bills);
+    let kubernetes = root().join(KUBERNETES);
+    if kubernetes.is_dir() {
+        command.arg("--manifests").arg(kubernetes);
+    }
+    command.args(&arguments.more);
+    let is_flag = |it: &&String| HOST_IMAGES.iter().any(|flag| it.starts_with(flag));
+    if !arguments.more.iter().any(|it| is_flag(&it)) {
+        // None is built here.
+        command.arg(WITHOUT_HOST_IMAGES);
+    }
+    run_command(&mut command)?;
     Ok(code)
-}
-
-/// Replaces a program atomically: a running one cannot be written to.
-fn replace(source: &Path, target: &Path) -> Result<()> {
-    let part = target.with_extension("part");
-    fs::copy(source, &part)
-        .and_then(|_| fs::rename(&part, target))
-        .with_context(|| format!("copying {} to {}", source.display(), target.display()))
 }
 
 #[cfg(test)]

@@ -60,13 +60,13 @@ pub(crate) struct ImagesArgs {
 }
 
 impl ImagesArgs {
-    /// All images, saved to `path`.
-    pub(crate) fn saving(path: PathBuf) -> Self {
+    /// All images, also as layouts.
+    pub(crate) fn layouts() -> Self {
         Self {
             names: Vec::new(),
             quick: false,
-            ci: false,
-            save: Some(path),
+            ci: true,
+            save: None,
         }
     }
 }
@@ -125,6 +125,12 @@ fn triple(programs: &Path) -> String {
     } else {
         format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
     }
+}
+
+/// The layouts of all images, after [`run`] with [`ImagesArgs::layouts`].
+pub(crate) fn layout_folders() -> Result<Vec<PathBuf>> {
+    let folder = target_directory()?.join("images");
+    Ok(IMAGES.iter().map(|image| folder.join(image.name)).collect())
 }
 
 /// Copies the bills of materials of all images to the new folder `target`.

@@ -21,6 +21,7 @@ use clap::Args;
 use self::engine::PodmanService;
 use self::programs::CompiledTests;
 use self::report::TestReport;
+use crate::bundle::PROGRAM;
 use crate::cargo::{Profile, build, cargo, linted, root, target_directory};
 use crate::command::run as run_command;
 use crate::demo::{self, Break};
@@ -162,13 +163,21 @@ fn pod(report: &mut TestReport, engine: Option<&PodmanService>, full: bool) {
         }
         return;
     }
-    // The artifacts that users carry and run: the containers start from its archive.
-    let bundle = root().join("target/bundle");
+    // The artifacts that users carry and run: the containers start from its images.
+    let folder = root().join("target/bundle");
+    let bundle = folder.join("atoll-bundle.tar");
     if report.check("bundle", build.arg("bundle").arg(&bundle)) {
-        let mut load = Command::new("podman");
-        load.args(["load", "--quiet", "--input"]);
-        if report.check("load", load.arg(bundle.join("images.tar"))) {
-            report.add_tests("pod", || pod_tests(engine, Some(&bundle)));
+        let mut extract = Command::new("tar");
+        extract
+            .arg("-xf")
+            .arg(&bundle)
+            .arg("-C")
+            .arg(&folder)
+            .arg(PROGRAM);
+        let mut load = Command::new(folder.join(PROGRAM));
+        load.arg("install").arg(&bundle).arg("--only-load");
+        if report.check("extract", &mut extract) && report.check("load", &mut load) {
+            report.add_tests("pod", || pod_tests(engine, Some(&folder)));
         }
         report.add("images again", || reproduced(own));
         match images::figure() {
