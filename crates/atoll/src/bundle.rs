@@ -12,7 +12,7 @@ use oci_client::image::{ImageLocation, Layout};
 use service::Error;
 
 use crate::catalog::RegistryAccessArgs;
-use crate::pod::templates;
+use crate::pod::{default_units, templates};
 use crate::terminal;
 
 /// File of a layout.
@@ -145,6 +145,9 @@ async fn collect(arguments: &BundleArgs, client: &Client) -> Result<BundleConten
     }
     for (path, text) in templates() {
         content.manifests.push((path.to_owned(), text.to_owned()));
+    }
+    for (name, text) in default_units()? {
+        content.manifests.push((format!("quadlet/{name}"), text));
     }
     for folder in &arguments.manifests {
         add_manifests(&mut content, folder)?;

@@ -7,6 +7,7 @@ mod configmap;
 mod container;
 pub(crate) mod init;
 pub(crate) mod lifecycle;
+mod quadlet;
 #[cfg(test)]
 mod secret_tests;
 
@@ -18,6 +19,7 @@ use service::Error;
 use crate::backup::{self, BackupArgs, RestoreArgs};
 use crate::{install, terminal};
 use configmap::SETTINGS;
+pub(crate) use quadlet::default_units;
 
 /// Subcommands for the pod.
 #[derive(Debug, Clone, Subcommand)]
@@ -40,6 +42,8 @@ pub(crate) enum PodCommand {
     Logs(lifecycle::PodLogsArgs),
     /// Change the number of replicas of one service; the others keep running
     Scale(lifecycle::PodScaleArgs),
+    /// Write units for podman's systemd generator (podman 4.7 or newer)
+    Quadlet(quadlet::PodQuadletArgs),
     /// Install the version of a bundle, after a backup: as `atoll install`
     Upgrade(install::InstallArgs),
     /// Back up the pod: as `atoll backup --pod`
@@ -84,6 +88,7 @@ pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
         PodCommand::Status(folder) => lifecycle::status(folder),
         PodCommand::Logs(arguments) => lifecycle::logs(arguments),
         PodCommand::Scale(arguments) => lifecycle::scale(arguments),
+        PodCommand::Quadlet(arguments) => quadlet::run(arguments),
         PodCommand::Upgrade(arguments) => install::run(arguments),
         PodCommand::Backup(arguments) => {
             let folder = arguments.folder.dir.clone();

@@ -17,8 +17,13 @@ pub(super) const CONFIG: &str = "io.atoll.config";
 const PROJECT: [&str; 2] = ["io.podman.compose.project", "com.docker.compose.project"];
 const SERVICE: &str = "com.docker.compose.service";
 const NUMBER: &str = "com.docker.compose.container-number";
-/// The folder exists where systemd runs, which podman's health checks need.
+/// The folder exists where systemd runs.
 const SYSTEMD: &str = "/run/systemd/system";
+
+/// Whether systemd runs, whose timers run podman's health checks.
+pub(super) fn has_systemd() -> bool {
+    Path::new(SYSTEMD).exists()
+}
 
 /// A container that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,10 +76,15 @@ pub(super) struct ContainerRun {
 }
 
 impl ContainerRun {
-    /// Replica `number` of a service.
+    /// Replica `number` of a service, checked by systemd's timers if `is_checked`.
     ///
     /// Errors: a value that podman's format cannot express.
-    pub(super) fn new(project: &ComposeProject, name: &str, number: u32) -> Result<Self, Error> {
+    pub(super) fn new(
+        project: &ComposeProject,
+        name: &str,
+        number: u32,
+        is_checked: bool,
+    ) -> Result<Self, Error> {
         let service = project.service(name)?;
         let doing = || format!("configuring {name}");
         let mut run = Self {
@@ -96,7 +106,7 @@ impl ContainerRun {
         run.mount(project, service)
             .map_err(|e| Error::new(doing(), e))?;
         run.publish(&service.ports);
-        if Path::new(SYSTEMD).exists() {
+        if is_checked {
             run.check(&service.healthcheck);
         }
         for (name, value) in service.variables(&project.settings) {
@@ -125,6 +135,21 @@ impl ContainerRun {
     /// Full name of the image.
     pub(super) fn image(&self) -> &str {
         &self.image
+    }
+
+    /// Flags and their values.
+    pub(super) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The command, if it is not that of the image.
+    pub(super) fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    /// Lines `NAME=value`.
+    pub(super) fn variables(&self) -> &str {
+        &self.variables
     }
 
     /// Creates and starts it.

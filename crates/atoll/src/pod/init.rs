@@ -50,7 +50,7 @@ const READABLE: u32 = 0o644;
 const OPEN: u32 = 0o755;
 
 /// Placeholder of the folder's path in templates.
-const DIR: &str = "<dir>";
+pub(super) const DIR: &str = "<dir>";
 
 pub(super) const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
 /// Files that name the images of this version, with their templates.

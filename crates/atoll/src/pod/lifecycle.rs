@@ -15,7 +15,7 @@ use super::compose::ComposeProject;
 use super::configmap::SETTINGS;
 use super::container::{
     self, ContainerRun, ExistingContainer, by_service, ensure_network, ensure_volumes, existing,
-    image_id, network,
+    has_systemd, image_id, network,
 };
 use crate::file::rewrite_atomic;
 use crate::{podman, terminal};
@@ -132,7 +132,7 @@ fn resize(
     let all = existing(&project.name)?;
     let own: Vec<_> = all.iter().filter(|it| it.service == name).collect();
     for number in 1..=replicas {
-        let run = ContainerRun::new(project, name, number)?;
+        let run = ContainerRun::new(project, name, number, has_systemd())?;
         let config = run.config(&image_id(run.image())?);
         match own.iter().find(|it| it.number == number) {
             Some(found) if !is_current && !found.is_running => {
