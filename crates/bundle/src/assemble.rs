@@ -1,13 +1,12 @@
 //! Everything of a bundle in its order: program, manifests, images, content.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use mirror::archive::{self, Signer};
 use model::Error;
-use oci::Digest;
 
-use crate::closure::{References, is_of_local_registry};
+use crate::archives::ArchivedImages;
+use crate::closure::is_of_local_registry;
 use crate::images::ImageSet;
 use crate::manifest::{BundleManifest, FORMAT};
 use crate::writer::{PlannedContent, write};
@@ -31,8 +30,8 @@ pub struct BundleContent {
     pub manifests: Vec<(String, String)>,
     /// Further members.
     pub others: Vec<PlannedContent>,
-    /// Digests of the manifests in the archives.
-    pub archived: BTreeSet<Digest>,
+    /// Images of the archives.
+    pub archived: ArchivedImages,
     /// Whether images of the local registry may be absent: the site gets them otherwise.
     pub is_registry_elsewhere: bool,
 }
@@ -60,8 +59,10 @@ impl BundleContent {
             let member = PlannedContent::file(format!("{ARCHIVES}{name}"), &**file);
             self.others.push(member);
         }
-        self.archived.extend(set.manifests());
-        Ok(())
+        if self.is_registry_elsewhere {
+            self.archived.add_previous(&set)?;
+        }
+        self.archived.add(&set)
     }
 
     /// Computes the closure and writes the bundle.
@@ -74,7 +75,7 @@ impl BundleContent {
         signer: Option<&Signer>,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<BundleManifest, Error> {
-        let mut references = References::default();
+        let mut references = self.archived.references.clone();
         for (path, text) in &self.manifests {
             references.find(path, text)?;
         }

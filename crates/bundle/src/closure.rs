@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use model::Error;
-use oci::{Digest, Reference};
+use oci::Reference;
 use serde_json::Value;
 
+use crate::archives::ArchivedImages;
 use crate::images::{ImageSet, path_in_registry};
 use crate::interpolation::interpolate;
 use crate::manifest::ClosureImage;
@@ -29,12 +30,20 @@ pub struct References(BTreeMap<String, BTreeSet<String>>);
 impl References {
     /// Finds the references in a file, by its name: YAML and JSON, quadlets, and settings.
     ///
-    /// Errors: Invalid – malformed YAML.
+    /// Errors: Invalid – malformed YAML or JSON.
     pub fn find(&mut self, name: &str, text: &str) -> Result<(), Error> {
         let file = name.rsplit('/').next().unwrap_or(name);
         let end = file.rsplit('.').next().unwrap_or_default();
         match end {
-            "yaml" | "yml" | "json" => {
+            // One value after the other, as in catalogs.
+            "json" => {
+                for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+                    let document =
+                        document.map_err(|e| Error::invalid(name.to_owned(), e.to_string()))?;
+                    self.walk(name, "", &document);
+                }
+            }
+            "yaml" | "yml" => {
                 let documents: Vec<Value> = serde_yaml::from_multiple(text)
                     .map_err(|e| Error::invalid(name.to_owned(), e.to_string()))?;
                 for document in &documents {
@@ -114,13 +123,13 @@ impl References {
         }
     }
 
-    /// The closure, when all of it is in `images`, or one of the digests in `others`.
+    /// The closure, when all of it is in `images` or in archives.
     ///
     /// Errors: Invalid – with every image that is not inside, and the places that name it.
     pub fn closure(
         self,
         images: &ImageSet,
-        others: &BTreeSet<Digest>,
+        others: &ArchivedImages,
         is_elsewhere: impl Fn(&str) -> bool,
     ) -> Result<Vec<ClosureImage>, Error> {
         let inside = Inside::new(images, others);
@@ -138,7 +147,12 @@ impl References {
             return Ok(closure);
         }
         let count = missing.len();
-        let mut text = format!("{count} images are named and not inside:");
+        let subject = if count == 1 {
+            "1 image is".to_owned()
+        } else {
+            format!("{count} images are")
+        };
+        let mut text = format!("{subject} named and not inside:");
         for line in missing.iter().take(SHOWN) {
             text.push_str("\n  ");
             text.push_str(line);
@@ -160,11 +174,11 @@ struct Inside<'a> {
     names: BTreeSet<&'a str>,
     paths: BTreeSet<String>,
     images: &'a ImageSet,
-    others: &'a BTreeSet<Digest>,
+    others: &'a ArchivedImages,
 }
 
 impl<'a> Inside<'a> {
-    fn new(images: &'a ImageSet, others: &'a BTreeSet<Digest>) -> Self {
+    fn new(images: &'a ImageSet, others: &'a ArchivedImages) -> Self {
         let names: BTreeSet<&str> = images.images().iter().map(|image| &*image.name).collect();
         let paths = names.iter().map(|name| path_in_registry(name));
         Self {
@@ -176,7 +190,7 @@ impl<'a> Inside<'a> {
     }
 
     fn has(&self, image: &str) -> bool {
-        if self.names.contains(image) {
+        if self.names.contains(image) || self.others.names.contains(image) {
             return true;
         }
         if let Some(rest) = image.strip_prefix(HOST) {
@@ -185,8 +199,9 @@ impl<'a> Inside<'a> {
         }
         let reference: Option<Reference> = image.parse().ok();
         let digest = reference.and_then(|reference| reference.digest);
-        digest
-            .is_some_and(|digest| self.images.has_digest(&digest) || self.others.contains(&digest))
+        digest.is_some_and(|digest| {
+            self.images.has_digest(&digest) || self.others.digests.contains(&digest)
+        })
     }
 }
 
@@ -220,7 +235,7 @@ mod tests {
             ),
             (
                 "deployment.json",
-                r#"{"env":[{"name":"AGENT_DOCKER_IMAGE","value":"a/agent:1"}]}"#,
+                r#"{"kind":"x"}{"env":[{"name":"AGENT_DOCKER_IMAGE","value":"a/agent:1"}]}"#,
                 "a/agent:1",
                 "env[AGENT_DOCKER_IMAGE].AGENT_DOCKER_IMAGE",
             ),

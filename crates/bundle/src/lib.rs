@@ -5,6 +5,7 @@
 //! and extracts it. Nothing here starts containers. The one invariant: every byte of the file is covered by the manifest, or
 //! has the one value that the format allows, so that any damage is found before anything is extracted.
 
+mod archives;
 pub mod assemble;
 pub mod closure;
 mod framing;
@@ -18,6 +19,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use archives::ArchivedImages;
 pub use images::{ImageSet, blob_path, path_in_registry};
 pub use manifest::{
     BundleManifest, BundleMember, BundledImage, ClosureImage, Encoding, FORMAT, ImageUse,

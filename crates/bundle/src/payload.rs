@@ -12,7 +12,7 @@ use crate::closure::References;
 /// Label of release images.
 const RELEASE: &str = "io.openshift.release";
 /// The images of a release's components, as an ImageStream.
-const REFERENCES: &str = "release-manifests/image-references";
+pub(crate) const REFERENCES: &str = "release-manifests/image-references";
 /// Label of operator indexes: the folder of their catalog.
 const CATALOG: &str = "operators.operatorframework.io.index.configs.v1";
 /// End of the media types of configurations of images; those of artifacts have other ones.
@@ -76,7 +76,9 @@ pub(crate) async fn find(
 }
 
 /// The components of a release.
-fn components(references: &mut References, name: &str, text: &str) -> Result<(), Error> {
+///
+/// Errors: Invalid – malformed.
+pub(crate) fn components(references: &mut References, name: &str, text: &str) -> Result<(), Error> {
     let wrong = |reason: String| Error::invalid(format!("{REFERENCES} of {name}"), reason);
     let stream: Value = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
     let tags = stream["spec"]["tags"].as_array();

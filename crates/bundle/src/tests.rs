@@ -267,7 +267,7 @@ fn missing_images_are_named_with_the_files_that_name_them() {
     )
     .unwrap_err();
     for part in [
-        "3 images",
+        "3 images are",
         "example.org/x:1, named by a.yaml: spec.containers[x].image and b.container: Image",
         "example.org/y:2, named by b.container: Image",
         "edge/agent:1, named by atoll.env: AGENT_DOCKER_IMAGE",
@@ -313,6 +313,126 @@ fn a_manifest_at_the_limit_is_written_and_a_larger_one_refused() {
     write(longest).unwrap();
     let error = write(longest + 1).unwrap_err().to_string();
     assert!(error.contains("larger than"), "{error}");
+}
+
+const REPOSITORY: &str = "openshift/release";
+
+/// Writes an archive in the peer's format: a release whose payload names `component`, a component, and a catalog.
+fn write_archive(folder: &Path, component: &str, related: &str) -> Digest {
+    let mut tar =
+        tar::Builder::new(fs::File::create(folder.join("mirror_seq1_000000.tar")).unwrap());
+    let mut add = |path: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, bytes).unwrap();
+    };
+    let mut images = Vec::new();
+    let mut image = |add: &mut dyn FnMut(&str, &[u8]), layer: &[u8], kind: &str, tag: &str| {
+        let config = b"{}";
+        let (config_digest, layer_digest) = (Digest::sha256(config), Digest::sha256(layer));
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST,
+            "config": { "mediaType": OCI_CONFIG, "digest": config_digest, "size": config.len() },
+            "layers": [{ "mediaType": LAYER, "digest": layer_digest, "size": layer.len() }],
+        })
+        .to_string();
+        let digest = Digest::sha256(manifest.as_bytes());
+        add(&format!("blobs/{config_digest}"), config);
+        add(&format!("blobs/{layer_digest}"), layer);
+        add(
+            &format!("v2/{REPOSITORY}/manifests/{digest}"),
+            manifest.as_bytes(),
+        );
+        images.push(json!({
+            "name": format!("example.org/{REPOSITORY}@{digest}"), "path": REPOSITORY, "id": digest,
+            "tagSymlink": tag, "type": kind, "layerDigests": [layer_digest, config_digest],
+        }));
+        digest
+    };
+    let own = image(&mut add, b"a component", "ocpReleaseContent", "component");
+    let component = component.replace("OWN", &own.to_string());
+    let references =
+        json!({"spec": {"tags": [{"name": "cli", "from": {"name": component}}]}}).to_string();
+    let mut layer = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(references.len() as u64);
+    header.set_mode(0o644);
+    layer
+        .append_data(
+            &mut header,
+            "release-manifests/image-references",
+            references.as_bytes(),
+        )
+        .unwrap();
+    image(
+        &mut add,
+        &layer.into_inner().unwrap(),
+        "ocpRelease",
+        "release",
+    );
+    let catalog = format!(
+        "{}{}",
+        json!({"schema": "olm.package", "name": "p"}),
+        json!({"schema": "olm.bundle", "relatedImages": [{"name": "x", "image": related.replace("OWN", &own.to_string())}]})
+    );
+    add(
+        "catalogs/example.org/acme/index/v1/index/index.json",
+        catalog.as_bytes(),
+    );
+    let metadata = json!({
+        "kind": "Metadata", "apiVersion": "mirror.openshift.io/v1alpha2", "uid": "00000000-0000-0000-0000-000000000001",
+        "singleUse": false, "pastMirror": {"timestamp": 1, "sequence": 1, "mirror": {}, "associations": images},
+    });
+    add("publish/.metadata.json", metadata.to_string().as_bytes());
+    for tag in ["component", "release"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, format!("v2/{REPOSITORY}/manifests/{tag}"), "x")
+            .unwrap();
+    }
+    tar.finish().unwrap();
+    own
+}
+
+#[test]
+fn releases_and_catalogs_of_archives_are_in_the_closure() {
+    let fixture = fixture(None);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let inside = format!("example.org/{REPOSITORY}@OWN");
+    let write = |component: &str, related: &str| {
+        let archives = tempfile::tempdir().unwrap();
+        write_archive(archives.path(), component, related);
+        let target = fixture.folder.path().join("archives.tar");
+        runtime.block_on(async {
+            let mut content = content(fixture.folder.path()).await;
+            content.add_archives(archives.path()).unwrap();
+            let mut progress = |_| {};
+            let written = content.write(&target, HEADING, None, &mut progress).await;
+            written.map_err(|e| e.chain())
+        })
+    };
+    let manifest = write(&inside, &inside).unwrap();
+    let places: Vec<_> = manifest
+        .closure
+        .iter()
+        .flat_map(|it| &it.named_by)
+        .collect();
+    assert!(places.iter().any(|it| it.ends_with(": cli")), "{places:?}");
+    let other = format!("example.org/other@{}", Digest::sha256(b"other"));
+    for (component, related, place) in [
+        (&other, &inside, "cli"),
+        (&inside, &other, "relatedImages[x].image"),
+    ] {
+        let error = write(component, related).unwrap_err();
+        assert!(
+            error.contains("1 image is") && error.contains(&other) && error.contains(place),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -62,6 +62,8 @@ async fn installs(_engine: Engine) -> Result<()> {
     let content = site.content().await?;
     let file = site.write(content, VERSION).await?;
     site.refuses_damage(&file)?;
+    site.refuses_small_disks(&file)?;
+    site.refuses_other_architectures().await?;
     let newer = site.write(site.content().await?, NEWER).await?;
 
     // By another program of the same version, which hands over to that of the bundle.
@@ -233,9 +235,60 @@ impl Site {
             version,
             architecture: std::env::consts::ARCH,
         };
-        let mut progress = |_| {};
-        content.write(&file, heading, None, &mut progress).await?;
+        self.write_as(content, &file, heading).await?;
         Ok(file)
+    }
+
+    async fn write_as(
+        &self,
+        content: BundleContent,
+        file: &Path,
+        heading: BundleHeading<'_>,
+    ) -> Result<()> {
+        let mut progress = |_| {};
+        content.write(file, heading, None, &mut progress).await?;
+        Ok(())
+    }
+
+    /// A folder with too little space is refused with both numbers.
+    fn refuses_small_disks(&self, file: &Path) -> Result<()> {
+        let disk = self.scratch.path().join("small");
+        fs::create_dir(&disk)?;
+        let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && shift && exec \"$@\"";
+        let mut run = Command::new("unshare");
+        run.args(["--mount", "sh", "-c", script, "sh"]).arg(&disk);
+        run.arg(program("atoll")?).arg("install").arg(file);
+        run.args(["--answers", &self.answers()?, "--dir"])
+            .arg(disk.join("pod"));
+        let Err(error) = succeed(&mut run) else {
+            bail!("a bundle was installed on a small disk");
+        };
+        let error = format!("{error:#}");
+        ensure!(
+            error.contains("needs") && error.contains("64.0 MiB free"),
+            "{error}"
+        );
+        Ok(())
+    }
+
+    async fn refuses_other_architectures(&self) -> Result<()> {
+        let file = self.scratch.path().join("other.tar");
+        let heading = BundleHeading {
+            version: VERSION,
+            architecture: "riscv64",
+        };
+        self.write_as(BundleContent::default(), &file, heading)
+            .await?;
+        let refused = self.atoll(&program("atoll")?, &["install", &shown(&file)]);
+        let Err(error) = refused else {
+            bail!("a bundle of another architecture was installed");
+        };
+        ensure!(
+            format!("{error:#}").contains("it is for riscv64"),
+            "{error:#}"
+        );
+        ensure!(!self.pod().exists());
+        Ok(())
     }
 
     /// Neither a damaged file nor a foreign one is installed, and nothing is written then.
