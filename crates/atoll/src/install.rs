@@ -78,9 +78,11 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     verify(&bundle)?;
     // From here on files are written.
     hand_over(&bundle, &dir)?;
-    change.before(&dir, installed.as_ref())?;
+    change.before(&dir, installed.as_ref(), &bundle.manifest().version)?;
     images::load(&bundle, &dir)?;
     change.restore(&dir)?;
+    // The restore has replaced the folder.
+    extract_program(&bundle, &dir)?;
     init::prepare(&PodInitArgs::new(answers.host.clone(), dir.clone()))?;
     lifecycle::set(&dir.join(SETTINGS), &answers.settings)?;
     content::boot_images(&bundle, &dir)?;
@@ -160,28 +162,26 @@ fn verify(bundle: &BundleFile) -> Result<(), Error> {
     verified.map_err(|e| Error::new("verifying the bundle", e.chain()))
 }
 
-/// Continues with the program of the bundle, when this is another one: a version is installed by its own program. It is kept
-/// in the folder, for later commands.
-fn hand_over(bundle: &BundleFile, dir: &Path) -> Result<(), Error> {
-    let failed = |e: model::Error| Error::new("extracting the program", e.chain());
-    let Some(member) = bundle.member(PROGRAM) else {
-        return Err(Error::new(
-            "extracting the program",
-            "it is not in the bundle",
-        ));
-    };
-    let sum = |path: &Path| -> Option<String> {
-        let mut sha256 = Sha256::new();
-        let mut file = std::fs::File::open(path).ok()?;
-        std::io::copy(&mut file, &mut sha256).ok()?;
-        Some(hex::encode(sha256.finalize()))
-    };
+/// Keeps the program of the bundle in the folder, for later commands; returns its path.
+fn extract_program(bundle: &BundleFile, dir: &Path) -> Result<PathBuf, Error> {
+    let doing = "extracting the program";
+    let member = bundle.member(PROGRAM);
+    let member = member.ok_or_else(|| Error::new(doing, "it is not in the bundle"))?;
     crate::file::folder(dir, 0o755)?;
     let program = dir.join(PROGRAM);
     if sum(&program).as_ref() != Some(&member.sha256) {
-        bundle.extract(member, &program).map_err(failed)?;
+        bundle
+            .extract(member, &program)
+            .map_err(|e| Error::new(doing, e.chain()))?;
     }
-    if sum(Path::new("/proc/self/exe")).as_ref() == Some(&member.sha256) {
+    Ok(program)
+}
+
+/// Continues with the program of the bundle, when this is another one: a version is installed by its own program.
+fn hand_over(bundle: &BundleFile, dir: &Path) -> Result<(), Error> {
+    let program = extract_program(bundle, dir)?;
+    let own = sum(Path::new("/proc/self/exe"));
+    if own.is_some() && own == bundle.member(PROGRAM).map(|it| it.sha256.clone()) {
         return Ok(());
     }
     terminal::print("Continuing with the program of the bundle.");
@@ -189,6 +189,13 @@ fn hand_over(bundle: &BundleFile, dir: &Path) -> Result<(), Error> {
         .args(std::env::args_os().skip(1))
         .exec();
     Err(Error::new(format!("running {}", program.display()), error))
+}
+
+/// SHA-256 of a file, in hexadecimal.
+fn sum(path: &Path) -> Option<String> {
+    let mut sha256 = Sha256::new();
+    std::io::copy(&mut std::fs::File::open(path).ok()?, &mut sha256).ok()?;
+    Some(hex::encode(sha256.finalize()))
 }
 
 fn summary(project: &ComposeProject, dir: &Path, host: &str, version: &str) -> String {

@@ -9,12 +9,16 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use service::Error;
+use service::settings::env_lines;
+use url::Url;
 
-use super::InstallArgs;
 use super::record::InstallRecord;
+use super::{InstallArgs, SETTINGS};
 use crate::pod::init;
 use crate::terminal;
 
+/// The setting with the host's name.
+const BASE_URL: &str = "SERVICE_BASE_URL";
 /// Units: bytes.
 const ANSWERS_LIMIT_BYTES: u64 = 1 << 20;
 /// An address of documentation (RFC 5737): no packet is sent, the kernel only looks up the route.
@@ -52,7 +56,10 @@ impl Answers {
         let known = arguments.host.clone().or(file.host);
         let host = match known.or_else(|| installed.map(|it| it.host.clone())) {
             Some(host) => host,
-            None => ask_host()?,
+            None => match configured(&arguments.dir.join(SETTINGS)) {
+                Some(host) => host,
+                None => ask_host()?,
+            },
         };
         let host = init::parse_host(&host)
             .map_err(|e| Error::new(format!("reading the host {host:?}"), e))?;
@@ -92,6 +99,15 @@ fn read(path: &Path) -> Result<AnswersFile, Error> {
         ));
     }
     serde_yaml::from_str(&text).map_err(|e| Error::new(doing(), e))
+}
+
+/// The host in existing settings, as after a restore.
+fn configured(settings: &Path) -> Option<String> {
+    let text = fs::read_to_string(settings).ok()?;
+    let lines = env_lines(&text).ok()?;
+    let (_, url) = lines.into_iter().find(|(name, _)| *name == BASE_URL)?;
+    let host = Url::parse(url).ok()?.host_str()?.to_owned();
+    Some(host)
 }
 
 fn ask_host() -> Result<String, Error> {
@@ -155,6 +171,20 @@ mod tests {
         assert_eq!(settings["OS_IMAGES"], r#"[{"version":"x"}]"#);
         assert_eq!((&*settings["DOMAIN"], &*settings["B"]), ("", "true"));
         assert_eq!(collect(text, Some("fd00::1")).unwrap().host, "fd00::1");
+    }
+
+    #[test]
+    fn the_host_of_existing_settings_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".env");
+        assert_eq!(configured(&path), None);
+        for (url, host) in [
+            ("http://a.example:8090", "a.example"),
+            ("http://[fd00::1]:8090", "[fd00::1]"),
+        ] {
+            fs::write(&path, format!("SERVICE_BASE_URL={url}\n")).unwrap();
+            assert_eq!(configured(&path).as_deref(), Some(host));
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use service::Error;
 
+use super::sum;
 use crate::pod::compose::ComposeProject;
 use crate::pod::init::in_url;
 use crate::terminal;
@@ -50,13 +51,6 @@ pub(super) fn boot_images(bundle: &BundleFile, dir: &Path) -> Result<(), Error> 
     }
     terminal::clear_progress();
     Ok(())
-}
-
-fn sum(path: &Path) -> Option<String> {
-    use sha2::{Digest as _, Sha256};
-    let mut sha256 = Sha256::new();
-    std::io::copy(&mut fs::File::open(path).ok()?, &mut sha256).ok()?;
-    Some(hex::encode(sha256.finalize()))
 }
 
 /// Published port of the registry.

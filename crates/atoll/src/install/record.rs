@@ -20,6 +20,18 @@ pub(super) struct InstallRecord {
     /// Checksums of the archives in the registry.
     #[serde(default)]
     pub(super) archives: Vec<String>,
+    /// A change to another version that has begun: its backup must not be made again, of migrated data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pending: Option<PendingChange>,
+}
+
+/// A change to another version in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PendingChange {
+    /// The new version.
+    pub(super) to: String,
+    /// The complete backup of the old one.
+    pub(super) backup: PathBuf,
 }
 
 impl InstallRecord {
@@ -28,6 +40,7 @@ impl InstallRecord {
             version: manifest.version.clone(),
             host: host.to_owned(),
             archives,
+            pending: None,
         }
     }
 

@@ -9,7 +9,7 @@ use ::bundle::BundleManifest;
 use semver::Version;
 use service::Error;
 
-use super::record::{InstallRecord, backups};
+use super::record::{InstallRecord, PendingChange, backups};
 use crate::file::folder;
 use crate::pod::compose::ComposeProject;
 use crate::pod::lifecycle;
@@ -55,8 +55,13 @@ impl VersionChange {
             Version::parse(text).map_err(|e| Error::new(format!("comparing the version {text}"), e))
         };
         let (old, new) = (parse(&installed.version)?, parse(&manifest.version)?);
-        let file = |name: String| backups(dir).join(format!("{name}.{EXTENSION}"));
-        let backup = file(format!("{old}-before-{new}"));
+        let pending = installed
+            .pending
+            .as_ref()
+            .filter(|it| it.to == manifest.version);
+        let time = service::clock::now().format("%Y%m%dT%H%M%SZ");
+        let name = format!("{old}-before-{new}-{time}.{EXTENSION}");
+        let backup = pending.map_or_else(|| backups(dir).join(name), |it| it.backup.clone());
         match new.cmp(&old) {
             Ordering::Equal => Ok(Self::None),
             Ordering::Greater => Ok(Self::Upgrade { backup }),
@@ -74,34 +79,42 @@ impl VersionChange {
         }
     }
 
-    /// Backs up the data of the installed version.
+    /// Backs up the data of the installed version, once for each change.
     ///
     /// Errors: those of the backup.
     pub(super) fn before(
         &self,
         dir: &Path,
         installed: Option<&InstallRecord>,
+        to: &str,
     ) -> Result<(), Error> {
-        let (Self::Upgrade { backup } | Self::Rollback { backup, .. }) = self else {
+        let (Self::Upgrade { backup } | Self::Rollback { backup, .. }, Some(installed)) =
+            (self, installed)
+        else {
             return Ok(());
         };
-        let version = installed.map_or("", |it| &it.version);
-        if backup.exists() {
-            // Of an interrupted change: the data may be migrated already.
+        let (version, shown) = (&installed.version, backup.display());
+        if installed.pending.is_some() && backup.exists() {
             terminal::print(&format!(
-                "Keeping {}, the backup of version {version}.",
-                backup.display()
+                "Continuing; {shown} is the backup of version {version}."
             ));
             return Ok(());
         }
         folder(&backups(dir), 0o700)?;
         let project = ComposeProject::read(dir)?;
         lifecycle::start_existing(&project, DATABASE)?;
-        terminal::print(&format!(
-            "Backing up version {version} into {}.",
-            backup.display()
-        ));
-        own(&["backup", "--verify", "--pod"], dir, backup)
+        terminal::print(&format!("Backing up version {version} into {shown}."));
+        own(&["backup", "--verify", "--pod"], dir, backup)?;
+        // Recorded when the backup is complete, and before anything changes the data.
+        let pending = PendingChange {
+            to: to.to_owned(),
+            backup: backup.clone(),
+        };
+        let record = InstallRecord {
+            pending: Some(pending),
+            ..installed.clone()
+        };
+        record.write(dir)
     }
 
     /// Restores the backup of the older version.
@@ -187,24 +200,36 @@ mod tests {
     fn older_versions_need_their_backup() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("a pod");
-        let installed = InstallRecord::new(&manifest("0.2.0"), "h", Vec::new());
-        let change = |version| VersionChange::of(Some(&installed), &manifest(version), &dir);
-        assert_eq!(
-            VersionChange::of(None, &manifest("0.1.0"), &dir).unwrap(),
-            VersionChange::None
-        );
-        assert_eq!(change("0.2.0").unwrap(), VersionChange::None);
-        let backup = backups(&dir).join("0.2.0-before-0.10.0.backup");
-        assert_eq!(change("0.10.0").unwrap(), VersionChange::Upgrade { backup });
-        let error = change("0.1.0").unwrap_err().to_string();
+        let mut installed = InstallRecord::new(&manifest("0.2.0"), "h", Vec::new());
+        let change = |installed: &InstallRecord, version| {
+            VersionChange::of(Some(installed), &manifest(version), &dir)
+        };
+        let none = VersionChange::of(None, &manifest("0.1.0"), &dir).unwrap();
+        assert_eq!(none, VersionChange::None);
+        assert_eq!(change(&installed, "0.2.0").unwrap(), VersionChange::None);
+        let VersionChange::Upgrade { backup } = change(&installed, "0.10.0").unwrap() else {
+            panic!("no upgrade");
+        };
+        let name = backup.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("0.2.0-before-0.10.0-"), "{name}");
+        let error = change(&installed, "0.1.0").unwrap_err().to_string();
         assert!(error.contains("forward only"), "{error}");
         fs::create_dir(backups(&dir)).unwrap();
-        let restored = backups(&dir).join("0.1.0-before-0.2.0.backup");
-        fs::write(&restored, "").unwrap();
-        let backup = backups(&dir).join("0.2.0-before-0.1.0.backup");
-        assert_eq!(
-            change("0.1.0").unwrap(),
-            VersionChange::Rollback { restored, backup }
-        );
+        let older = backups(&dir).join("0.1.0-before-0.2.0-20260101T000000Z.backup");
+        fs::write(&older, "").unwrap();
+        let VersionChange::Rollback { restored, .. } = change(&installed, "0.1.0").unwrap() else {
+            panic!("no rollback");
+        };
+        assert_eq!(restored, older);
+        // An interrupted change keeps its backup; another change has its own.
+        installed.pending = Some(PendingChange {
+            to: "0.10.0".to_owned(),
+            backup: "/kept".into(),
+        });
+        let kept = VersionChange::Upgrade {
+            backup: "/kept".into(),
+        };
+        assert_eq!(change(&installed, "0.10.0").unwrap(), kept);
+        assert_ne!(change(&installed, "0.11.0").unwrap(), kept);
     }
 }
