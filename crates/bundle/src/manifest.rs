@@ -17,6 +17,8 @@ pub(crate) const SIGNATURE: &str = "manifest.sig";
 pub(crate) const SUMS: &str = "manifest.sha256";
 /// Units: bytes. Some 100 000 members.
 pub(crate) const MANIFEST_LIMIT_BYTES: u64 = 32 << 20;
+/// Units: bytes. Largest member, so that sums of all members are exact.
+pub(crate) const MEMBER_LIMIT_BYTES: u64 = 1 << 44;
 /// Units: bytes. Longest path of a member: that of the plain tar header.
 pub(crate) const PATH_LIMIT_BYTES: usize = 100;
 
@@ -147,6 +149,10 @@ impl BundleManifest {
             }
             if !paths.insert(path) {
                 return Err(wrong(format!("{path} is listed twice")));
+            }
+            if member.size.max(member.content_size) > MEMBER_LIMIT_BYTES {
+                let reason = format!("{path} is larger than {MEMBER_LIMIT_BYTES} bytes");
+                return Err(wrong(reason));
             }
             if member.encoding == Encoding::Plain && member.size != member.content_size {
                 return Err(wrong(format!("{path} has two lengths")));

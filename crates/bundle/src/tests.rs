@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::assemble::{BundleContent, BundleHeading};
 use crate::images::blob_path;
-use crate::manifest::MANIFEST_LIMIT_BYTES;
+use crate::manifest::{MANIFEST_LIMIT_BYTES, MEMBER_LIMIT_BYTES};
 use crate::{BundleFile, BundleManifest, Encoding, ImageUse, PlannedContent};
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -459,6 +459,54 @@ fn content_that_differs_from_its_digest_is_refused() {
     // Neither the file nor its temporary name.
     let names: Vec<_> = fs::read_dir(fixture.folder.path()).unwrap().collect();
     assert_eq!(names.len(), 3, "{names:?}");
+}
+
+/// A file with this manifest, whose checksum is right.
+fn with_manifest(folder: &Path, manifest: &BundleManifest) -> PathBuf {
+    let text = serde_json::to_vec(manifest).unwrap();
+    let sums = crate::writer::sums(&text, None);
+    let mut bytes = Vec::new();
+    for (path, content) in [
+        ("manifest.json", &*text),
+        ("manifest.sha256", sums.as_bytes()),
+    ] {
+        let size = content.len() as u64;
+        bytes.extend(crate::framing::header(path, 0o644, size).unwrap());
+        bytes.extend(content);
+        bytes.resize(bytes.len() + crate::framing::after(size), 0);
+    }
+    let file = folder.join("crafted.tar");
+    fs::write(&file, bytes).unwrap();
+    file
+}
+
+// limit: bundle-member
+#[test]
+fn crafted_manifests_are_refused() {
+    let fixture = fixture(None);
+    let refused = |change: &dyn Fn(&mut BundleManifest)| {
+        let mut manifest = fixture.manifest.clone();
+        change(&mut manifest);
+        let file = with_manifest(fixture.folder.path(), &manifest);
+        BundleFile::open(&file, None).unwrap_err().chain()
+    };
+    // At the limit, only its place is wrong.
+    let size = |size| {
+        move |it: &mut BundleManifest| {
+            it.members[0].size = size;
+            it.members[0].content_size = size;
+        }
+    };
+    assert!(refused(&size(MEMBER_LIMIT_BYTES)).contains("unexpected place"));
+    assert!(refused(&size(MEMBER_LIMIT_BYTES + 1)).contains("larger than"));
+    assert!(refused(&size(u64::MAX)).contains("larger than"));
+    assert!(refused(&|it| it.members[0].offset = u64::MAX).contains("unexpected place"));
+    assert!(refused(&|it| it.members[0].content_size += 1).contains("two lengths"));
+    assert!(
+        refused(&|it| it.members[0].path = "../atoll".to_owned()).contains("unexpected member")
+    );
+    assert!(refused(&|it| it.members[1].path = "atoll".to_owned()).contains("listed twice"));
+    assert!(refused(&|it| it.format = 2).contains("format 2 is not supported"));
 }
 
 #[test]

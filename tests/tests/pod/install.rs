@@ -66,6 +66,9 @@ async fn installs(_engine: Engine) -> Result<()> {
     site.refuses_other_architectures().await?;
     let newer = site.write(site.content().await?, NEWER).await?;
 
+    for path in ["atoll", ".env", "images/live.iso"] {
+        site.kill_at(&file, path)?;
+    }
     // By another program of the same version, which hands over to that of the bundle.
     let other = site.scratch.path().join("other-atoll");
     fs::copy(program("atoll")?, &other)?;
@@ -253,6 +256,27 @@ impl Site {
     ) -> Result<()> {
         let mut progress = |_| {};
         content.write(file, heading, None, &mut progress).await?;
+        Ok(())
+    }
+
+    /// Kills an installation when this file of the pod exists.
+    fn kill_at(&self, file: &Path, path: &str) -> Result<()> {
+        let mut run = Command::new("nsenter");
+        run.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
+        run.arg(program("atoll")?).arg("install").arg(file);
+        run.args(["--answers", &self.answers()?, "--dir"])
+            .arg(self.pod());
+        let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        while !self.pod().join(path).exists() {
+            ensure!(
+                child.try_wait()?.is_none(),
+                "it ended before {path} was written"
+            );
+            std::thread::yield_now();
+        }
+        // Nsenter has become the program.
+        child.kill()?;
+        child.wait()?;
         Ok(())
     }
 

@@ -116,7 +116,7 @@ fn ask_host() -> Result<String, Error> {
         let remedy = "there is no terminal: use --host NAME, or --answers FILE with `host: NAME`";
         return Err(Error::new(doing, remedy));
     }
-    let default = own_address();
+    let default = own_address().or_else(host_name);
     let shown = default.as_deref().unwrap_or("none");
     terminal::print(&format!(
         "Host name or IP address of this host for users and booting machines [{shown}]:"
@@ -134,6 +134,13 @@ fn ask_host() -> Result<String, Error> {
         )),
         (line, _) => Ok(line.to_owned()),
     }
+}
+
+/// The name of this machine.
+fn host_name() -> Option<String> {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_str().ok()?;
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// The address of the interface with the default route.
