@@ -25,6 +25,11 @@ const HEADING: BundleHeading<'_> = BundleHeading {
 
 /// Adds an image with one layer to the layout `folder`; returns its digest.
 fn add_image(folder: &Path, name: &str, layer: &[u8]) -> Digest {
+    add_labelled(folder, name, layer, &json!({}))
+}
+
+/// [`add_image`] with labels.
+fn add_labelled(folder: &Path, name: &str, layer: &[u8], labels: &serde_json::Value) -> Digest {
     let put = |bytes: &[u8]| {
         let digest = Digest::sha256(bytes);
         let path = folder.join(blob_path(&digest));
@@ -32,7 +37,9 @@ fn add_image(folder: &Path, name: &str, layer: &[u8]) -> Digest {
         fs::write(path, bytes).unwrap();
         digest
     };
-    let config = br#"{"architecture":"amd64","os":"linux","config":{}}"#;
+    let config = json!({"architecture": "amd64", "os": "linux", "config": {"Labels": labels}});
+    let config = config.to_string();
+    let config = config.as_bytes();
     let manifest = json!({
         "schemaVersion": 2, "mediaType": OCI_MANIFEST,
         "config": { "mediaType": OCI_CONFIG, "digest": put(config), "size": config.len() },
@@ -315,6 +322,79 @@ fn a_manifest_at_the_limit_is_written_and_a_larger_one_refused() {
     assert!(error.contains("larger than"), "{error}");
 }
 
+/// A layer with one file.
+fn layer_with(path: &str, text: &str) -> Vec<u8> {
+    let mut layer = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    layer
+        .append_data(&mut header, path, text.as_bytes())
+        .unwrap();
+    layer.into_inner().unwrap()
+}
+
+#[test]
+fn payloads_and_catalogs_of_images_are_in_the_closure() {
+    let fixture = fixture(None);
+    let inside = format!("example.org/a@{}", fixture.digest);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let write = |component: &str, related: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let references = json!({"spec": {"tags": [{"name": "cli", "from": {"name": component}}]}});
+        let layer = layer_with(
+            "release-manifests/image-references",
+            &references.to_string(),
+        );
+        let label = json!({"io.openshift.release": "4.18.7"});
+        add_labelled(folder.path(), "example.org/release:1", &layer, &label);
+        let catalog = format!("schema: olm.bundle\nrelatedImages:\n- image: {related}\n");
+        let layer = layer_with("configs/p/catalog.yaml", &catalog);
+        let label = json!({"operators.operatorframework.io.index.configs.v1": "/configs"});
+        add_labelled(folder.path(), "example.org/index:1", &layer, &label);
+        let layout = Layout {
+            folder: folder.path().to_owned(),
+            name: None,
+        };
+        let target = fixture.folder.path().join("payloads.tar");
+        runtime.block_on(async {
+            let mut content = content(fixture.folder.path()).await;
+            content
+                .images
+                .add_layout(&layout, ImageUse::Registry)
+                .await
+                .unwrap();
+            let mut progress = |_| {};
+            let written = content.write(&target, HEADING, None, &mut progress).await;
+            written.map_err(|e| e.chain())
+        })
+    };
+    let manifest = write(&inside, &inside).unwrap();
+    let entry = manifest
+        .closure
+        .iter()
+        .find(|it| it.image == inside)
+        .unwrap();
+    let places = [
+        "example.org/index:1: p/catalog.yaml: relatedImages[0].image",
+        "release example.org/release:1: cli",
+    ];
+    assert_eq!(entry.named_by, places);
+    for (component, related, place) in [
+        ("o/x:1", &*inside, places[1]),
+        (&inside, "o/x:1", places[0]),
+    ] {
+        let error = write(component, related).unwrap_err();
+        assert!(
+            error.contains(&format!("o/x:1, named by {place}")),
+            "{error}"
+        );
+    }
+}
+
 const REPOSITORY: &str = "openshift/release";
 
 /// Writes an archive in the peer's format: a release whose payload names `component`, a component, and a catalog.
@@ -354,23 +434,8 @@ fn write_archive(folder: &Path, component: &str, related: &str) -> Digest {
     let component = component.replace("OWN", &own.to_string());
     let references =
         json!({"spec": {"tags": [{"name": "cli", "from": {"name": component}}]}}).to_string();
-    let mut layer = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_gnu();
-    header.set_size(references.len() as u64);
-    header.set_mode(0o644);
-    layer
-        .append_data(
-            &mut header,
-            "release-manifests/image-references",
-            references.as_bytes(),
-        )
-        .unwrap();
-    image(
-        &mut add,
-        &layer.into_inner().unwrap(),
-        "ocpRelease",
-        "release",
-    );
+    let layer = layer_with("release-manifests/image-references", &references);
+    image(&mut add, &layer, "ocpRelease", "release");
     let catalog = format!(
         "{}{}",
         json!({"schema": "olm.package", "name": "p"}),
