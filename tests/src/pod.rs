@@ -40,7 +40,7 @@ pub const SERVICES: [&str; 6] = [
     "proxy",
 ];
 /// Ports that a pod publishes, catalogs included.
-pub const PORTS: u16 = 7;
+pub const PORTS: u16 = 9;
 /// Variable that names another database.
 pub const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
 /// Lines of each log that a failure prints.
@@ -79,6 +79,8 @@ impl Pod {
                 webui_static: first + 3,
                 registry: first + 4,
                 database: first + 5,
+                http: first + 6,
+                https: first + 7,
             },
             gateway,
             containers: BTreeMap::new(),
@@ -382,6 +384,9 @@ impl Pod {
             ("PUBLISH_IMAGES", published(ports.images)),
             ("PUBLISH_WEBUI", published(ports.webui)),
             ("PUBLISH_WEBUI_STATIC", published(ports.webui_static)),
+            ("PUBLISH_HTTP", published(ports.http)),
+            ("PUBLISH_HTTPS", published(ports.https)),
+            ("REDIRECT_HTTPS_PORT", published(ports.https)),
         ])?;
         // Allows tests of other database images.
         let image = std::env::var_os(POSTGRES_IMAGE).and_then(|image| image.into_string().ok());

@@ -33,9 +33,12 @@ impl Deref for Forwards {
 
 impl Setting for Forwards {
     const EXPECTED: &'static str =
-        "PORT=http://HOST:PORT entries separated by commas, as in 8080=http://webui:8080";
+        "PORT=http://HOST:PORT entries separated by commas, as in 8080=http://webui:8080; or none";
 
     fn parse(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" {
+            return Ok(Self(Vec::new()));
+        }
         let mut entries: Vec<ForwardEntry> = Vec::new();
         let mut errors = Vec::new();
         let texts = text.split(',').map(str::trim);
@@ -129,5 +132,6 @@ mod tests {
         assert_eq!(reason.split("; ").count(), 10, "{reason}");
         assert!(!reason.contains("secret"), "{reason}");
         assert!(Forwards::parse(" , ").is_err());
+        assert!(Forwards::parse("none").unwrap().is_empty());
     }
 }

@@ -89,6 +89,7 @@ impl Settings {
         let list = Certificates::List(self.site.certificate_list.clone());
         let https = Listen {
             routes_by_host: true,
+            unsent_bytes: Some(UNSENT_BYTES),
             tls: Some(list.into()),
             passthrough: Some(registry),
             ..self.listen_on(self.site.proxy_https_port)

@@ -181,6 +181,10 @@ pub struct PodPorts {
     pub registry: u16,
     /// Of the database.
     pub database: u16,
+    /// Of HTTP.
+    pub http: u16,
+    /// Of HTTPS.
+    pub https: u16,
 }
 
 pub(super) fn read_variables(path: &Path) -> Result<Variables> {

@@ -31,7 +31,7 @@ const IMAGES: [&str; 7] = [
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const NEWER: &str = "99.0.0";
 /// Settings of published ports.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 9] = [
     "PUBLISH_API",
     "PUBLISH_IMAGES",
     "PUBLISH_WEBUI",
@@ -39,6 +39,8 @@ const PUBLISHED: [&str; 7] = [
     "PUBLISH_REGISTRY",
     "PUBLISH_DB",
     "PUBLISH_CATALOG",
+    "PUBLISH_HTTP",
+    "PUBLISH_HTTPS",
 ];
 const UPLINK: &str = "uplink";
 /// Makes an uplink with a default route, as hosts have it; packets that leave by it are lost, and counted.

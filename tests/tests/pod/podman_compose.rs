@@ -1,6 +1,7 @@
 //! The README's commands, with the programs that users run.
 
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +25,7 @@ const SCALED: [(&str, &str); 3] = [
 ];
 /// Published ports: the variable, and the port of a Kubernetes file; those that answer `/ready` without TLS
 /// first.
-const PUBLISHED: [(&str, u16); 7] = [
+const PUBLISHED: [(&str, u16); 9] = [
     ("PUBLISH_API", 8090),
     ("PUBLISH_IMAGES", 8888),
     ("PUBLISH_WEBUI", 8080),
@@ -32,8 +33,12 @@ const PUBLISHED: [(&str, u16); 7] = [
     ("PUBLISH_REGISTRY", 5000),
     ("PUBLISH_DB", 5432),
     ("PUBLISH_CATALOG", 50051),
+    ("PUBLISH_HTTP", 80),
+    ("PUBLISH_HTTPS", 443),
 ];
 const ASKED: u16 = 3;
+/// Network domain of a pod whose host is an address.
+const DOMAIN: &str = "atoll.internal";
 /// The files of `podman play kube`.
 const KUBE_FILES: [&str; 2] = ["pod.yml", "catalog.yml"];
 
@@ -55,6 +60,7 @@ async fn applies_changes(_engine: Engine) -> Result<()> {
         "podman-compose up, cold: ready after {:.1} s",
         began.elapsed().as_secs_f64()
     ));
+    project.place.serves_its_names().await?;
     project.sql("create table kept as select 7 as number")?;
     for (count, time_source) in [("3", "192.0.2.7"), ("1", "192.0.2.8")] {
         let folder = &project.place.folder;
@@ -113,6 +119,7 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     let pod = Kube::new()?;
     pod.play()?;
     pod.place.is_ready().await?;
+    pod.place.serves_its_names().await?;
     let sql = |statement: &str| pod.exec("db", &["psql", "-qtAc", statement, "installer"]);
     sql("create table kept as select 7 as number")?;
     pod.stop()?;
@@ -181,6 +188,52 @@ impl ComposeFolder {
         for port in self.first_port..self.first_port + ASKED {
             port_is_ready(port).await?;
         }
+        Ok(())
+    }
+
+    /// Asks the names of the network domain, as clients that trust its authority.
+    async fn serves_its_names(&self) -> Result<()> {
+        let downloads = self.folder.path().join("downloads/pub/downloads");
+        fs::write(downloads.join("tool.tar"), "content")?;
+        let (http, https) = (self.port("PUBLISH_HTTP")?, self.port("PUBLISH_HTTPS")?);
+        let authority = fs::read(self.folder.path().join("secrets/proxy/ca.crt"))?;
+        let mut client = reqwest::Client::builder()
+            .tls_certs_only([reqwest::Certificate::from_pem(&authority)?])
+            .redirect(reqwest::redirect::Policy::none());
+        let name = |label: &str| format!("{label}.{DOMAIN}");
+        for label in ["api", "web", "service", "registry", "mirror"] {
+            client = client.resolve(&name(label), SocketAddr::from(([127, 0, 0, 1], https)));
+        }
+        let client = client.build()?;
+        for (label, path, status, text) in [
+            ("api", "/api/assisted-install/v2/clusters", 200, "[]"),
+            ("web", "/", 200, "<html"),
+            ("service", "/api/assisted-install/v2/clusters", 200, "[]"),
+            ("registry", "/v2/", 401, "UNAUTHORIZED"),
+            ("mirror", "/pub/downloads/tool.tar", 200, "content"),
+            ("mirror", "/pub/downloads/", 200, "tool.tar"),
+        ] {
+            let url = format!("https://{}:{https}{path}", name(label));
+            until(&url, READY_LIMIT, async || {
+                let answer = client.get(&url).send().await?;
+                if answer.status() == reqwest::StatusCode::SERVICE_UNAVAILABLE {
+                    return Ok(None);
+                }
+                let found = answer.status().as_u16();
+                let is_secured = answer.headers().contains_key("strict-transport-security");
+                ensure!(is_secured == (label != "registry"), "{url}: {answer:?}");
+                let body = answer.text().await?;
+                ensure!(
+                    found == status && body.contains(text),
+                    "{url}: {found} {body}"
+                );
+                Ok(Some(()))
+            })
+            .await?;
+        }
+        let plain = format!("http://127.0.0.1:{http}/x?y");
+        let answer = client.get(&plain).send().await?;
+        ensure!(answer.status().as_u16() == 301, "{answer:?}");
         Ok(())
     }
 
@@ -286,7 +339,10 @@ impl Kube {
                 .replace("\n  name: atoll", &format!("\n  name: {}", place.name))
                 .replace("claimName: atoll_", &format!("claimName: {}_", place.name));
             for ((_, usual), port) in place.ports() {
-                text = text.replace(&format!("hostPort: {usual}"), &format!("hostPort: {port}"));
+                for end in [" }", ","] {
+                    let usual = format!("hostPort: {usual}{end}");
+                    text = text.replace(&usual, &format!("hostPort: {port}{end}"));
+                }
             }
             fs::write(&path, text)?;
         }

@@ -29,7 +29,7 @@ const SAVED: [&str; 6] = [
     "catalogs",
 ];
 /// Folders that containers mount.
-const MOUNTED: [&str; 2] = ["catalogs", "images"];
+const MOUNTED: [&str; 3] = ["catalogs", "downloads", "images"];
 /// Member folders of the saved volumes.
 const REGISTRY: &str = "registry";
 const CLUSTERS: &str = "api-server";

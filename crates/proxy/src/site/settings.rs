@@ -35,7 +35,7 @@ service::settings! {
         registry_address: HostPort = "registry:443",
         /// Origin that requests for `/.well-known/acme-challenge/` on port PROXY_HTTP_PORT go to. Empty: they are for files, as all below `/.well-known/`.
         acme_url: Option<Upstream> = "",
-        /// Value of Strict-Transport-Security in responses of HTTPS. Empty: none, for sites whose certificates may still change: browsers remember it for 185 days, for all names below.
+        /// Value of Strict-Transport-Security in responses of HTTPS. off: none, for sites whose certificates may still change: browsers remember it for 185 days, for all names below.
         hsts: Header = "max-age=16000000; includeSubDomains; preload;",
         /// Folder with error pages as `503.html`, for browsers. Empty or missing: those of this server.
         error_pages: Option<PathBuf> = "",
@@ -74,10 +74,10 @@ impl Setting for HostPort {
 pub struct Header(pub Option<HeaderValue>);
 
 impl Setting for Header {
-    const EXPECTED: &'static str = "value of a header";
+    const EXPECTED: &'static str = "value of a header, or off";
 
     fn parse(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
+        if matches!(text.trim(), "" | "off") {
             return Ok(Self(None));
         }
         let value = HeaderValue::from_str(text);
