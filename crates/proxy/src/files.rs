@@ -8,6 +8,7 @@ mod coding;
 mod error;
 mod folder;
 mod listing;
+mod listing_cache;
 mod local_time;
 mod media_type;
 mod page;
@@ -18,7 +19,7 @@ mod walk;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
@@ -39,6 +40,7 @@ use checksum::Checksums;
 use error::FileError;
 use folder::FolderReader;
 use listing::{Listing, ListingRequest, PagePart};
+use listing_cache::ListingCache;
 use local_time::LocalTime;
 use path::RequestPath;
 use root::{OpenError, OpenedFile, StaticRoot};
@@ -66,6 +68,7 @@ struct StaticFiles {
     root: StaticRoot,
     time: Arc<LocalTime>,
     checksums: Checksums,
+    listings: ListingCache,
     /// Permits of large listings.
     large: Arc<Semaphore>,
 }
@@ -76,6 +79,7 @@ pub(crate) fn router(settings: &FilesSettings) -> Router {
         root: StaticRoot::new(&settings.root),
         time: Arc::new(LocalTime::new(&settings.time_zone)),
         checksums: Checksums::new(),
+        listings: ListingCache::new(),
         large: Arc::new(Semaphore::new(listing::LARGE_AT_ONCE)),
     };
     Router::new().fallback(serve).with_state(Arc::new(files))
@@ -100,6 +104,12 @@ pub(crate) fn limits() -> Vec<Limit> {
             ),
             "server",
             "streamed unsorted",
+        ),
+        Limit::fixed(
+            "listings in memory",
+            Bound::Bytes(listing_cache::CAPACITY as u64),
+            "server",
+            "read again, not once a second",
         ),
         Limit::fixed(
             "checksums computed",
@@ -143,11 +153,12 @@ impl StaticFiles {
     async fn get(&self, head: &Parts) -> Result<Response, FileError> {
         let path = RequestPath::parse(head.uri.path())?;
         match self.root.open(path.relative()).await {
-            Ok(opened) if opened.is_folder() => self.folder(head, path, opened).await,
+            // Boxed, so that the future of the most common request is small: it is moved several times.
+            Ok(opened) if opened.is_folder() => Box::pin(self.folder(head, path, opened)).await,
             Ok(_) if path.has_slash() => Err(FileError::NotFound),
             Ok(opened) => Ok(self.file(head, &path, opened).await),
             Err(OpenError::NotFound) if path.relative() == DOWNLOADS => Err(FileError::NoDownloads),
-            Err(OpenError::NotFound) => self.checksum(head, &path).await,
+            Err(OpenError::NotFound) => Box::pin(self.checksum(head, &path)).await,
             Err(error) => Err(error.into()),
         }
     }
@@ -172,10 +183,16 @@ impl StaticFiles {
         if head.method == Method::HEAD {
             return Ok(response);
         }
+        let (order, began) = (SortOrder::parse(head.uri.query()), Instant::now());
+        let key = ListingCache::key(path.relative(), &opened, order);
+        if let Some(page) = self.listings.get(key, began) {
+            *response.body_mut() = page.into();
+            return Ok(response);
+        }
         let path = Arc::new(path);
         let request = ListingRequest {
             path: Arc::clone(&path),
-            order: SortOrder::parse(head.uri.query()),
+            order,
             time: Arc::clone(&self.time),
             now: service::clock::now().timestamp(),
             large: Arc::clone(&self.large),
@@ -184,7 +201,10 @@ impl StaticFiles {
         let begun = root::run(move || Listing::begin(request, reader)).await?;
         let (first, rest) = begun.map_err(OpenError::from)?;
         *response.body_mut() = match rest {
-            None => first.into(),
+            None => {
+                self.listings.put(key, began, first.clone());
+                first.into()
+            }
             Some(rest) => page_body(first, rest),
         };
         Ok(response)

@@ -54,19 +54,17 @@ pub(crate) async fn start(
     for entry in settings.forwards.iter() {
         let forward = upstreams.forward(&entry.upstream);
         let router = Router::new().fallback(forward::forward).with_state(forward);
+        let router = service::layers::apply(router, NAME);
         listens.push((settings.listen_on(entry.port), router));
     }
     let files = files::router(&settings.files());
     if let Some(listen) = settings.listen_files() {
-        listens.push((listen, files.clone()));
+        listens.push((listen, service::layers::count(files.clone(), "files")));
     }
     if settings.site.is_on() {
         listens.extend(site_listens(settings, files, &mut upstreams));
     }
-    let listens = listens
-        .into_iter()
-        .map(|(listen, router)| (listen, service::layers::apply(router, NAME)));
-    let running = server::start_each(listens.collect(), shutdown.clone()).await?;
+    let running = server::start_each(listens, shutdown.clone()).await?;
     Ok((running, upstreams.started))
 }
 
@@ -97,16 +95,12 @@ fn site_listens(
         },
     };
     let [http, https] = settings.site_listens(upstreams.names);
+    let redirect = Router::new().fallback(site::redirect).with_state(redirect);
+    let site = Router::new()
+        .fallback(site::serve)
+        .with_state(Arc::new(site));
     [
-        (
-            http,
-            Router::new().fallback(site::redirect).with_state(redirect),
-        ),
-        (
-            https,
-            Router::new()
-                .fallback(site::serve)
-                .with_state(Arc::new(site)),
-        ),
+        (http, service::layers::count(redirect, NAME)),
+        (https, service::layers::count(site, NAME)),
     ]
 }

@@ -50,18 +50,25 @@ impl Validator {
 
     /// `ETag` and `Last-Modified`.
     pub fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        self.describe(&mut headers);
+        headers
+    }
+
+    /// Inserts `ETag` and `Last-Modified`. An identity that is no header value is omitted.
+    pub fn describe(&self, headers: &mut HeaderMap) {
+        let tag = if self.is_weak {
+            HeaderValue::try_from(format!("{WEAK}{}", self.tag))
+        } else {
+            HeaderValue::from_str(&self.tag)
+        };
+        if let Ok(tag) = tag {
+            headers.insert(header::ETAG, tag);
+        }
         let modified = self.modified.map(httpdate::fmt_http_date);
-        let strength = if self.is_weak { WEAK } else { "" };
-        let tag = format!("{strength}{}", self.tag);
-        let pairs = [
-            (header::ETAG, Some(&tag)),
-            (header::LAST_MODIFIED, modified.as_ref()),
-        ];
-        // An identity that is no header value is omitted.
-        let pairs = pairs
-            .into_iter()
-            .filter_map(|(name, text)| Some((name, HeaderValue::from_str(text?).ok()?)));
-        pairs.collect()
+        if let Some(modified) = modified.and_then(|text| HeaderValue::try_from(text).ok()) {
+            headers.insert(header::LAST_MODIFIED, modified);
+        }
     }
 
     /// Status of a failed precondition, 412 or 304; absent when all hold.

@@ -90,7 +90,7 @@ impl Representation {
 
     fn full_headers(self) -> HeaderMap {
         let mut headers = self.headers;
-        headers.extend(self.validator.headers());
+        self.validator.describe(&mut headers);
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(header::CONTENT_TYPE, self.content_type);
         headers

@@ -20,7 +20,9 @@ pub(super) const SMALL: usize = 1000;
 pub(super) const LARGE: usize = 50_000;
 /// Large folders that are held as data at a time.
 pub(super) const LARGE_AT_ONCE: usize = 8;
-/// A part of a page is sent when it is this long. Units: bytes.
+/// A page up to this length is sent and kept whole. Units: bytes.
+const WHOLE: usize = 256 * 1024;
+/// A later part of a page is sent when it is this long. Units: bytes.
 const PART: usize = 32 * 1024;
 
 /// Description of a listing.
@@ -79,7 +81,7 @@ impl Listing {
                 break false;
             }
         };
-        let mut page = String::with_capacity(PART + PART / 2);
+        let mut page = String::with_capacity(PART);
         let order = is_whole.then_some(request.order);
         page::listing_head(&request.path, order, &mut page);
         let rows = if is_whole {
@@ -99,25 +101,23 @@ impl Listing {
             folders: 0,
             files: 0,
         };
-        listing.render(page)
+        listing.render(page, WHOLE)
     }
 
     /// Renders the next part. It blocks.
     pub(super) fn next(self) -> rustix::io::Result<PagePart> {
-        self.render(String::with_capacity(PART + PART / 2))
+        self.render(String::with_capacity(PART + PART / 2), PART)
     }
 
-    fn render(mut self, mut page: String) -> rustix::io::Result<PagePart> {
+    fn render(mut self, mut page: String, bound: usize) -> rustix::io::Result<PagePart> {
         let has_more = match &mut self.rows {
             Rows::Sorted { entries, next, .. } => {
-                let first = *next;
                 let mut counts = (0, 0);
-                while *next < entries.len() && page.len() < PART {
+                while *next < entries.len() && page.len() < bound {
                     let entry = &entries.all()[*next..=*next];
                     counts = add(counts, self.request.rows(entries, entry, &mut page));
                     *next += 1;
                 }
-                debug_assert!(*next >= first);
                 (self.folders, self.files) = add((self.folders, self.files), counts);
                 *next < entries.len()
             }
@@ -126,7 +126,7 @@ impl Listing {
                 let has_more = reader.read(&mut entries)?;
                 let counts = self.request.rows(&entries, entries.all(), &mut page);
                 (self.folders, self.files) = add((self.folders, self.files), counts);
-                if !has_more || page.len() >= PART {
+                if !has_more || page.len() >= bound {
                     break has_more;
                 }
             },

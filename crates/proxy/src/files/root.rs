@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -34,9 +35,18 @@ static OPENING: Semaphore = Semaphore::const_new(OPENERS);
 /// Whether the kernel has `openat2`, as far as is known.
 static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
 
-/// The folder, opened for each request: it may be mounted, or replaced, later.
+/// How long the open folder is used: another one may be mounted, or take its name.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The folder.
 #[derive(Debug, Clone)]
-pub(super) struct StaticRoot(Arc<PathBuf>);
+pub(super) struct StaticRoot(Arc<RootFolder>);
+
+#[derive(Debug)]
+struct RootFolder {
+    path: PathBuf,
+    opened: Mutex<Option<(Instant, Arc<OwnedFd>)>>,
+}
 
 /// Something open below the root.
 #[derive(Debug)]
@@ -71,11 +81,14 @@ impl OpenedFile {
 
 impl StaticRoot {
     pub(super) fn new(folder: &Path) -> Self {
-        Self(Arc::new(folder.to_owned()))
+        Self(Arc::new(RootFolder {
+            path: folder.to_owned(),
+            opened: Mutex::default(),
+        }))
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.0.path
     }
 
     /// Opens a file or folder for reading. Names that the kernel has in memory are opened at once, others by a thread.
@@ -85,7 +98,8 @@ impl StaticRoot {
             opened => return checked(opened),
         }
         let (root, relative) = (self.clone(), relative.to_vec());
-        run(move || root.open_blocking(&relative)).await?
+        // Boxed, so that the future of a name in memory is small.
+        Box::pin(run(move || root.open_blocking(&relative))).await?
     }
 
     /// [`Self::open`] on a thread that may block.
@@ -101,9 +115,27 @@ impl StaticRoot {
         fstat(target).ok()
     }
 
-    fn folder(&self) -> rustix::io::Result<OwnedFd> {
+    /// The open folder; it is opened again after a second. May block.
+    fn folder(&self) -> rustix::io::Result<Arc<OwnedFd>> {
+        if let Some(folder) = self.recent_folder() {
+            return Ok(folder);
+        }
+        let now = Instant::now();
         let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        open(self.path(), folder, Mode::empty())
+        let folder = Arc::new(open(self.path(), folder, Mode::empty())?);
+        *self.opened() = Some((now, Arc::clone(&folder)));
+        Ok(folder)
+    }
+
+    fn recent_folder(&self) -> Option<Arc<OwnedFd>> {
+        let opened = self.opened();
+        let (since, folder) = opened.as_ref()?;
+        (since.elapsed() < FRESH).then(|| Arc::clone(folder))
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Option<(Instant, Arc<OwnedFd>)>> {
+        let opened = &self.0.opened;
+        opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Without a read of the disk; else `AGAIN`. Where the kernel cannot do that, another error that is not the file's.
@@ -111,11 +143,8 @@ impl StaticRoot {
         if !HAS_OPENAT2.load(Ordering::Relaxed) {
             return Err(Errno::NOSYS);
         }
-        let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = self.recent_folder().ok_or(Errno::AGAIN)?;
         let cached = ResolveFlags::CACHED;
-        // A missing root is reported by the thread.
-        let root =
-            openat2(CWD, self.path(), folder, Mode::empty(), cached).map_err(|_| Errno::AGAIN)?;
         resolve(root.as_fd(), relative, READ, cached)
     }
 }
@@ -210,7 +239,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
-    use rustix::fs::mkfifoat;
+    use rustix::fs::{CWD, mkfifoat};
     use tempfile::TempDir;
 
     use super::*;
