@@ -51,6 +51,8 @@ const INDEX: &[u8] = b"mirror-index.html";
 /// Folder of the mirrored downloads. Source: as above.
 const DOWNLOADS: &[u8] = b"pub/downloads";
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+/// Headers of a response with a file, at most.
+const HEADERS: usize = 12;
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Settings of the static files.
@@ -212,7 +214,7 @@ impl StaticFiles {
 
     async fn file(&self, head: &Parts, path: &RequestPath, file: OpenedFile) -> Response {
         let name = path.name().unwrap_or_default();
-        let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::with_capacity(HEADERS);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         let mut sent = file;
         let mut suffix = "";

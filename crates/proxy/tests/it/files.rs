@@ -27,6 +27,7 @@ const MODIFIED: Duration = Duration::from_mins(29_920_694);
 pub(crate) struct FilesWorld {
     folder: TempDir,
     pub(crate) address: SocketAddr,
+    status: SocketAddr,
     shutdown: CancellationToken,
 }
 
@@ -56,11 +57,12 @@ impl FilesWorld {
         };
         let shutdown = CancellationToken::new();
         let started = proxy::start(settings, shutdown.clone()).await.unwrap();
-        let address = started.files().unwrap();
+        let (address, status) = (started.files().unwrap(), started.status());
         tokio::spawn(started.wait());
         Self {
             folder,
             address,
+            status,
             shutdown,
         }
     }
@@ -503,4 +505,20 @@ async fn checksums_are_those_of_sha256sum() {
             "{path}"
         );
     }
+}
+
+#[tokio::test]
+async fn requests_are_counted() {
+    let world = FilesWorld::start().await;
+    assert_eq!(world.get("/missing").await.status(), StatusCode::NOT_FOUND);
+    let url = format!("http://{}/metrics", world.status);
+    let metrics = soon(reqwest::get(url)).await.unwrap().text().await.unwrap();
+    let mut lines = metrics.lines();
+    let series = "atoll_http_request_duration_seconds_count{";
+    let is_counted = |line: &str| {
+        line.starts_with(series)
+            && line.contains("server=\"files\"")
+            && line.contains("code=\"404\"")
+    };
+    assert!(lines.any(is_counted), "{metrics}");
 }
