@@ -74,7 +74,7 @@ enum AtollCommand {
     Versions(Box<versions::VersionsArgs>),
     /// Play the installation of a site with simulated hosts, and name the mistakes of its files
     Rehearse(Box<rehearse::RehearseArgs>),
-    /// Check the sandbox mechanisms of this machine; exit code 1 if an essential one is missing
+    /// Check a site and this machine: names, time, disks, certificates, registry, images; exit code 1 if a check fails
     Doctor(doctor::DoctorArgs),
     /// Show the state and addresses of an installation started by `up`
     Status {

@@ -1,81 +1,158 @@
-//! `atoll doctor`: sandbox mechanisms of this machine.
+//! `atoll doctor`: checks of a site, from the outside of its services.
 
+mod clusters;
+mod confinement;
+mod installation;
+mod pod;
+
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandbox::{ConfinementReport, Launcher, Mechanism};
+use doctor::{CheckGroup, CheckResult, CheckStatus, ClusterNames, DoctorReport, SiteFacts};
+use service::Error;
+use url::Url;
 
 use crate::catalog::table::table;
+use crate::host_name;
+use crate::pod::SETTINGS;
 use crate::terminal::{notice, print};
 
 /// Arguments of `atoll doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
+    /// Folder of a pod, or data directory of `atoll up`, whose site is checked. Default: only this machine's sandbox
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// URL of the installer API, for its readiness and the names of its clusters. Default: the one of --dir
+    #[arg(long, value_name = "URL")]
+    api: Option<Url>,
+    /// Also check the names of this cluster, with its base domain; repeatable
+    #[arg(long = "cluster", value_name = "NAME.DOMAIN", value_parser = host_name::domain)]
+    clusters: Vec<String>,
+    /// Print the results as JSON: {"checks":[{"id","group","status","finding","remedy"}]}, status: passed, warning or
+    /// failed
+    #[arg(long)]
+    json: bool,
     /// Writable folder for probing the sandbox. Default: the temporary folder
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-/// Prints a row per mechanism of the sandbox; the value is the exit code.
+/// Runs the checks and prints their results; the value is the exit code, 1 if one failed.
 pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
+    // Before the runtime has threads.
     let folder = arguments.folder.clone();
-    let folder = folder.unwrap_or_else(std::env::temp_dir);
-    let report = match Launcher::own().probe(&folder) {
-        Ok(report) => report,
+    let sandbox = confinement::checks(&folder.unwrap_or_else(std::env::temp_dir));
+    let report = match checked(arguments) {
+        Ok(mut report) => {
+            report.checks.extend(sandbox);
+            report
+        }
         Err(error) => {
-            let folder = folder.display();
-            notice(&format!(
-                "probing the sandbox in {folder}: {error}; choose another folder with --folder"
-            ));
+            notice(&error.to_string());
             return ExitCode::FAILURE;
         }
     };
-    print(&table(["SANDBOX", "STATE", "REMEDY"], &rows(&report)));
-    if report.lacks_essentials() {
-        notice("programs of release images cannot be confined on this machine");
-        return ExitCode::FAILURE;
+    if arguments.json {
+        match serde_json::to_string(&report) {
+            Ok(text) => print(&text),
+            Err(error) => {
+                notice(&error.to_string());
+                return ExitCode::FAILURE;
+            }
+        }
+    } else {
+        print(&text(&report));
     }
-    ExitCode::SUCCESS
+    if report.has_failures() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
-fn rows(report: &ConfinementReport) -> Vec<[String; 3]> {
-    let row = |mechanism: Mechanism| {
-        let missing = report.missing.iter().find(|one| one.mechanism == mechanism);
-        let (state, remedy) = match missing {
-            Some(missing) => (format!("missing: {}", missing.reason), mechanism.remedy()),
-            None if report.has(mechanism) => ("available".to_owned(), ""),
-            None => ("not needed".to_owned(), ""),
-        };
-        [mechanism.name().to_owned(), state, remedy.to_owned()]
+fn checked(arguments: &DoctorArgs) -> Result<DoctorReport, Error> {
+    let mut site = match &arguments.dir {
+        None => SiteFacts::default(),
+        Some(dir) if dir.join(SETTINGS).exists() => pod::site(dir)?,
+        Some(dir) => installation::site(dir)?,
     };
-    Mechanism::all().map(row).collect()
+    if let Some(url) = &arguments.api {
+        site.api = Some(url.clone());
+    }
+    let named = arguments.clusters.iter().map(|domain| ClusterNames {
+        domain: domain.clone(),
+        ..ClusterNames::default()
+    });
+    site.clusters.extend(named);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new("starting the runtime", e))?;
+    Ok(runtime.block_on(async {
+        let mut unknown = None;
+        if let Some(url) = site.api.clone() {
+            match clusters::of(&url, site.ca_pem.as_deref()).await {
+                Ok(known) => site.clusters.extend(known),
+                Err(finding) => unknown = Some(finding),
+            }
+        }
+        let mut report = doctor::run(site).await;
+        report.checks.extend(unknown.map(|finding| CheckResult {
+            id: "clusters".to_owned(),
+            group: CheckGroup::Dns,
+            status: CheckStatus::Warning,
+            finding,
+            remedy: "name clusters with --cluster".to_owned(),
+        }));
+        report
+    }))
 }
 
-#[cfg(test)]
-mod tests {
-    use sandbox::Missing;
-
-    use super::*;
-
-    #[test]
-    fn missing_mechanisms_have_a_remedy() {
-        let report = ConfinementReport {
-            active: vec![Mechanism::Seccomp],
-            missing: vec![Missing {
-                mechanism: Mechanism::Landlock,
-                reason: "not in the kernel".to_owned(),
-            }],
-        };
-        let rows = rows(&report);
-        assert_eq!(rows.len(), Mechanism::all().count());
-        let of = |mechanism: Mechanism| {
-            let row = rows.iter().find(|row| row[0] == mechanism.name());
-            row.unwrap().clone()
-        };
-        assert_eq!(of(Mechanism::Seccomp)[1], "available");
-        assert_eq!(of(Mechanism::Landlock)[1], "missing: not in the kernel");
-        assert!(!of(Mechanism::Landlock)[2].is_empty());
-        assert_eq!(of(Mechanism::OwnUser)[1], "not needed");
+fn text(report: &DoctorReport) -> String {
+    let rows: Vec<[String; 3]> = report
+        .checks
+        .iter()
+        .map(|one| {
+            [
+                one.status.name().to_owned(),
+                one.id.clone(),
+                one.finding.clone(),
+            ]
+        })
+        .collect();
+    let mut text = table(["STATUS", "CHECK", "FINDING"], &rows);
+    let remedies = report
+        .checks
+        .iter()
+        .filter(|one| one.status > CheckStatus::Passed)
+        .map(|one| format!("\n  {}: {}", one.id, one.remedy));
+    let remedies: String = remedies.collect();
+    if !remedies.is_empty() {
+        text.push_str("\n\nRemedies:");
+        text.push_str(&remedies);
     }
+    let counts = format!(
+        "\n\n{} passed, {} warnings, {} failed",
+        report.count(CheckStatus::Passed),
+        report.count(CheckStatus::Warning),
+        report.count(CheckStatus::Failed),
+    );
+    text.push_str(&counts);
+    text
+}
+
+/// Whether hosts of clusters cannot reach the host of `url`.
+fn is_local(url: &str) -> bool {
+    let url = Url::parse(url);
+    let host = url
+        .as_ref()
+        .ok()
+        .and_then(Url::host_str)
+        .unwrap_or_default();
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    address.is_some_and(|address| address.is_loopback()) || host == "localhost"
 }

@@ -18,7 +18,8 @@ use service::Error;
 
 use crate::backup::{self, BackupArgs, RestoreArgs};
 use crate::{install, terminal};
-use configmap::SETTINGS;
+pub(crate) use configmap::SETTINGS;
+pub(crate) use init::{LOGINS, PROXY, REGISTRY};
 pub(crate) use quadlet::default_units;
 
 /// Subcommands for the pod.

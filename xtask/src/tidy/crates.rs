@@ -25,6 +25,7 @@ const LOW: &[&str] = &[
     "catalog",
     "sandbox",
     "durable",
+    "doctor",
 ];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "system-tests", "xtask"];

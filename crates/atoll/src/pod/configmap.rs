@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use service::settings::env_lines;
 
 /// Settings file in the pod's folder. Compose reads this name by default.
-pub(super) const SETTINGS: &str = ".env";
+pub(crate) const SETTINGS: &str = ".env";
 /// Address of all services in a pod of `podman play kube`, whose containers share the loopback interface.
 const LOOPBACK: &str = "127.0.0.1";
 /// A port that compose publishes; with it, the image service would leave the one that pod.yml publishes.

@@ -28,12 +28,12 @@ const DEFAULT_DOMAIN: &str = "atoll.internal";
 /// The setting of the network domain.
 const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
 /// Host name of the registry's container.
-const REGISTRY: &str = "registry";
+pub(crate) const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
 /// Registry credentials in the format of container tools (auth.json).
-const LOGINS: &str = "registry-logins.json";
+pub(crate) const LOGINS: &str = "registry-logins.json";
 /// Folder of the proxy's certificates.
-const PROXY: &str = "secrets/proxy";
+pub(crate) const PROXY: &str = "secrets/proxy";
 /// Folders for content of the site; the proxy serves the files of the last one.
 const FOLDERS: [&str; 5] = [
     "catalogs",

@@ -7,6 +7,7 @@ mod catalog;
 mod certs;
 #[path = "../../../mirror/tests/it/content.rs"]
 mod content;
+mod doctor;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;

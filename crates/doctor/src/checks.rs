@@ -1,0 +1,281 @@
+//! The table of checks, and its concurrent run.
+
+mod base_urls;
+mod certificates;
+mod images;
+mod machine;
+mod names;
+mod ports;
+mod services;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
+
+use crate::report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
+use crate::site::SiteFacts;
+
+/// Checks at a time, and subjects of one check at a time.
+const CONCURRENT: usize = 8;
+/// Timeout of one subject.
+const SUBJECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a check.
+const CHECK_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The outcome for one subject of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SubjectFinding {
+    subject: String,
+    status: CheckStatus,
+    finding: String,
+    remedy: String,
+}
+
+impl SubjectFinding {
+    fn passed(subject: impl Into<String>, finding: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            status: CheckStatus::Passed,
+            finding: finding.into(),
+            remedy: String::new(),
+        }
+    }
+
+    fn warning(
+        subject: impl Into<String>,
+        finding: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            status: CheckStatus::Warning,
+            ..Self::failed(subject, finding, remedy)
+        }
+    }
+
+    fn failed(
+        subject: impl Into<String>,
+        finding: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject: subject.into(),
+            status: CheckStatus::Failed,
+            finding: finding.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+type CheckFuture = BoxFuture<'static, Vec<SubjectFinding>>;
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct SiteCheck {
+    /// Its name.
+    pub id: &'static str,
+    /// Its subject area.
+    pub group: CheckGroup,
+    check: fn(Arc<SiteFacts>) -> CheckFuture,
+}
+
+/// All checks, in the order of their results.
+pub static CHECKS: &[SiteCheck] = &[
+    row("front-names", CheckGroup::Dns, |site| {
+        Box::pin(names::front(site))
+    }),
+    row("cluster-names", CheckGroup::Dns, |site| {
+        Box::pin(names::clusters(site))
+    }),
+    row("time-server", CheckGroup::Time, |site| {
+        Box::pin(time::servers(site))
+    }),
+    row("clock", CheckGroup::Time, |site| {
+        Box::pin(time::clock(site))
+    }),
+    row("disk-space", CheckGroup::Machine, |site| {
+        Box::pin(machine::disks(site))
+    }),
+    row("memory", CheckGroup::Machine, |site| {
+        Box::pin(machine::memory(site))
+    }),
+    row("port", CheckGroup::Machine, |site| {
+        Box::pin(ports::ports(site))
+    }),
+    row("certificate", CheckGroup::Certificates, |site| {
+        Box::pin(certificates::files(site))
+    }),
+    row("database", CheckGroup::Services, |site| {
+        Box::pin(services::database(site))
+    }),
+    row("api", CheckGroup::Services, |site| {
+        Box::pin(services::api(site))
+    }),
+    row("registry-login", CheckGroup::Services, |site| {
+        Box::pin(services::registry(site))
+    }),
+    row("base-url", CheckGroup::Services, |site| {
+        Box::pin(base_urls::base_urls(site))
+    }),
+    row("catalog-server", CheckGroup::Services, |site| {
+        Box::pin(services::catalog(site))
+    }),
+    row("release-image", CheckGroup::Images, |site| {
+        Box::pin(images::releases(site))
+    }),
+    row("os-image", CheckGroup::Images, |site| {
+        Box::pin(images::boot_images(site))
+    }),
+    row("image", CheckGroup::Images, |site| {
+        Box::pin(images::named(site))
+    }),
+];
+
+const fn row(
+    id: &'static str,
+    group: CheckGroup,
+    check: fn(Arc<SiteFacts>) -> CheckFuture,
+) -> SiteCheck {
+    SiteCheck { id, group, check }
+}
+
+/// Runs all checks on `site`. Needs a tokio runtime.
+pub async fn run(site: SiteFacts) -> DoctorReport {
+    run_table(CHECKS, Arc::new(site)).await
+}
+
+async fn run_table(table: &'static [SiteCheck], site: Arc<SiteFacts>) -> DoctorReport {
+    let running = table.iter().map(|check| run_one(check, Arc::clone(&site)));
+    let results: Vec<Vec<CheckResult>> = stream::iter(running).buffered(CONCURRENT).collect().await;
+    DoctorReport {
+        checks: results.concat(),
+    }
+}
+
+/// Results of one check. A panic or a timeout is a result: it does not hide the other checks.
+async fn run_one(check: &SiteCheck, site: Arc<SiteFacts>) -> Vec<CheckResult> {
+    // A task of its own: its panic ends there.
+    let mut task = tokio::spawn((check.check)(site));
+    let broken = |finding: String| {
+        let remedy = "run it again, and report it if it stays";
+        vec![SubjectFinding::failed("", finding, remedy)]
+    };
+    let found = match tokio::time::timeout(CHECK_TIMEOUT, &mut task).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => broken(format!("the check itself failed: {error}")),
+        Err(_) => {
+            task.abort();
+            broken(format!("no result within {} s", CHECK_TIMEOUT.as_secs()))
+        }
+    };
+    let result = |one: SubjectFinding| CheckResult {
+        id: if one.subject.is_empty() {
+            check.id.to_owned()
+        } else {
+            format!("{}:{}", check.id, one.subject)
+        },
+        group: check.group,
+        status: one.status,
+        finding: one.finding,
+        remedy: one.remedy,
+    };
+    found.into_iter().map(result).collect()
+}
+
+/// Findings for all `subjects`, each with a timeout. The first of a pair is its name.
+async fn each<T, F>(
+    subjects: Vec<(String, T)>,
+    remedy: &'static str,
+    find: impl Fn(String, T) -> F,
+) -> Vec<SubjectFinding>
+where
+    F: Future<Output = SubjectFinding>,
+{
+    let running = subjects.into_iter().map(|(name, subject)| {
+        let found = find(name.clone(), subject);
+        async move {
+            tokio::time::timeout(SUBJECT_TIMEOUT, found)
+                .await
+                .unwrap_or_else(|_| {
+                    let finding = format!("no answer within {} s", SUBJECT_TIMEOUT.as_secs());
+                    SubjectFinding::failed(name, finding, remedy)
+                })
+        }
+    });
+    stream::iter(running).buffered(CONCURRENT).collect().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static TABLE: &[SiteCheck] = &[
+        row("panics", CheckGroup::Dns, |_| {
+            Box::pin(async { panic!("on purpose") })
+        }),
+        row("works", CheckGroup::Time, |_| {
+            Box::pin(async { vec![SubjectFinding::passed("it", "well")] })
+        }),
+    ];
+
+    #[tokio::test]
+    async fn a_broken_check_hides_no_other() {
+        let report = run_table(TABLE, Arc::default()).await;
+        assert_eq!(report.checks.len(), 2);
+        let [broken, works] = [&report.checks[0], &report.checks[1]];
+        assert_eq!(
+            (broken.id.as_str(), broken.status),
+            ("panics", CheckStatus::Failed)
+        );
+        assert!(!broken.remedy.is_empty() && report.has_failures());
+        assert_eq!(
+            (works.id.as_str(), works.status),
+            ("works:it", CheckStatus::Passed)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_subject_without_an_answer_hides_no_other() {
+        let subjects = vec![("a".to_owned(), true), ("b".to_owned(), false)];
+        let found = each(subjects, "wait", |name, hangs| async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            SubjectFinding::passed(name, "")
+        });
+        let found = found.await;
+        assert_eq!(
+            (found[0].status, found[0].remedy.as_str()),
+            (CheckStatus::Failed, "wait")
+        );
+        assert_eq!(found[1].status, CheckStatus::Passed);
+    }
+
+    #[tokio::test]
+    async fn an_empty_site_has_nothing_to_check() {
+        assert_eq!(run(SiteFacts::default()).await, DoctorReport::default());
+    }
+
+    #[test]
+    fn json_is_as_documented() {
+        let report = DoctorReport {
+            checks: vec![CheckResult {
+                id: "memory".to_owned(),
+                group: CheckGroup::Machine,
+                status: CheckStatus::Warning,
+                finding: "f".to_owned(),
+                remedy: "r".to_owned(),
+            }],
+        };
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            r#"{"checks":[{"id":"memory","group":"machine","status":"warning","finding":"f","remedy":"r"}]}"#
+        );
+        for check in CHECKS {
+            let group = serde_json::to_value(check.group).unwrap();
+            assert_eq!(group, check.group.name());
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Boot images, release images, and images that settings name.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use net::web::Web;
+use oci::Reference;
+use oci_client::Client;
+use url::Url;
+
+use super::services::registry_client;
+use super::{SubjectFinding, each};
+use crate::site::{BootImage, SiteFacts, shown};
+
+const REMEDY: &str = "check that the registry runs, or the server of the URL";
+/// Units: bytes. The primary volume descriptor. Source: ECMA-119, section 8.4.
+const DESCRIPTOR: u64 = 16 * 2048;
+/// Scheme of images in a registry.
+const IN_REGISTRY: &str = "oci://";
+
+pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+    let Some(releases) = &site.releases else {
+        return Vec::new();
+    };
+    if releases.is_empty() {
+        let remedy =
+            "mirror a release and name it in RELEASE_IMAGES: `atoll versions --from-registry`";
+        return vec![SubjectFinding::failed("", "no release is on offer", remedy)];
+    }
+    let client = registry_client(&site);
+    let subjects = releases
+        .iter()
+        .map(|one| (one.version.clone(), one))
+        .collect();
+    each(subjects, REMEDY, |version, release| {
+        let (client, site) = (&client, &site);
+        async move {
+            let found = present(client, &release.url, "RELEASE_IMAGES").await;
+            // Of several architectures, each needs an image; of one, its own.
+            let mut wanted = release.cpu_architectures.clone();
+            if wanted.is_empty() {
+                wanted.push(release.cpu_architecture.as_str().to_owned());
+            }
+            let boots = |one: &BootImage| {
+                one.openshift_version == release.openshift_version
+                    && (wanted.contains(&one.cpu_architecture)
+                        || wanted.iter().any(|it| it == "multi"))
+            };
+            let has_boot_image = site
+                .boot_images
+                .as_ref()
+                .is_none_or(|all| all.iter().any(boots));
+            match found {
+                Err((finding, remedy)) => SubjectFinding::failed(version, finding, remedy),
+                Ok(_) if !has_boot_image => SubjectFinding::failed(
+                    version,
+                    format!(
+                        "no boot image for {} ({})",
+                        release.openshift_version,
+                        wanted.join(", ")
+                    ),
+                    "add one to OS_IMAGES, with the same openshift_version and architecture",
+                ),
+                Ok(finding) => SubjectFinding::passed(version, finding),
+            }
+        }
+    })
+    .await
+}
+
+pub(super) async fn named(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+    let client = registry_client(&site);
+    let subjects = site.images.iter();
+    let subjects = subjects
+        .map(|one| (one.setting.clone(), one.reference.as_str()))
+        .collect();
+    each(subjects, REMEDY, |setting, reference| {
+        let client = &client;
+        async move {
+            match present(client, reference, &setting).await {
+                Ok(finding) => SubjectFinding::passed(setting, finding),
+                Err((finding, remedy)) => SubjectFinding::failed(setting, finding, remedy),
+            }
+        }
+    })
+    .await
+}
+
+/// Errors: the finding and its remedy.
+async fn present(
+    client: &Result<Client, model::Error>,
+    text: &str,
+    setting: &str,
+) -> Result<String, (String, String)> {
+    let remedy = || format!("push {text} to the registry, or correct {setting}");
+    let client = client.as_ref().map_err(|e| (e.to_string(), remedy()))?;
+    let reference: Reference = text
+        .parse()
+        .map_err(|e: model::Error| (e.to_string(), remedy()))?;
+    match client.manifest_digest(&reference).await {
+        Ok(Some(_)) => Ok(format!("{text} is in the registry")),
+        Ok(None) => Err((format!("{text} is not in the registry"), remedy())),
+        Err(error) => Err((
+            format!("{text} cannot be read: {}", error.chain()),
+            remedy(),
+        )),
+    }
+}
+
+pub(super) async fn boot_images(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+    let Some(images) = &site.boot_images else {
+        return Vec::new();
+    };
+    if images.is_empty() {
+        let remedy = "put a live image into the folder images, and name it in OS_IMAGES";
+        return vec![SubjectFinding::failed(
+            "",
+            "no boot image is on offer",
+            remedy,
+        )];
+    }
+    let client = registry_client(&site);
+    let name = |one: &BootImage| format!("{}/{}", one.openshift_version, one.cpu_architecture);
+    let subjects = images.iter().map(|one| (name(one), one)).collect();
+    each(subjects, REMEDY, |name, image| {
+        let (client, ca) = (&client, site.ca_pem.as_deref());
+        async move {
+            match boot_image(client, ca, image).await {
+                Ok(finding) => SubjectFinding::passed(name, finding),
+                Err((finding, remedy)) => SubjectFinding::failed(name, finding, remedy),
+            }
+        }
+    })
+    .await
+}
+
+/// Errors: the finding and its remedy.
+async fn boot_image(
+    client: &Result<Client, model::Error>,
+    ca: Option<&[u8]>,
+    image: &BootImage,
+) -> Result<String, (String, String)> {
+    if let Some(reference) = image.url.strip_prefix(IN_REGISTRY) {
+        return present(client, reference, "OS_IMAGES").await;
+    }
+    if let Some(path) = image.path.clone() {
+        let remedy = format!("put the whole image there: {}", path.display());
+        let shown = path.display().to_string();
+        let length = tokio::task::spawn_blocking(move || iso_length(&path)).await;
+        return match length {
+            Ok(Ok(length)) => Ok(format!("{shown} is whole ({} MiB)", length >> 20)),
+            Ok(Err(reason)) => Err((format!("{shown}: {reason}"), remedy)),
+            Err(error) => Err((error.to_string(), remedy)),
+        };
+    }
+    let correct = || "correct the URL in OS_IMAGES, or the server behind it".to_owned();
+    let url = Url::parse(&image.url).map_err(|e| (format!("no URL: {e}"), correct()))?;
+    let found = match Web::new(ca) {
+        Ok(web) => web.size(&url).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(size) if size > DESCRIPTOR => Ok(format!("{} has {} MiB", shown(&url), size >> 20)),
+        Ok(size) => Err((
+            format!("{} has {size} bytes: no image", shown(&url)),
+            correct(),
+        )),
+        Err(error) => Err((error.chain(), correct())),
+    }
+}
+
+/// Length of a file that has all sectors of its ISO 9660 volume. Units: bytes.
+fn iso_length(path: &Path) -> Result<u64, String> {
+    let mut file = File::open(path).map_err(|e| e.to_string())?;
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    if !metadata.is_file() {
+        return Err("not a file".to_owned());
+    }
+    let mut descriptor = [0; 2048];
+    file.seek(SeekFrom::Start(DESCRIPTOR))
+        .map_err(|e| e.to_string())?;
+    file.read_exact(&mut descriptor)
+        .map_err(|_| "too short for a live image".to_owned())?;
+    if descriptor[1..6] != *b"CD001" {
+        return Err("not a live image: no ISO 9660 volume".to_owned());
+    }
+    let number = |start: usize| {
+        descriptor[start..]
+            .iter()
+            .take(4)
+            .rev()
+            .fold(0_u64, |all, byte| (all << 8) | u64::from(*byte))
+    };
+    let block = (number(128) & 0xffff).max(1);
+    let expected = number(80).saturating_mul(block);
+    let length = metadata.len();
+    if length < expected {
+        return Err(format!("truncated: {length} of {expected} bytes"));
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::CheckStatus;
+
+    fn iso(sectors: u32) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(sectors).unwrap() * 2048];
+        let start = 16 * 2048;
+        bytes[start + 1..start + 6].copy_from_slice(b"CD001");
+        bytes[start + 80..start + 84].copy_from_slice(&sectors.to_le_bytes());
+        bytes[start + 128..start + 130].copy_from_slice(&2048_u16.to_le_bytes());
+        bytes
+    }
+
+    #[tokio::test]
+    async fn incomplete_boot_images_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("live.iso");
+        let site = Arc::new(SiteFacts {
+            boot_images: Some(vec![BootImage {
+                openshift_version: "4.18".to_owned(),
+                cpu_architecture: "x86_64".to_owned(),
+                url: "file:///images/live.iso".to_owned(),
+                path: Some(path.clone()),
+            }]),
+            ..SiteFacts::default()
+        });
+        let whole = iso(20);
+        for (content, expected) in [
+            (&whole[..], ""),
+            (&whole[..whole.len() - 1], "truncated: 40959 of 40960 bytes"),
+            (&whole[..100], "too short"),
+            (&vec![0; 40960][..], "no ISO 9660"),
+        ] {
+            fs::write(&path, content).unwrap();
+            let found = boot_images(Arc::clone(&site)).await.remove(0);
+            assert_eq!(found.subject, "4.18/x86_64");
+            assert!(found.finding.contains(expected), "{found:?}");
+            let status = if expected.is_empty() {
+                CheckStatus::Passed
+            } else {
+                CheckStatus::Failed
+            };
+            assert_eq!(found.status, status, "{found:?}");
+            assert_eq!(found.remedy.contains("live.iso"), !expected.is_empty());
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(boot_images(site).await[0].status, CheckStatus::Failed);
+    }
+
+    #[tokio::test]
+    async fn empty_offers_fail() {
+        let site = Arc::new(SiteFacts {
+            boot_images: Some(Vec::new()),
+            releases: Some(Vec::new()),
+            ..SiteFacts::default()
+        });
+        for (found, setting) in [
+            (boot_images(Arc::clone(&site)).await, "OS_IMAGES"),
+            (releases(site).await, "RELEASE_IMAGES"),
+        ] {
+            assert_eq!(found[0].status, CheckStatus::Failed);
+            assert!(found[0].remedy.contains(setting), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The description of a site: facts of its settings. Absent facts are not checked.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use oci_client::Credentials;
+use url::Url;
+
+/// A site, as its settings describe it.
+#[derive(Debug, Clone, Default)]
+pub struct SiteFacts {
+    /// Names that the proxy serves.
+    pub front: Option<FrontNames>,
+    /// Clusters whose names are checked.
+    pub clusters: Vec<ClusterNames>,
+    /// Time servers: host, or host and port.
+    pub time_servers: Vec<String>,
+    /// Folders of data.
+    pub folders: Vec<DataFolder>,
+    /// Memory that the services need. Units: bytes.
+    pub memory_bytes: Option<u64>,
+    /// Ports of the services on this machine.
+    pub ports: Vec<PortUse>,
+    /// Certificates of the services.
+    pub certificates: Vec<CertificateFile>,
+    /// Authorities, as PEM, that are trusted besides the system's.
+    pub ca_pem: Option<Vec<u8>>,
+    /// The local registry.
+    pub registry: Option<RegistryAccess>,
+    /// The database: host and port.
+    pub database: Option<(String, u16)>,
+    /// The installer API, whose readiness includes the database's.
+    pub api: Option<Url>,
+    /// Boot images on offer; absent when another source has them.
+    pub boot_images: Option<Vec<BootImage>>,
+    /// Releases on offer.
+    pub releases: Option<Vec<model::versions::ReleaseImage>>,
+    /// Images that settings name.
+    pub images: Vec<NamedImage>,
+    /// The catalog server: host and port.
+    pub catalog: Option<(String, u16)>,
+    /// `SERVICE_BASE_URL`.
+    pub service_base_url: Option<String>,
+    /// `IMAGE_SERVICE_BASE_URL`.
+    pub image_service_base_url: Option<String>,
+}
+
+/// Names that the proxy serves.
+#[derive(Debug, Clone, Default)]
+pub struct FrontNames {
+    /// The names.
+    pub names: Vec<String>,
+    /// Name or address of the proxy's host.
+    pub host: Option<String>,
+    /// Whether settings use one of the names: without, a missing name is a warning.
+    pub is_used: bool,
+}
+
+/// Names of a cluster and the addresses that they lead to.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterNames {
+    /// Name and base domain, with a dot between.
+    pub domain: String,
+    /// Addresses of the API; empty: any.
+    pub api: Vec<IpAddr>,
+    /// Addresses of the ingress; empty: any.
+    pub ingress: Vec<IpAddr>,
+}
+
+/// A folder that data is written to.
+#[derive(Debug, Clone)]
+pub struct DataFolder {
+    /// Path of it, or of its place when it does not exist yet.
+    pub path: PathBuf,
+    /// Units: bytes. Less free space is a failure.
+    pub required_bytes: u64,
+}
+
+/// Protocol of a port, by which the service is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServicePort {
+    /// `/health` by plain HTTP.
+    Http,
+    /// The distribution API, by TLS.
+    Registry,
+    /// Any other protocol.
+    Other,
+}
+
+/// A port of a service on this machine.
+#[derive(Debug, Clone)]
+pub struct PortUse {
+    /// Name of the service.
+    pub service: &'static str,
+    /// Setting of the port.
+    pub setting: &'static str,
+    /// Address at which this machine reaches it.
+    pub address: SocketAddr,
+    /// Its protocol.
+    pub protocol: ServicePort,
+}
+
+/// A certificate in a file.
+#[derive(Debug, Clone)]
+pub struct CertificateFile {
+    /// Name of the service.
+    pub service: &'static str,
+    /// PEM, leaf first.
+    pub path: PathBuf,
+    /// Names that clients use.
+    pub names: Vec<String>,
+    /// PEM of the authorities that clients trust.
+    pub authority: PathBuf,
+    /// The command that renews it.
+    pub renewal: String,
+}
+
+/// Access to the local registry.
+#[derive(Debug, Clone)]
+pub struct RegistryAccess {
+    /// Host and port.
+    pub address: String,
+    /// Logins of it and of others.
+    pub credentials: Credentials,
+    /// The place of the credentials, for remedies.
+    pub source: String,
+}
+
+/// A boot image on offer.
+#[derive(Debug, Clone, Default)]
+pub struct BootImage {
+    /// Version of the platform.
+    pub openshift_version: String,
+    /// Architecture.
+    pub cpu_architecture: String,
+    /// Its URL.
+    pub url: String,
+    /// For `file://`, its path as seen from here.
+    pub path: Option<PathBuf>,
+}
+
+/// An image that a setting names.
+#[derive(Debug, Clone)]
+pub struct NamedImage {
+    /// The setting.
+    pub setting: String,
+    /// The reference.
+    pub reference: String,
+}
+
+impl SiteFacts {
+    /// `SERVICE_BASE_URL` or `IMAGE_SERVICE_BASE_URL`, and its name.
+    pub(crate) fn base_urls(&self) -> Vec<(&'static str, &str)> {
+        [
+            ("SERVICE_BASE_URL", &self.service_base_url),
+            ("IMAGE_SERVICE_BASE_URL", &self.image_service_base_url),
+        ]
+        .into_iter()
+        .filter_map(|(name, url)| Some((name, url.as_deref()?)))
+        .collect()
+    }
+}
+
+/// A URL without user, password, query and fragment, for results.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for URLs that have neither.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url.to_string()
+}
