@@ -39,6 +39,7 @@ pub(crate) mod repeated_replies;
 pub(crate) mod request;
 mod save;
 mod sealing;
+mod site_checks;
 mod steps;
 pub(crate) mod transaction;
 mod url_tokens;
@@ -123,6 +124,8 @@ pub(crate) struct ServerState {
     changes: Semaphore,
     /// Concurrency limit of explanations.
     explanations: Semaphore,
+    /// Checks of the site.
+    site_reports: site_checks::SiteReports,
     refreshes: pending_refresh::Refreshes,
 }
 
@@ -168,6 +171,7 @@ impl ApiServer {
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),
+            site_reports: site_checks::SiteReports::default(),
             refreshes: pending_refresh::Refreshes::default(),
         }))
     }

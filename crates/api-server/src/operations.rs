@@ -200,6 +200,7 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2GetClusterUISettings", "GET", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
+    json("checkSite", "GET", "/v2/doctor", OVERSEE),
 ];
 
 #[cfg(test)]

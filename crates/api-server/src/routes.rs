@@ -20,7 +20,7 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, clusters, declarations, dry_run, events, expected_hosts, explain, files, hosts,
-    infra_envs, installation, logs, manifests, operators, support, versions,
+    infra_envs, installation, logs, manifests, operators, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -138,6 +138,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 fn other_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "exportAuditRecords" => get(audit::export),
+        "checkSite" => get(site_checks::get),
         "v2ListEvents" => get(events::list),
         "v2TriggerEvent" => post(events::trigger),
         "streamEvents" => get(events::stream),

@@ -12,7 +12,7 @@ mod time;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
@@ -35,6 +35,17 @@ pub(crate) struct SubjectFinding {
 }
 
 impl SubjectFinding {
+    /// The finding of `outcome`.
+    fn of(subject: impl Into<String>, outcome: Result<String, SubjectProblem>) -> Self {
+        match outcome {
+            Ok(finding) => Self::passed(subject, finding),
+            Err((status, finding, remedy)) => Self {
+                status,
+                ..Self::failed(subject, finding, remedy)
+            },
+        }
+    }
+
     fn passed(subject: impl Into<String>, finding: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
@@ -68,6 +79,9 @@ impl SubjectFinding {
         }
     }
 }
+
+/// A status other than passed, the finding and its remedy.
+type SubjectProblem = (CheckStatus, String, String);
 
 type CheckFuture = BoxFuture<'static, Vec<SubjectFinding>>;
 
@@ -147,7 +161,10 @@ pub async fn run(site: SiteFacts) -> DoctorReport {
 }
 
 async fn run_table(table: &'static [SiteCheck], site: Arc<SiteFacts>) -> DoctorReport {
-    let running = table.iter().map(|check| run_one(check, Arc::clone(&site)));
+    let running: Vec<_> = table
+        .iter()
+        .map(|check| run_one(check, Arc::clone(&site)).boxed())
+        .collect();
     let results: Vec<Vec<CheckResult>> = stream::iter(running).buffered(CONCURRENT).collect().await;
     DoctorReport {
         checks: results.concat(),
@@ -155,7 +172,7 @@ async fn run_table(table: &'static [SiteCheck], site: Arc<SiteFacts>) -> DoctorR
 }
 
 /// Results of one check. A panic or a timeout is a result: it does not hide the other checks.
-async fn run_one(check: &SiteCheck, site: Arc<SiteFacts>) -> Vec<CheckResult> {
+async fn run_one(check: &'static SiteCheck, site: Arc<SiteFacts>) -> Vec<CheckResult> {
     // A task of its own: its panic ends there.
     let mut task = tokio::spawn((check.check)(site));
     let broken = |finding: String| {

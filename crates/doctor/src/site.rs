@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use oci_client::Credentials;
+use oci_client::{Credentials, Mirrors};
 use url::Url;
 
 /// A site, as its settings describe it.
@@ -25,7 +25,11 @@ pub struct SiteFacts {
     pub certificates: Vec<CertificateFile>,
     /// Authorities, as PEM, that are trusted besides the system's.
     pub ca_pem: Option<Vec<u8>>,
-    /// The local registry.
+    /// Mirrors of registries, for reads.
+    pub mirrors: Mirrors,
+    /// Whether registries may present any certificate.
+    pub is_insecure: bool,
+    /// The local registry; without its logins, images that need one are a warning.
     pub registry: Option<RegistryAccess>,
     /// The database: host and port.
     pub database: Option<(String, u16)>,

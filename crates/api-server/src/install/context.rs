@@ -70,6 +70,11 @@ pub(super) struct InstallState {
 }
 
 impl InstallContext {
+    /// Access to registries.
+    pub fn registry_access(&self) -> &RegistryAccess {
+        &self.0.options.registry
+    }
+
     /// Builds the shared state.
     pub fn new(options: InstallOptions) -> Self {
         let permits = Semaphore::new(options.concurrency.max(1));

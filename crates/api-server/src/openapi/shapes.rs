@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use doctor::DoctorReport;
 use model::audit::AuditRecord;
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterCredentials, ClusterDefaultConfig,
@@ -207,4 +208,5 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("V2GetClusterUISettings", 200, Json(of::<String>)),
     on("V2UpdateClusterUISettings", 200, Json(of::<String>)).body(of::<String>),
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
+    on("checkSite", 200, Json(of::<DoctorReport>)),
 ];

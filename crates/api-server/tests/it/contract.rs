@@ -23,6 +23,7 @@ const PART: &str = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; file
 const OWN_PATHS: &[&str] = &[
     "/v2/audit",
     "/v2/clusters/{cluster_id}/explain",
+    "/v2/doctor",
     "/v2/events/stream",
     "/v2/explain",
     "/v2/infra-envs/apply",

@@ -38,6 +38,7 @@ mod scale;
 mod secrets;
 mod secured;
 mod signatures;
+mod site_checks;
 mod state;
 mod support;
 mod tenancy;

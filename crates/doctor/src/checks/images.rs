@@ -5,13 +5,15 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use model::Error;
 use net::web::Web;
 use oci::Reference;
 use oci_client::Client;
 use url::Url;
 
 use super::services::registry_client;
-use super::{SubjectFinding, each};
+use super::{SubjectFinding, SubjectProblem, each};
+use crate::CheckStatus::{Failed, Warning};
 use crate::site::{BootImage, SiteFacts, shown};
 
 const REMEDY: &str = "check that the registry runs, or the server of the URL";
@@ -19,6 +21,21 @@ const REMEDY: &str = "check that the registry runs, or the server of the URL";
 const DESCRIPTOR: u64 = 16 * 2048;
 /// Scheme of images in a registry.
 const IN_REGISTRY: &str = "oci://";
+
+/// A client, and whether it has logins.
+struct ImageAccess {
+    client: Client,
+    has_logins: bool,
+}
+
+impl ImageAccess {
+    fn of(site: &SiteFacts) -> Result<Self, Error> {
+        Ok(Self {
+            client: registry_client(site)?,
+            has_logins: site.registry.is_some(),
+        })
+    }
+}
 
 pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     let Some(releases) = &site.releases else {
@@ -29,7 +46,7 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
             "mirror a release and name it in RELEASE_IMAGES: `atoll versions --from-registry`";
         return vec![SubjectFinding::failed("", "no release is on offer", remedy)];
     }
-    let client = registry_client(&site);
+    let client = ImageAccess::of(&site);
     let subjects = releases
         .iter()
         .map(|one| (one.version.clone(), one))
@@ -52,9 +69,8 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
                 .boot_images
                 .as_ref()
                 .is_none_or(|all| all.iter().any(boots));
-            match found {
-                Err((finding, remedy)) => SubjectFinding::failed(version, finding, remedy),
-                Ok(_) if !has_boot_image => SubjectFinding::failed(
+            if found.is_ok() && !has_boot_image {
+                return SubjectFinding::failed(
                     version,
                     format!(
                         "no boot image for {} ({})",
@@ -62,16 +78,16 @@ pub(super) async fn releases(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
                         wanted.join(", ")
                     ),
                     "add one to OS_IMAGES, with the same openshift_version and architecture",
-                ),
-                Ok(finding) => SubjectFinding::passed(version, finding),
+                );
             }
+            SubjectFinding::of(version, found)
         }
     })
     .await
 }
 
 pub(super) async fn named(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
-    let client = registry_client(&site);
+    let client = ImageAccess::of(&site);
     let subjects = site.images.iter();
     let subjects = subjects
         .map(|one| (one.setting.clone(), one.reference.as_str()))
@@ -79,10 +95,8 @@ pub(super) async fn named(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     each(subjects, REMEDY, |setting, reference| {
         let client = &client;
         async move {
-            match present(client, reference, &setting).await {
-                Ok(finding) => SubjectFinding::passed(setting, finding),
-                Err((finding, remedy)) => SubjectFinding::failed(setting, finding, remedy),
-            }
+            let found = present(client, reference, &setting).await;
+            SubjectFinding::of(setting, found)
         }
     })
     .await
@@ -90,22 +104,30 @@ pub(super) async fn named(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
 
 /// Errors: the finding and its remedy.
 async fn present(
-    client: &Result<Client, model::Error>,
+    client: &Result<ImageAccess, Error>,
     text: &str,
     setting: &str,
-) -> Result<String, (String, String)> {
-    let remedy = || format!("push {text} to the registry, or correct {setting}");
-    let client = client.as_ref().map_err(|e| (e.to_string(), remedy()))?;
-    let reference: Reference = text
-        .parse()
-        .map_err(|e: model::Error| (e.to_string(), remedy()))?;
-    match client.manifest_digest(&reference).await {
+) -> Result<String, SubjectProblem> {
+    let failed = |finding: String| {
+        let remedy = format!("push {text} to the registry, or correct {setting}");
+        (Failed, finding, remedy)
+    };
+    let access = match client {
+        Ok(access) => access,
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let reference: Reference = text.parse().map_err(|e: Error| failed(e.to_string()))?;
+    match access.client.manifest_digest(&reference).await {
         Ok(Some(_)) => Ok(format!("{text} is in the registry")),
-        Ok(None) => Err((format!("{text} is not in the registry"), remedy())),
-        Err(error) => Err((
-            format!("{text} cannot be read: {}", error.chain()),
-            remedy(),
-        )),
+        Ok(None) => Err(failed(format!("{text} is not in the registry"))),
+        Err(Error::Unauthenticated { .. } | Error::Forbidden { .. }) if !access.has_logins => {
+            Err((
+                Warning,
+                format!("{text} needs a login, which this server does not have"),
+                "run `atoll doctor` on the host of the registry".to_owned(),
+            ))
+        }
+        Err(error) => Err(failed(format!("{text} cannot be read: {}", error.chain()))),
     }
 }
 
@@ -121,16 +143,14 @@ pub(super) async fn boot_images(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
             remedy,
         )];
     }
-    let client = registry_client(&site);
+    let client = ImageAccess::of(&site);
     let name = |one: &BootImage| format!("{}/{}", one.openshift_version, one.cpu_architecture);
     let subjects = images.iter().map(|one| (name(one), one)).collect();
     each(subjects, REMEDY, |name, image| {
         let (client, ca) = (&client, site.ca_pem.as_deref());
         async move {
-            match boot_image(client, ca, image).await {
-                Ok(finding) => SubjectFinding::passed(name, finding),
-                Err((finding, remedy)) => SubjectFinding::failed(name, finding, remedy),
-            }
+            let found = boot_image(client, ca, image).await;
+            SubjectFinding::of(name, found)
         }
     })
     .await
@@ -138,10 +158,10 @@ pub(super) async fn boot_images(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
 
 /// Errors: the finding and its remedy.
 async fn boot_image(
-    client: &Result<Client, model::Error>,
+    client: &Result<ImageAccess, Error>,
     ca: Option<&[u8]>,
     image: &BootImage,
-) -> Result<String, (String, String)> {
+) -> Result<String, SubjectProblem> {
     if let Some(reference) = image.url.strip_prefix(IN_REGISTRY) {
         return present(client, reference, "OS_IMAGES").await;
     }
@@ -151,12 +171,12 @@ async fn boot_image(
         let length = tokio::task::spawn_blocking(move || iso_length(&path)).await;
         return match length {
             Ok(Ok(length)) => Ok(format!("{shown} is whole ({} MiB)", length >> 20)),
-            Ok(Err(reason)) => Err((format!("{shown}: {reason}"), remedy)),
-            Err(error) => Err((error.to_string(), remedy)),
+            Ok(Err(reason)) => Err((Failed, format!("{shown}: {reason}"), remedy)),
+            Err(error) => Err((Failed, error.to_string(), remedy)),
         };
     }
     let correct = || "correct the URL in OS_IMAGES, or the server behind it".to_owned();
-    let url = Url::parse(&image.url).map_err(|e| (format!("no URL: {e}"), correct()))?;
+    let url = Url::parse(&image.url).map_err(|e| (Failed, format!("no URL: {e}"), correct()))?;
     let found = match Web::new(ca) {
         Ok(web) => web.size(&url).await,
         Err(error) => Err(error),
@@ -164,10 +184,11 @@ async fn boot_image(
     match found {
         Ok(size) if size > DESCRIPTOR => Ok(format!("{} has {} MiB", shown(&url), size >> 20)),
         Ok(size) => Err((
+            Failed,
             format!("{} has {size} bytes: no image", shown(&url)),
             correct(),
         )),
-        Err(error) => Err((error.chain(), correct())),
+        Err(error) => Err((Failed, error.chain(), correct())),
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) fn registry_client(site: &SiteFacts) -> Result<Client, Error> {
     Client::new(ClientOptions {
         credentials: credentials.unwrap_or_default(),
         ca_pem: site.ca_pem.clone(),
+        mirrors: site.mirrors.clone(),
+        insecure: site.is_insecure,
         attempts: Some(1),
         ..ClientOptions::default()
     })

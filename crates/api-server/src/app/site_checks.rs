@@ -1,0 +1,125 @@
+//! Use case of the checks of the site: those of `atoll doctor` that are possible from the API server's place.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doctor::{BootImage, DataFolder, DoctorReport, SiteFacts};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::ApiServer;
+
+/// Age up to which a report is sent again.
+const SITE_REPORT_AGE: Duration = Duration::from_secs(30);
+/// Units: bytes. Free space that the file store needs.
+const REQUIRED_DISK: u64 = 1024 * 1024 * 1024;
+/// Units: bytes. Of this server with an installer.
+const REQUIRED_MEMORY: u64 = 1024 * 1024 * 1024;
+
+/// The last report. The lock is held during a run: callers that arrive meanwhile get its report.
+#[derive(Debug, Default)]
+pub(super) struct SiteReports(Mutex<Option<(Instant, Arc<DoctorReport>)>>);
+
+impl SiteReports {
+    /// The last report, or that of `run` when it is too old.
+    async fn get(&self, run: impl Future<Output = DoctorReport>) -> Arc<DoctorReport> {
+        let mut last = self.0.lock().await;
+        if let Some((made, report)) = &*last
+            && made.elapsed() < SITE_REPORT_AGE
+        {
+            return Arc::clone(report);
+        }
+        let report = Arc::new(run.await);
+        *last = Some((Instant::now(), Arc::clone(&report)));
+        report
+    }
+}
+
+impl ApiServer {
+    /// Results of the checks, at most 30 seconds old.
+    pub(crate) async fn site_report(&self) -> Arc<DoctorReport> {
+        self.site_reports
+            .get(async { doctor::run(self.site_facts()).await })
+            .await
+    }
+
+    fn site_facts(&self) -> SiteFacts {
+        let settings = &self.settings;
+        let offer = self.offer();
+        let access = self.install.registry_access();
+        let mut ca = access.ca_pem.clone().unwrap_or_default();
+        let mut mirrors = oci_client::Mirrors::default();
+        if let Some(found) = &access.mirrors {
+            ca.push(b'\n');
+            ca.extend_from_slice(found.ca_bundle.as_deref().unwrap_or_default().as_bytes());
+            mirrors = found.mirrors.clone();
+        }
+        // Others are sockets of this machine.
+        let has_address = !settings.db_host.starts_with('/');
+        let servers = settings.ntp_default_server.split(',').map(str::trim);
+        SiteFacts {
+            time_servers: servers
+                .filter(|one| !one.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            folders: vec![DataFolder {
+                path: settings.work_dir.clone(),
+                required_bytes: REQUIRED_DISK,
+            }],
+            memory_bytes: Some(REQUIRED_MEMORY),
+            ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
+            mirrors,
+            is_insecure: access.insecure,
+            database: has_address.then(|| (settings.db_host.clone(), settings.db_port)),
+            boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
+            releases: Some(offer.releases.clone()),
+            service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),
+            image_service_base_url: Some(settings.image_service_base_url.0.clone()),
+            ..SiteFacts::default()
+        }
+    }
+}
+
+/// A boot image that can be seen from here: the image service may have folders of its own.
+fn boot_image(image: &model::versions::OsImage) -> Option<BootImage> {
+    let path = image.url.strip_prefix("file://").map(PathBuf::from);
+    let is_elsewhere = |path: &PathBuf| !path.parent().is_some_and(std::path::Path::is_dir);
+    if path.as_ref().is_some_and(is_elsewhere) {
+        return None;
+    }
+    Some(BootImage {
+        openshift_version: image.openshift_version.clone(),
+        cpu_architecture: image.cpu_architecture.as_str().to_owned(),
+        url: image.url.clone(),
+        path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_callers_cost_one_run() {
+        let reports = SiteReports::default();
+        let runs = AtomicUsize::new(0);
+        let get = || {
+            reports.get(async {
+                runs.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                DoctorReport::default()
+            })
+        };
+        tokio::join!(get(), get(), get());
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+        tokio::time::advance(Duration::from_millis(29_999)).await;
+        get().await;
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        get().await;
+        assert_eq!(runs.load(Ordering::Relaxed), 2);
+    }
+}

@@ -1,0 +1,28 @@
+//! The checks of the site, from the API server's place.
+
+use serde_json::Value;
+
+use crate::harness::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_are_listed_with_remedies() {
+    let server = Server::start().await;
+    let report = server.get("/v2/doctor").await.expect(200);
+    let checks = report["checks"].as_array().unwrap();
+    let of = |id: &str| -> &Value {
+        let found = checks
+            .iter()
+            .find(|one| one["id"].as_str().unwrap().starts_with(id));
+        found.unwrap_or_else(|| panic!("{id}: {report}"))
+    };
+    assert_eq!(of("disk-space:")["group"], "machine");
+    assert_eq!(of("memory")["status"], "passed");
+    for one in checks {
+        assert_eq!(one["remedy"] == "", one["status"] == "passed", "{one}");
+    }
+    // Hosts that take this URL call themselves.
+    let url = of("base-url:IMAGE_SERVICE_BASE_URL");
+    assert_eq!(url["status"], "failed");
+    // The second answer is the same run.
+    assert_eq!(server.get("/v2/doctor").await.expect(200), report);
+}
