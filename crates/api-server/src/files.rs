@@ -1,10 +1,13 @@
 //! The file store: large or opaque content of clusters.
 //!
-//! Objects are files `<WORK_DIR>/<cluster>/<name>`, where a name has one or more plain path elements. Not here: rows,
+//! Objects are files `<WORK_DIR>/<cluster>/<name>`, or of a bucket under `<cluster>/<name>`. A name has one or more plain path elements. Not here: rows,
 //! decisions, HTTP. Invariant: an object is either absent or complete; a crash at any instant leaves at most a
 //! temporary file, which the next start removes.
 
 mod atomic;
+mod bucket;
+#[cfg(test)]
+mod conformance;
 mod name;
 mod quota;
 mod stale;
@@ -12,6 +15,7 @@ mod store;
 mod sweep;
 
 pub(crate) use atomic::{make_folder, put_file};
+pub(crate) use bucket::MAX_UPLOADS;
 pub use name::ObjectName;
 pub use quota::FileQuotas;
 #[cfg(test)]

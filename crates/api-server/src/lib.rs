@@ -8,6 +8,7 @@ mod auth;
 mod blocking;
 mod db;
 pub mod discovery;
+mod file_storage;
 pub mod files;
 mod http;
 pub mod install;
@@ -68,15 +69,8 @@ async fn build(mut settings: Settings) -> Result<ApiServer, Error> {
     let auth = auth::Authentication::open(&settings)
         .await
         .map_err(|error| Error::new("reading the keys of AUTH_TYPE", error))?;
-    let quotas = files::FileQuotas {
-        cluster_bytes: settings.max_cluster_files_bytes,
-        total_bytes: settings.max_files_bytes,
-    };
     let keyring = secrets::Keyring::open(settings.secrets_key_file.as_deref()).await?;
-    let store = files::FileStore::open_within(&settings.work_dir, quotas)
-        .await
-        .map_err(|error| Error::new("opening WORK_DIR", error))?
-        .sealing_with(keyring);
+    let store = file_storage::open(&settings).await?.sealing_with(keyring);
     let service_ca = settings
         .service_ca_cert_path
         .as_deref()

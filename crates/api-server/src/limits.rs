@@ -7,6 +7,7 @@ use crate::app::{
     agent, cache, clusters, declarations, events, explain, manifests, operators, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
+use crate::files::MAX_UPLOADS;
 use crate::http::events::MAX_LIMIT;
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
 use crate::settings::Settings;
@@ -240,6 +241,12 @@ fn of_files(settings: &Settings) -> Vec<Limit> {
         Limit::fixed(name, Bound::Bytes(size), per, "413").set_by(setting)
     };
     vec![
+        Limit::fixed(
+            "concurrent uploads to a bucket",
+            Bound::Count(MAX_UPLOADS as u64, "uploads"),
+            "server",
+            "waits",
+        ),
         size(
             "logs",
             settings.max_log_bytes,

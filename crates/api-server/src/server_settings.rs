@@ -118,6 +118,7 @@ impl ServerSettings for Settings {
             report("RELEASE_KEYRING", error.chain());
         }
         problems_of_database(self, &mut report);
+        crate::file_storage::problems(self, &mut report);
         if let Err(text) = mounted_iso(Path::new(LIVE_ISO)) {
             report("/data/livecd.iso", text);
         }

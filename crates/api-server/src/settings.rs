@@ -172,10 +172,27 @@ impl Setting for AuthType {
     }
 }
 
-only_choice!(
-    /// Storage backend: a folder.
-    Storage, "filesystem", "filesystem"
-);
+/// Storage backend of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// The folder WORK_DIR.
+    Filesystem,
+    /// A bucket of a server that speaks S3.
+    S3,
+}
+
+impl Setting for Storage {
+    const EXPECTED: &'static str = "filesystem or s3";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "filesystem" => Ok(Self::Filesystem),
+            "s3" => Ok(Self::S3),
+            _ => Err("files are kept in a folder or a bucket".to_owned()),
+        }
+    }
+}
+
 only_choice!(
     /// Deployment of the service.
     DeployTarget, "onprem" | "k8s" | "ocp", "onprem"
@@ -308,8 +325,24 @@ service::settings! {
         image_expiration_time: Duration = "4h",
         /// Deployment target.
         deploy_target: DeployTarget = "onprem",
-        /// Storage backend of files.
+        /// Storage backend of files: WORK_DIR, which all replicas have to share, or a bucket.
         storage: Storage = "filesystem",
+        /// Bucket of files; STORAGE s3 requires it.
+        s3_bucket: String = "",
+        /// Endpoint URL of the bucket's server; empty: Amazon's.
+        s3_endpoint_url: String = "",
+        /// Region of the bucket.
+        s3_region: String = "us-east-1",
+        /// Bucket in the path of URLs instead of the host; unset: with S3_ENDPOINT_URL.
+        s3_force_path_style: Option<bool> = "",
+        /// PEM file of authorities of the bucket's server, beside the system's.
+        s3_ca_file: Option<PathBuf> = "",
+        /// Access key id of the bucket; empty: credentials of the instance metadata service.
+        aws_access_key_id: Secret = "",
+        /// Secret access key of the bucket.
+        aws_secret_access_key: Secret = "",
+        /// Session token of temporary credentials of the bucket.
+        aws_session_token: Secret = "",
         /// Folder of the file store and of the installer cache.
         work_dir: PathBuf = "/data",
         /// Skip verification of this API's certificate in agents and nodes.

@@ -5,10 +5,8 @@
 //! entry among the referrers, the manifest's link, its tags; reads check that the target of a link exists. `collection_marks`
 //! describes how garbage is collected during pushes.
 
-mod bucket;
 mod collect;
 mod collection_marks;
-mod connect;
 mod contents;
 mod expire;
 mod layout;
@@ -25,7 +23,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use model::time::Timestamp;
 use object_store::path::Path;
 use tokio::sync::Semaphore;
@@ -36,14 +34,13 @@ use super::content_name::ContentName;
 use super::sessions::Sessions;
 use super::verified::Verified;
 use super::{CollectedGarbage, ContentStore, Referrer, Result, StoreError, StoredContent, Usage};
-use bucket::Bucket;
+use bucket::{Bucket, BucketError};
 use layout::BucketLayout;
 use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 use uploads::BucketSession;
 use walk::RepositoryWalk;
 
-pub use bucket::Objects;
-pub use connect::{PART_BYTES_MIN, S3Options, s3};
+pub use bucket::{Objects, PART_BYTES_MIN, S3Options, s3};
 
 /// Units: bytes. Longest link: `sha512:` and 128 digits.
 const LINK_LIMIT_BYTES: u64 = 256;
@@ -51,6 +48,45 @@ const LINK_LIMIT_BYTES: u64 = 256;
 const RECORD_LIMIT_BYTES: u64 = 64 << 20;
 /// Concurrent multipart uploads; each holds up to four parts in memory.
 const LARGE_WRITES: usize = 16;
+
+const DOING: &str = "sending a request to the bucket";
+
+/// Concurrent requests of one operation.
+const AT_ONCE: usize = 16;
+
+/// Runs `work` for all `items` with bounded concurrency; results keep the order of the items.
+async fn each<I, T, F, W>(items: I, work: W) -> Result<Vec<T>>
+where
+    I: IntoIterator,
+    W: Fn(I::Item) -> F,
+    F: Future<Output = Result<T>>,
+{
+    let work: Vec<F> = items.into_iter().map(work).collect();
+    stream::iter(work).buffered(AT_ONCE).try_collect().await
+}
+
+fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    StoreError::Unavailable {
+        doing: DOING,
+        source: source.into(),
+    }
+}
+
+impl From<BucketError> for StoreError {
+    fn from(error: BucketError) -> Self {
+        match error {
+            BucketError::Full(source) => {
+                Self::io(DOING)(std::io::Error::new(std::io::ErrorKind::StorageFull, source))
+            }
+            BucketError::TooLarge { key, size, limit } => Self::Damaged {
+                what: key,
+                why: format!("{size} bytes exceed the limit of {limit}"),
+            },
+            BucketError::Unavailable(source) | BucketError::Denied(source) => unavailable(source),
+            BucketError::Missing => unavailable(error),
+        }
+    }
+}
 
 /// A store in a bucket. Clones share it.
 #[derive(Debug, Clone)]
@@ -118,7 +154,7 @@ impl BucketInner {
         let key = self.layout.probe();
         self.bucket.put(&key, "").await?;
         self.bucket.get(&key, LINK_LIMIT_BYTES).await?;
-        self.bucket.delete(vec![key]).await
+        Ok(self.bucket.delete(vec![key]).await?)
     }
 
     fn walk(&self, after: &str) -> RepositoryWalk<'_> {
@@ -130,8 +166,8 @@ impl BucketInner {
         let text = match self.bucket.get(key, LINK_LIMIT_BYTES).await {
             Ok(None) => return Ok(None),
             Ok(Some(text)) => String::from_utf8_lossy(&text).into_owned(),
-            Err(StoreError::Damaged { why, .. }) => why,
-            Err(error) => return Err(error),
+            Err(BucketError::TooLarge { .. }) => "it is too long".to_owned(),
+            Err(error) => return Err(error.into()),
         };
         let digest = text.trim().parse();
         if let Err(error) = &digest {
@@ -191,7 +227,10 @@ impl BucketInner {
         let canonical = self.linked(digest, key).await?;
         let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
         let name = ContentName::new(canonical, digest);
-        self.bucket.delete(name.digests().map(key).collect()).await
+        Ok(self
+            .bucket
+            .delete(name.digests().map(key).collect())
+            .await?)
     }
 
     /// The SHA-256 of stored content, without regard to repositories.
@@ -469,11 +508,15 @@ impl ContentStore for BucketStore {
 
     async fn record(&self, name: &'static str) -> Result<Option<Bytes>> {
         let key = self.0.layout.record(name);
-        self.0.bucket.get(&key, RECORD_LIMIT_BYTES).await
+        Ok(self.0.bucket.get(&key, RECORD_LIMIT_BYTES).await?)
     }
 
     async fn put_record(&self, name: &'static str, record: Bytes) -> Result<()> {
-        self.0.bucket.put(&self.0.layout.record(name), record).await
+        Ok(self
+            .0
+            .bucket
+            .put(&self.0.layout.record(name), record)
+            .await?)
     }
 
     async fn expire(

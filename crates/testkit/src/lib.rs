@@ -9,6 +9,8 @@ pub mod ports;
 pub mod postgres;
 pub mod redirecting;
 pub mod release;
+#[cfg(feature = "s3")]
+pub mod s3;
 pub mod signer;
 mod skip;
 pub mod tokens;

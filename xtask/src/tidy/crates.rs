@@ -21,6 +21,7 @@ const LOW: &[&str] = &[
     "net",
     "oci",
     "oci-client",
+    "bucket",
     "blob-store",
     "catalog",
     "sandbox",
@@ -75,6 +76,12 @@ static DENIED: &[Deny] = &[
         on: &["oci"],
         but: &[],
         why: "net knows hosts, not images",
+    },
+    Deny {
+        from: &["bucket"],
+        on: &["oci", "durable"],
+        but: &[],
+        why: "bucket knows keys and bytes, not their meaning",
     },
     Deny {
         from: ANY,

@@ -1,7 +1,7 @@
 //! Quotas of stored files: of one cluster, and of all clusters.
 //!
-//! Usage is measured on disk, so that replicas and restarts need no ledger: a cluster's folder is summed for each
-//! upload, all folders once in a few seconds. Uploads in progress reserve the bytes received. Reservations are local to
+//! Usage is measured where the files are, so that replicas and restarts need no ledger: a cluster's files are summed for each
+//! upload, all files once in a few seconds. Uploads in progress reserve the bytes received. Reservations are local to
 //! a replica, so replicas together may exceed a quota by their uploads in progress.
 
 use std::collections::HashMap;
@@ -15,6 +15,8 @@ use model::Error;
 use model::ids::ClusterId;
 
 use super::atomic::{blocking, is_temporary, unless_absent};
+use super::bucket::FileBucket;
+use super::name::ObjectName;
 
 /// Longest age of the cached sum of all clusters; this process's commits since are added.
 const SUM_AGE: Duration = Duration::from_secs(5);
@@ -40,10 +42,54 @@ impl Default for FileQuotas {
     }
 }
 
+/// The stored files that count.
+#[derive(Debug)]
+pub(super) enum MeasuredFiles {
+    /// Below a folder.
+    Folder(PathBuf),
+    Bucket(FileBucket),
+}
+
+impl MeasuredFiles {
+    /// Usage of a cluster, and the size of one of its objects. Units: bytes.
+    async fn of_cluster(&self, cluster: ClusterId, name: &ObjectName) -> Result<(u64, u64), Error> {
+        match self {
+            Self::Folder(root) => {
+                let folder = root.join(cluster.to_string());
+                let target = name.below(&folder);
+                let doing = format!("summing the files of cluster {cluster}");
+                blocking(doing, move || {
+                    let replaced = fs::metadata(&target).map_or(0, |known| known.len());
+                    Ok((sum(&folder, 0)?, replaced))
+                })
+                .await
+            }
+            Self::Bucket(bucket) => {
+                let objects = bucket.list(cluster).await?;
+                let replaced = objects.iter().find(|(known, _)| known == name);
+                let replaced = replaced.map_or(0, |(_, size)| *size);
+                Ok((objects.iter().map(|(_, size)| size).sum(), replaced))
+            }
+        }
+    }
+
+    /// Usage of all clusters. Units: bytes.
+    async fn total(&self) -> Result<u64, Error> {
+        match self {
+            Self::Folder(root) => {
+                let root = root.clone();
+                let doing = "summing the files of all clusters".to_owned();
+                blocking(doing, move || sum_clusters(&root)).await
+            }
+            Self::Bucket(bucket) => bucket.total().await,
+        }
+    }
+}
+
 /// The quotas, and the reservations of uploads in progress.
 #[derive(Debug)]
 pub(super) struct Quota {
-    root: PathBuf,
+    measured: MeasuredFiles,
     limits: FileQuotas,
     in_progress: Mutex<InProgress>,
     /// Cached sum. Locked while the folders are summed: concurrent uploads share one sum (single-flight).
@@ -70,9 +116,9 @@ pub(super) struct Reservation {
 }
 
 impl Quota {
-    pub(super) fn new(root: &Path, limits: FileQuotas) -> Self {
+    pub(super) fn new(measured: MeasuredFiles, limits: FileQuotas) -> Self {
         Self {
-            root: root.to_owned(),
+            measured,
             limits,
             in_progress: Mutex::default(),
             sum: tokio::sync::Mutex::default(),
@@ -91,19 +137,13 @@ impl Quota {
         self.in_progress().total
     }
 
-    /// Opens an empty reservation for an upload to `target`.
+    /// Opens an empty reservation for an upload of an object.
     pub(super) async fn begin(
         self: &Arc<Self>,
         cluster: ClusterId,
-        folder: PathBuf,
-        target: PathBuf,
+        name: &ObjectName,
     ) -> Result<Reservation, Error> {
-        let doing = || format!("summing the files of cluster {cluster}");
-        let (on_disk, replaced) = blocking(doing(), move || {
-            let replaced = fs::metadata(&target).map_or(0, |known| known.len());
-            Ok((sum(&folder, 0)?, replaced))
-        })
-        .await?;
+        let (on_disk, replaced) = self.measured.of_cluster(cluster, name).await?;
         let total = self.total().await?;
         Ok(Reservation {
             quota: Arc::clone(self),
@@ -125,9 +165,7 @@ impl Quota {
         {
             return Ok(bytes + self.in_progress().stored);
         }
-        let root = self.root.clone();
-        let doing = "summing the files of all clusters".to_owned();
-        let bytes = blocking(doing, move || sum_clusters(&root)).await?;
+        let bytes = self.measured.total().await?;
         *known = Some((Instant::now(), bytes));
         self.in_progress().stored = 0;
         Ok(bytes)

@@ -1,16 +1,18 @@
 //! The file store: objects as files, replaced atomically.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read as _};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use ::bucket::S3Options;
 use durable::sync_folder;
 use model::Error;
 use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio_util::either::Either;
 use uuid::Uuid;
 
 use super::LOGS;
@@ -18,8 +20,9 @@ use super::atomic::{
     Temporary, blocking, create, failure, is_absent, make_durable_folder, parent, put_file,
     retry_if_folder_deleted, temporary_in, unless_absent, write_whole,
 };
+use super::bucket::{BucketObject, FileBucket};
 use super::name::ObjectName;
-use super::quota::{FileQuotas, Quota, Reservation};
+use super::quota::{FileQuotas, MeasuredFiles, Quota, Reservation};
 use super::stale::is_same;
 use super::sweep::{DELETED, MAX_DEPTH, sweep};
 use crate::secrets::{KeySet, Keyring, SecretPlace};
@@ -31,19 +34,39 @@ const CHUNK_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub struct FileStore {
     root: PathBuf,
+    /// Holds the objects in place of the folder.
+    bucket: Option<FileBucket>,
     quota: Arc<Quota>,
     keyring: Keyring,
 }
 
 /// An object opened for reading.
-#[derive(Debug)]
 pub struct Object {
-    /// Open file, which stays readable when the object is replaced or deleted; of a sealed object its content.
-    pub content: Either<tokio::fs::File, Cursor<Vec<u8>>>,
+    /// Content; stays readable when the object is replaced or deleted.
+    pub content: Pin<Box<dyn AsyncRead + Send>>,
     /// Units: bytes.
     pub length: u64,
     /// Time of the last put.
     pub modified: SystemTime,
+}
+
+impl From<BucketObject> for Object {
+    fn from(object: BucketObject) -> Self {
+        Self {
+            length: object.info.size,
+            modified: object.modified(),
+            content: Box::pin(object.reader()),
+        }
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("length", &self.length)
+            .field("modified", &self.modified)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Object {
@@ -69,10 +92,11 @@ impl FileStore {
     /// Like [`FileStore::open`], with quotas for content of callers.
     pub async fn open_within(root: impl Into<PathBuf>, limits: FileQuotas) -> Result<Self, Error> {
         let root = root.into();
-        let quota = Arc::new(Quota::new(&root, limits));
+        let measured = MeasuredFiles::Folder(root.clone());
         let store = Self {
             root,
-            quota,
+            bucket: None,
+            quota: Arc::new(Quota::new(measured, limits)),
             keyring: Keyring::default(),
         };
         let root = store.root.clone();
@@ -89,6 +113,24 @@ impl FileStore {
         )
         .await?;
         Ok(store)
+    }
+
+    /// Opens a store in a bucket; the folder `root` keeps only files of this replica.
+    ///
+    /// Errors: `Unavailable` – the bucket cannot be used; those of [`FileStore::open`].
+    pub async fn open_bucket(
+        root: impl Into<PathBuf>,
+        limits: FileQuotas,
+        options: &S3Options,
+    ) -> Result<Self, Error> {
+        let bucket = FileBucket::open(options).await?;
+        let folder = Self::open_within(root, limits).await?;
+        let measured = MeasuredFiles::Bucket(bucket.clone());
+        Ok(Self {
+            bucket: Some(bucket),
+            quota: Arc::new(Quota::new(measured, limits)),
+            ..folder
+        })
     }
 
     /// Seals objects other than logs with the keys of `keyring`.
@@ -117,13 +159,17 @@ impl FileStore {
         name: &str,
         content: impl Into<Vec<u8>>,
     ) -> Result<(), Error> {
-        let target = self.path(cluster, name)?;
+        let object = ObjectName::parse(name)?;
         let mut content = content.into();
         if is_secret(name) {
             let keys = self.keyring.keys().await;
             let sealed = keys.seal(&place(cluster, name), &content);
             content = sealed.map_err(|error| Error::internal("sealing a file", error))?;
         }
+        if let Some(bucket) = &self.bucket {
+            return bucket.put(cluster, &object, content).await;
+        }
+        let target = object.below(&self.folder(cluster));
         blocking(format!("storing {name} of cluster {cluster}"), move || {
             put_file(&target, &content)
         })
@@ -139,9 +185,8 @@ impl FileStore {
         name: &str,
         content: Vec<u8>,
     ) -> Result<(), Error> {
-        let target = self.path(cluster, name)?;
-        let folder = self.folder(cluster);
-        let mut reservation = self.quota.begin(cluster, folder, target).await?;
+        let object = ObjectName::parse(name)?;
+        let mut reservation = self.quota.begin(cluster, &object).await?;
         reservation.grow(content.len() as u64)?;
         self.put(cluster, name, content).await?;
         reservation.commit();
@@ -159,12 +204,16 @@ impl FileStore {
         source: impl AsyncRead,
         limit: u64,
     ) -> Result<u64, Error> {
-        let target = self.path(cluster, name)?;
+        let object = ObjectName::parse(name)?;
+        let mut reservation = self.quota.begin(cluster, &object).await?;
+        if let Some(bucket) = &self.bucket {
+            let put = bucket.put_stream(cluster, &object, source, limit, &mut reservation);
+            let length = put.await?;
+            reservation.commit();
+            return Ok(length);
+        }
+        let target = object.below(&self.folder(cluster));
         let folder = parent(&target).to_owned();
-        let begin = self
-            .quota
-            .begin(cluster, self.folder(cluster), target.clone());
-        let mut reservation = begin.await?;
         let temporary = Temporary(temporary_in(&folder));
         let doing = || format!("storing {name} of cluster {cluster}");
         let path = temporary.0.clone();
@@ -197,37 +246,49 @@ impl FileStore {
     ///
     /// Errors: `NotFound` – it does not exist; `Invalid` – the name.
     pub async fn get(&self, cluster: ClusterId, name: &str) -> Result<Object, Error> {
-        let path = self.path(cluster, name)?;
+        let object = ObjectName::parse(name)?;
+        let found = match &self.bucket {
+            Some(bucket) => bucket.get(cluster, &object).await?.map(Object::from),
+            None => self.open_file(cluster, &object).await?,
+        };
+        let object = found.ok_or_else(|| Error::not_found("file", name))?;
+        let keys = self.keyring.keys().await;
+        if !is_secret(name) || keys.active_id().is_none() {
+            return Ok(object);
+        }
+        // Small: written from memory.
+        let modified = object.modified;
+        let opened = keys.open(&place(cluster, name), object.bytes().await?);
         let doing = || format!("reading {name} of cluster {cluster}");
-        let failed = |error| Error::internal(doing(), error);
-        let mut file = match tokio::fs::File::open(&path).await {
+        let content = opened.map_err(|error| Error::internal(doing(), error))?;
+        Ok(Object {
+            length: content.len() as u64,
+            content: Box::pin(Cursor::new(content)),
+            modified,
+        })
+    }
+
+    async fn open_file(
+        &self,
+        cluster: ClusterId,
+        name: &ObjectName,
+    ) -> Result<Option<Object>, Error> {
+        let path = name.below(&self.folder(cluster));
+        let failed = |error| Error::internal(format!("reading {name} of cluster {cluster}"), error);
+        let file = match tokio::fs::File::open(&path).await {
             Ok(file) => file,
-            Err(error) if is_absent(&error) => return Err(Error::not_found("file", name)),
+            Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
         let metadata = file.metadata().await.map_err(failed)?;
         if !metadata.is_file() {
-            return Err(Error::not_found("file", name));
+            return Ok(None);
         }
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        let keys = self.keyring.keys().await;
-        if is_secret(name) && keys.active_id().is_some() {
-            // Small: written from memory.
-            let mut stored = Vec::new();
-            file.read_to_end(&mut stored).await.map_err(failed)?;
-            let opened = keys.open(&place(cluster, name), stored);
-            let content = opened.map_err(|error| Error::internal(doing(), error))?;
-            return Ok(Object {
-                length: content.len() as u64,
-                content: Either::Right(Cursor::new(content)),
-                modified,
-            });
-        }
-        Ok(Object {
-            content: Either::Left(file),
+        Ok(Some(Object {
             length: metadata.len(),
-            modified,
-        })
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            content: Box::pin(file),
+        }))
     }
 
     /// Seals the objects that are plain, or sealed with an older key. Objects that are replaced meanwhile are sealed
@@ -235,6 +296,9 @@ impl FileStore {
     ///
     /// Errors: the disk; an object that does not open.
     pub(crate) async fn seal_all(&self, keys: &KeySet) -> Result<(), Error> {
+        if let Some(bucket) = &self.bucket {
+            return seal_bucket(bucket, keys).await;
+        }
         let root = self.root.clone();
         let doing = || "sealing the files of clusters".to_owned();
         let clusters = blocking(doing(), move || clusters_in(&root)).await?;
@@ -256,6 +320,10 @@ impl FileStore {
 
     /// Whether an object of that name exists.
     pub async fn contains(&self, cluster: ClusterId, name: &str) -> Result<bool, Error> {
+        if let Some(bucket) = &self.bucket {
+            let found = bucket.head(cluster, &ObjectName::parse(name)?).await?;
+            return Ok(found.is_some());
+        }
         match self.get(cluster, name).await {
             Ok(_) => Ok(true),
             Err(Error::NotFound { .. }) => Ok(false),
@@ -265,6 +333,11 @@ impl FileStore {
 
     /// Names of the cluster's objects that are `prefix` or below it (all for ""), sorted.
     pub async fn list(&self, cluster: ClusterId, prefix: &str) -> Result<Vec<ObjectName>, Error> {
+        if let Some(bucket) = &self.bucket {
+            let objects = bucket.list(cluster).await?.into_iter();
+            let names = objects.map(|(name, _)| name);
+            return Ok(names.filter(|name| name.is_in(prefix)).collect());
+        }
         let folder = self.folder(cluster);
         let prefix = prefix.to_owned();
         blocking(format!("listing files of cluster {cluster}"), move || {
@@ -277,6 +350,12 @@ impl FileStore {
 
     /// Deletes an object; false if it did not exist.
     pub async fn delete(&self, cluster: ClusterId, name: &str) -> Result<bool, Error> {
+        if let Some(bucket) = &self.bucket {
+            let object = ObjectName::parse(name)?;
+            let is_known = bucket.head(cluster, &object).await?.is_some();
+            bucket.delete(cluster, &[object]).await?;
+            return Ok(is_known);
+        }
         let path = self.path(cluster, name)?;
         blocking(
             format!("deleting {name} of cluster {cluster}"),
@@ -295,6 +374,11 @@ impl FileStore {
         cluster: ClusterId,
         kept: &[&str],
     ) -> Result<(), Error> {
+        if let Some(bucket) = &self.bucket {
+            let mut names = self.list(cluster, "").await?;
+            names.retain(|name| !kept.iter().any(|prefix| name.is_in(prefix)));
+            return bucket.delete(cluster, &names).await;
+        }
         let folder = self.folder(cluster);
         let kept: Vec<String> = kept.iter().map(|&prefix| prefix.to_owned()).collect();
         blocking(format!("deleting files of cluster {cluster}"), move || {
@@ -310,6 +394,9 @@ impl FileStore {
 
     /// Deletes all objects of the cluster, atomically for readers, also during puts of other replicas.
     pub async fn delete_cluster(&self, cluster: ClusterId) -> Result<(), Error> {
+        if self.bucket.is_some() {
+            return self.delete_cluster_except(cluster, &[]).await;
+        }
         let folder = self.folder(cluster);
         let deleted = self
             .root
@@ -323,6 +410,12 @@ impl FileStore {
             unless_absent(fs::remove_dir_all(&deleted))
         })
         .await
+    }
+
+    #[cfg(test)]
+    pub(super) fn free_uploads(&self) -> usize {
+        let bucket = self.bucket.as_ref();
+        bucket.map_or(0, FileBucket::free_uploads)
     }
 
     #[cfg(test)]
@@ -346,6 +439,48 @@ fn is_secret(name: &str) -> bool {
 
 fn place(cluster: ClusterId, name: &str) -> SecretPlace {
     SecretPlace::new("files", name, cluster)
+}
+
+async fn seal_bucket(bucket: &FileBucket, keys: &KeySet) -> Result<(), Error> {
+    for cluster in bucket.clusters().await? {
+        for (name, _) in bucket.list(cluster).await? {
+            if is_secret(name.as_str()) {
+                seal_object(bucket, cluster, &name, keys).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn seal_object(
+    bucket: &FileBucket,
+    cluster: ClusterId,
+    name: &ObjectName,
+    keys: &KeySet,
+) -> Result<(), Error> {
+    let Some(object) = bucket.get(cluster, name).await? else {
+        return Ok(());
+    };
+    let opened = object.info.clone();
+    let stored = object.bytes().await?;
+    if !keys.is_outdated(&stored) {
+        return Ok(());
+    }
+    let place = place(cluster, name.as_str());
+    let plain = match keys.open(&place, stored) {
+        Ok(plain) => plain,
+        // A damaged object must not keep the others plain.
+        Err(error) => {
+            tracing::error!(%error, "file not sealed again");
+            return Ok(());
+        }
+    };
+    let sealed = keys.seal(&place, &plain);
+    let sealed = sealed.map_err(|error| Error::internal("sealing a file", error))?;
+    if bucket.head(cluster, name).await?.as_ref() != Some(&opened) {
+        return Ok(());
+    }
+    bucket.put(cluster, name, sealed).await
 }
 
 fn clusters_in(root: &Path) -> io::Result<Vec<ClusterId>> {

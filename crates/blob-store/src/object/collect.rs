@@ -10,11 +10,13 @@ use model::time::Timestamp;
 use object_store::path::Path;
 
 use super::BucketInner;
-use super::bucket::{ObjectInfo, each, unavailable};
 use super::collection_marks::CollectionMark;
 use super::contents::LinkedContent;
+use super::each;
 use super::layout::linked;
+use super::unavailable;
 use crate::{CollectedGarbage, Result, StoreError};
+use bucket::ObjectInfo;
 use oci::{Algorithm, Digest, Repository};
 
 /// Keys per delete request. Source: S3, DeleteObjects.
@@ -59,7 +61,7 @@ pub(super) async fn adopt(inner: &BucketInner) -> Result<()> {
             needs.add_referrers(inner, &found.repository).await?;
         }
     }
-    inner.bucket.put(&adopted, "").await
+    Ok(inner.bucket.put(&adopted, "").await?)
 }
 
 /// A collection in progress.

@@ -29,8 +29,9 @@ use object_store::path::Path;
 use uuid::Uuid;
 
 use super::BucketInner;
-use super::bucket::{Bucket, unavailable};
+use super::unavailable;
 use crate::{Result, StoreError};
+use bucket::Bucket;
 use oci::Digest;
 
 /// Attempts of a push that collections interfere with.
@@ -55,12 +56,12 @@ pub(super) struct CollectionMark {
 impl BucketInner {
     /// Records for all collections that content was linked just now.
     pub(super) async fn touch(&self, canonical: &Digest) -> Result<()> {
-        self.bucket.put(&self.layout.touch(canonical), "").await
+        Ok(self.bucket.put(&self.layout.touch(canonical), "").await?)
     }
 
     async fn marks(&self) -> Result<Vec<String>> {
         let listed = self.bucket.list(self.layout.collections());
-        listed.map_ok(|entry| entry.below).try_collect().await
+        Ok(listed.map_ok(|entry| entry.below).try_collect().await?)
     }
 
     /// Waits until the marks that exist now are removed; removes them itself when they are dead.
@@ -71,7 +72,7 @@ impl BucketInner {
             if began.elapsed() > MARK_DEAD_AFTER {
                 tracing::warn!("a garbage collection crashed; its mark is removed");
                 let keys = seen.iter().map(|id| self.layout.collection(id)).collect();
-                return self.bucket.delete(keys).await;
+                return Ok(self.bucket.delete(keys).await?);
             }
             tokio::time::sleep(POLL_INTERVAL).await;
             let marks = self.marks().await?;
@@ -127,7 +128,7 @@ impl CollectionMark {
     }
 
     pub(super) async fn end(self) -> Result<()> {
-        self.bucket.delete(vec![self.key]).await
+        Ok(self.bucket.delete(vec![self.key]).await?)
     }
 }
 

@@ -7,9 +7,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::time::Timestamp;
 
 use super::BucketInner;
-use super::bucket::{ObjectInfo, Position, each};
+use super::each;
 use super::layout::{first_byte, linked, stored};
 use crate::{Result, StoreError, StoredContent, Usage};
+use bucket::{ObjectInfo, Position};
 use oci::{Algorithm, Digest, Repository, Target};
 
 /// Repositories queried at a time.

@@ -3,7 +3,7 @@
 use model::time::Timestamp;
 
 use super::BucketInner;
-use super::bucket::unavailable;
+use super::unavailable;
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository, Tag, Target};

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::bucket::each;
 use super::collect::BATCH;
+use super::each;
 use super::layout::linked;
 use super::{BucketInner, collection_marks, walk};
 use crate::content_name::ContentName;
@@ -172,7 +172,7 @@ impl BucketInner {
         digest: &Digest,
     ) -> Result<()> {
         let key = self.layout.referrer_link(repository, subject, digest);
-        self.bucket.put(&key, digest.to_string()).await
+        Ok(self.bucket.put(&key, digest.to_string()).await?)
     }
 
     /// Points tags at a manifest; retries when a concurrent expiry removed one of them.
@@ -210,7 +210,7 @@ impl BucketInner {
         let history = self.layout.tag_history(repository, tag, digest);
         self.bucket.put(&history, text.clone()).await?;
         let current = self.layout.tag_current(repository, tag);
-        self.bucket.put(&current, text).await
+        Ok(self.bucket.put(&current, text).await?)
     }
 
     /// Tags before the manifest: after a failure, the deletion can be retried while the manifest exists.
@@ -289,7 +289,7 @@ impl BucketInner {
         let rest = first.split_off(first.len().min(BATCH - 1));
         first.push(current);
         self.bucket.delete(first).await?;
-        self.bucket.delete(rest).await
+        Ok(self.bucket.delete(rest).await?)
     }
 
     /// Errors: UnknownRepository.

@@ -8,11 +8,12 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
 use super::BucketInner;
-use super::bucket::{ObjectEntry, each};
 use super::collect::{BATCH, Collection};
+use super::each;
 use super::layout::linked;
 use crate::content_name::ContentName;
 use crate::{CollectedGarbage, Result, StoreError};
+use bucket::ObjectEntry;
 use oci::{Digest, Repository, Target};
 
 impl BucketInner {
@@ -52,7 +53,7 @@ impl BucketInner {
                 return Ok(());
             };
             let key = self.layout.orphan(repository, &canonical);
-            self.bucket.put(&key, "").await
+            Ok(self.bucket.put(&key, "").await?)
         })
         .await
         .map(drop)

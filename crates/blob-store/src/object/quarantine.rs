@@ -5,9 +5,10 @@ use object_store::path::Path;
 use serde::Serialize;
 
 use super::BucketInner;
-use super::bucket::{ObjectInfo, unavailable};
+use super::unavailable;
 use super::write::{self, ByteSource, WriteTarget};
 use crate::{Result, StoreError};
+use bucket::ObjectInfo;
 use oci::{Algorithm, Digest, Repository};
 
 /// Units: bytes. Largest copy in one request. Source: S3, CopyObject.
@@ -29,7 +30,7 @@ impl BucketInner {
         let digests = listed.try_filter_map(async |entry| {
             Ok(format!("sha256:{}", entry.below).parse::<Digest>().ok())
         });
-        digests.try_collect().await
+        Ok(digests.try_collect().await?)
     }
 
     /// Quarantines damaged content. Returns whether a repository lost it.
@@ -93,7 +94,7 @@ impl BucketInner {
     /// Copies an object. Returns false if `from` does not exist.
     pub(super) async fn copy(&self, from: &Path, size: u64, to: &Path) -> Result<bool> {
         if size <= COPY_LIMIT {
-            return self.bucket.copy(from, to).await;
+            return Ok(self.bucket.copy(from, to).await?);
         }
         let Some((_, bytes)) = self.bucket.read(from, 0..size).await? else {
             return Ok(false);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::bucket::ObjectEntry;
 use super::collect::{BATCH, Collection};
 use super::collection_marks::CollectionMark;
 use super::layout::{linked, stored};
 use crate::{CollectedGarbage, Result};
+use bucket::ObjectEntry;
 use oci::{Algorithm, Digest};
 
 /// Digests in memory, 32 bytes each; a larger bucket is swept range by range.
@@ -193,7 +193,7 @@ impl Collection {
 
     async fn touches(&self, shard: u8) -> Result<Vec<ObjectEntry>> {
         let prefix = self.inner.layout.touches(shard);
-        self.inner.bucket.list(prefix).try_collect().await
+        Ok(self.inner.bucket.list(prefix).try_collect().await?)
     }
 
     async fn forget_touches(&self, shard: u8) -> Result<()> {

@@ -10,12 +10,13 @@ use object_store::path::Path;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-use super::bucket::{ObjectInfo, unavailable};
 use super::quarantine::COPY_LIMIT;
+use super::unavailable;
 use super::write::{self, BatchEnd, ByteSource, WriteTarget};
 use super::{BucketInner, collection_marks};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
+use bucket::ObjectInfo;
 use oci::{Algorithm, Digest, Hasher, Repository};
 
 /// Segments of one upload; their names are in memory during an append.
@@ -233,7 +234,7 @@ impl BucketInner {
     ) -> Result<()> {
         let data = self.layout.data(canonical);
         match segments {
-            [] => self.bucket.put(&data, Bytes::new()).await,
+            [] => Ok(self.bucket.put(&data, Bytes::new()).await?),
             [one] => {
                 let key = self.upload_key(repository, upload, &one.name);
                 let is_there = self.copy(&key, one.size, &data).await?;
@@ -338,7 +339,7 @@ impl BucketInner {
             }
             keys.push(key);
         }
-        self.bucket.delete(keys).await
+        Ok(self.bucket.delete(keys).await?)
     }
 
     pub(super) async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {

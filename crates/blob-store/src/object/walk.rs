@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::time::Timestamp;
 
-use super::bucket::{Bucket, ListingPage, ObjectEntry, Position};
 use super::layout::BucketLayout;
 use crate::Result;
+use bucket::{Bucket, ListingPage, ObjectEntry, Position};
 use oci::{Repository, Tag};
 
 /// The lower bound of the names that can follow `name` in a listing.

@@ -10,8 +10,9 @@ use object_store::path::Path;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::BucketInner;
-use super::bucket::{Bucket, unavailable};
+use super::unavailable;
 use crate::{Result, StoreError};
+use bucket::Bucket;
 use oci::{Algorithm, Digest, Hasher};
 
 /// Parts of one object. Source: S3.
@@ -163,7 +164,7 @@ impl<'a> MultipartWrite<'a> {
                 .put(record, format!("{}\n{}", target.key, parts.id))
                 .await
         {
-            return parts.abort(error).await;
+            return parts.abort(error.into()).await;
         }
         Ok(parts)
     }
@@ -176,7 +177,7 @@ impl<'a> MultipartWrite<'a> {
         let (id, index) = (self.id.clone(), self.next);
         self.next += 1;
         let content = payload(batch);
-        let sending = async move { bucket.put_part(&key, &id, index, content).await };
+        let sending = async move { Ok(bucket.put_part(&key, &id, index, content).await?) };
         self.in_flight.push_back(tokio::spawn(sending));
         Ok(())
     }
@@ -201,7 +202,7 @@ impl<'a> MultipartWrite<'a> {
             .end_parts(&self.target.key, &self.id, sent)
             .await
         {
-            return self.abort(error).await;
+            return self.abort(error.into()).await;
         }
         // After the completion: until then the record is needed to abort the parts.
         self.forget().await;

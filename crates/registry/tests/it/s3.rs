@@ -1,8 +1,6 @@
 //! The registry on a bucket, behind a server that speaks S3 over HTTP.
 
-mod bucket;
 mod campaign;
-mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,82 +8,41 @@ use std::time::Duration;
 
 use blob_store::object::{self, PART_BYTES_MIN};
 use blob_store::{BucketStore, StoreError, conformance};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use oci::Digest;
 use registry::Settings;
 use reqwest::header::{LINK, RANGE, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-
-use bucket::Bucket;
-use wire::Wire;
+use testkit::s3::{BUCKET, KEY, S3Bucket, S3Server, SECRET};
 
 use crate::server::{Server, header, is, manifest, named, refusal};
 
-const BUCKET: &str = "registry";
-const KEY: &str = "key";
-const SECRET: &str = "secret";
 const ROOT: &str = "some/folder";
 
 /// A server that speaks S3, until it is dropped.
-struct S3 {
-    bucket: Bucket,
-    wire: Wire,
-    address: SocketAddr,
-    serving: JoinHandle<()>,
+struct S3(S3Server);
+
+impl std::ops::Deref for S3 {
+    type Target = S3Server;
+
+    fn deref(&self) -> &S3Server {
+        &self.0
+    }
 }
 
 impl S3 {
     async fn start() -> Self {
-        Self::listen(Bucket::default(), "127.0.0.1:0".parse().unwrap()).await
+        Self(S3Server::start().await)
     }
 
-    async fn listen(bucket: Bucket, address: SocketAddr) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut service = S3ServiceBuilder::new(bucket.clone());
-        service.set_auth(SimpleAuth::from_single(KEY, SECRET));
-        let service = service.build();
-        let wire = Wire::default();
-        let behind = (bucket.clone(), wire.clone());
-        let serving = tokio::spawn(async move {
-            // Connections end with the server.
-            let mut open = tokio::task::JoinSet::new();
-            while let Ok((socket, _)) = listener.accept().await {
-                let (service, (bucket, wire)) = (service.clone(), behind.clone());
-                let service = service_fn(move |request| {
-                    let (service, bucket, wire) = (service.clone(), bucket.clone(), wire.clone());
-                    async move { wire.answer(&service, &bucket, request).await }
-                });
-                open.spawn(async move {
-                    let server = Builder::new(TokioExecutor::new());
-                    server
-                        .serve_connection(TokioIo::new(socket), service)
-                        .await
-                        .ok();
-                });
-            }
-        });
-        Self {
-            bucket,
-            wire,
-            address,
-            serving,
-        }
+    async fn listen(bucket: S3Bucket, address: SocketAddr) -> Self {
+        Self(S3Server::listen(bucket, address).await)
     }
 
     /// Ends at once; its stored content stays.
-    async fn kill(self) -> (Bucket, SocketAddr) {
-        self.serving.abort();
-        self.serving.await.ok();
-        (self.bucket, self.address)
+    async fn kill(self) -> (S3Bucket, SocketAddr) {
+        self.0.kill().await
     }
 
     /// The files below a folder.

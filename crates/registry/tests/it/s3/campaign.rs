@@ -13,8 +13,8 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::S3;
-use super::wire::{FAULTS, Faults, Wire};
 use crate::server::{OCI_MANIFEST, Server, header, manifest};
+use testkit::s3::{FAULTS, Faults, Wire};
 
 /// Units: bytes. The first piece of the large blob has more than a part, so that it goes in parts.
 const PIECES: [usize; 2] = [5_300_000, 100_000];

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
-use oci::Digest;
 use s3s::dto::{
     AbortMultipartUploadInput, AbortMultipartUploadOutput, CommonPrefix,
     CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput,
@@ -16,23 +15,27 @@ use s3s::dto::{
     PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp, UploadPartInput, UploadPartOutput,
 };
 use s3s::{Body, S3, S3Request, S3Response, S3Result, s3_error};
+use sha2::{Digest as _, Sha256};
 
 /// Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bucket(Arc<Mutex<State>>);
+pub struct S3Bucket(Arc<Mutex<S3State>>);
 
+/// Content of the bucket.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) is_gone: bool,
-    pub(super) objects: BTreeMap<String, Stored>,
+pub struct S3State {
+    /// The bucket was removed.
+    pub is_gone: bool,
+    /// Objects by key.
+    pub objects: BTreeMap<String, StoredObject>,
     /// By id and number.
-    pub(super) parts: BTreeMap<(String, i32), Bytes>,
+    pub parts: BTreeMap<(String, i32), Bytes>,
     uploads: u64,
     /// Ids of uploads in parts that were neither completed nor aborted.
     open: BTreeSet<String>,
 }
 
-impl State {
+impl S3State {
     /// Errors: NoSuchUpload – also for one that was completed or aborted.
     fn known(&self, upload: &str) -> S3Result<()> {
         let is_known = self.open.contains(upload);
@@ -42,13 +45,14 @@ impl State {
     }
 }
 
+/// An object.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub struct StoredObject {
     content: Bytes,
     modified: SystemTime,
 }
 
-impl Stored {
+impl StoredObject {
     fn new(content: Bytes) -> Self {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         Self {
@@ -67,21 +71,28 @@ impl Stored {
 }
 
 fn tag(content: &[u8]) -> ETag {
-    ETag::Strong(Digest::sha256(content).hex()[..32].to_owned())
+    let hash = Sha256::digest(content);
+    let text = hash.iter().take(16).map(|byte| format!("{byte:02x}"));
+    ETag::Strong(text.collect())
 }
 
-impl Bucket {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+impl S3Bucket {
+    /// Its content.
+    ///
+    /// # Panics
+    /// A test failed while it held the content.
+    pub fn state(&self) -> MutexGuard<'_, S3State> {
         self.0.lock().unwrap()
     }
 
-    pub(super) fn holds_nothing(&self, prefix: &str) -> bool {
+    /// Whether no key has the prefix.
+    pub fn holds_nothing(&self, prefix: &str) -> bool {
         let state = self.state();
         let next = state.objects.range(prefix.to_owned()..).next();
         next.is_none_or(|(key, _)| !key.starts_with(prefix))
     }
 
-    fn there(&self, bucket: &str) -> S3Result<MutexGuard<'_, State>> {
+    fn there(&self, bucket: &str) -> S3Result<MutexGuard<'_, S3State>> {
         let state = self.state();
         if state.is_gone || bucket != super::BUCKET {
             return Err(s3_error!(NoSuchBucket));
@@ -89,7 +100,7 @@ impl Bucket {
         Ok(state)
     }
 
-    fn stored(&self, bucket: &str, key: &str) -> S3Result<Stored> {
+    fn stored(&self, bucket: &str, key: &str) -> S3Result<StoredObject> {
         let state = self.there(bucket)?;
         state
             .objects
@@ -107,13 +118,13 @@ async fn received(body: Option<StreamingBlob>) -> S3Result<Bytes> {
 }
 
 #[async_trait::async_trait]
-impl S3 for Bucket {
+impl S3 for S3Bucket {
     async fn put_object(
         &self,
         req: S3Request<PutObjectInput>,
     ) -> S3Result<S3Response<PutObjectOutput>> {
         let content = received(req.input.body).await?;
-        let stored = Stored::new(content);
+        let stored = StoredObject::new(content);
         let e_tag = Some(stored.tag());
         self.there(&req.input.bucket)?
             .objects
@@ -244,7 +255,7 @@ impl S3 for Bucket {
         let CopySource::Bucket { bucket, key, .. } = &req.input.copy_source else {
             return Err(s3_error!(NotImplemented));
         };
-        let stored = Stored::new(self.stored(bucket, key)?.content);
+        let stored = StoredObject::new(self.stored(bucket, key)?.content);
         let result = CopyObjectResult {
             e_tag: Some(stored.tag()),
             ..Default::default()
@@ -315,7 +326,7 @@ impl S3 for Bucket {
             shortest = shortest.min(part.len());
             content.extend_from_slice(&part);
         }
-        let stored = Stored::new(content.into());
+        let stored = StoredObject::new(content.into());
         let e_tag = Some(stored.tag());
         state.objects.insert(req.input.key, stored);
         state.open.remove(&req.input.upload_id);

@@ -13,7 +13,7 @@ use regex::Regex;
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, HttpRequest, HttpResponse};
 
-use super::bucket::Bucket;
+use super::bucket::S3Bucket;
 
 /// Made by the client, or by the server.
 static MADE_UP: LazyLock<Regex> = LazyLock::new(|| {
@@ -25,7 +25,7 @@ static SHARD: LazyLock<Regex> =
 
 /// The fate of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// 500, and nothing was done.
     InternalError,
     /// 503, and nothing was done.
@@ -34,11 +34,12 @@ pub(super) enum Fault {
     Cut,
 }
 
-pub(super) const FAULTS: [Fault; 3] = [Fault::InternalError, Fault::SlowDown, Fault::Cut];
+/// All faults.
+pub const FAULTS: [Fault; 3] = [Fault::InternalError, Fault::SlowDown, Fault::Cut];
 
 /// Which requests of each operation meet a fault. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wire(Arc<Mutex<Plan>>);
+pub struct Wire(Arc<Mutex<Plan>>);
 
 #[derive(Debug, Default)]
 struct Plan {
@@ -50,30 +51,42 @@ struct Plan {
 
 /// Of the requests of an operation, counted from nought: `first`, and each that comes `distance` further.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Faults {
-    pub(super) fault: Fault,
-    pub(super) first: usize,
-    pub(super) distance: usize,
+pub struct Faults {
+    /// The fault.
+    pub fault: Fault,
+    /// The first one.
+    pub first: usize,
+    /// Distance of the next ones.
+    pub distance: usize,
 }
 
 impl Wire {
-    /// From now on.
-    pub(super) fn arm(&self, faults: Faults) {
+    /// Requests meet faults from now on.
+    ///
+    /// # Panics
+    /// A test failed meanwhile.
+    pub fn arm(&self, faults: Faults) {
         self.0.lock().unwrap().faults = Some(faults);
     }
 
-    /// Nothing fails any more; which requests did.
-    pub(super) fn disarm(&self) -> Vec<String> {
+    /// Ends the faults; returns the requests that met one.
+    ///
+    /// # Panics
+    /// A test failed meanwhile.
+    pub fn disarm(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap()).met
     }
 
     /// The next request is the first of another operation.
-    pub(super) fn begin(&self) {
+    ///
+    /// # Panics
+    /// A test failed meanwhile.
+    pub fn begin(&self) {
         self.0.lock().unwrap().known.clear();
     }
 
     /// A request fails once: retries are not counted again, nor are those of an operation that begins again.
-    fn next<B>(&self, bucket: &Bucket, request: &Request<B>) -> Option<Fault> {
+    fn next<B>(&self, bucket: &S3Bucket, request: &Request<B>) -> Option<Fault> {
         let mut plan = self.0.lock().unwrap();
         let faults = plan.faults?;
         let name = name(bucket, request);
@@ -85,10 +98,11 @@ impl Wire {
         Some(faults.fault)
     }
 
+    /// The answer to a request.
     pub(super) async fn answer(
         &self,
         service: &S3Service,
-        bucket: &Bucket,
+        bucket: &S3Bucket,
         request: Request<Incoming>,
     ) -> Result<HttpResponse, HttpError> {
         let fault = self.next(bucket, &request);
@@ -107,7 +121,7 @@ impl Wire {
 }
 
 /// The identity of a request: the same for every retry.
-fn name<B>(bucket: &Bucket, request: &Request<B>) -> String {
+fn name<B>(bucket: &S3Bucket, request: &Request<B>) -> String {
     let uri = request.uri().to_string();
     let uri = percent_decode_str(&uri).decode_utf8_lossy();
     let name = MADE_UP.replace_all(&uri, "*").into_owned();

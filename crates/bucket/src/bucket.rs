@@ -14,10 +14,10 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, PutOptions, PutPayload,
+    CopyOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, PutOptions, PutPayload,
 };
 
-use crate::{Result, StoreError};
+use crate::error::{BucketError, Result, is_absent};
 
 /// Timeout of a request about names or a few kilobytes, retries included.
 const SMALL_LIMIT: Duration = Duration::from_secs(30);
@@ -25,9 +25,6 @@ const SMALL_LIMIT: Duration = Duration::from_secs(30);
 const LARGE_LIMIT: Duration = Duration::from_mins(10);
 /// Names in one page. Source: S3, ListObjectsV2.
 const PAGE_LIMIT: usize = 1000;
-/// Concurrent requests of one operation.
-const AT_ONCE: usize = 16;
-const DOING: &str = "sending a request to the bucket";
 
 /// Operations that a bucket has to support.
 pub trait Objects: ObjectStore + MultipartStore + PaginatedListStore {}
@@ -36,40 +33,40 @@ impl<T: ObjectStore + MultipartStore + PaginatedListStore> Objects for T {}
 
 /// A bucket. Clones share it.
 #[derive(Clone)]
-pub(super) struct Bucket(Arc<dyn Objects>);
+pub struct Bucket(Arc<dyn Objects>);
 
 /// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ObjectInfo {
+pub struct ObjectInfo {
     /// Units: bytes.
-    pub(super) size: u64,
+    pub size: u64,
     /// Time of the last change, by the bucket's clock.
-    pub(super) modified: Timestamp,
+    pub modified: Timestamp,
     /// Entity tag, which changes with the content.
-    tag: Option<String>,
+    pub tag: Option<String>,
 }
 
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ObjectEntry {
+pub struct ObjectEntry {
     /// The key after the listed prefix.
-    pub(super) below: String,
-    pub(super) meta: ObjectInfo,
+    pub below: String,
+    pub meta: ObjectInfo,
 }
 
 /// A page of a listing.
 #[derive(Debug, Default)]
-pub(super) struct ListingPage {
-    pub(super) entries: Vec<ObjectEntry>,
+pub struct ListingPage {
+    pub entries: Vec<ObjectEntry>,
     /// Keys after the prefix, cut at the next slash.
-    pub(super) folders: Vec<String>,
+    pub folders: Vec<String>,
     /// Continuation token.
-    pub(super) next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// Start of a page.
 #[derive(Debug, Clone)]
-pub(super) enum Position {
+pub enum Position {
     /// After this key, relative to the prefix.
     After(String),
     /// At a continuation token.
@@ -83,11 +80,15 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    pub(super) fn new(objects: Arc<dyn Objects>) -> Self {
+    /// The bucket behind a client.
+    pub fn new(objects: Arc<dyn Objects>) -> Self {
         Self(objects)
     }
 
-    pub(super) async fn head(&self, key: &Path) -> Result<Option<ObjectInfo>> {
+    /// Metadata of an object.
+    ///
+    /// Errors: the bucket's.
+    pub async fn head(&self, key: &Path) -> Result<Option<ObjectInfo>> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
@@ -96,8 +97,8 @@ impl Bucket {
         Ok(found.map(|found| ObjectInfo::of(&found.meta)))
     }
 
-    /// A small object. Errors: Damaged – it is larger than `limit`.
-    pub(super) async fn get(&self, key: &Path, limit: u64) -> Result<Option<Bytes>> {
+    /// A small object. Errors: `TooLarge` – it is larger than `limit`.
+    pub async fn get(&self, key: &Path, limit: u64) -> Result<Option<Bytes>> {
         let read = async {
             let found = self.0.get_opts(key, GetOptions::default()).await?;
             let size = found.meta.size;
@@ -109,15 +110,18 @@ impl Bucket {
         match timed(SMALL_LIMIT, read).await? {
             None => Ok(None),
             Some(Ok(bytes)) => Ok(Some(bytes)),
-            Some(Err(size)) => Err(StoreError::Damaged {
-                what: key.to_string(),
-                why: format!("{size} bytes exceed the limit of {limit}"),
+            Some(Err(size)) => Err(BucketError::TooLarge {
+                key: key.to_string(),
+                size,
+                limit,
             }),
         }
     }
 
     /// The size of an object, and a range of its bytes.
-    pub(super) async fn read(
+    ///
+    /// Errors: the bucket's.
+    pub async fn read(
         &self,
         key: &Path,
         part: Range<u64>,
@@ -134,13 +138,33 @@ impl Bucket {
         }))
     }
 
-    pub(super) async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> Result<()> {
+    /// An object with its content, in pieces.
+    ///
+    /// Errors: the bucket's.
+    pub async fn open(
+        &self,
+        key: &Path,
+    ) -> Result<Option<(ObjectInfo, BoxStream<'static, std::io::Result<Bytes>>)>> {
+        let found = timed(SMALL_LIMIT, self.0.get_opts(key, GetOptions::default())).await?;
+        Ok(found.map(|found| {
+            let info = ObjectInfo::of(&found.meta);
+            let bytes = found.into_stream().map_err(std::io::Error::other);
+            (info, bytes.boxed())
+        }))
+    }
+
+    /// Stores an object.
+    ///
+    /// Errors: the bucket's.
+    pub async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> Result<()> {
         let put = self.0.put_opts(key, content.into(), PutOptions::default());
         required(timed(LARGE_LIMIT, put).await?).map(drop)
     }
 
     /// Deletes objects, including missing ones.
-    pub(super) async fn delete(&self, keys: Vec<Path>) -> Result<()> {
+    ///
+    /// Errors: the bucket's.
+    pub async fn delete(&self, keys: Vec<Path>) -> Result<()> {
         let removal = async {
             let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
             let mut removed = self.0.delete_stream(keys);
@@ -156,16 +180,24 @@ impl Bucket {
     }
 
     /// Copies an object. Returns false if `from` does not exist.
-    pub(super) async fn copy(&self, from: &Path, to: &Path) -> Result<bool> {
+    ///
+    /// Errors: the bucket's.
+    pub async fn copy(&self, from: &Path, to: &Path) -> Result<bool> {
         let copy = self.0.copy_opts(from, to, CopyOptions::default());
         Ok(timed(LARGE_LIMIT, copy).await?.is_some())
     }
 
-    pub(super) async fn begin_parts(&self, key: &Path) -> Result<String> {
+    /// Begins a multipart upload; returns its id.
+    ///
+    /// Errors: the bucket's.
+    pub async fn begin_parts(&self, key: &Path) -> Result<String> {
         required(timed(SMALL_LIMIT, self.0.create_multipart(key)).await?)
     }
 
-    pub(super) async fn put_part(
+    /// Stores part `index` of a multipart upload.
+    ///
+    /// Errors: the bucket's.
+    pub async fn put_part(
         &self,
         key: &Path,
         id: &String,
@@ -176,25 +208,27 @@ impl Bucket {
         required(timed(LARGE_LIMIT, put).await?)
     }
 
-    pub(super) async fn end_parts(
-        &self,
-        key: &Path,
-        id: &String,
-        parts: Vec<PartId>,
-    ) -> Result<()> {
+    /// Completes a multipart upload: the object appears whole.
+    ///
+    /// Errors: the bucket's.
+    pub async fn end_parts(&self, key: &Path, id: &String, parts: Vec<PartId>) -> Result<()> {
         let end = self.0.complete_multipart(key, id, parts);
         required(timed(LARGE_LIMIT, end).await?).map(drop)
     }
 
     /// Aborts a multipart upload, also one that does not exist any more.
-    pub(super) async fn drop_parts(&self, key: &Path, id: &String) -> Result<()> {
+    ///
+    /// Errors: the bucket's.
+    pub async fn drop_parts(&self, key: &Path, id: &String) -> Result<()> {
         timed(SMALL_LIMIT, self.0.abort_multipart(key, id))
             .await
             .map(drop)
     }
 
     /// A page of the sorted keys with `prefix`; with `is_folded`, cut at the next slash.
-    pub(super) async fn page(
+    ///
+    /// Errors: the bucket's.
+    pub async fn page(
         &self,
         prefix: &str,
         from: Option<Position>,
@@ -244,18 +278,21 @@ impl Bucket {
         Ok(page)
     }
 
-    pub(super) async fn is_any(&self, prefix: &str) -> Result<bool> {
+    /// Whether any key has the prefix.
+    ///
+    /// Errors: the bucket's.
+    pub async fn is_any(&self, prefix: &str) -> Result<bool> {
         let page = self.page_of(prefix, None, false, 1).await?;
         Ok(!page.entries.is_empty())
     }
 
     /// All objects with `prefix`, sorted by key.
-    pub(super) fn list(&self, prefix: String) -> impl Stream<Item = Result<ObjectEntry>> + Send {
+    pub fn list(&self, prefix: String) -> impl Stream<Item = Result<ObjectEntry>> + Send {
         self.list_from(prefix, None)
     }
 
     /// [`Self::list`] from a position on.
-    pub(super) fn list_from(
+    pub fn list_from(
         &self,
         prefix: String,
         from: Option<Position>,
@@ -269,7 +306,7 @@ impl Bucket {
                 let page = bucket.page(&prefix, from, false).await?;
                 let next = page.next.map(|token| Some(Position::Token(token)));
                 let entries = page.entries.into_iter().map(Ok);
-                Ok::<_, StoreError>(Some((stream::iter(entries), next)))
+                Ok::<_, BucketError>(Some((stream::iter(entries), next)))
             }
         });
         pages.try_flatten()
@@ -286,17 +323,6 @@ impl ObjectInfo {
     }
 }
 
-/// Runs `work` for all `items` with bounded concurrency; results keep the order of the items.
-pub(super) async fn each<I, T, F, W>(items: I, work: W) -> Result<Vec<T>>
-where
-    I: IntoIterator,
-    W: Fn(I::Item) -> F,
-    F: Future<Output = Result<T>>,
-{
-    let work: Vec<F> = items.into_iter().map(work).collect();
-    stream::iter(work).buffered(AT_ONCE).try_collect().await
-}
-
 /// The response within `limit`, or `None` when the object does not exist.
 async fn timed<T>(
     limit: Duration,
@@ -305,47 +331,12 @@ async fn timed<T>(
     match tokio::time::timeout(limit, request).await {
         Ok(Ok(answer)) => Ok(Some(answer)),
         Ok(Err(error)) if is_absent(&error) => Ok(None),
-        Ok(Err(error)) if is_full(&error) => Err(StoreError::io(DOING)(std::io::Error::new(
-            std::io::ErrorKind::StorageFull,
-            error,
-        ))),
-        Ok(Err(error)) => Err(unavailable(error)),
-        Err(elapsed) => Err(unavailable(elapsed)),
+        Ok(Err(error)) => Err(error.into()),
+        Err(elapsed) => Err(BucketError::Unavailable(elapsed.into())),
     }
 }
 
 /// The response to a request without a source object: a 404 then means that the bucket is missing.
 fn required<T>(answer: Option<T>) -> Result<T> {
-    answer.ok_or_else(|| unavailable("the bucket does not exist"))
-}
-
-pub(super) fn unavailable(
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> StoreError {
-    StoreError::Unavailable {
-        doing: DOING,
-        source: source.into(),
-    }
-}
-
-/// Whether S3 itself reports the object as missing; not a missing bucket, and not a 404 of a proxy in between.
-fn is_absent(error: &Error) -> bool {
-    let Error::NotFound { source, .. } = error else {
-        return false;
-    };
-    match source.to_string().split_once("404 Not Found: ") {
-        // Answers to HEAD have no body.
-        Some((_, body)) => {
-            body.is_empty() || body.contains("NoSuchKey") || body.contains("NoSuchUpload")
-        }
-        None => true,
-    }
-}
-
-/// Whether the storage is full. Source: S3 has no such code; these are those of Ceph, MinIO and the HTTP status.
-fn is_full(error: &Error) -> bool {
-    let text = error.to_string();
-    ["QuotaExceeded", "XMinioStorageFull", "507 Insufficient"]
-        .iter()
-        .any(|code| text.contains(code))
+    answer.ok_or(BucketError::Missing)
 }
