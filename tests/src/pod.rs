@@ -21,7 +21,7 @@ use reqwest::Method;
 use serde_json::json;
 use testkit::demo::{AtollState, DemoContent, DemoRegistry};
 
-pub use compose::{Compose, Variables};
+pub use compose::{Compose, Service, Variables};
 pub use container::{Container, ContainerExit};
 pub use engine::Engine;
 pub use folder::{Folder, PodPorts};

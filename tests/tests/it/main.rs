@@ -3,6 +3,7 @@
 mod boots;
 mod discovery;
 mod faults;
+mod kubernetes;
 mod live_images;
 mod log_in;
 mod mirroring;
