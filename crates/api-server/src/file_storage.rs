@@ -6,7 +6,7 @@ use service::Error;
 use service::settings::Secret;
 
 use crate::files::{FileQuotas, FileStore};
-use crate::settings::{Settings, Storage};
+use crate::settings::{FileBackend, Settings};
 
 impl Settings {
     /// The bucket of files. Source: assisted-service, pkg/s3wrapper, for names of variables.
@@ -39,10 +39,10 @@ pub(crate) async fn open(settings: &Settings) -> Result<FileStore, Error> {
     };
     let work_dir = &settings.work_dir;
     match settings.storage {
-        Storage::Filesystem => FileStore::open_within(work_dir, quotas)
+        FileBackend::Filesystem => FileStore::open_within(work_dir, quotas)
             .await
             .map_err(|error| Error::new("opening WORK_DIR", error)),
-        Storage::S3 => FileStore::open_bucket(work_dir, quotas, &settings.s3()?)
+        FileBackend::S3 => FileStore::open_bucket(work_dir, quotas, &settings.s3()?)
             .await
             .map_err(|error| Error::new("opening the storage of STORAGE=s3", error)),
     }
@@ -50,7 +50,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<FileStore, Error> {
 
 /// Reports settings of the bucket that cannot be used together.
 pub(crate) fn problems(settings: &Settings, report: &mut impl FnMut(&str, String)) {
-    if settings.storage == Storage::Filesystem {
+    if settings.storage == FileBackend::Filesystem {
         return;
     }
     if settings.s3_bucket.is_empty() {

@@ -174,14 +174,14 @@ impl Setting for AuthType {
 
 /// Storage backend of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
+pub enum FileBackend {
     /// The folder WORK_DIR.
     Filesystem,
     /// A bucket of a server that speaks S3.
     S3,
 }
 
-impl Setting for Storage {
+impl Setting for FileBackend {
     const EXPECTED: &'static str = "filesystem or s3";
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -326,7 +326,7 @@ service::settings! {
         /// Deployment target.
         deploy_target: DeployTarget = "onprem",
         /// Storage backend of files: WORK_DIR, which all replicas have to share, or a bucket.
-        storage: Storage = "filesystem",
+        storage: FileBackend = "filesystem",
         /// Bucket of files; STORAGE s3 requires it.
         s3_bucket: String = "",
         /// Endpoint URL of the bucket's server; empty: Amazon's.

@@ -17,7 +17,7 @@ use object_store::{
     CopyOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, PutOptions, PutPayload,
 };
 
-use crate::error::{BucketError, Result, is_absent};
+use crate::error::{BucketError, BucketResult, is_absent};
 
 /// Timeout of a request about names or a few kilobytes, retries included.
 const SMALL_LIMIT: Duration = Duration::from_secs(30);
@@ -88,7 +88,7 @@ impl Bucket {
     /// Metadata of an object.
     ///
     /// Errors: the bucket's.
-    pub async fn head(&self, key: &Path) -> Result<Option<ObjectInfo>> {
+    pub async fn head(&self, key: &Path) -> BucketResult<Option<ObjectInfo>> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
@@ -98,7 +98,7 @@ impl Bucket {
     }
 
     /// A small object. Errors: `TooLarge` – it is larger than `limit`.
-    pub async fn get(&self, key: &Path, limit: u64) -> Result<Option<Bytes>> {
+    pub async fn get(&self, key: &Path, limit: u64) -> BucketResult<Option<Bytes>> {
         let read = async {
             let found = self.0.get_opts(key, GetOptions::default()).await?;
             let size = found.meta.size;
@@ -125,7 +125,7 @@ impl Bucket {
         &self,
         key: &Path,
         part: Range<u64>,
-    ) -> Result<Option<(u64, BoxStream<'static, std::io::Result<Bytes>>)>> {
+    ) -> BucketResult<Option<(u64, BoxStream<'static, std::io::Result<Bytes>>)>> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(part)),
             ..GetOptions::default()
@@ -144,7 +144,7 @@ impl Bucket {
     pub async fn open(
         &self,
         key: &Path,
-    ) -> Result<Option<(ObjectInfo, BoxStream<'static, std::io::Result<Bytes>>)>> {
+    ) -> BucketResult<Option<(ObjectInfo, BoxStream<'static, std::io::Result<Bytes>>)>> {
         let found = timed(SMALL_LIMIT, self.0.get_opts(key, GetOptions::default())).await?;
         Ok(found.map(|found| {
             let info = ObjectInfo::of(&found.meta);
@@ -156,7 +156,7 @@ impl Bucket {
     /// Stores an object.
     ///
     /// Errors: the bucket's.
-    pub async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> Result<()> {
+    pub async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> BucketResult<()> {
         let put = self.0.put_opts(key, content.into(), PutOptions::default());
         required(timed(LARGE_LIMIT, put).await?).map(drop)
     }
@@ -164,7 +164,7 @@ impl Bucket {
     /// Deletes objects, including missing ones.
     ///
     /// Errors: the bucket's.
-    pub async fn delete(&self, keys: Vec<Path>) -> Result<()> {
+    pub async fn delete(&self, keys: Vec<Path>) -> BucketResult<()> {
         let removal = async {
             let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
             let mut removed = self.0.delete_stream(keys);
@@ -182,7 +182,7 @@ impl Bucket {
     /// Copies an object. Returns false if `from` does not exist.
     ///
     /// Errors: the bucket's.
-    pub async fn copy(&self, from: &Path, to: &Path) -> Result<bool> {
+    pub async fn copy(&self, from: &Path, to: &Path) -> BucketResult<bool> {
         let copy = self.0.copy_opts(from, to, CopyOptions::default());
         Ok(timed(LARGE_LIMIT, copy).await?.is_some())
     }
@@ -190,7 +190,7 @@ impl Bucket {
     /// Begins a multipart upload; returns its id.
     ///
     /// Errors: the bucket's.
-    pub async fn begin_parts(&self, key: &Path) -> Result<String> {
+    pub async fn begin_parts(&self, key: &Path) -> BucketResult<String> {
         required(timed(SMALL_LIMIT, self.0.create_multipart(key)).await?)
     }
 
@@ -203,7 +203,7 @@ impl Bucket {
         id: &String,
         index: usize,
         content: PutPayload,
-    ) -> Result<PartId> {
+    ) -> BucketResult<PartId> {
         let put = self.0.put_part(key, id, index, content);
         required(timed(LARGE_LIMIT, put).await?)
     }
@@ -211,7 +211,7 @@ impl Bucket {
     /// Completes a multipart upload: the object appears whole.
     ///
     /// Errors: the bucket's.
-    pub async fn end_parts(&self, key: &Path, id: &String, parts: Vec<PartId>) -> Result<()> {
+    pub async fn end_parts(&self, key: &Path, id: &String, parts: Vec<PartId>) -> BucketResult<()> {
         let end = self.0.complete_multipart(key, id, parts);
         required(timed(LARGE_LIMIT, end).await?).map(drop)
     }
@@ -219,7 +219,7 @@ impl Bucket {
     /// Aborts a multipart upload, also one that does not exist any more.
     ///
     /// Errors: the bucket's.
-    pub async fn drop_parts(&self, key: &Path, id: &String) -> Result<()> {
+    pub async fn drop_parts(&self, key: &Path, id: &String) -> BucketResult<()> {
         timed(SMALL_LIMIT, self.0.abort_multipart(key, id))
             .await
             .map(drop)
@@ -233,7 +233,7 @@ impl Bucket {
         prefix: &str,
         from: Option<Position>,
         is_folded: bool,
-    ) -> Result<ListingPage> {
+    ) -> BucketResult<ListingPage> {
         self.page_of(prefix, from, is_folded, PAGE_LIMIT).await
     }
 
@@ -243,7 +243,7 @@ impl Bucket {
         from: Option<Position>,
         is_folded: bool,
         limit: usize,
-    ) -> Result<ListingPage> {
+    ) -> BucketResult<ListingPage> {
         let (offset, page_token) = match from {
             None => (None, None),
             Some(Position::After(below)) => (Some(format!("{prefix}{below}")), None),
@@ -281,13 +281,13 @@ impl Bucket {
     /// Whether any key has the prefix.
     ///
     /// Errors: the bucket's.
-    pub async fn is_any(&self, prefix: &str) -> Result<bool> {
+    pub async fn is_any(&self, prefix: &str) -> BucketResult<bool> {
         let page = self.page_of(prefix, None, false, 1).await?;
         Ok(!page.entries.is_empty())
     }
 
     /// All objects with `prefix`, sorted by key.
-    pub fn list(&self, prefix: String) -> impl Stream<Item = Result<ObjectEntry>> + Send {
+    pub fn list(&self, prefix: String) -> impl Stream<Item = BucketResult<ObjectEntry>> + Send {
         self.list_from(prefix, None)
     }
 
@@ -296,7 +296,7 @@ impl Bucket {
         &self,
         prefix: String,
         from: Option<Position>,
-    ) -> impl Stream<Item = Result<ObjectEntry>> + Send {
+    ) -> impl Stream<Item = BucketResult<ObjectEntry>> + Send {
         let pages = stream::try_unfold(Some(from), move |from| {
             let (bucket, prefix) = (self.clone(), prefix.clone());
             async move {
@@ -327,7 +327,7 @@ impl ObjectInfo {
 async fn timed<T>(
     limit: Duration,
     request: impl Future<Output = object_store::Result<T>>,
-) -> Result<Option<T>> {
+) -> BucketResult<Option<T>> {
     match tokio::time::timeout(limit, request).await {
         Ok(Ok(answer)) => Ok(Some(answer)),
         Ok(Err(error)) if is_absent(&error) => Ok(None),
@@ -337,6 +337,6 @@ async fn timed<T>(
 }
 
 /// The response to a request without a source object: a 404 then means that the bucket is missing.
-fn required<T>(answer: Option<T>) -> Result<T> {
+fn required<T>(answer: Option<T>) -> BucketResult<T> {
     answer.ok_or(BucketError::Missing)
 }

@@ -12,25 +12,25 @@ const DENIALS: [&str; 5] = [
 ];
 
 /// The result of a request.
-pub type Result<T> = std::result::Result<T, BucketError>;
+pub type BucketResult<T> = std::result::Result<T, BucketError>;
 
-type Source = Box<dyn std::error::Error + Send + Sync>;
+type BucketSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request to a bucket failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
     /// It does not answer, or refuses with a transient failure.
     #[error("the bucket does not answer")]
-    Unavailable(#[source] Source),
+    Unavailable(#[source] BucketSource),
     /// The bucket itself is missing.
     #[error("the bucket does not exist")]
     Missing,
     /// The credentials are unknown, or may not do this.
     #[error("the bucket refuses the credentials")]
-    Denied(#[source] Source),
+    Denied(#[source] BucketSource),
     /// The storage behind it is full, or its quota is used.
     #[error("the bucket is full")]
-    Full(#[source] Source),
+    Full(#[source] BucketSource),
     /// An object is larger than its reader accepts.
     #[error("{key}: {size} bytes exceed the limit of {limit}")]
     TooLarge {

@@ -13,4 +13,4 @@ pub use object_store::path::Path;
 
 pub use bucket::{Bucket, ListingPage, ObjectEntry, ObjectInfo, Objects, Position};
 pub use connect::{PART_BYTES_MIN, S3Options, s3};
-pub use error::{BucketError, Result};
+pub use error::{BucketError, BucketResult};

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub use bucket::{S3Bucket, S3State, StoredObject};
-pub use wire::{FAULTS, Fault, Faults, Wire};
+pub use wire::{FAULTS, Faults, S3Fault, Wire};
 
 /// Name of the bucket.
 pub const BUCKET: &str = "registry";

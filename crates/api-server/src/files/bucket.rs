@@ -226,7 +226,7 @@ impl<'a> StreamedUpload<'a> {
         }
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> ::bucket::Result<()> {
+    async fn write(&mut self, bytes: &[u8]) -> ::bucket::BucketResult<()> {
         self.part.extend_from_slice(bytes);
         if self.part.len() < PART_BYTES {
             return Ok(());
@@ -237,7 +237,7 @@ impl<'a> StreamedUpload<'a> {
         self.send().await
     }
 
-    async fn send(&mut self) -> ::bucket::Result<()> {
+    async fn send(&mut self) -> ::bucket::BucketResult<()> {
         if let Some(id) = &self.id {
             let content = Bytes::from(std::mem::take(&mut self.part)).into();
             let put = self.bucket.put_part(self.key, id, self.sent.len(), content);
@@ -246,7 +246,7 @@ impl<'a> StreamedUpload<'a> {
         Ok(())
     }
 
-    async fn complete(mut self) -> ::bucket::Result<()> {
+    async fn complete(mut self) -> ::bucket::BucketResult<()> {
         if self.id.is_some() && !self.part.is_empty() {
             self.send().await?;
         }

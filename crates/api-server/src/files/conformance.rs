@@ -4,7 +4,7 @@ use ::bucket::S3Options;
 use model::Error;
 use model::ids::ClusterId;
 use secrecy::SecretString;
-use testkit::s3::{BUCKET, Fault, Faults, KEY, S3Server, SECRET};
+use testkit::s3::{BUCKET, Faults, KEY, S3Fault, S3Server, SECRET};
 use uuid::Uuid;
 
 use super::*;
@@ -211,7 +211,7 @@ async fn unusable_buckets_are_reported_without_secrets() {
 async fn a_slow_server_is_retried_and_an_absent_one_unavailable() {
     let server = S3Server::start().await;
     let (_folder, store) = in_bucket(&server, FileQuotas::default()).await;
-    for fault in [Fault::SlowDown, Fault::InternalError] {
+    for fault in [S3Fault::SlowDown, S3Fault::InternalError] {
         server.wire.begin();
         server.wire.arm(Faults {
             fault,

@@ -25,7 +25,7 @@ static SHARD: LazyLock<Regex> =
 
 /// The fate of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum S3Fault {
     /// 500, and nothing was done.
     InternalError,
     /// 503, and nothing was done.
@@ -35,7 +35,7 @@ pub enum Fault {
 }
 
 /// All faults.
-pub const FAULTS: [Fault; 3] = [Fault::InternalError, Fault::SlowDown, Fault::Cut];
+pub const FAULTS: [S3Fault; 3] = [S3Fault::InternalError, S3Fault::SlowDown, S3Fault::Cut];
 
 /// Which requests of each operation meet a fault. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ struct Plan {
 #[derive(Debug, Clone, Copy)]
 pub struct Faults {
     /// The fault.
-    pub fault: Fault,
+    pub fault: S3Fault,
     /// The first one.
     pub first: usize,
     /// Distance of the next ones.
@@ -86,7 +86,7 @@ impl Wire {
     }
 
     /// A request fails once: retries are not counted again, nor are those of an operation that begins again.
-    fn next<B>(&self, bucket: &S3Bucket, request: &Request<B>) -> Option<Fault> {
+    fn next<B>(&self, bucket: &S3Bucket, request: &Request<B>) -> Option<S3Fault> {
         let mut plan = self.0.lock().unwrap();
         let faults = plan.faults?;
         let name = name(bucket, request);
@@ -109,13 +109,13 @@ impl Wire {
         let request = request.map(Body::from);
         match fault {
             None => service.call(request).await,
-            Some(Fault::InternalError) => {
+            Some(S3Fault::InternalError) => {
                 refused(request, StatusCode::INTERNAL_SERVER_ERROR, "InternalError").await
             }
-            Some(Fault::SlowDown) => {
+            Some(S3Fault::SlowDown) => {
                 refused(request, StatusCode::SERVICE_UNAVAILABLE, "SlowDown").await
             }
-            Some(Fault::Cut) => cut(service.call(request).await?).await,
+            Some(S3Fault::Cut) => cut(service.call(request).await?).await,
         }
     }
 }
