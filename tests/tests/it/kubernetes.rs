@@ -110,7 +110,8 @@ fn is_same(service: &Service, template: &Value) -> Result<()> {
     let ports = container["ports"].as_array().context("no ports")?;
     for published in &service.ports {
         let inside = published.rsplit(':').next().unwrap_or_default();
-        let has = |port: &Value| port["containerPort"].to_string() == inside;
+        let inside: u16 = inside.parse()?;
+        let has = |port: &Value| port["containerPort"] == inside;
         ensure!(ports.iter().any(has), "port {inside} is missing");
     }
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {

@@ -288,6 +288,7 @@ fn key(cluster: ClusterId, name: &ObjectName) -> Result<Path, Error> {
 }
 
 /// Answers of the server may repeat requests: clients get the kind of failure alone, the log has the cause.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failure(error: BucketError) -> Error {
     let remedy = match &error {
         BucketError::Unavailable(_) => "it does not answer (S3_ENDPOINT_URL)",
