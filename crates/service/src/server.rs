@@ -230,7 +230,7 @@ pub async fn start_each(
             listener,
             handle,
             listen: &listen,
-            header_timeout: http.header_timeout,
+            http: &http,
         };
         let served = match listen.tls.clone() {
             None => {
@@ -272,6 +272,7 @@ impl ClientBounds {
                 ),
                 trusted: http.trusted_proxies.clone(),
                 write_timeout: http.write_timeout,
+                header_timeout: http.header_timeout,
             },
             requests: ClientQuota::new(0, http.max_requests_per_client),
             body: BodyLimits {
@@ -305,7 +306,7 @@ struct HttpListener<'a> {
     listener: TcpListener,
     handle: Handle<SocketAddr>,
     listen: &'a Listen,
-    header_timeout: Duration,
+    http: &'a HttpSettings,
 }
 
 /// The service of every connection.
@@ -327,13 +328,9 @@ impl HttpListener<'_> {
         A::Future: Send + 'static,
     {
         let mut server = axum_server::from_tcp(self.listener)?
-            .acceptor(OpeningAcceptor::new(acceptor, self.header_timeout))
+            .acceptor(OpeningAcceptor::new(acceptor, self.http.header_timeout))
             .handle(self.handle);
-        configure(
-            server.http_builder(),
-            self.listen.http2,
-            self.header_timeout,
-        );
+        configure(server.http_builder(), self.listen.http2, self.http);
         if !self.listen.speaks_http2 {
             server = server.http1_only();
         }
@@ -341,11 +338,11 @@ impl HttpListener<'_> {
     }
 }
 
-fn configure(builder: &mut Builder<TokioExecutor>, http2: Http2, header_timeout: Duration) {
+fn configure(builder: &mut Builder<TokioExecutor>, http2: Http2, http: &HttpSettings) {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_timeout)
+        .header_read_timeout(http.idle_timeout.max(http.header_timeout))
         .max_buf_size(MAX_BUFFER)
         .http2()
         .timer(TokioTimer::new())
@@ -451,6 +448,42 @@ mod tests {
         }
         shutdown.cancel();
         running.wait().await.unwrap();
+    }
+
+    // limit: idle connection
+    #[tokio::test]
+    async fn an_idle_connection_is_closed_later_than_a_slow_head() {
+        let (header_timeout, idle_timeout) = (Duration::from_millis(50), Duration::from_secs(3));
+        let router = Router::new().route("/", get(async || "here"));
+        let http = HttpSettings {
+            header_timeout,
+            idle_timeout,
+            ..HttpSettings::default()
+        };
+        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), None).with(&http);
+        let running = start(vec![listen], router, CancellationToken::new()).await;
+        let running = running.unwrap();
+        let address = running.address();
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        for _ in 0..2 {
+            stream.write_all(request).await.unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"here") {
+                assert!(stream.read_buf(&mut answer).await.unwrap() > 0);
+            }
+            tokio::time::sleep(header_timeout * 3).await;
+        }
+        let idle_since = Instant::now();
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+        assert!(idle_since.elapsed() > header_timeout);
+        // A head that has begun.
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(&request[..request.len() - 2])
+            .await
+            .unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
     }
 
     // limit: request head

@@ -31,6 +31,7 @@ pub(super) struct ConnectionAdmission {
     /// Proxies that are exempt from the limit per client: many clients connect through them.
     pub(super) trusted: IpNetworks,
     pub(super) write_timeout: Duration,
+    pub(super) header_timeout: Duration,
 }
 
 /// An admitted connection.
@@ -41,7 +42,58 @@ pub(super) struct AdmittedStream<I> {
     timer: DeadlineTimer,
     /// Start of the stall, while the client reads none of the bytes for it.
     stalled_since: Option<Instant>,
+    head: IncomingHead,
     connection: Connection,
+}
+
+/// A request head on its way. To hyper, an idle connection is one that waits for a head: its timeout is the longer one.
+#[derive(Debug)]
+struct IncomingHead {
+    timeout: Duration,
+    timer: DeadlineTimer,
+    /// Of HTTP/1; absent before the first byte.
+    is_http1: Option<bool>,
+    /// Its first byte, and the number of requests before it.
+    since: Option<(Instant, usize)>,
+}
+
+impl IncomingHead {
+    fn new(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            timer: DeadlineTimer::default(),
+            is_http1: None,
+            since: None,
+        }
+    }
+
+    fn receive(&mut self, bytes: &[u8], connection: &Connection) {
+        // The preface of HTTP/2, whose frames belong to no request. Source: RFC 9113, section 3.4.
+        let is_http1 = *self
+            .is_http1
+            .get_or_insert_with(|| !bytes.starts_with(b"PRI"));
+        let before = connection.requests_before_idle();
+        match before.filter(|_| is_http1 && !bytes.is_empty()) {
+            Some(before) if self.since.is_none_or(|(_, known)| known != before) => {
+                self.since = Some((Instant::now(), before));
+            }
+            Some(_) => {}
+            None => self.since = None,
+        }
+    }
+
+    /// Ready when it takes too long.
+    fn poll_late(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<()> {
+        match self.since {
+            Some((since, before)) if connection.requests_before_idle() == Some(before) => {
+                self.timer.poll_until(cx, since + self.timeout)
+            }
+            _ => {
+                self.since = None;
+                Poll::Pending
+            }
+        }
+    }
 }
 
 impl<A> AdmittingAcceptor<A> {
@@ -58,6 +110,7 @@ impl ConnectionAdmission {
             write_timeout: self.write_timeout,
             timer: DeadlineTimer::default(),
             stalled_since: None,
+            head: IncomingHead::new(self.header_timeout),
             connection,
         }
     }
@@ -136,15 +189,21 @@ impl<I: AsyncRead + Unpin> AsyncRead for AdmittedStream<I> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let this = &mut *self;
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         if polled.is_ready() {
-            self.connection.touch();
+            this.head.receive(&buf.filled()[before..], &this.connection);
+            this.connection.touch();
             return polled;
         }
-        match self.connection.poll_evicted(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(eviction())),
-            Poll::Pending => Poll::Pending,
+        if this.connection.poll_evicted(cx).is_ready() {
+            return Poll::Ready(Err(eviction()));
         }
+        if this.head.poll_late(cx, &this.connection).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
     }
 }
 
@@ -200,6 +259,7 @@ mod tests {
                 write_timeout: TIMEOUT,
                 timer: DeadlineTimer::default(),
                 stalled_since: None,
+                head: IncomingHead::new(TIMEOUT),
                 connection: Connections::new(0, 0).open(None).unwrap(),
             };
             let reading = tokio::spawn(async move {
@@ -217,5 +277,31 @@ mod tests {
             assert_eq!(error, is_cut.then_some(io::ErrorKind::TimedOut));
             reading.abort();
         }
+    }
+
+    #[tokio::test]
+    async fn a_head_is_late_and_an_idle_connection_is_not() {
+        let connection = Connections::new(0, 0).open(None).unwrap();
+        let is_late = async |head: &mut IncomingHead| {
+            let late = std::future::poll_fn(|cx| head.poll_late(cx, &connection));
+            tokio::time::timeout(TIMEOUT, late).await.is_ok()
+        };
+        let mut head = IncomingHead::new(TIMEOUT / 50);
+        assert!(!is_late(&mut head).await);
+        head.receive(b"G", &connection);
+        assert!(is_late(&mut head).await);
+        // Its request is in flight, its body comes, and it has ended.
+        let request = connection.requests().count();
+        assert!(!is_late(&mut head).await);
+        head.receive(b"body", &connection);
+        drop(request);
+        assert!(!is_late(&mut head).await);
+        // The next head; a whole request passes between two reads.
+        head.receive(b"G", &connection);
+        drop(connection.requests().count());
+        assert!(!is_late(&mut head).await);
+        let mut of_http2 = IncomingHead::new(TIMEOUT / 50);
+        of_http2.receive(b"PRI * HTTP/2.0", &connection);
+        assert!(!is_late(&mut of_http2).await);
     }
 }

@@ -48,6 +48,8 @@ struct Activity {
     last_ms: AtomicU64,
     /// Until their responses have ended.
     requests_in_flight: AtomicUsize,
+    /// Since it was opened.
+    requests: AtomicUsize,
     /// Whether bytes wait for the client to read.
     is_stalled: AtomicBool,
     /// Whether it was upgraded, and has no requests any more.
@@ -177,6 +179,7 @@ impl Activity {
 impl RequestCounter {
     /// Counts a request in flight.
     pub(super) fn count(&self) -> CountedRequest {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
         self.0.requests_in_flight.fetch_add(1, Ordering::Relaxed);
         CountedRequest(Arc::clone(&self.0))
     }
@@ -197,6 +200,13 @@ impl Connection {
     /// The counter of its requests.
     pub(super) fn requests(&self) -> RequestCounter {
         RequestCounter(Arc::clone(&self.activity))
+    }
+
+    /// Requests since it was opened, unless one is in flight or it is a tunnel.
+    pub(super) fn requests_before_idle(&self) -> Option<usize> {
+        let is_busy = self.activity.requests_in_flight.load(Ordering::Relaxed) > 0
+            || self.activity.is_tunnel.load(Ordering::Relaxed);
+        (!is_busy).then(|| self.activity.requests.load(Ordering::Relaxed))
     }
 
     /// Records that bytes were read or written.

@@ -18,8 +18,10 @@ crate::settings! {
         max_connections_per_client: usize = "1024",
         /// Requests of one client address (IPv6: /64) in flight; one more gets 429. Behind a trusted proxy, the address that it reports counts. 0: no limit.
         max_requests_per_client: usize = "1024",
-        /// How long a client may take to send the head of a request, and how long a connection may be idle.
+        /// How long a client may take to send the head of a request.
         header_timeout: Duration = "30s",
+        /// How long a connection of HTTP/1 may be idle: longer than the interval at which agents poll, so that each keeps its connection.
+        idle_timeout: Duration = "5m",
         /// How long a client may send nothing of a request body; beyond it: 408.
         body_idle_timeout: Duration = "30s",
         /// Bytes per second that a request body brings on average, after a first BODY_IDLE_TIMEOUT; slower ones get 408. Time in which the server does not read is not counted. 0: any rate.
@@ -76,7 +78,7 @@ impl HttpSettings {
         limits
     }
 
-    fn request_limits(&self) -> [Limit; 6] {
+    fn request_limits(&self) -> [Limit; 7] {
         let closed = "connection closed";
         let timeout = "408, connection closed";
         let rate = match self.body_min_rate {
@@ -97,6 +99,13 @@ impl HttpSettings {
                 closed,
             )
             .set_by("HEADER_TIMEOUT"),
+            Limit::fixed(
+                "idle connection",
+                Bound::Time(self.idle_timeout.max(self.header_timeout)),
+                "connection",
+                closed,
+            )
+            .set_by("IDLE_TIMEOUT"),
             Limit::fixed(
                 "silence within a request body",
                 Bound::Time(self.body_idle_timeout),
