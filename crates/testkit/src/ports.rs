@@ -16,7 +16,8 @@ const PORTS: Range<u16> = 12_000..32_000;
 /// Errors: no such row is free.
 pub fn free_ports(count: u16) -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let span = u32::from(PORTS.end - PORTS.start - count);
+    // Independent of the count: rows of different lengths would else overlap.
+    let span = u32::from(PORTS.end - PORTS.start);
     // Concurrent test programs start at different ports.
     let start = std::process::id().wrapping_mul(101) % span;
     (0..span)
@@ -24,6 +25,7 @@ pub fn free_ports(count: u16) -> Result<u16> {
             let step = NEXT.fetch_add(u32::from(count), Ordering::Relaxed);
             PORTS.start + u16::try_from(start.wrapping_add(step) % span).unwrap_or(0)
         })
+        .filter(|first| first + count <= PORTS.end)
         .find(|first| (*first..first + count).all(is_free))
         .with_context(|| format!("no {count} ports in a row are free"))
 }
@@ -49,6 +51,19 @@ mod tests {
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 6)).unwrap();
         let next = free_ports(6).unwrap();
         assert!(!(next..next + 6).contains(&(first + 6)));
+    }
+
+    #[test]
+    fn rows_of_different_lengths_are_apart() {
+        let mut all = Vec::new();
+        for count in [9, 1, 7, 1, 1, 9, 3, 1] {
+            let first = free_ports(count).unwrap();
+            all.extend(first..first + count);
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 
     #[test]
