@@ -9,6 +9,7 @@ mod file_server;
 mod image;
 mod mirror;
 mod process;
+mod proxy;
 mod registry;
 mod slow_clients;
 mod static_files;
@@ -28,6 +29,8 @@ pub(crate) enum BenchTask {
     Image(image::ImageBenchArgs),
     /// Speed and memory of the static files, beside nginx where it is installed
     Files(static_files::FilesBenchArgs),
+    /// Speed and memory of the reverse proxy, beside haproxy and nginx where they are installed
+    Proxy(proxy::ProxyBenchArgs),
     /// Speed and memory of the registry, beside other servers that are installed
     Registry(registry::RegistryBenchArgs),
     /// Speed and memory of the catalog server, beside `opm serve` where it is installed
@@ -44,6 +47,7 @@ pub(crate) fn run(what: &BenchTask) -> Result<ExitCode> {
         BenchTask::Api(load) => api::run(load),
         BenchTask::Image(load) => image::run(load),
         BenchTask::Files(plan) => static_files::run(plan),
+        BenchTask::Proxy(plan) => proxy::run(plan),
         BenchTask::Registry(plan) => registry::run(plan),
         BenchTask::Catalog(plan) => catalog::run(plan),
         BenchTask::Mirror(plan) => mirror::run(plan),

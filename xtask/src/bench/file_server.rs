@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::LoadClient;
-use super::process::{TICKS_PER_SECOND, cpu_ticks, family, forget_peak, peak_kib};
+use super::process::{TICKS_PER_SECOND, cpu_ticks, family, forget_peak, peak_kib, resident_kib};
 use crate::apt::find_program;
 use crate::scratch::free_ports;
 
@@ -62,9 +62,19 @@ impl BenchServer {
     /// Starts a server and waits until it sends the first byte of the file at `path`.
     pub(super) fn start(
         name: &'static str,
-        mut command: Command,
+        command: Command,
         port: u16,
         path: &str,
+    ) -> Result<Self> {
+        Self::start_expecting(name, command, port, (path, 206))
+    }
+
+    /// Starts a server and waits until a request for the first byte of a path gets the status.
+    pub(super) fn start_expecting(
+        name: &'static str,
+        mut command: Command,
+        port: u16,
+        (path, status): (&str, u16),
     ) -> Result<Self> {
         let output = Stdio::null;
         command.stdin(output()).stdout(output()).stderr(output());
@@ -78,7 +88,7 @@ impl BenchServer {
             let ended = child.0.try_wait()?;
             ensure!(ended.is_none(), "{name} ended before it was ready");
             let asked = LoadClient::connect(port)
-                .and_then(|mut client| client.ask("GET", path, &["Range: bytes=0-0"], b"", 206));
+                .and_then(|mut client| client.ask("GET", path, &["Range: bytes=0-0"], b"", status));
             match asked {
                 Ok(_) => {
                     return Ok(Self {
@@ -98,11 +108,12 @@ impl BenchServer {
 
     /// nginx with the files and listings of `root`, if it is installed; `path` is one of the files.
     pub(super) fn nginx(folder: &Path, root: &Path, path: &str) -> Result<Option<Self>> {
-        // Debian installs it in /usr/sbin.
-        let sbin = PathBuf::from("/usr/sbin/nginx");
-        let Some(program) = find_program("nginx").or_else(|| sbin.is_file().then_some(sbin)) else {
-            println!("nginx is not installed: apt install nginx-light");
-            return Ok(None);
+        let program = match nginx_program() {
+            Ok(program) => program,
+            Err(missing) => {
+                println!("{missing}");
+                return Ok(None);
+            }
         };
         let port = free_ports(1)?;
         let config = folder.join("nginx.conf");
@@ -136,7 +147,24 @@ impl BenchServer {
         })
     }
 
+    /// Memory of the server and its workers. Units: MiB.
+    pub(super) fn resident_mib(&self) -> f64 {
+        let kib: u32 = family(self.pid).into_iter().filter_map(resident_kib).sum();
+        f64::from(kib) / 1024.0
+    }
+
     fn ticks(&self) -> Result<u64> {
         family(self.pid).into_iter().map(cpu_ticks).sum()
     }
+}
+
+/// The program nginx.
+///
+/// Errors: it is not installed.
+pub(super) fn nginx_program() -> Result<PathBuf> {
+    // Debian installs it in /usr/sbin.
+    let sbin = PathBuf::from("/usr/sbin/nginx");
+    find_program("nginx")
+        .or_else(|| sbin.is_file().then_some(sbin))
+        .context("nginx is not installed: apt install nginx-light")
 }
