@@ -13,7 +13,7 @@ pub const FORMAT: u32 = 1;
 pub(crate) const MANIFEST: &str = "manifest.json";
 /// Second member of signed bundles: the signature of the first one, ed25519.
 pub(crate) const SIGNATURE: &str = "manifest.sig";
-/// Last member of the head: the checksums of the former ones, in the format of `sha256sum`.
+/// Last member of the head: the checksums of the members before it, in the format of `sha256sum`.
 pub(crate) const SUMS: &str = "manifest.sha256";
 /// Units: bytes. Some 100 000 members.
 pub(crate) const MANIFEST_LIMIT_BYTES: u64 = 32 << 20;

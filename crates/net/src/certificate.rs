@@ -14,7 +14,7 @@ use rustls::{CertificateError, RootCertStore};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The label that stands for the star of a wildcard name when it is verified.
+/// Label in place of the star of a wildcard name, for its verification.
 const ANY_LABEL: &str = "any";
 
 /// Names and dates of a certificate.

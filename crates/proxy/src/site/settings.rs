@@ -118,6 +118,12 @@ impl SiteSettings {
                 let reason = "it is no name below a domain, as in `api`";
                 problems.push(Problem::new(variable, reason));
             }
+            // The first entry of the table would have all requests.
+            let is_api = variable != "API_HOST" && self.name(label) == self.name(&self.api_host);
+            if is_api || self.name(label) == self.registry_name() {
+                let reason = "it is the name of another service: API_HOST, or `registry`";
+                problems.push(Problem::new(variable, reason));
+            }
         }
         if !is_name(self.network_domain.trim_matches('.')) {
             let reason = "it is no domain, as in `site.example`";
@@ -165,6 +171,27 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_leads_to_one_service() {
+        let settings = SiteSettings {
+            network_domain: "site.example".to_owned(),
+            certificate_list: concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into(),
+            web_host: "API".to_owned(),
+            service_host: "registry".to_owned(),
+            ..SiteSettings::default()
+        };
+        let problems = settings.problems();
+        let variables = problems.iter().map(|problem| problem.variable.as_str());
+        assert_eq!(variables.collect::<Vec<_>>(), ["WEB_HOST", "SERVICE_HOST"]);
+        // Both are the page.
+        let settings = SiteSettings {
+            web_host: "service".to_owned(),
+            service_host: "service".to_owned(),
+            ..settings
+        };
+        assert!(settings.problems().is_empty());
     }
 
     #[test]
