@@ -9,6 +9,7 @@
 
 mod balance;
 mod concurrency;
+mod connection;
 mod discover;
 mod forward_request;
 mod handler;

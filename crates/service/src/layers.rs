@@ -1,12 +1,17 @@
 //! Middleware of every request: a request id, a span with an access log line, metrics.
 
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt as _;
+use metrics::Histogram;
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -48,11 +53,8 @@ pub fn apply(router: Router, name: &'static str) -> Router {
 /// numbers, of which a span would cost more than the answer.
 pub fn count(router: Router, name: &'static str) -> Router {
     crate::metrics::recorder();
-    router
-        .layer(tower_http::catch_panic::CatchPanicLayer::custom(on_panic))
-        .layer(middleware::from_fn(move |request, next| {
-            count_one(name, request, next)
-        }))
+    let durations = Arc::new(Durations::of(name));
+    router.layer(middleware::from_fn_with_state(durations, count_one))
 }
 
 /// Only the request id and the span, and an answer where a handler panics: for servers that count by themselves.
@@ -80,17 +82,49 @@ async fn measure(name: &'static str, request: Request, next: Next) -> Response {
     response
 }
 
-async fn count_one(name: &'static str, request: Request, next: Next) -> Response {
+async fn count_one(
+    State(durations): State<Arc<Durations>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let method = method_label(request.method());
     let started = Instant::now();
-    let response = next.run(request).await;
-    let code = response.status();
-    metrics::histogram!(
-        HTTP_REQUEST_DURATION,
-        "server" => name, "route" => name, "method" => method, "code" => code.as_str().to_owned()
-    )
-    .record(started.elapsed().as_secs_f64());
+    let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let response = response.unwrap_or_else(on_panic);
+    let duration = durations.histogram(method, response.status());
+    duration.record(started.elapsed().as_secs_f64());
     response
+}
+
+/// The durations of a server's requests, with handles that are looked up once.
+struct Durations {
+    server: &'static str,
+    by_outcome: RwLock<HashMap<(&'static str, StatusCode), Histogram>>,
+}
+
+impl Durations {
+    fn of(server: &'static str) -> Self {
+        let by_outcome = RwLock::default();
+        Self { server, by_outcome }
+    }
+
+    fn histogram(&self, method: &'static str, code: StatusCode) -> Histogram {
+        let known = self.by_outcome.read();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        if let Some(histogram) = known.get(&(method, code)) {
+            return histogram.clone();
+        }
+        drop(known);
+        let server = self.server;
+        let histogram = metrics::histogram!(
+            HTTP_REQUEST_DURATION,
+            "server" => server, "route" => server, "method" => method, "code" => code.as_str().to_owned()
+        );
+        let known = self.by_outcome.write();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        known.insert((method, code), histogram.clone());
+        histogram
+    }
 }
 
 fn route(request: &Request) -> String {

@@ -9,6 +9,7 @@ mod allocator;
 pub mod clock;
 pub mod conditional;
 pub mod content;
+mod deadline_timer;
 mod error;
 pub mod forward;
 pub mod health;

@@ -12,10 +12,9 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use axum::{Extension, Router};
 use bytes::Bytes;
-use http::Version;
 use http::request::Parts;
+use http::{Extensions, Version};
 use memmap2::{Mmap, MmapOptions};
 
 pub(crate) use stream::SendfileAcceptor;
@@ -69,9 +68,9 @@ pub fn part(file: impl Into<Arc<File>>, first: u64, length: u64) -> io::Result<B
     Ok(Bytes::from_owner(MappedPart(map)))
 }
 
-/// Lets handlers of `router` answer with a [`part`].
-pub(crate) fn allow(router: Router) -> Router {
-    router.layer(Extension(Plain))
+/// Lets the handler of the request with these extensions answer with a [`part`].
+pub(crate) fn allow(request: &mut Extensions) {
+    request.insert(Plain);
 }
 
 impl AsRef<[u8]> for MappedPart {

@@ -5,7 +5,6 @@ mod body_timeout;
 mod clients;
 mod connection;
 mod connections;
-mod deadline;
 mod host_header;
 mod quota;
 mod refusals;
@@ -19,8 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::connect_info::{ConnectInfo, IntoMakeServiceWithConnectInfo};
-use axum::middleware::AddExtension;
 use axum_server::Handle;
 use axum_server::accept::Accept;
 use axum_server::service::SendService;
@@ -34,10 +31,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::opening_timeout::OpeningAcceptor;
-use crate::sendfile::{self, SendfileAcceptor};
+use crate::sendfile::SendfileAcceptor;
 use crate::{Error, health, tls};
 
-use admission::{AdmissionRules, RequestAdmission};
+use admission::{AdmissionRules, Admitted, MakeAdmitted};
 use body_timeout::BodyLimits;
 pub(crate) use clients::X_FORWARDED_FOR;
 pub use clients::{ClientAddress, IpNetworks};
@@ -218,13 +215,10 @@ pub async fn start_each(
         addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
-        let gate = bounds.gate(&listen);
-        let router = router.layer(axum::middleware::from_fn_with_state(gate, admission::admit));
-        let router = match listen.tls {
-            None => sendfile::allow(router),
-            Some(_) => router,
+        let service = MakeAdmitted {
+            router,
+            rules: Arc::new(bounds.rules(&listen)),
         };
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let admission = bounds.admission.clone();
         let connections = HttpListener {
             listener,
@@ -284,7 +278,7 @@ impl ClientBounds {
         }
     }
 
-    fn gate(&self, listen: &Listen) -> RequestAdmission {
+    fn rules(&self, listen: &Listen) -> AdmissionRules {
         let (address, has_tls) = (listen.address.ip(), listen.tls.is_some());
         let every = ["*".to_owned()];
         let allowed = if listen.routes_by_host {
@@ -292,12 +286,13 @@ impl ClientBounds {
         } else {
             &self.http.allowed_hosts
         };
-        RequestAdmission(Arc::new(AdmissionRules {
+        AdmissionRules {
             hosts: HostRule::new(address, has_tls, allowed),
             trusted: self.http.trusted_proxies.clone(),
             requests: self.requests.clone(),
             body: self.body,
-        }))
+            is_plain: !has_tls,
+        }
     }
 }
 
@@ -309,9 +304,6 @@ struct HttpListener<'a> {
     http: &'a HttpSettings,
 }
 
-/// The service of every connection.
-type ConnectionService = AddExtension<Router, ConnectInfo<SocketAddr>>;
-
 impl HttpListener<'_> {
     /// Serves connections of `acceptor`, until the handle ends it.
     ///
@@ -319,10 +311,10 @@ impl HttpListener<'_> {
     fn serve<A>(
         self,
         acceptor: A,
-        service: IntoMakeServiceWithConnectInfo<Router, SocketAddr>,
+        service: MakeAdmitted,
     ) -> io::Result<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>
     where
-        A: Accept<TcpStream, ConnectionService> + Clone + Send + Sync + 'static,
+        A: Accept<TcpStream, Admitted> + Clone + Send + Sync + 'static,
         A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
         A::Service: SendService<http::Request<Incoming>> + Send,
         A::Future: Send + 'static,

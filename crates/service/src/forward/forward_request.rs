@@ -15,8 +15,8 @@ use hyper_util::rt::TokioIo;
 
 use super::balance::{Balance, Forward};
 use super::concurrency::ConcurrencyPermit;
+use super::connection::Connection;
 use super::headers::{self, ForwardedFor};
-use super::pool::Connection;
 use super::replay_body::ReplayBody;
 use super::replica::Replica;
 use super::retry::{ForwardError, Retry};
@@ -232,7 +232,7 @@ impl ConnectionLease {
 
     /// Marks the connection as upgraded; it never returns to the pool.
     fn become_tunnel(self) {
-        self.connection.exchange.become_tunnel();
+        self.connection.become_tunnel();
     }
 
     /// Returns the connection to the pool, unless the replica responded before it had read the whole request.
@@ -267,7 +267,12 @@ impl hyper::body::Body for LeasedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let this = &mut *self;
+        let polled = match &mut this.lease {
+            Some(lease) => lease.connection.poll_body(&mut this.body, cx),
+            None => Pin::new(&mut this.body).poll_frame(cx),
+        };
+        let polled = ready!(polled);
         if polled.is_none() {
             self.end();
         }

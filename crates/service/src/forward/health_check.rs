@@ -8,7 +8,7 @@ use http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
 
 use super::balance::Balance;
-use super::pool::Connection;
+use super::connection::{Connection, ExchangeOutcome};
 use super::replay_body::AttemptBody;
 use super::replica::{Replica, ReplicaHealth};
 
@@ -57,8 +57,10 @@ async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
         headers.insert(header::HOST, host);
     }
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    match connection.sender.send_request(request).await {
-        Ok(response) => {
+    // Its body is read without the connection.
+    connection.detach();
+    match connection.send(request).await {
+        ExchangeOutcome::Response(response) => {
             let status = response.status();
             read_to_end(response.into_body()).await;
             match status {
@@ -66,7 +68,9 @@ async fn probe(balance: &Balance, replica: &Replica) -> ReplicaHealth {
                 status => ReplicaHealth::NotReady(status.as_u16()),
             }
         }
-        Err(_) => ReplicaHealth::Unresponsive,
+        ExchangeOutcome::Failed(_) | ExchangeOutcome::Unsent | ExchangeOutcome::Timeout => {
+            ReplicaHealth::Unresponsive
+        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! The attempts of a request: at one replica, and after its failure at another one.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -14,14 +12,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
+use super::connection::{Connection, ExchangeOutcome};
 use super::forward_request::ConnectionLease;
-use super::pool::Connection;
 use super::replay_body::ReplayBody;
 use super::replica::{Replica, ReplicaHealth, pick};
 use super::socket::FIRST_READ_BYTES;
 
-/// Longest wait for a response head: building log archives takes minutes.
-const RESPONSE_TIMEOUT: Duration = Duration::from_hours(1);
 /// Longest time of attempts at replicas that cannot be reached.
 const RETRY_DEADLINE: Duration = Duration::from_secs(5);
 /// Longest body that a server reads at once with its head. Units: bytes.
@@ -183,26 +179,27 @@ impl<'a> Retry<'a> {
                 }
             },
         };
-        connection.exchange.begin();
+        if !self.body.has_ended() {
+            connection.detach();
+        }
         let may_move = self.is_idempotent && !self.budget.is_spent && self.body.can_replay();
-        let sent = connection.sender.try_send_request(self.clone_request());
-        let sent = unless_stranded(sent, &connection.ended);
         let answered = tokio::select! {
-            answered = tokio::time::timeout(RESPONSE_TIMEOUT, sent) => answered,
+            biased;
+            answered = connection.send(self.clone_request()) => answered,
             () = self.balance.unresponsive(replica), if may_move => return Err(AttemptError::Broken),
         };
         match answered {
-            Ok(None) => {
+            ExchangeOutcome::Unsent => {
                 tracing::debug!(address = %replica.address, "replica closed the connection before the request");
                 self.may_retry_tried = true;
                 self.may_reuse = false;
                 Err(AttemptError::Unprocessed)
             }
-            Ok(Some(Ok(response))) => {
+            ExchangeOutcome::Response(response) => {
                 let lease = ConnectionLease::new(connection, replica.clone(), self.body.clone());
                 Ok((response, lease))
             }
-            Ok(Some(Err(mut error))) => {
+            ExchangeOutcome::Failed(mut error) => {
                 let is_unsent = error.take_message().is_some();
                 let is_unprocessed = is_unsent || connection.exchange.was_unprocessed();
                 let error = error.into_error();
@@ -220,7 +217,7 @@ impl<'a> Retry<'a> {
                     false => AttemptError::Broken,
                 })
             }
-            Err(_) => Err(AttemptError::Timeout),
+            ExchangeOutcome::Timeout => Err(AttemptError::Timeout),
         }
     }
 
@@ -244,21 +241,6 @@ impl<'a> Retry<'a> {
     }
 }
 
-/// The outcome of `sent`; none when the connection has `ended` without it.
-///
-/// hyper queues a request for the task of its connection. If that ends at this very moment, the request may be queued
-/// after the queue was emptied, and its outcome never comes (tokio's mpsc, as of 1.54).
-async fn unless_stranded<T>(sent: impl Future<Output = T>, ended: &CancellationToken) -> Option<T> {
-    let mut sent = pin!(sent);
-    tokio::select! {
-        biased;
-        outcome = &mut sent => return Some(outcome),
-        () = ended.cancelled() => {}
-    }
-    // An outcome is there before the end of the task. It may have come since the poll above.
-    tokio::task::unconstrained(sent).now_or_never()
-}
-
 /// Whether the request is so short that a reset proves it unread.
 fn is_small(parts: &Parts, body: &ReplayBody) -> bool {
     let length = parts.headers.get(header::CONTENT_LENGTH);
@@ -266,33 +248,4 @@ fn is_small(parts: &Parts, body: &ReplayBody) -> bool {
         .map(HeaderValue::to_str)
         .and_then(|text| text.ok()?.parse().ok());
     body.is_within(SMALL_BODY_BYTES) || length.is_some_and(|bytes: usize| bytes <= SMALL_BODY_BYTES)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::{pending, ready};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_request_that_outlives_its_connection_is_stranded() {
-        let ended = CancellationToken::new();
-        assert_eq!(unless_stranded(ready(1), &ended).await, Some(1));
-        ended.cancel();
-        assert_eq!(unless_stranded(ready(1), &ended).await, Some(1));
-        assert_eq!(unless_stranded(pending::<u8>(), &ended).await, None);
-    }
-
-    #[tokio::test]
-    async fn an_outcome_just_before_the_end_counts() {
-        let ended = CancellationToken::new();
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let waiting = unless_stranded(receiver, &ended);
-        let end = async {
-            sender.send(1).unwrap();
-            ended.cancel();
-        };
-        let (outcome, ()) = tokio::join!(waiting, end);
-        assert_eq!(outcome, Some(Ok(1)));
-    }
 }

@@ -1,18 +1,21 @@
 //! Admission of requests before the router: host, client address, requests in flight, body.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, ready as poll_ready};
 
+use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
-use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tower::Service;
 
 use super::body_timeout::BodyLimits;
 use super::clients::{ClientAddress, IpNetworks};
@@ -20,52 +23,111 @@ use super::connections::{CountedRequest, RequestCounter};
 use super::host_header::{HostRefusal, HostRule};
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
+use crate::sendfile;
 
 /// Admission rules of a listener.
-#[derive(Debug, Clone)]
-pub(super) struct RequestAdmission(pub(super) Arc<AdmissionRules>);
-
 #[derive(Debug)]
 pub(super) struct AdmissionRules {
     pub(super) hosts: HostRule,
     pub(super) trusted: IpNetworks,
     pub(super) requests: ClientQuota,
     pub(super) body: BodyLimits,
+    /// Whether responses go to plain sockets.
+    pub(super) is_plain: bool,
 }
 
-/// Middleware that admits requests by the rules.
-pub(super) async fn admit(
-    State(RequestAdmission(rules)): State<RequestAdmission>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    if let Err(HostRefusal { status, text }) = rules.hosts.check(&request) {
-        return refusals::host(status, text);
+/// Makes the service of each connection of a listener.
+///
+/// Not a layer of the router: each of those costs every request some allocations.
+#[derive(Debug, Clone)]
+pub(super) struct MakeAdmitted {
+    pub(super) router: Router,
+    pub(super) rules: Arc<AdmissionRules>,
+}
+
+/// The service of a connection: admits requests by the rules, and hands them to the router.
+#[derive(Debug, Clone)]
+pub(super) struct Admitted {
+    router: Router,
+    rules: Arc<AdmissionRules>,
+    peer: SocketAddr,
+}
+
+impl Service<SocketAddr> for MakeAdmitted {
+    type Response = Admitted;
+    type Error = Infallible;
+    type Future = Ready<Result<Admitted, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let client = ClientAddress::of(peer, request.headers(), &rules.trusted);
-    request.extensions_mut().insert(client);
-    let Ok(permit) = rules.requests.acquire(Some(client.ip.into())) else {
-        return refusals::too_many_requests();
-    };
-    let counter = request.extensions().get::<RequestCounter>().cloned();
-    let counted = counter.as_ref().map(RequestCounter::count);
-    let (request, is_late) = rules.body.bound(request);
-    let response = next.run(request).await;
-    if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
-        return refusals::slow_body();
+
+    fn call(&mut self, peer: SocketAddr) -> Self::Future {
+        ready(Ok(Admitted {
+            router: self.router.clone(),
+            rules: self.rules.clone(),
+            peer,
+        }))
     }
-    if let Some(counter) = counter
-        && response.status() == StatusCode::SWITCHING_PROTOCOLS
-    {
-        counter.upgrade();
+}
+
+impl Service<http::Request<Incoming>> for Admitted {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
-    let in_flight = InFlight {
-        _permit: permit,
-        _counted: counted,
-    };
-    keep_in_flight(response, in_flight)
+
+    fn call(&mut self, request: http::Request<Incoming>) -> Self::Future {
+        let Self {
+            router,
+            rules,
+            peer,
+        } = self.clone();
+        Box::pin(async move { rules.admit(peer, request.map(Body::new), router).await })
+    }
+}
+
+impl AdmissionRules {
+    async fn admit(
+        &self,
+        peer: SocketAddr,
+        mut request: Request,
+        mut router: Router,
+    ) -> Result<Response, Infallible> {
+        if let Err(HostRefusal { status, text }) = self.hosts.check(&request) {
+            return Ok(refusals::host(status, text));
+        }
+        let client = ClientAddress::of(peer.ip(), request.headers(), &self.trusted);
+        let Ok(permit) = self.requests.acquire(Some(client.ip.into())) else {
+            return Ok(refusals::too_many_requests());
+        };
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(peer));
+        extensions.insert(client);
+        if self.is_plain {
+            sendfile::allow(extensions);
+        }
+        let counter = extensions.get::<RequestCounter>().cloned();
+        let counted = counter.as_ref().map(RequestCounter::count);
+        let (request, is_late) = self.body.bound(request);
+        let response = router.call(request).await?;
+        if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
+            return Ok(refusals::slow_body());
+        }
+        if let Some(counter) = counter
+            && response.status() == StatusCode::SWITCHING_PROTOCOLS
+        {
+            counter.upgrade();
+        }
+        let in_flight = InFlight {
+            _permit: permit,
+            _counted: counted,
+        };
+        Ok(keep_in_flight(response, in_flight))
+    }
 }
 
 /// Keeps the request in flight until the body of its response has ended.
@@ -96,7 +158,7 @@ impl HttpBody for InFlightBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = poll_ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() {
             self.in_flight = None;
         }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::deadline::DeadlineTimer;
+use crate::deadline_timer::DeadlineTimer;
 
 /// Timeouts of a client that sends a body.
 #[derive(Debug, Clone, Copy)]

@@ -14,8 +14,8 @@ use tower_http::add_extension::AddExtension;
 
 use super::clients::IpNetworks;
 use super::connections::{Connection, Connections, RequestCounter};
-use super::deadline::DeadlineTimer;
 use super::refusals;
+use crate::deadline_timer::DeadlineTimer;
 
 /// Admits connections within their limits, before anything is read or negotiated.
 #[derive(Debug, Clone)]

@@ -228,6 +228,9 @@ impl Loader {
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own.key)));
         config.alpn_protocols = self.protocols(entry);
+        config.ignore_client_order = true;
+        // Clients that resume use one; each costs a handshake's time.
+        config.send_tls13_tickets = 1;
         let names = if entry.names.is_empty() {
             own.names
                 .iter()

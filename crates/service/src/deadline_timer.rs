@@ -7,11 +7,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Wakes a waiting task at its deadline. Extending the deadline costs nothing until the timer fires.
 #[derive(Debug, Default)]
-pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
+pub(crate) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
 impl DeadlineTimer {
     /// Ready at `deadline`.
-    pub(super) fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+    pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self
             .0
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
