@@ -5,13 +5,15 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes that one call moves at most: the capacity of a pipe.
-const CHUNK_BYTES: usize = 64 * 1024;
+/// Capacity of a new pipe, which one call moves at most. Units: bytes. Source: pipe(7).
+const PIPE_BYTES: usize = 64 * 1024;
+/// The same of a pipe that was filled once. Pipes of a user share a bound, so those of short answers stay small.
+const LARGE_PIPE_BYTES: usize = 256 * 1024;
 
 /// Carries bytes both ways until both sides have ended, one has failed, or neither has sent any for `idle`.
 ///
@@ -45,9 +47,10 @@ async fn one_way(
     last: &LastMove,
 ) -> io::Result<()> {
     let (output, input) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let mut capacity = PIPE_BYTES;
     loop {
         let moved = loop {
-            let filling = from.async_io(Interest::READABLE, || fill(from, &input));
+            let filling = from.async_io(Interest::READABLE, || fill(from, &input, capacity));
             match timeout_at(last.get() + idle, filling).await {
                 Ok(moved) => break moved?,
                 // The other direction may have moved some meanwhile.
@@ -64,6 +67,10 @@ async fn one_way(
                 }
             });
         }
+        if moved == PIPE_BYTES && capacity == PIPE_BYTES {
+            // Beyond the user's bound, it stays as it is.
+            capacity = fcntl_setpipe_size(&input, LARGE_PIPE_BYTES).unwrap_or(PIPE_BYTES);
+        }
         let mut rest = moved;
         while rest > 0 {
             last.set();
@@ -74,8 +81,8 @@ async fn one_way(
 }
 
 /// Moves the bytes that have arrived into an empty pipe.
-fn fill(from: &TcpStream, input: &OwnedFd) -> io::Result<usize> {
-    Ok(splice(from, None, input, None, CHUNK_BYTES, flags())?)
+fn fill(from: &TcpStream, input: &OwnedFd, capacity: usize) -> io::Result<usize> {
+    Ok(splice(from, None, input, None, capacity, flags())?)
 }
 
 fn empty(output: &OwnedFd, to: &TcpStream, length: usize) -> io::Result<usize> {
