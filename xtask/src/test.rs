@@ -4,6 +4,7 @@ mod boot_tools;
 mod coreos_installer;
 mod distribution;
 mod engine;
+mod kubernetes;
 mod openid_provider;
 mod programs;
 mod python;
@@ -19,6 +20,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::PodmanService;
+use self::kubernetes::KubernetesTools;
 use self::programs::CompiledTests;
 use self::report::TestReport;
 use crate::bundle::PROGRAM;
@@ -268,7 +270,9 @@ fn tests(report: &mut TestReport, full: bool) {
     let arm64 = full.then(|| foreign(&boot_tools::ARM64)).flatten();
     let ppc64le = full.then(|| foreign(&boot_tools::PPC64LE)).flatten();
     let coreos_installer = full.then(coreos_installer::ensure).and_then(Result::ok);
+    let kubernetes = KubernetesTools::ensure(full);
     let prepare = |command: &mut Command| {
+        kubernetes.pass_to(command);
         if let Some(tools) = &boot_tools {
             command.env(BOOT_KERNEL, &tools.kernel);
             command.env(VIRT_FW_VARS, &tools.virt_fw_vars);

@@ -28,6 +28,12 @@ pub(super) const VIRT_FIRMWARE: PythonProgram = PythonProgram {
     version: "26.10",
     program: "virt-fw-vars",
 };
+/// Kubernetes' JSON schemas, and a validator.
+pub(super) const KUBERNETES_VALIDATE: PythonProgram = PythonProgram {
+    package: "kubernetes-validate",
+    version: "1.37.0",
+    program: "kubernetes-validate",
+};
 
 impl PythonProgram {
     /// Its path; installs it first when it is missing.
