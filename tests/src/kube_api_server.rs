@@ -105,7 +105,8 @@ impl KubeApiServer {
             ("--tls-cert-file", "certificate.pem"),
             ("--tls-private-key-file", "key.pem"),
             ("--token-auth-file", "tokens.csv"),
-            ("--service-account-key-file", "key.pem"),
+            // Of the public key.
+            ("--service-account-key-file", "certificate.pem"),
             ("--service-account-signing-key-file", "key.pem"),
         ] {
             command.arg(flag).arg(folder.join(file));

@@ -73,9 +73,9 @@ async fn is_created(server: &KubeApiServer, namespace: &str, objects: &[Value]) 
         ensure!(is_accepted(&answer), complaint(object, &answer));
         let created = answer.json()?;
         let again = apply(server, namespace, object).await?.json()?;
-        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         // Otherwise the second `kubectl apply` would restart pods.
-        ensure!(version(&created) == version(&again), "{again}");
+        let generation = |object: &Value| object["metadata"]["generation"].clone();
+        ensure!(generation(&created) == generation(&again), "{again}");
     }
     let workloads = objects
         .iter()
