@@ -8,6 +8,7 @@ mod documented_pod;
 mod install;
 mod journey;
 mod lifecycle;
+mod name_server;
 mod podman_compose;
 mod replicas;
 mod restart;

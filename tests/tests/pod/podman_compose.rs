@@ -1,16 +1,18 @@
 //! The README's commands, with the programs that users run.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 use system_tests::pod::{Engine, Folder, PORTS};
 use system_tests::{free_ports, until};
 
+use crate::name_server::{NameServer, PrintedResponse};
 use crate::{Trials, say};
 
 /// Path of podman-compose; `cargo xtask test --full` sets it.
@@ -39,6 +41,8 @@ const PUBLISHED: [(&str, u16); 9] = [
 const ASKED: u16 = 3;
 /// Network domain of a pod whose host is an address.
 const DOMAIN: &str = "atoll.internal";
+/// Network of `podman play kube`.
+const KUBE_NETWORK: &str = "podman-default-kube-network";
 /// The files of `podman play kube`.
 const KUBE_FILES: [&str; 2] = ["pod.yml", "catalog.yml"];
 
@@ -47,6 +51,7 @@ pub(crate) fn add(trials: &mut Trials) {
         "podman_compose::applies_changes_and_keeps_data",
         applies_changes,
     );
+    trials.add_long("podman_compose::names_are_those_of_dns", names_are_of_dns);
     trials.add_long("podman_compose::saves_and_restores", saves_and_restores);
     trials.add_long("podman_compose::play_kube_runs_the_same", plays_kube);
 }
@@ -60,7 +65,6 @@ async fn applies_changes(_engine: Engine) -> Result<()> {
         "podman-compose up, cold: ready after {:.1} s",
         began.elapsed().as_secs_f64()
     ));
-    project.place.serves_its_names().await?;
     project.sql("create table kept as select 7 as number")?;
     for (count, time_source) in [("3", "192.0.2.7"), ("1", "192.0.2.8")] {
         let folder = &project.place.folder;
@@ -88,6 +92,59 @@ async fn applies_changes(_engine: Engine) -> Result<()> {
     project.compose(&["up", "-d"])?;
     project.place.is_ready().await?;
     project.still_has_it()
+}
+
+/// As at a site: clients and services ask one name server, which knows the names of the network domain.
+async fn names_are_of_dns(_engine: Engine) -> Result<()> {
+    let project = Project::new()?;
+    let (server, gateway) = (project.address(53), project.address(1));
+    let folder = &project.place.folder;
+    let compose = folder.path().join("compose.yaml");
+    let text = fs::read_to_string(&compose)?;
+    let own = r#"dns: ["${GATEWAY:-10.123.7.1}"]"#;
+    ensure!(text.contains(own), "compose.yaml has no {own}");
+    fs::write(&compose, text.replace(own, &format!("dns: [{server}]")))?;
+    // Plain: the authority of these tests is trusted by no service.
+    let [api, images] = ["PUBLISH_API", "PUBLISH_IMAGES"].map(|port| project.place.port(port));
+    folder.set([
+        (
+            "SERVICE_BASE_URL",
+            format!("http://service.{DOMAIN}:{}", api?),
+        ),
+        (
+            "IMAGE_SERVICE_BASE_URL",
+            format!("http://images.{DOMAIN}:{}", images?),
+        ),
+    ])?;
+    project.compose(&["up", "-d"])?;
+    let network = format!("{}_default", project.place.name);
+    let names = NameServer::start(&network, Some(server), DOMAIN).await?;
+    project.place.is_ready().await?;
+    project.place.serves_its_names(&names).await?;
+    for cluster in ["api.one", "console-openshift-console.apps.one"] {
+        let found = names.resolves(&format!("{cluster}.{DOMAIN}"))?;
+        ensure!(found == gateway.to_string(), "{cluster}: {found}");
+    }
+    // The API server asks both URLs, by name, from within its container.
+    let url = format!(
+        "http://127.0.0.1:{}/api/assisted-install/v2/doctor",
+        project.place.port("PUBLISH_API")?
+    );
+    until("base URLs answer by name", READY_LIMIT, async || {
+        let report = system_tests::client(None)?.get(&url).send().await?;
+        let report: Value = report.json().await?;
+        let checks = report["checks"].as_array();
+        let mut findings = checks
+            .into_iter()
+            .flatten()
+            .map(|check| check["finding"].as_str().unwrap_or_default());
+        let answers = ["service", "images"].iter().all(|label| {
+            let start = format!("http://{label}.{DOMAIN}:");
+            findings.any(|text| text.starts_with(&start) && text.ends_with(" answers"))
+        });
+        Ok(answers.then_some(()))
+    })
+    .await
 }
 
 async fn saves_and_restores(_engine: Engine) -> Result<()> {
@@ -119,7 +176,8 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     let pod = Kube::new()?;
     pod.play()?;
     pod.place.is_ready().await?;
-    pod.place.serves_its_names().await?;
+    let names = NameServer::start(KUBE_NETWORK, None, DOMAIN).await?;
+    pod.place.serves_its_names(&names).await?;
     let sql = |statement: &str| pod.exec("db", &["psql", "-qtAc", statement, "installer"]);
     sql("create table kept as select 7 as number")?;
     pod.stop()?;
@@ -192,19 +250,11 @@ impl ComposeFolder {
     }
 
     /// Asks the names of the network domain, as clients that trust its authority.
-    async fn serves_its_names(&self) -> Result<()> {
+    async fn serves_its_names(&self, names: &NameServer) -> Result<()> {
         let downloads = self.folder.path().join("downloads/pub/downloads");
         fs::write(downloads.join("tool.tar"), "content")?;
         let (http, https) = (self.port("PUBLISH_HTTP")?, self.port("PUBLISH_HTTPS")?);
-        let authority = fs::read(self.folder.path().join("secrets/proxy/ca.crt"))?;
-        let mut client = reqwest::Client::builder()
-            .tls_certs_only([reqwest::Certificate::from_pem(&authority)?])
-            .redirect(reqwest::redirect::Policy::none());
-        let name = |label: &str| format!("{label}.{DOMAIN}");
-        for label in ["api", "web", "service", "registry", "mirror"] {
-            client = client.resolve(&name(label), SocketAddr::from(([127, 0, 0, 1], https)));
-        }
-        let client = client.build()?;
+        let authority = self.folder.path().join("secrets/proxy/ca.crt");
         for (label, path, status, text) in [
             ("api", "/api/assisted-install/v2/clusters", 200, "[]"),
             ("web", "/", 200, "<html"),
@@ -213,16 +263,19 @@ impl ComposeFolder {
             ("mirror", "/pub/downloads/tool.tar", 200, "content"),
             ("mirror", "/pub/downloads/", 200, "tool.tar"),
         ] {
-            let url = format!("https://{}:{https}{path}", name(label));
+            let url = format!("https://{label}.{DOMAIN}:{https}{path}");
             until(&url, READY_LIMIT, async || {
-                let answer = client.get(&url).send().await?;
-                if answer.status() == reqwest::StatusCode::SERVICE_UNAVAILABLE {
+                let answer = names.get(&url, &authority)?;
+                let PrintedResponse {
+                    status: found,
+                    headers,
+                    body,
+                } = answer;
+                if found == 503 {
                     return Ok(None);
                 }
-                let found = answer.status().as_u16();
-                let is_secured = answer.headers().contains_key("strict-transport-security");
-                ensure!(is_secured == (label != "registry"), "{url}: {answer:?}");
-                let body = answer.text().await?;
+                let is_secured = headers.contains("\nstrict-transport-security:");
+                ensure!(is_secured == (label != "registry"), "{url}: {headers}");
                 ensure!(
                     found == status && body.contains(text),
                     "{url}: {found} {body}"
@@ -231,9 +284,15 @@ impl ComposeFolder {
             })
             .await?;
         }
-        let plain = format!("http://127.0.0.1:{http}/x?y");
-        let answer = client.get(&plain).send().await?;
-        ensure!(answer.status().as_u16() == 301, "{answer:?}");
+        let plain = format!("http://web.{DOMAIN}:{http}/x?y");
+        let answer = names.get(&plain, &authority)?;
+        let target = format!("\nlocation: https://web.{DOMAIN}");
+        ensure!(
+            answer.status == 301 && answer.headers.contains(&target),
+            "{plain}: {} {}",
+            answer.status,
+            answer.headers
+        );
         Ok(())
     }
 
@@ -270,13 +329,19 @@ impl Project {
                 .with_context(|| format!("{PROGRAM} names no program"))?,
             place: ComposeFolder::new("compose")?,
         };
-        // One of 250 networks, probably unused; projects of concurrent tests have different ones.
-        let third = std::process::id().wrapping_add(project.place.number) % 250;
         project.place.folder.set([
-            ("SUBNET", format!("10.124.{third}.0/24")),
-            ("GATEWAY", format!("10.124.{third}.1")),
+            ("SUBNET", format!("{}/24", project.address(0))),
+            ("GATEWAY", project.address(1).to_string()),
         ])?;
         Ok(project)
+    }
+
+    /// An address of its network.
+    fn address(&self, host: u8) -> Ipv4Addr {
+        // One of 250 networks, probably unused; projects of concurrent tests have different ones.
+        let third = std::process::id().wrapping_add(self.place.number) % 250;
+        let [third, ..] = third.to_le_bytes();
+        Ipv4Addr::new(10, 124, third, host)
     }
 
     /// Applies changes as the README documents.
@@ -384,7 +449,7 @@ impl Drop for Kube {
     }
 }
 
-fn podman(arguments: &[&str]) -> Result<String> {
+pub(crate) fn podman(arguments: &[&str]) -> Result<String> {
     succeed(Command::new("podman").args(arguments).stdin(Stdio::null()))
 }
 

@@ -23,8 +23,8 @@ const CONFIGURATION: &str = "CONTAINERS_CONF";
 /// Until the service listens.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
-/// Podman, its dependencies, and another client of registries, by package: possible paths of their programs.
-const NEEDED: [(&str, &[&str]); 7] = [
+/// Podman, its dependencies, another client of registries, and a name server with its client, by package: possible paths of their programs.
+const NEEDED: [(&str, &[&str]); 9] = [
     ("skopeo", &["skopeo"]),
     ("podman", &["podman"]),
     ("catatonit", &["catatonit", "/usr/libexec/podman/catatonit"]),
@@ -45,6 +45,8 @@ const NEEDED: [(&str, &[&str]); 7] = [
         ],
     ),
     ("iptables", &["iptables", "/usr/sbin/iptables"]),
+    ("dnsmasq-base", &["dnsmasq", "/usr/sbin/dnsmasq"]),
+    ("curl", &["curl"]),
     ("crun", &["crun", "runc"]),
 ];
 /// OCI runtimes; crun refuses cgroups of both versions side by side, which runc accepts.

@@ -84,7 +84,7 @@ fn programs() -> Result<PathBuf> {
         return Ok(folder);
     }
     println!(
-        "Compiling kube-apiserver and etcd into {}: 10 minutes of CPU time, 2.5 GB of Go's caches.",
+        "Compiling kube-apiserver and etcd into {}: 8 minutes of CPU time, 3 GB of Go's build cache.",
         folder.display()
     );
     for (package, name) in PROGRAMS {
