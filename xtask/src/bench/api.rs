@@ -62,6 +62,8 @@ struct ApiCost {
     /// Percent of one core, while hosts poll and reply.
     share_percent: f64,
     resident_mib: f64,
+    /// Growth of the database's files, without its log. Units: KiB per host.
+    stored_kib: f64,
 }
 
 /// Runs the benchmark and prints its results.
@@ -133,11 +135,15 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn start(&self, name: &str) -> Result<(Installation, InstallationState, u32)> {
-        let data = self.folder.join(name);
-        fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
+    /// The data directory of a measurement.
+    fn data(&self, hosts: u32) -> PathBuf {
+        self.folder.join(format!("hosts-{hosts}"))
+    }
+
+    fn start(&self, data: &Path) -> Result<(Installation, InstallationState, u32)> {
+        fs::create_dir_all(data).with_context(|| format!("making {}", data.display()))?;
         let ports = Some(free_ports(PORTS)?);
-        let installation = Installation::start(self.services, &data, ports, Some(&self.settings))?;
+        let installation = Installation::start(self.services, data, ports, Some(&self.settings))?;
         let state = installation.state()?;
         let pid = state.pids.get(API_SERVER).copied();
         Ok((
@@ -148,9 +154,10 @@ impl Bench<'_> {
     }
 
     fn measure(&self, hosts: u32) -> Result<ApiCost> {
-        let (installation, state, pid) = self.start(&format!("hosts-{hosts}"))?;
+        let (installation, state, pid) = self.start(&self.data(hosts))?;
         println!("Resident memory before {hosts} hosts:");
         print_memory(&state);
+        let stored = database_bytes(&self.data(hosts))?;
         let clusters = hosts.div_ceil(self.load.per_cluster);
         let infra_envs = (0..clusters)
             .map(|number| register(&state, number))
@@ -164,6 +171,7 @@ impl Bench<'_> {
         println!("Resident memory after {hosts} hosts:");
         print_memory(&state);
         let resident_mib = f64::from(resident_kib(pid).unwrap_or(0)) / 1024.0;
+        let stored = database_bytes(&self.data(hosts))?.saturating_sub(stored) >> 10;
         requests::print(&state)?;
         installation.stop()?;
         Ok(ApiCost {
@@ -172,6 +180,7 @@ impl Bench<'_> {
             arrival_s: f64::from(u32::try_from(arrival)?) / TICKS_PER_SECOND,
             share_percent,
             resident_mib,
+            stored_kib: f64::from(u32::try_from(stored)?) / f64::from(hosts.max(1)),
         })
     }
 
@@ -208,7 +217,7 @@ impl Bench<'_> {
 
     /// Registers hosts one after the other to one cluster, and compares the cost of the first and the last.
     fn registrations(&self) -> Result<()> {
-        let (installation, state, _) = self.start("registrations")?;
+        let (installation, state, _) = self.start(&self.folder.join("registrations"))?;
         let infra_env = register(&state, 0)?;
         let url = format!(
             "{}/api/assisted-install/v2/infra-envs/{infra_env}/hosts",
@@ -291,15 +300,36 @@ fn post(url: &str, body: &Value) -> Result<Value> {
 fn print_costs(costs: &[ApiCost], load: &ApiBenchArgs) {
     let interval = load.interval;
     println!("CPU of the API server while hosts poll every {interval} s and reply to their steps:");
-    println!("  hosts  clusters  arrival CPU s  of one core  CPU ms/host/min  resident MiB");
+    println!(
+        "  hosts  clusters  arrival CPU s  of one core  CPU ms/host/min  resident MiB  database KiB/host"
+    );
     for cost in costs {
         let per_host = cost.share_percent / 100.0 * 60_000.0 / f64::from(cost.hosts.max(1));
         println!(
-            "  {:>5}  {:>8}  {:>13.1}  {:>9.2} %  {per_host:>15.2}  {:>12.1}",
-            cost.hosts, cost.clusters, cost.arrival_s, cost.share_percent, cost.resident_mib
+            "  {:>5}  {:>8}  {:>13.1}  {:>9.2} %  {per_host:>15.2}  {:>12.1}  {:>17.1}",
+            cost.hosts,
+            cost.clusters,
+            cost.arrival_s,
+            cost.share_percent,
+            cost.resident_mib,
+            cost.stored_kib
         );
     }
     println!("  (budget of {BUDGET_HOSTS} hosts and fewer: {BUDGET_PERCENT} % of one core)");
+}
+
+/// Size of the files of all tables and indexes in a data directory.
+fn database_bytes(data: &Path) -> Result<u64> {
+    // Also the template databases, which do not grow.
+    let base = data.join("postgres/data/base");
+    let mut bytes = 0;
+    for database in fs::read_dir(&base).with_context(|| format!("listing {}", base.display()))? {
+        for file in fs::read_dir(database?.path())? {
+            // Dropped relations disappear meanwhile.
+            bytes += file?.metadata().map_or(0, |file| file.len());
+        }
+    }
+    Ok(bytes)
 }
 
 /// Percent of one core over the last `window` of the samples.
