@@ -43,7 +43,7 @@ pub(crate) enum PodCommand {
     Logs(lifecycle::PodLogsArgs),
     /// Change the number of replicas of one service; the others keep running
     Scale(lifecycle::PodScaleArgs),
-    /// Write units for podman's systemd generator (podman 4.7 or newer)
+    /// Write units for podman's systemd generator (podman 4.4 or newer)
     Quadlet(quadlet::PodQuadletArgs),
     /// Install the version of a bundle, after a backup: as `atoll install`
     Upgrade(install::InstallArgs),

@@ -221,6 +221,11 @@ impl ComposeProject {
         })
     }
 
+    /// Name of a volume in podman.
+    pub(crate) fn volume(&self, name: &str) -> String {
+        format!("{}_{name}", self.name)
+    }
+
     /// A service.
     ///
     /// Errors: no such service, with the names of all.

@@ -230,7 +230,7 @@ impl ContainerRun {
             if source.starts_with(['.', '/']) {
                 self.bind(&project.folder.join(source), target, is_read_only)?;
             } else {
-                let source = volume_name(project, source);
+                let source = project.volume(source);
                 let access = if is_read_only { ",ro=true" } else { "" };
                 self.flag(
                     "--mount",
@@ -299,11 +299,6 @@ pub(super) fn network(project: &ComposeProject) -> String {
     format!("{}_default", project.name)
 }
 
-/// Name of a volume.
-pub(super) fn volume_name(project: &ComposeProject, name: &str) -> String {
-    format!("{}_{name}", project.name)
-}
-
 /// Creates the project's network, with the labels of podman-compose.
 ///
 /// Errors: those of podman; the network has another subnet.
@@ -322,18 +317,26 @@ pub(super) fn ensure_network(project: &ComposeProject) -> Result<(), Error> {
             format!("it has another subnet than {subnet}: `atoll pod down`, then try again");
         return Err(Error::new(format!("using the network {name}"), reason));
     }
-    let labels: Vec<String> = PROJECT
-        .iter()
-        .map(|it| format!("{it}={}", project.name))
-        .collect();
-    let mut arguments = vec!["network", "create"];
-    arguments.extend(labels.iter().flat_map(|label| ["--label", label]));
-    if let Some((subnet, gateway)) = &project.subnet {
-        arguments.extend(["--subnet", subnet]);
-        arguments.extend(gateway.iter().flat_map(|gateway| ["--gateway", gateway]));
-    }
-    arguments.push(&name);
+    let arguments = create_network(project);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     podman::run(&arguments).map(drop)
+}
+
+/// Arguments of podman that create the project's network.
+pub(super) fn create_network(project: &ComposeProject) -> Vec<String> {
+    let mut arguments = vec!["network".to_owned(), "create".to_owned()];
+    let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
+    for label in PROJECT {
+        add("--label", format!("{label}={}", project.name));
+    }
+    if let Some((subnet, gateway)) = &project.subnet {
+        add("--subnet", subnet.clone());
+        if let Some(gateway) = gateway {
+            add("--gateway", gateway.clone());
+        }
+    }
+    arguments.push(network(project));
+    arguments
 }
 
 /// Creates the volumes of a service.
@@ -348,7 +351,7 @@ pub(super) fn ensure_volumes(
         .iter()
         .filter_map(|volume| volume.split(':').next());
     for source in sources.filter(|source| !source.starts_with(['.', '/'])) {
-        podman::ensure_volume(&project.name, &volume_name(project, source))?;
+        podman::ensure_volume(&project.name, &project.volume(source))?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! `atoll pod quadlet`: units for podman's systemd generator, from compose.yaml and .env.
 //!
-//! The files in `deploy/quadlet` are its output with default settings; a test keeps them equal. Quadlets name volumes and
-//! networks since podman 4.7; `atoll pod up` runs the same containers without systemd.
+//! The files in `deploy/quadlet` are its output with default settings; a test keeps them equal. They have the keys of the first
+//! generator, of podman 4.4, and flags of `podman run` for all else: units of networks and volumes cannot give them their names
+//! there. `atoll pod up` runs the same containers without systemd.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -12,11 +13,11 @@ use service::Error;
 use service::settings::env_lines;
 
 use super::compose::ComposeProject;
-use super::container::{ContainerRun, network, volume_name};
+use super::container::{self, ContainerRun, network};
 use super::init::{DIR, TEMPLATE_OF_SETTINGS};
 use super::lifecycle::PodFolderArgs;
 use crate::file::{folder, write_atomic};
-use crate::terminal;
+use crate::{podman, terminal};
 
 const COMPOSE: &str = include_str!("../../../../compose.yaml");
 /// Folder of the variables of each service: units are readable for all users, and must not contain secrets.
@@ -25,6 +26,8 @@ const OWN: u32 = 0o600;
 const READABLE: u32 = 0o644;
 /// Folder of units for the services of the system.
 const SYSTEM_UNITS: &str = "/etc/containers/systemd";
+/// The first version of podman with a generator.
+const GENERATOR: (u64, u64) = (4, 4);
 
 /// Arguments of `atoll pod quadlet`.
 #[derive(Debug, Clone, Args)]
@@ -38,9 +41,11 @@ pub(crate) struct PodQuadletArgs {
 
 /// Writes units and the variables of each service, and prints the next steps.
 ///
-/// Errors: files that cannot be read or written.
+/// Errors: podman has no generator; files that cannot be read or written.
 pub(super) fn run(arguments: &PodQuadletArgs) -> Result<(), Error> {
     let project = ComposeProject::read(&arguments.pod.dir)?;
+    let version = podman::run(&["version", "--format", "{{.Client.Version}}"])?;
+    check_generator(version.trim(), &project.folder.display().to_string())?;
     let output = arguments.output.clone();
     let output = output.unwrap_or_else(|| project.folder.join("quadlet"));
     folder(&output, 0o755)?;
@@ -69,6 +74,23 @@ pub(super) fn run(arguments: &PodQuadletArgs) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether podman of this version turns quadlets into units.
+///
+/// Errors: it does not, with the commands that run the pod there.
+fn check_generator(version: &str, dir: &str) -> Result<(), Error> {
+    let mut numbers = version.split('.').map(|it| it.parse::<u64>().ok());
+    let number = numbers.next().flatten().zip(numbers.next().flatten());
+    if number.is_some_and(|it| it >= GENERATOR) {
+        return Ok(());
+    }
+    let (major, minor) = GENERATOR;
+    let reason = format!(
+        "podman {version} has no generator of units, {major}.{minor} is the first: `atoll pod up --dir {dir}` runs the pod, or \
+         `podman play kube pod.yml`"
+    );
+    Err(Error::new("writing units for systemd", reason))
+}
+
 /// The units of the pod with default settings, by name.
 ///
 /// Errors: none that a build of this workspace has.
@@ -81,133 +103,99 @@ pub(crate) fn default_units() -> Result<BTreeMap<String, String>, Error> {
     units(&project.map_err(|e| Error::new("reading compose.yaml", e))?)
 }
 
-/// Units by name: the network, the volumes, and the containers of active services.
+/// Units by name: the containers of active services.
 ///
 /// Errors: a service that cannot be configured.
 fn units(project: &ComposeProject) -> Result<BTreeMap<String, String>, Error> {
     let mut units = BTreeMap::new();
-    let labels = labels(project);
-    let mut text = format!("[Network]\nNetworkName={}\n{labels}", network(project));
-    if let Some((subnet, gateway)) = &project.subnet {
-        writeln!(text, "Subnet={subnet}").ok();
-        if let Some(gateway) = gateway {
-            writeln!(text, "Gateway={gateway}").ok();
-        }
-    }
-    units.insert(format!("{}.network", project.name), text);
     for name in project.active() {
-        let service = project.service(name)?;
-        for volume in volumes(&service.volumes) {
-            let own = volume_name(project, volume);
-            let text = format!("[Volume]\nVolumeName={own}\n{labels}");
-            units.insert(format!("{}-{volume}.volume", project.name), text);
-        }
-        for number in 1..=service.scale {
+        for number in 1..=project.service(name)?.scale {
             let file = match number {
                 1 => format!("{}-{name}.container", project.name),
                 _ => format!("{}-{name}-{number}.container", project.name),
             };
-            units.insert(file, container(project, name, number)?);
+            units.insert(file, unit(project, name, number)?);
         }
     }
     Ok(units)
 }
 
-fn labels(project: &ComposeProject) -> String {
-    let labels = ["io.podman.compose.project", "com.docker.compose.project"];
-    labels
-        .map(|label| format!("Label={label}={}\n", project.name))
-        .concat()
-}
-
-fn volumes(volumes: &[String]) -> BTreeSet<&str> {
-    let sources = volumes.iter().filter_map(|volume| volume.split(':').next());
-    sources
-        .filter(|source| !source.starts_with(['.', '/']))
-        .collect()
-}
-
-fn container(project: &ComposeProject, name: &str, number: u32) -> Result<String, Error> {
+fn unit(project: &ComposeProject, name: &str, number: u32) -> Result<String, Error> {
     let run = ContainerRun::new(project, name, number, true)?;
-    let mut text = format!("[Unit]\nDescription=Atoll: {name}\n\n[Container]\n");
-    let mut line = |key: &str, value: &str| {
-        // Systemd replaces specifiers.
-        writeln!(text, "{key}={}", value.replace('%', "%%")).ok();
-    };
-    line("Image", run.image());
+    let mut unit = UnitText::default();
+    unit.section("Unit");
+    unit.line("Description", &format!("Atoll: {name}"));
+    let folder = project.folder.display().to_string();
+    unit.line("RequiresMountsFor", &quoted(&folder));
+    unit.section("Container");
+    unit.line("Image", run.image());
     let variables = project.folder.join(VARIABLES).join(format!("{name}.env"));
     // Systemd splits the values of some keys into words.
-    line("EnvironmentFile", &quoted(&variables.display().to_string()));
+    unit.line("EnvironmentFile", &quoted(&variables.display().to_string()));
     let mut arguments = vec!["--pull=never".to_owned()];
-    let mut flags = run.arguments().iter();
+    let mut flags = run.arguments().iter().map(String::as_str);
     while let Some(flag) = flags.next() {
-        let key = match flag.as_str() {
+        match flag {
             "--init" => {
-                line("RunInit", "true");
+                unit.line("RunInit", "true");
                 continue;
             }
             "--read-only" => {
-                line("ReadOnly", "true");
+                unit.line("ReadOnly", "true");
                 continue;
             }
-            "--restart" => {
-                flags.next();
-                continue;
-            }
-            "--name" => "ContainerName",
-            "--label" => "Label",
-            "--network" => "Network",
-            "--mount" => "Mount",
-            "--publish" => "PublishPort",
-            "--cap-drop" => "DropCapability",
-            "--cap-add" => "AddCapability",
-            "--security-opt" => "NoNewPrivileges",
-            "--tmpfs" => "Tmpfs",
-            "--pids-limit" => "PidsLimit",
-            "--log-driver" => "LogDriver",
-            "--sysctl" => "Sysctl",
-            "--health-cmd" => "HealthCmd",
-            "--health-interval" => "HealthInterval",
-            "--health-timeout" => "HealthTimeout",
-            "--health-retries" => "HealthRetries",
-            "--health-start-period" => "HealthStartPeriod",
-            other => {
-                let value = flags.next().map(String::as_str).unwrap_or_default();
-                arguments.push(quoted(&format!("{other}={value}")));
-                continue;
-            }
-        };
-        let value = flags.next().map(String::as_str).unwrap_or_default();
-        match (key, value) {
-            ("Network", _) => line(key, &format!("{}.network", project.name)),
-            ("NoNewPrivileges", "no-new-privileges") => line(key, "true"),
-            ("NoNewPrivileges", _) => arguments.push(quoted(&format!("{flag}={value}"))),
-            ("Mount" | "Label" | "Sysctl", value) => line(key, &quoted(&mount(project, value))),
-            _ => line(key, value),
+            _ => {}
+        }
+        let value = flags.next().unwrap_or_default();
+        match (flag, value) {
+            ("--restart", _) => {}
+            ("--name", _) => unit.line("ContainerName", value),
+            ("--label", _) => unit.line("Label", &quoted(value)),
+            ("--network", _) => unit.line("Network", value),
+            ("--publish", _) => unit.line("PublishPort", value),
+            ("--cap-drop", _) => unit.line("DropCapability", value),
+            ("--cap-add", _) => unit.line("AddCapability", value),
+            ("--security-opt", "no-new-privileges") => unit.line("NoNewPrivileges", "true"),
+            _ => arguments.push(quoted(&format!("{flag}={value}"))),
         }
     }
-    line("PodmanArgs", &arguments.join(" "));
+    for argument in arguments {
+        unit.line("PodmanArgs", &argument);
+    }
     if !run.command().is_empty() {
         let command: Vec<_> = run.command().iter().map(|word| quoted(word)).collect();
-        line("Exec", &command.join(" "));
+        unit.line("Exec", &command.join(" "));
     }
-    text.push_str(
-        "\n[Service]\nRestart=always\n\n[Install]\nWantedBy=multi-user.target default.target\n",
-    );
-    Ok(text)
+    unit.section("Service");
+    unit.line("Restart", "always");
+    // The container that comes first makes it. Failures are ignored: another one was faster.
+    unit.line("ExecStartPre", &ensure_network(project));
+    unit.section("Install");
+    unit.line("WantedBy", "multi-user.target default.target");
+    Ok(unit.0)
 }
 
-/// Volumes are units, which exist before their containers.
-fn mount(project: &ComposeProject, value: &str) -> String {
-    let prefix = format!("type=volume,source={}_", project.name);
-    match value
-        .strip_prefix(&prefix)
-        .and_then(|rest| rest.split_once(','))
-    {
-        Some((volume, rest)) => {
-            format!("type=volume,source={}-{volume}.volume,{rest}", project.name)
-        }
-        None => value.to_owned(),
+/// The command that makes the network unless it exists.
+fn ensure_network(project: &ComposeProject) -> String {
+    let name = network(project);
+    let create = container::create_network(project).join(" ");
+    let script = format!("podman network exists {name} || exec podman {create}");
+    format!("-/bin/sh -c {}", quoted(&script))
+}
+
+/// Text of a unit.
+#[derive(Debug, Default)]
+struct UnitText(String);
+
+impl UnitText {
+    fn section(&mut self, name: &str) {
+        let before = if self.0.is_empty() { "" } else { "\n" };
+        writeln!(self.0, "{before}[{name}]").ok();
+    }
+
+    fn line(&mut self, key: &str, value: &str) {
+        // Systemd replaces specifiers.
+        writeln!(self.0, "{key}={}", value.replace('%', "%%")).ok();
     }
 }
 
@@ -263,28 +251,65 @@ mod tests {
         for line in [
             "Image=localhost/atoll/db:0.1.0",
             "ContainerName=atoll_db_1",
-            "Network=atoll.network",
+            "Network=atoll_default",
             "EnvironmentFile=<dir>/env/db.env",
-            "Mount=type=volume,source=atoll-db.volume,destination=/var/lib/postgresql/data",
-            "Mount=type=bind,source=<dir>/secrets/database-password,destination=/run/secrets/db-password,ro=true,relabel=shared",
+            "PodmanArgs=--mount=type=volume,source=atoll_db,destination=/var/lib/postgresql/data",
+            "PodmanArgs=--mount=type=bind,source=<dir>/secrets/database-password,destination=/run/secrets/db-password,ro=true,relabel=shared",
             "PublishPort=127.0.0.1:5432:5432",
             "NoNewPrivileges=true",
             "DropCapability=ALL",
             "ReadOnly=true",
-            "HealthCmd=[\"pg_isready\",\"-q\",\"-h\",\"127.0.0.1\"]",
+            r#"PodmanArgs="--health-cmd=[\"pg_isready\",\"-q\",\"-h\",\"127.0.0.1\"]""#,
+            "PodmanArgs=--memory=1g",
+            "PodmanArgs=--user=999:999",
         ] {
             assert!(db.lines().any(|own| own == line), "{line}:\n{db}");
         }
-        assert!(
-            db.contains("--memory=1g") && db.contains("--user=999:999"),
-            "{db}"
-        );
-        assert_eq!(
-            units["atoll-db.volume"].lines().nth(1),
-            Some("VolumeName=atoll_db")
-        );
-        assert!(units["atoll.network"].contains("Subnet=10.123.7.0/24\n"));
+        assert!(db.contains("--subnet 10.123.7.0/24 --gateway 10.123.7.1 atoll_default"));
         assert!(!units.contains_key("atoll-catalog.container"));
+    }
+
+    /// Source: containers/podman v4.4.0, pkg/systemd/quadlet/quadlet.go, `supportedContainerKeys`; a generator refuses units with
+    /// other ones.
+    #[test]
+    fn keys_are_those_of_the_first_generator() {
+        let known = [
+            "ContainerName",
+            "Image",
+            "Environment",
+            "EnvironmentFile",
+            "Exec",
+            "NoNewPrivileges",
+            "DropCapability",
+            "AddCapability",
+            "ReadOnly",
+            "PublishPort",
+            "PodmanArgs",
+            "Label",
+            "RunInit",
+            "Network",
+        ];
+        for (name, text) in default_units().unwrap() {
+            assert!(name.ends_with(".container"), "{name}");
+            let (_, section) = text.split_once("[Container]\n").unwrap();
+            let (section, _) = section.split_once("\n[Service]").unwrap();
+            for line in section.lines().filter(|line| !line.is_empty()) {
+                let (key, _) = line.split_once('=').unwrap();
+                assert!(known.contains(&key), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn older_podman_gets_the_other_ways() {
+        for version in ["4.4.0", "4.9.4-rhel", "5.0.0-dev", "10.1.2"] {
+            check_generator(version, "pod").unwrap();
+        }
+        for version in ["4.3.1", "3.4.4", "", "x"] {
+            let error = check_generator(version, "pod").unwrap_err().to_string();
+            assert!(error.contains("atoll pod up --dir pod"), "{error}");
+            assert!(error.contains("podman play kube"), "{error}");
+        }
     }
 
     #[test]
@@ -300,10 +325,12 @@ mod tests {
         let units = units(&project).unwrap();
         assert!(units.contains_key("atoll-catalog.container"));
         let second = &units["atoll-webui-2.container"];
-        assert!(
-            second.contains("EnvironmentFile=\"/a b/100%%/env/webui.env\"\n"),
-            "{second}"
-        );
+        for line in [
+            "EnvironmentFile=\"/a b/100%%/env/webui.env\"",
+            "RequiresMountsFor=\"/a b/100%%\"",
+        ] {
+            assert!(second.lines().any(|own| own == line), "{line}:\n{second}");
+        }
         assert!(units.values().all(|text| !text.contains("a secret")));
     }
 }
