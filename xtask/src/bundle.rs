@@ -44,6 +44,11 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
     for layout in images::layout_folders()? {
         command.arg("--images").arg(layout);
     }
+    for layout in images::pulled_layout_folders()? {
+        command
+            .arg("--image")
+            .arg(format!("oci://{}", layout.display()));
+    }
     // `atoll up` gives it to hosts from its own folder.
     let agent = scratch.path().join(images::agent_name());
     let shipped = images::shipped_programs()?.join(images::DISCOVERY_AGENT.1);
@@ -58,7 +63,7 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
     command.args(&arguments.more);
     let is_flag = |it: &&String| HOST_IMAGES.iter().any(|flag| it.starts_with(flag));
     if !arguments.more.iter().any(|it| is_flag(&it)) {
-        // None is built here.
+        // The installer's and the controller's are not built here.
         command.arg(WITHOUT_HOST_IMAGES);
     }
     run_command(&mut command)?;

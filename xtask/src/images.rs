@@ -31,7 +31,7 @@ use crate::cargo::{self, Profile, root, target_directory};
 use crate::scratch::ScratchFolder;
 use context::ImageSource;
 use engine::ImageEngine;
-use list::{AGENT, IMAGES, ServiceImage, VERSION};
+use list::{IMAGES, ServiceImage, VERSION};
 
 use record::PackingRecord;
 use report::{ImageReport, ImageRow};
@@ -73,7 +73,11 @@ impl ImagesArgs {
 
 /// Builds the images, packs those that changed, and prints a table.
 pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
-    let images = list::select(&arguments.names)?;
+    let mut images = list::select(&arguments.names)?;
+    if arguments.quick {
+        // The tests of the pod have no hosts that pull.
+        images.retain(|image| image.pulled_as.is_none());
+    }
     let engine = ImageEngine::ensure()?;
     if let Some(path) = &arguments.save {
         engine.can_save(path)?;
@@ -127,10 +131,20 @@ fn triple(programs: &Path) -> String {
     }
 }
 
-/// The layouts of all images, after [`run`] with [`ImagesArgs::layouts`].
+/// The layouts of the pod's images, after [`run`] with [`ImagesArgs::layouts`].
 pub(crate) fn layout_folders() -> Result<Vec<PathBuf>> {
+    layouts_of(|image| image.pulled_as.is_none())
+}
+
+/// Those of the images that hosts pull.
+pub(crate) fn pulled_layout_folders() -> Result<Vec<PathBuf>> {
+    layouts_of(|image| image.pulled_as.is_some())
+}
+
+fn layouts_of(is_wanted: impl Fn(&ServiceImage) -> bool) -> Result<Vec<PathBuf>> {
     let folder = target_directory()?.join("images");
-    Ok(IMAGES.iter().map(|image| folder.join(image.name)).collect())
+    let images = IMAGES.iter().filter(|image| is_wanted(image));
+    Ok(images.map(|image| folder.join(image.name)).collect())
 }
 
 /// Copies the bills of materials of all images to the new folder `target`.
@@ -182,7 +196,7 @@ pub(crate) fn shipped_programs() -> Result<PathBuf> {
 /// The packages of all images that carry a program.
 pub(crate) fn program_packages() -> Vec<&'static str> {
     let programs = IMAGES.iter().filter(|image| image.is_program());
-    programs.map(|image| image.name).chain([AGENT.0]).collect()
+    programs.map(|image| image.name).collect()
 }
 
 /// Packs one image, unless the engine's image was made from the same input.
@@ -200,7 +214,8 @@ fn pack(
         size_bytes: stored.size_bytes,
         digest: stored.digest,
         is_new,
-        counts: image.is_program(),
+        // The agent is in the image service, too.
+        counts: image.is_program() && image.pulled_as.is_none(),
     };
     if let Some(record) = record::read::<PackingRecord>(&path)
         && record.inputs == inputs

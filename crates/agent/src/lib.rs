@@ -8,6 +8,7 @@ mod args;
 mod boot_artifacts;
 mod command;
 mod console;
+mod copy;
 mod dhcp;
 mod error;
 mod fetch;
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use args::AgentArgs;
+pub use copy::copy;
 pub use error::Error;
 pub use host_files::HostFiles;
 

@@ -11,6 +11,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Name of the program that prints the inventory, as in the peer's image.
 const INVENTORY: &str = "inventory";
+/// Name of the program that copies the agent out of its image.
+const COPY: &str = "cp";
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
@@ -27,15 +29,17 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<(), Error> {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let has_name = |name: &str| Path::new(&program).file_name().is_some_and(|it| it == name);
+    if has_name(COPY) {
+        return agent::copy(arguments);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::io("starting", error))?;
-    let mut arguments = std::env::args_os();
-    let program = arguments.next().unwrap_or_default();
-    let is_inventory = Path::new(&program)
-        .file_name()
-        .is_some_and(|name| name == INVENTORY)
+    let is_inventory = has_name(INVENTORY)
         || arguments
             .next()
             .is_some_and(|argument| argument == INVENTORY);

@@ -42,7 +42,7 @@ impl ImageSource {
         Self {
             image,
             containerfile: deploy.join(image.name).join("Containerfile"),
-            program: programs.join(image.name),
+            program: programs.join(image.program()),
             agent: (image.has_agent && is_shipped).then(|| programs.join(AGENT.1)),
         }
     }
@@ -137,7 +137,7 @@ impl ImageSource {
     fn link(&self, folder: &Path) -> Result<()> {
         make_folder(folder, PROGRAM_MODE)?;
         for name in self.image.aliases {
-            let program = Path::new("..").join(self.image.name);
+            let program = Path::new("..").join(self.image.path());
             symlink(program, folder.join(name))?;
         }
         Ok(())

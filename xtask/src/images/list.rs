@@ -13,6 +13,8 @@ pub(super) struct ServiceImage {
     pub(super) aliases: &'static [&'static str],
     /// Whether the discovery agent is beside the program, for discovery images.
     pub(super) has_agent: bool,
+    /// Its name in the local registry, from which hosts pull it; none for services of the pod.
+    pub(super) pulled_as: Option<&'static str>,
 }
 
 /// The package of the discovery agent, and its program.
@@ -42,6 +44,7 @@ const fn program(name: &'static str) -> ServiceImage {
         content: ServiceImageContent::Program,
         aliases: &[],
         has_agent: false,
+        pulled_as: None,
     }
 }
 
@@ -64,9 +67,19 @@ pub(super) static IMAGES: &[ServiceImage] = &[
         content: ServiceImageContent::Database,
         aliases: &[],
         has_agent: false,
+        pulled_as: None,
+    },
+    ServiceImage {
+        aliases: &["cp", "inventory"],
+        pulled_as: Some(AGENT_IMAGE),
+        ..program(AGENT.0)
     },
 ];
 
+/// Path of `AGENT_DOCKER_IMAGE` in deploy/atoll.env.
+const AGENT_IMAGE: &str = "edge-infrastructure/assisted-installer-agent:latest";
+/// Path of the agent in its image, by the peer's `agent.service`.
+const AGENT_PATH: &str = "usr/bin/agent";
 /// Repository of this workspace's images in an engine's storage.
 const REPOSITORY: &str = "localhost/atoll";
 /// The workspace's version.
@@ -75,7 +88,28 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 impl ServiceImage {
     /// Its name in an engine's storage.
     pub(super) fn reference(&self) -> String {
-        format!("{REPOSITORY}/{}:{VERSION}", self.name)
+        match self.pulled_as {
+            Some(path) => format!("localhost/{path}"),
+            None => format!("{REPOSITORY}/{}:{VERSION}", self.name),
+        }
+    }
+
+    /// The file of its program, among those of its package.
+    pub(super) fn program(&self) -> &'static str {
+        if self.name == AGENT.0 {
+            AGENT.1
+        } else {
+            self.name
+        }
+    }
+
+    /// Path of its program in the image.
+    pub(super) fn path(&self) -> &'static str {
+        if self.name == AGENT.0 {
+            AGENT_PATH
+        } else {
+            self.name
+        }
     }
 
     /// Whether it holds a program of this workspace.
@@ -126,6 +160,15 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_name_the_images_of_hosts() {
+        let settings = fs::read_to_string(root().join("deploy/atoll.env")).unwrap();
+        let paths: Vec<_> = IMAGES.iter().filter_map(|image| image.pulled_as).collect();
+        assert_eq!(paths, [AGENT_IMAGE]);
+        let line = format!("AGENT_DOCKER_IMAGE=<host>:5000/{AGENT_IMAGE}");
+        assert!(settings.lines().any(|it| it == line), "{settings}");
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_the_known() {
         let error = select(&["web-ui".to_owned()]).unwrap_err().to_string();
         assert!(
@@ -147,7 +190,12 @@ mod tests {
                 continue;
             }
             let name = image.name;
-            assert!(has(&format!("COPY {name} /{name}")), "{path:?}");
+            assert!(has(&format!("COPY {name} /{}", image.path())), "{path:?}");
+            if image.pulled_as.is_some() {
+                // Hosts run it as root, with a command of theirs.
+                assert!(!has("USER") && !has("ENTRYPOINT"), "{path:?}");
+                continue;
+            }
             assert!(has(&format!("ENTRYPOINT [\"/{name}\"]")), "{path:?}");
             let user = ["USER 10001:10001", "ENV RUN_AS_USER=10001"];
             assert!(user.into_iter().any(has), "{path:?}");

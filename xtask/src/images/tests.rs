@@ -38,7 +38,7 @@ fn engine() -> Option<ImageEngine> {
 /// Writes a program with its own mtime and mode.
 fn write_program(folder: &Path, image: &ServiceImage, hours: u64, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = folder.join(image.name);
+    let path = folder.join(image.program());
     fs::write(&path, elf::tests::program(&[1])).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     let time = SystemTime::now() - Duration::from_hours(hours);
