@@ -1,9 +1,11 @@
 //! `atoll bundle`: the one file that is carried to a disconnected host.
 
+mod boot_images;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ::bundle::assemble::{BOOT_IMAGES, BundleContent, BundleHeading};
+use ::bundle::assemble::{BundleContent, BundleHeading};
 use ::bundle::{BundleManifest, ImageUse, PlannedContent};
 use ::mirror::archive::Signer;
 use clap::Args;
@@ -11,6 +13,7 @@ use oci_client::Client;
 use oci_client::image::{ImageLocation, Layout};
 use service::Error;
 
+use self::boot_images::BootImageFile;
 use crate::catalog::RegistryAccessArgs;
 use crate::pod::{default_units, templates};
 use crate::terminal;
@@ -45,9 +48,9 @@ pub(crate) struct BundleArgs {
     /// Folder of an archive set of `atoll mirror`; repeatable
     #[arg(long, value_name = "DIR")]
     archives: Vec<PathBuf>,
-    /// Boot image; repeatable
-    #[arg(long, value_name = "FILE")]
-    os_image: Vec<PathBuf>,
+    /// Live boot image, which the installation offers; VERSION, as in 4.20, where the image does not name it; repeatable
+    #[arg(long, value_name = "[VERSION=]FILE")]
+    os_image: Vec<BootImageFile>,
     /// Folder of further manifests, as of Kubernetes, whose images have to be inside; repeatable
     #[arg(long, value_name = "DIR")]
     manifests: Vec<PathBuf>,
@@ -99,8 +102,8 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<(), Error> {
     })?;
     terminal::clear_progress();
     terminal::print(&summary(&arguments.file, &manifest, signer.is_some()));
-    if arguments.without_host_images {
-        terminal::print("Images that hosts pull from the local registry were not required.");
+    if let Some(text) = elsewhere(&manifest) {
+        terminal::print(&text);
     }
     Ok(())
 }
@@ -152,16 +155,12 @@ async fn collect(arguments: &BundleArgs, client: &Client) -> Result<BundleConten
     for folder in &arguments.manifests {
         add_manifests(&mut content, folder)?;
     }
-    for (folder, files) in [
-        (BOOT_IMAGES, &arguments.os_image),
-        (AGENTS, &arguments.agent),
-    ] {
-        for file in files {
-            content.others.push(PlannedContent::file(
-                format!("{folder}{}", name(file)?),
-                file,
-            ));
-        }
+    boot_images::add(&mut content, &arguments.os_image)?;
+    for file in &arguments.agent {
+        content.others.push(PlannedContent::file(
+            format!("{AGENTS}{}", name(file)?),
+            file,
+        ));
     }
     if let Some(folder) = &arguments.sbom {
         for file in files_of(folder)? {
@@ -255,6 +254,21 @@ fn signer(path: &Path) -> Result<Signer, Error> {
     let doing = || format!("reading {}", path.display());
     let pem = fs::read(path).map_err(|e| Error::new(doing(), e))?;
     Signer::from_pem(&pem).map_err(|e| Error::new(doing(), e))
+}
+
+/// The images that the local registry gets otherwise, with the remedy.
+pub(crate) fn elsewhere(manifest: &BundleManifest) -> Option<String> {
+    if manifest.elsewhere.is_empty() {
+        return None;
+    }
+    let lines = manifest.elsewhere.iter();
+    let lines = lines.map(|it| format!("  {}, named by {}\n", it.image, it.named_by.join(" and ")));
+    let example = manifest.elsewhere.first()?.image.split_once('/')?.1;
+    Some(format!(
+        "Not in the bundle, and so to be pushed into the local registry:\n{}To add one to the bundle: \
+         `--image REGISTRY/{example}`; with `cargo xtask bundle`, behind `--`.",
+        lines.collect::<String>()
+    ))
 }
 
 fn summary(file: &Path, manifest: &BundleManifest, is_signed: bool) -> String {

@@ -5,10 +5,14 @@
 //! bundle is an upgrade, after a backup; an older one a return to the backup that the upgrade made.
 
 mod answers;
+mod archives;
 mod checks;
 mod content;
 mod images;
+mod local_registry;
+mod offer;
 mod record;
+mod space;
 mod version_change;
 
 use std::os::unix::process::CommandExt as _;
@@ -16,23 +20,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ::bundle::BundleFile;
-use ::bundle::assemble::PROGRAM;
+use ::bundle::assemble::{BOOT_IMAGE_LIST, PROGRAM};
 use ::mirror::archive::Verifier;
 use clap::Args;
 use service::Error;
 use sha2::{Digest as _, Sha256};
 
+use crate::bundle;
 use crate::pod::compose::ComposeProject;
 use crate::pod::init::{self, PodInitArgs};
 use crate::pod::lifecycle;
 use crate::terminal;
 use answers::Answers;
+use archives::BundledSet;
+use local_registry::LocalRegistry;
+use offer::OfferedVersions;
 use record::InstallRecord;
+use space::SpaceNeeds;
 
 /// Units: bytes. Between two updates of the progress line.
 const PROGRESS_BYTES: u64 = 64 << 20;
 const SETTINGS: &str = ".env";
 const REGISTRY: &str = "registry";
+const RELEASE_IMAGES: &str = "RELEASE_IMAGES";
 
 /// Arguments of `atoll install`.
 #[derive(Debug, Clone, Args)]
@@ -63,7 +73,7 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     let bundle = open(arguments)?;
     let storage = checks::PodmanStorage::find()?;
     if arguments.only_load {
-        checks::space(&bundle, &storage, None)?;
+        SpaceNeeds::of_images(&bundle, &storage).check()?;
         verify(&bundle)?;
         return images::load(&bundle, Path::new("."));
     }
@@ -74,7 +84,8 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     let change = version_change::VersionChange::of(installed.as_ref(), bundle.manifest(), &dir)?;
     let answers = Answers::collect(arguments, installed.as_ref())?;
     checks::ports(&dir, &answers)?;
-    checks::space(&bundle, &storage, Some(&dir))?;
+    let sets = archives::sets(&bundle);
+    SpaceNeeds::of(&bundle, &sets, &storage, &dir, &change)?.check()?;
     verify(&bundle)?;
     // From here on files are written.
     hand_over(&bundle, &dir)?;
@@ -86,22 +97,18 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     init::prepare(&PodInitArgs::new(answers.host.clone(), dir.clone()))?;
     lifecycle::set(&dir.join(SETTINGS), &answers.settings)?;
     content::boot_images(&bundle, &dir)?;
+    // Another registry than the recorded one.
+    let recorded = installed.as_ref().filter(|_| !change.restores());
+    let offered = fill(&bundle, &sets, &dir, &answers, recorded)?;
     let project = ComposeProject::read(&dir)?;
-    let archives = content::archives(&bundle);
-    let is_published = installed.as_ref().is_some_and(|it| it.archives == archives);
-    if content::has_any(&bundle) {
-        lifecycle::start(&project, &[REGISTRY])?;
-        lifecycle::wait_ready(&project, &[REGISTRY])?;
-        content::push_images(&bundle, &project, &dir)?;
-        if !is_published {
-            content::push_archives(&bundle, &project, &dir, &answers.host)?;
-        }
-    }
     let services: Vec<&str> = project.active().collect();
     lifecycle::start(&project, &services)?;
     lifecycle::wait_ready(&project, &services)?;
-    let record = InstallRecord::new(bundle.manifest(), &answers.host, archives);
+    let record = InstallRecord::new(bundle.manifest(), &answers.host, &sets, offered);
     record.write(&dir)?;
+    if let Some(text) = bundle::elsewhere(bundle.manifest()) {
+        terminal::print(&text);
+    }
     terminal::print(&summary(
         &project,
         &dir,
@@ -109,6 +116,32 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
         &bundle.manifest().version,
     ));
     Ok(())
+}
+
+/// Fills the local registry, and the settings with the versions that it and the bundle offer.
+fn fill(
+    bundle: &BundleFile,
+    sets: &[BundledSet],
+    dir: &Path,
+    answers: &Answers,
+    recorded: Option<&InstallRecord>,
+) -> Result<OfferedVersions, Error> {
+    let project = ComposeProject::read(dir)?;
+    let previous = recorded.map_or_else(OfferedVersions::default, |it| it.offered.clone());
+    if !content::has_any(bundle) && bundle.member(BOOT_IMAGE_LIST).is_none() {
+        return Ok(previous);
+    }
+    let registry = LocalRegistry::of(&project, dir, &answers.host)?;
+    lifecycle::start(&project, &[REGISTRY])?;
+    lifecycle::wait_ready(&project, &[REGISTRY])?;
+    content::push_images(bundle, &registry)?;
+    archives::publish(sets, &registry, dir, recorded)?;
+    let offered = OfferedVersions {
+        boot_images: offer::boot_images(bundle, sets, &registry)?,
+        releases: offer::releases(&registry)?,
+    };
+    offer::write(&offered, &previous, answers, &project, dir)?;
+    Ok(offered.after(&previous))
 }
 
 fn open(arguments: &InstallArgs) -> Result<BundleFile, Error> {
@@ -204,21 +237,27 @@ fn summary(project: &ComposeProject, dir: &Path, host: &str, version: &str) -> S
         let port = published.rsplit(':').next().unwrap_or(published).to_owned();
         format!("{}:{port}", init::in_url(host))
     };
-    let boot = if project.setting("OS_IMAGES").unwrap_or("[]") == "[]"
-        && project.setting("OS_IMAGES_FILE").is_none()
-    {
+    let is_empty = |name: &str| project.setting(name).is_none_or(|list| list == "[]");
+    let boot_images = is_empty("OS_IMAGES") && project.setting("OS_IMAGES_FILE").is_none();
+    let releases = is_empty(RELEASE_IMAGES);
+    let missing: Vec<&str> = [(boot_images, "boot images"), (releases, "releases")]
+        .into_iter()
+        .filter_map(|(is_missing, name)| is_missing.then_some(name))
+        .collect();
+    let missing = if missing.is_empty() {
+        String::new()
+    } else {
         format!(
-            "\nBefore clusters can be installed: name boot images and releases in {}, then `{} pod up --dir {}`.",
+            "\nBefore clusters can be installed: name {} in {}, then `{} pod up --dir {}`.",
+            missing.join(" and "),
             dir.join(SETTINGS).display(),
             dir.join(PROGRAM).display(),
             dir.display(),
         )
-    } else {
-        String::new()
     };
     format!(
         "Version {version} is ready. Open http://{}\n\
-         API: http://{}/api/assisted-install/v2, registry: {}, password in {}.{boot}",
+         API: http://{}/api/assisted-install/v2, registry: {}, password in {}.{missing}",
         url("PUBLISH_WEBUI", "8080"),
         url("PUBLISH_API", "8090"),
         url("PUBLISH_REGISTRY", "5000"),

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use model::versions::OpenshiftVersion;
+use model::versions::{OpenshiftVersion, ReleaseImage};
+use oci_client::Client;
 use serde::Serialize;
 use service::Error;
 
@@ -58,6 +59,17 @@ pub(crate) fn run(arguments: &VersionsArgs) -> Result<(), Error> {
         Some(VersionsCommand::Fetch(arguments)) => fetch(arguments),
         None => mirrored(&arguments.mirrored),
     }
+}
+
+/// Entries of `RELEASE_IMAGES` for the releases mirrored to `place`, a host with an optional namespace.
+///
+/// Errors: NotFound – no releases; those of the registry.
+pub(crate) async fn mirrored_releases(
+    client: &Client,
+    place: &str,
+) -> Result<Vec<ReleaseImage>, model::Error> {
+    let releases = registry::releases(client, place).await?;
+    Ok(registry::release_images(&releases))
 }
 
 fn fetch(arguments: &hosted::FetchArgs) -> Result<(), Error> {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use mirror::archive::{self, Signer};
+use mirror::archive::{self, FilePlace, Signer};
 use model::Error;
+use oci_client::client::BlobSource;
 
 use crate::archives::ArchivedImages;
 use crate::closure::is_of_local_registry;
@@ -15,10 +16,12 @@ use crate::writer::{PlannedContent, write};
 pub const PROGRAM: &str = "atoll";
 /// Folder of manifests and settings.
 pub const DEPLOY: &str = "deploy/";
-/// Folder of mirror archives.
+/// Folder of mirror archives, with a folder for each set: `atoll mirror` reads them in the bundle, too.
 pub const ARCHIVES: &str = "archives/";
 /// Folder of boot images.
 pub const BOOT_IMAGES: &str = "images/";
+/// Their entries of `OS_IMAGES`.
+pub const BOOT_IMAGE_LIST: &str = "boot-images.json";
 const PROGRAM_MODE: u32 = 0o755;
 
 /// Content of a bundle.
@@ -30,6 +33,8 @@ pub struct BundleContent {
     pub manifests: Vec<(String, String)>,
     /// Further members.
     pub others: Vec<PlannedContent>,
+    /// Number of archive sets.
+    pub archive_sets: usize,
     /// Images of the archives.
     pub archived: ArchivedImages,
     /// Whether images of the local registry may be absent: the site gets them otherwise.
@@ -48,16 +53,25 @@ impl BundleContent {
         );
     }
 
-    /// Adds the archives of a set.
+    /// Adds the archives of a set. Sets are published in the order in which they were added.
     ///
     /// Blocking. Errors: those of the set.
     pub fn add_archives(&mut self, path: &Path) -> Result<(), Error> {
         let set = archive::Set::open(path)?;
+        self.archive_sets += 1;
+        let number = self.archive_sets;
         for file in set.files() {
-            let name = file.file_name().and_then(|name| name.to_str());
+            let name = file.path.file_name().and_then(|name| name.to_str());
             let name = name.ok_or_else(|| Error::invalid("archives", "a name is not UTF-8"))?;
-            let member = PlannedContent::file(format!("{ARCHIVES}{name}"), &**file);
-            self.others.push(member);
+            let FilePlace { file, offset, size } = file.place.clone();
+            self.others.push(PlannedContent {
+                source: BlobSource::Part {
+                    path: file,
+                    offset,
+                    size,
+                },
+                ..PlannedContent::text(format!("{ARCHIVES}{number:02}/{name}"), "")
+            });
         }
         if self.is_registry_elsewhere {
             self.archived.add_previous(&set)?;
@@ -81,7 +95,8 @@ impl BundleContent {
         }
         references.find_in_images(&self.images).await?;
         let is_elsewhere = |image: &str| self.is_registry_elsewhere && is_of_local_registry(image);
-        let closure = references.closure(&self.images, &self.archived, is_elsewhere)?;
+        let (closure, elsewhere) =
+            references.closure(&self.images, &self.archived, is_elsewhere)?;
         let manifest = BundleManifest {
             format: FORMAT,
             version: heading.version.to_owned(),
@@ -89,6 +104,7 @@ impl BundleContent {
             size: 0,
             images: self.images.images().to_vec(),
             closure,
+            elsewhere,
             members: Vec::new(),
         };
         let mut contents = self.others;

@@ -123,7 +123,7 @@ impl References {
         }
     }
 
-    /// The closure, when all of it is in `images` or in archives.
+    /// The closure, when all of it is in `images` or in archives, and the images that may be elsewhere.
     ///
     /// Errors: Invalid – with every image that is not inside, and the places that name it.
     pub fn closure(
@@ -131,20 +131,22 @@ impl References {
         images: &ImageSet,
         others: &ArchivedImages,
         is_elsewhere: impl Fn(&str) -> bool,
-    ) -> Result<Vec<ClosureImage>, Error> {
+    ) -> Result<(Vec<ClosureImage>, Vec<ClosureImage>), Error> {
         let inside = Inside::new(images, others);
-        let mut closure = Vec::new();
+        let (mut closure, mut elsewhere) = (Vec::new(), Vec::new());
         let mut missing = Vec::new();
         for (image, places) in self.0 {
             let named_by: Vec<String> = places.into_iter().collect();
             if inside.has(&image) {
                 closure.push(ClosureImage { image, named_by });
-            } else if !is_elsewhere(&image) {
+            } else if is_elsewhere(&image) {
+                elsewhere.push(ClosureImage { image, named_by });
+            } else {
                 missing.push(format!("{image}, named by {}", named_by.join(" and ")));
             }
         }
         if missing.is_empty() {
-            return Ok(closure);
+            return Ok((closure, elsewhere));
         }
         let count = missing.len();
         let subject = if count == 1 {

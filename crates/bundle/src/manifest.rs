@@ -37,6 +37,9 @@ pub struct BundleManifest {
     pub images: Vec<BundledImage>,
     /// Images that manifests of the bundle name, and the places that name them.
     pub closure: Vec<ClosureImage>,
+    /// Images of the local registry that manifests name, and the bundle does not have: the site gets them otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<ClosureImage>,
     /// All members behind the head, in file order.
     pub members: Vec<BundleMember>,
 }

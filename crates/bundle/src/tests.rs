@@ -255,7 +255,7 @@ fn missing_images_are_named_with_the_files_that_name_them() {
             let target = fixture.folder.path().join("other.tar");
             let written = content.write(&target, HEADING, None, &mut |_| {}).await;
             assert_eq!(target.exists(), written.is_ok());
-            written.map(drop).map_err(|e| e.chain())
+            written.map_err(|e| e.chain())
         })
     };
     let error = write(
@@ -283,7 +283,9 @@ fn missing_images_are_named_with_the_files_that_name_them() {
     }
     let env = [("atoll.env", "AGENT_DOCKER_IMAGE=<host>:5000/edge/agent:1\n")];
     write(&env, false).unwrap_err();
-    write(&env, true).unwrap();
+    let elsewhere = write(&env, true).unwrap().elsewhere;
+    assert_eq!(elsewhere[0].image, "<host>:5000/edge/agent:1");
+    assert_eq!(elsewhere[0].named_by, ["atoll.env: AGENT_DOCKER_IMAGE"]);
     // By path in the local registry, and by digest.
     let env = "A_IMAGE=<host>:5000/atoll/db:0.1.0\n".to_owned();
     let digest = format!("image: example.org/other@{}\n", fixture.digest);
@@ -305,6 +307,7 @@ fn a_manifest_at_the_limit_is_written_and_a_larger_one_refused() {
             size: 0,
             images: Vec::new(),
             closure: Vec::new(),
+            elsewhere: Vec::new(),
             members: Vec::new(),
         };
         let target = folder.path().join("large.tar");
@@ -475,6 +478,8 @@ fn releases_and_catalogs_of_archives_are_in_the_closure() {
         runtime.block_on(async {
             let mut content = content(fixture.folder.path()).await;
             content.add_archives(archives.path()).unwrap();
+            // A second set has a folder of its own.
+            content.add_archives(archives.path()).unwrap();
             let mut progress = |_| {};
             let written = content.write(&target, HEADING, None, &mut progress).await;
             written.map_err(|e| e.chain())
@@ -487,6 +492,15 @@ fn releases_and_catalogs_of_archives_are_in_the_closure() {
         .flat_map(|it| &it.named_by)
         .collect();
     assert!(places.iter().any(|it| it.ends_with(": cli")), "{places:?}");
+    let file = fixture.folder.path().join("archives.tar");
+    let paths: Vec<_> = manifest.members.iter().map(|it| it.path.as_str()).collect();
+    for number in ["01", "02"] {
+        let set = format!("archives/{number}");
+        assert!(paths.contains(&&*format!("{set}/mirror_seq1_000000.tar")));
+        // Read at its place.
+        let set = mirror::archive::Set::open(&file.join(set)).unwrap();
+        assert_eq!(set.content().unwrap().images.len(), 2);
+    }
     let other = format!("example.org/other@{}", Digest::sha256(b"other"));
     for (component, related, place) in [
         (&other, &inside, "cli"),

@@ -29,6 +29,7 @@ pub use parts::forget_finished;
 pub use plan::{Contents, Extra, SetPlan, size_limit};
 pub use read::FilePlace;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
+pub use set::locate::SetFile;
 pub use set::{Set, describe};
 pub use signature::{SIGNATURE_BYTES, Signer, Verifier};
 pub use verify::{SetReport, verify};

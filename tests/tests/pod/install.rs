@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bundle::assemble::{BundleContent, BundleHeading};
+use bundle::assemble::{BOOT_IMAGE_LIST, BundleContent, BundleHeading};
 use bundle::{BundleFile, ImageUse, PlannedContent};
-use oci_client::image::Layout;
+use oci_client::image::{ImageLocation, Layout};
+use serde_json::{Value, json};
 use system_tests::pod::{Engine, PORTS};
 use system_tests::process::program;
 use system_tests::{Scratch, free_ports};
@@ -29,6 +30,8 @@ const IMAGES: [&str; 7] = [
     "webui",
 ];
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// A release in the local registry, by its tag: an installation offers it.
+const RELEASE: &str = "localhost/openshift/release-images:4.18.30-x86_64";
 const NEWER: &str = "99.0.0";
 /// Settings of published ports.
 const PUBLISHED: [&str; 9] = [
@@ -92,7 +95,8 @@ async fn installs(_engine: Engine) -> Result<()> {
         "installed in {:.1} s",
         began.elapsed().as_secs_f64()
     ));
-    ensure!(fs::read(site.pod().join("images/live.iso"))? == boot_image());
+    site.offers()?;
+    site.has_archives()?;
 
     let own = site.pod().join("atoll");
     site.sql("create table kept as select 7 as number")?;
@@ -117,6 +121,7 @@ async fn installs(_engine: Engine) -> Result<()> {
     site.atoll(&own, &["pod", "scale", "api-server=1"])?;
     ensure!(site.containers()? == before);
 
+    site.refuses_small_disks_for_backups(&newer)?;
     site.atoll(&own, &["install", &shown(&newer)])?;
     site.sql("update kept set number = 8")?;
     let printed = site.atoll(&own, &["install", &shown(&file)])?;
@@ -130,7 +135,8 @@ async fn installs(_engine: Engine) -> Result<()> {
     let kept = site.sql("select number from kept")?;
     ensure!(kept.trim() == "9", "{kept}");
     // Boot images are in no backup, and stay.
-    ensure!(fs::read(site.pod().join("images/live.iso"))? == boot_image());
+    site.offers()?;
+    site.has_archives()?;
 
     let sent = site.run(&[
         "cat",
@@ -223,21 +229,113 @@ impl Site {
                 .add_layout(&layout, ImageUse::Service)
                 .await?;
         }
-        let proxy = self.scratch.path().join("layouts/proxy");
-        let layout = Layout {
-            folder: proxy,
+        // In the place of a release: images are pushed with any content.
+        let proxy = Layout {
+            folder: self.scratch.path().join("layouts/proxy"),
             name: None,
         };
         content
             .images
-            .add_layout(&layout, ImageUse::Registry)
+            .add(RELEASE, ImageLocation::Layout(proxy), ImageUse::Registry)
             .await?;
+        content.add_archives(&self.archives()?)?;
         let compose = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"))?;
         content.manifests.push(("compose.yaml".to_owned(), compose));
-        let image = PlannedContent::text("images/live.iso", boot_image());
-        content.others.push(image);
+        let image = PlannedContent::file("images/live.iso", self.boot_image()?);
+        let list = json!([boot_image_entry()]).to_string();
+        let list = PlannedContent::text(BOOT_IMAGE_LIST, list);
+        content.others.extend([image, list]);
         content.add_program(&program("atoll")?);
         Ok(content)
+    }
+
+    /// An archive of an image that was in a layout.
+    fn archives(&self) -> Result<PathBuf> {
+        let (set, folder) = (self.scratch.path().join("set.yaml"), self.scratch.path());
+        let archives = folder.join("archives");
+        if !archives.exists() {
+            let layout = folder.join("layouts/webui");
+            let text = format!(
+                "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v1alpha2\nmirror:\n  \
+                 additionalImages: [{{name: \"oci://{}\"}}]\n",
+                layout.display()
+            );
+            fs::write(&set, text)?;
+            let mut mirror = Command::new(program("atoll")?);
+            mirror.arg("mirror").arg("--config").arg(set);
+            mirror.arg(format!("file://{}", archives.display()));
+            succeed(mirror.arg("--dir").arg(folder.join("workspace")))?;
+        }
+        Ok(archives)
+    }
+
+    /// A live image.
+    fn boot_image(&self) -> Result<PathBuf> {
+        let file = self.scratch.path().join("live.iso");
+        if !file.exists() {
+            let mut make = Command::new(program("atoll")?);
+            succeed(make.args(["image", "make-test-iso"]).arg(&file))?;
+        }
+        Ok(file)
+    }
+
+    /// The settings name the boot image and the release of the bundle, once.
+    fn offers(&self) -> Result<()> {
+        ensure!(fs::read(self.pod().join("images/live.iso"))? == fs::read(self.boot_image()?)?);
+        let settings = fs::read_to_string(self.pod().join(".env"))?;
+        ensure!(
+            settings.contains("\nOS_IMAGES_FILE=/images/os-images.json\n"),
+            "{settings}"
+        );
+        let list = fs::read(self.pod().join("images/os-images.json"))?;
+        let list: Value = serde_json::from_slice(&list)?;
+        ensure!(list == json!([boot_image_entry()]), "{list}");
+        let mut lines = settings.lines();
+        let releases = lines.find_map(|line| line.strip_prefix("RELEASE_IMAGES="));
+        let releases: Value = serde_json::from_str(releases.context("no RELEASE_IMAGES")?)?;
+        let (port, entries) = (self.first_port + 4, releases.as_array());
+        let url = format!("atoll.example.org:{port}/openshift/release-images:4.18.30-x86_64");
+        ensure!(entries.is_some_and(|it| it.len() == 1), "{releases}");
+        ensure!(
+            releases[0]["url"] == url && releases[0]["default"] == true,
+            "{releases}"
+        );
+        Ok(())
+    }
+
+    /// The registry has the image of the archive, and the pod's folder no copy of the archive.
+    fn has_archives(&self) -> Result<()> {
+        let volume = format!("{}_registry", self.name);
+        let mut inspect = Command::new("podman");
+        let root =
+            succeed(inspect.args(["volume", "inspect", "--format={{.Mountpoint}}", &volume]))?;
+        let repositories = Path::new(root.trim()).join("docker/registry/v2/repositories");
+        let image = repositories
+            .join("atoll/webui/_manifests/tags")
+            .join(VERSION);
+        ensure!(image.exists(), "{}: not published", image.display());
+        ensure!(!self.pod().join("atoll-archives").exists());
+        Ok(())
+    }
+
+    /// A newer version is not installed where its backup does not fit, and nothing is written then.
+    fn refuses_small_disks_for_backups(&self, newer: &Path) -> Result<()> {
+        let mut folder = self.pod().into_os_string();
+        folder.push("-backups");
+        fs::create_dir(&folder)?;
+        let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && shift && exec \"$@\"";
+        let mut run = Command::new("unshare");
+        run.args(["--mount", "sh", "-c", script, "sh"]).arg(&folder);
+        run.arg(self.pod().join("atoll")).arg("install").arg(newer);
+        let before = fs::read(self.pod().join("installation.json"))?;
+        let Err(error) = succeed(run.arg("--dir").arg(self.pod())) else {
+            bail!("a version was installed without space for the backup of the previous one");
+        };
+        let error = format!("{error:#}");
+        ensure!(error.contains("pod-backups needs"), "{error}");
+        ensure!(fs::read(self.pod().join("installation.json"))? == before);
+        fs::remove_dir(folder)?;
+        Ok(())
     }
 
     async fn write(&self, content: BundleContent, version: &str) -> Result<PathBuf> {
@@ -416,8 +514,12 @@ impl Drop for Site {
     }
 }
 
-fn boot_image() -> Vec<u8> {
-    vec![7; (2 << 20) + 1]
+/// The entry of the boot image in OS_IMAGES.
+fn boot_image_entry() -> Value {
+    json!({
+        "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94.202511191518-0",
+        "url": "file:///images/live.iso",
+    })
 }
 
 fn shown(path: &Path) -> String {

@@ -6,6 +6,8 @@ use ::bundle::BundleManifest;
 use serde::{Deserialize, Serialize};
 use service::Error;
 
+use super::archives::BundledSet;
+use super::offer::OfferedVersions;
 use crate::file::write_atomic;
 
 const FILE: &str = "installation.json";
@@ -20,6 +22,9 @@ pub(super) struct InstallRecord {
     /// Checksums of the archives in the registry.
     #[serde(default)]
     pub(super) archives: Vec<String>,
+    /// Versions that were written into the settings.
+    #[serde(default)]
+    pub(super) offered: OfferedVersions,
     /// A change to another version that has begun: its backup must not be made again, of migrated data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pending: Option<PendingChange>,
@@ -35,13 +40,25 @@ pub(super) struct PendingChange {
 }
 
 impl InstallRecord {
-    pub(super) fn new(manifest: &BundleManifest, host: &str, archives: Vec<String>) -> Self {
+    pub(super) fn new(
+        manifest: &BundleManifest,
+        host: &str,
+        sets: &[BundledSet],
+        offered: OfferedVersions,
+    ) -> Self {
+        let archives = sets.iter().flat_map(|set| &set.checksums);
         Self {
             version: manifest.version.clone(),
             host: host.to_owned(),
-            archives,
+            archives: archives.cloned().collect(),
+            offered,
             pending: None,
         }
+    }
+
+    /// Whether the archives of a set are in the registry.
+    pub(super) fn has_archives(&self, set: &BundledSet) -> bool {
+        set.checksums.iter().all(|it| self.archives.contains(it))
     }
 
     /// The record of the pod in `dir`; none before the first installation.

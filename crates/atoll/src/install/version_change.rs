@@ -79,6 +79,11 @@ impl VersionChange {
         }
     }
 
+    /// Whether a backup is restored.
+    pub(super) fn restores(&self) -> bool {
+        matches!(self, Self::Rollback { .. })
+    }
+
     /// Backs up the data of the installed version, once for each change.
     ///
     /// Errors: those of the backup.
@@ -182,6 +187,7 @@ fn own(verb: &[&str], dir: &Path, file: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::offer::OfferedVersions;
     use super::*;
 
     fn manifest(version: &str) -> BundleManifest {
@@ -192,6 +198,7 @@ mod tests {
             size: 0,
             images: Vec::new(),
             closure: Vec::new(),
+            elsewhere: Vec::new(),
             members: Vec::new(),
         }
     }
@@ -200,7 +207,8 @@ mod tests {
     fn older_versions_need_their_backup() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("a pod");
-        let mut installed = InstallRecord::new(&manifest("0.2.0"), "h", Vec::new());
+        let mut installed =
+            InstallRecord::new(&manifest("0.2.0"), "h", &[], OfferedVersions::default());
         let change = |installed: &InstallRecord, version| {
             VersionChange::of(Some(installed), &manifest(version), &dir)
         };

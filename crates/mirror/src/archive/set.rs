@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use model::Error;
@@ -11,10 +10,10 @@ use model::mirror_metadata::MirrorMetadata;
 use oci::Digest;
 use oci_client::client::BlobSource;
 
-use self::locate::Located;
+use self::locate::{Located, SetFile};
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
-use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of, unreadable};
+use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of};
 use super::walk::{self, FoundMember, walk};
 use crate::blobs::BlobProvider;
 
@@ -26,7 +25,7 @@ pub(super) mod locate;
 pub struct Set {
     metadata: MirrorMetadata,
     stored: Bytes,
-    files: Vec<Arc<Path>>,
+    files: Vec<SetFile>,
     members: BTreeMap<String, Spot>,
     /// Digests from the index, of members whose names lack theirs.
     digests: BTreeMap<String, Digest>,
@@ -81,7 +80,7 @@ impl Set {
     }
 
     /// The files, the first one first.
-    pub fn files(&self) -> &[Arc<Path>] {
+    pub fn files(&self) -> &[SetFile] {
         &self.files
     }
 
@@ -130,11 +129,7 @@ impl Set {
     }
 
     fn place_of(&self, spot: &Spot) -> FilePlace {
-        FilePlace {
-            file: self.files[spot.file].clone(),
-            offset: spot.offset,
-            size: spot.size,
-        }
+        self.files[spot.file].part(spot.offset, spot.size)
     }
 
     fn has_link(&self, path: &str) -> bool {
@@ -163,9 +158,9 @@ impl Set {
             ));
         }
         for (number, file) in index.files.iter().enumerate() {
-            let path = located.named(&file.name)?;
-            check_file(path, file)?;
-            self.files.push(path.clone());
+            let there = located.named(&file.name)?;
+            check_file(there, file)?;
+            self.files.push(there.clone());
             for member in &file.members {
                 let end = member.offset.checked_add(member.size);
                 if end.is_none_or(|end| end > file.size) {
@@ -191,12 +186,12 @@ impl Set {
     }
 
     fn take_headers(&mut self, located: &Located) -> Result<(), Error> {
-        for (number, path) in located.paths().enumerate() {
-            self.files.push(path.clone());
-            for found in walk::members(path)? {
+        for (number, file) in located.files().enumerate() {
+            self.files.push(file.clone());
+            for found in walk::members(file)? {
                 let is_link = found.target.is_some();
                 if found.path == METADATA && self.members.contains_key(METADATA) {
-                    self.check_same(&place(path, &found))?;
+                    self.check_same(&place(file, &found))?;
                 }
                 self.insert(number, found.path, found.offset, found.size, is_link);
             }
@@ -249,12 +244,12 @@ struct SetHead {
 }
 
 fn head(located: &Located) -> Result<SetHead, Error> {
-    for path in located.paths() {
+    for file in located.files() {
         let (mut metadata, mut index) = (None, None);
-        walk(path, |found| {
+        walk(file, |found| {
             match found.path.as_str() {
-                METADATA => metadata = Some(place(path, &found)),
-                INDEX => index = Some(place(path, &found)),
+                METADATA => metadata = Some(place(file, &found)),
+                INDEX => index = Some(place(file, &found)),
                 _ => {}
             }
             // In archives that others have packed again, it may be anywhere.
@@ -264,7 +259,7 @@ fn head(located: &Located) -> Result<SetHead, Error> {
             return Ok(SetHead { metadata, index });
         }
     }
-    let files = located.paths().map(|path| path.display().to_string());
+    let files = located.files().map(|file| file.path.display().to_string());
     let files: Vec<_> = files.collect();
     Err(Error::invalid(
         files.join(", "),
@@ -273,9 +268,9 @@ fn head(located: &Located) -> Result<SetHead, Error> {
 }
 
 /// Compares a file with its entry in the index, by size and first member.
-fn check_file(path: &Path, file: &index::IndexedFile) -> Result<(), Error> {
-    let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
-    let size = path.metadata().map_err(|e| unreadable(path, e))?.len();
+fn check_file(there: &SetFile, file: &index::IndexedFile) -> Result<(), Error> {
+    let wrong = |reason: String| Error::invalid(there.path.display().to_string(), reason);
+    let size = there.place.size;
     if size != file.size {
         let hint = "it was not copied completely, or is of another set";
         return Err(wrong(format!(
@@ -284,7 +279,7 @@ fn check_file(path: &Path, file: &index::IndexedFile) -> Result<(), Error> {
         )));
     }
     let mut first = None;
-    walk(path, |found| {
+    walk(there, |found| {
         if !index::is_own(&found.path) {
             first = Some((found.path, found.offset));
         }
@@ -300,10 +295,6 @@ fn check_file(path: &Path, file: &index::IndexedFile) -> Result<(), Error> {
     Err(wrong("its first member is not the one of the index: it is of another set, or two files were exchanged".into()))
 }
 
-pub(super) fn place(path: &Arc<Path>, found: &FoundMember) -> FilePlace {
-    FilePlace {
-        file: path.clone(),
-        offset: found.offset,
-        size: found.size,
-    }
+pub(super) fn place(file: &SetFile, found: &FoundMember) -> FilePlace {
+    file.part(found.offset, found.size)
 }

@@ -12,7 +12,7 @@ use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest};
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, SIGNATURE};
 use super::read::FilePlace;
-use super::set::locate::Located;
+use super::set::locate::{Located, SetFile};
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
 use super::walk::{FoundMember, walk};
@@ -55,16 +55,16 @@ pub fn verify(
     let mut report = SetReport::default();
     report.note(located.check_numbers());
     let mut files = Vec::new();
-    for path in located.paths() {
+    for file in located.files() {
         let mut members = Vec::new();
-        let walked = walk(path, |found| {
+        let walked = walk(file, |found| {
             members.push(found);
             Ok(true)
         });
         report.note(walked);
         report.files += 1;
         report.members += members.len();
-        files.push((path.clone(), members));
+        files.push((file.clone(), members));
     }
     let index = report.index(&files, key);
     let digests = index.map(|index| report.compare(&index, &located, &files));
@@ -76,7 +76,7 @@ pub fn verify(
     Ok(report)
 }
 
-type SetFiles = [(Arc<Path>, Vec<FoundMember>)];
+type SetFiles = [(SetFile, Vec<FoundMember>)];
 
 impl SetReport {
     fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
@@ -133,13 +133,14 @@ impl SetReport {
         let mut digests = BTreeMap::new();
         let mut known = Vec::new();
         for file in &index.files {
-            let Some(path) = self.note(located.named(&file.name)) else {
+            let Some(own) = self.note(located.named(&file.name)) else {
                 continue;
             };
+            let path = &own.path;
             known.push(path);
             let members = files
                 .iter()
-                .filter(|(other, _)| other == path)
+                .filter(|(other, _)| other == own)
                 .flat_map(|(_, it)| it);
             let there: BTreeMap<_, _> = members.map(|found| (key_of(found), found)).collect();
             let expected: BTreeMap<_, _> = file
@@ -170,8 +171,8 @@ impl SetReport {
                 }
             }
         }
-        for path in located.paths().filter(|path| !known.contains(path)) {
-            self.fault(path, "the file is not in the index");
+        for file in located.files().filter(|it| !known.contains(&&it.path)) {
+            self.fault(&file.path, "the file is not in the index");
         }
         digests
     }
@@ -228,7 +229,7 @@ fn checks(files: &SetFiles, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> 
             .filter(|it| it.target.is_none() && !it.path.ends_with('/'))
         {
             let mut expected = Vec::new();
-            expected.extend(digests.remove(&(file.clone(), found.offset)));
+            expected.extend(digests.remove(&(file.path.clone(), found.offset)));
             expected.extend(name::promised(&found.path).filter(|it| !expected.contains(it)));
             if !expected.is_empty() {
                 checks.push(ContentCheck {

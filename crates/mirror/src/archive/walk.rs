@@ -11,7 +11,8 @@ use model::Error;
 use tar::{Archive, EntryType};
 
 use super::header::{self, BLOCK_BYTES};
-use super::read::{truncated, unreadable};
+use super::read::{FilePlace, truncated, unreadable};
+use super::set::locate::SetFile;
 
 /// Headers of one member, long names and attributes included, which are read into memory. Units: bytes.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
@@ -23,7 +24,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) struct FoundMember {
     /// Relative; that of a folder ends with a slash.
     pub(super) path: String,
-    /// Start of the content. Units: bytes.
+    /// Start of the content in the archive. Units: bytes.
     pub(super) offset: u64,
     /// Size of the content. Units: bytes.
     pub(super) size: u64,
@@ -36,15 +37,19 @@ pub(super) struct FoundMember {
 /// Blocking. Errors: Invalid – no tar, damaged, or without its end; NotFound; Internal – it cannot be read; those of
 /// `each`.
 pub(super) fn walk(
-    path: &Path,
+    set_file: &SetFile,
     mut each: impl FnMut(FoundMember) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    let file = File::open(path).map_err(|e| unreadable(path, e))?;
-    let length = file.metadata().map_err(|e| unreadable(path, e))?.len();
-    refuse_gzip(path, &file)?;
+    let path = &*set_file.path;
+    let place = &set_file.place;
+    let file = File::open(&place.file).map_err(|e| unreadable(path, e))?;
+    refuse_gzip(path, &file, place.offset)?;
     let budget = Rc::new(Cell::new(HEADERS_LIMIT_BYTES));
     let mut archive = Archive::new(Headers {
         file: &file,
+        start: place.offset,
+        size: place.size,
+        at: 0,
         budget: budget.clone(),
     });
     let mut end = 0;
@@ -53,7 +58,7 @@ pub(super) fn walk(
         budget.set(HEADERS_LIMIT_BYTES);
         let (offset, size) = (entry.raw_file_position(), entry.size());
         end = offset.saturating_add(header::padded(size));
-        if end > length {
+        if end > place.size {
             return Err(truncated(path));
         }
         if let Some(found) = found(&entry, path)?
@@ -63,9 +68,13 @@ pub(super) fn walk(
         }
     }
     let mut block = Vec::new();
-    let read = (&file)
-        .seek(SeekFrom::Start(end))
-        .and_then(|_| (&file).take(BLOCK_BYTES).read_to_end(&mut block));
+    let read = FilePlace {
+        offset: place.offset + end,
+        size: (place.size - end).min(BLOCK_BYTES),
+        ..place.clone()
+    }
+    .open()?
+    .read_to_end(&mut block);
     read.map_err(|e| unreadable(path, e))?;
     let is_end = block.len() as u64 == BLOCK_BYTES && block.iter().all(|byte| *byte == 0);
     if is_end { Ok(()) } else { Err(truncated(path)) }
@@ -74,18 +83,18 @@ pub(super) fn walk(
 /// All members.
 ///
 /// Blocking. Errors: as [`walk`].
-pub(super) fn members(path: &Path) -> Result<Vec<FoundMember>, Error> {
+pub(super) fn members(file: &SetFile) -> Result<Vec<FoundMember>, Error> {
     let mut all = Vec::new();
-    walk(path, |found| {
+    walk(file, |found| {
         all.push(found);
         Ok(true)
     })?;
     Ok(all)
 }
 
-fn refuse_gzip(path: &Path, file: &File) -> Result<(), Error> {
+fn refuse_gzip(path: &Path, file: &File, start: u64) -> Result<(), Error> {
     let mut magic = [0; 2];
-    if file.read_exact_at(&mut magic, 0).is_ok() && magic == GZIP {
+    if file.read_exact_at(&mut magic, start).is_ok() && magic == GZIP {
         let reason = "it is compressed by gzip, archives are not: `gunzip` it first";
         return Err(Error::invalid(path.display().to_string(), reason));
     }
@@ -138,13 +147,24 @@ fn damaged(path: &Path, error: &io::Error) -> Error {
 /// A file of which only headers are read: content is skipped by seeking.
 struct Headers<'a> {
     file: &'a File,
+    /// First byte of the archive in the file.
+    start: u64,
+    /// Units: bytes.
+    size: u64,
+    /// Relative to the start.
+    at: u64,
     /// Budget until the next member. Units: bytes.
     budget: Rc<Cell<u64>>,
 }
 
 impl Read for Headers<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
+        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let count = self
+            .file
+            .read_at(&mut buffer[..length], self.start.saturating_add(self.at))?;
+        self.at += count as u64;
         let left = self.budget.get().checked_sub(count as u64);
         self.budget
             .set(left.ok_or_else(|| io::Error::other("the headers of a member are too long"))?);
@@ -154,6 +174,12 @@ impl Read for Headers<'_> {
 
 impl Seek for Headers<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(change) => self.at.checked_add_signed(change),
+            SeekFrom::End(change) => self.size.checked_add_signed(change),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
     }
 }

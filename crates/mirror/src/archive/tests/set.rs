@@ -354,3 +354,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn archives_are_read_at_their_place_in_a_bundle() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = sample();
+    let mut later = sample.clone();
+    later.metadata.past_mirror.sequence += 1;
+    let bundle = dir.path().join("a bundle.tar");
+    let mut tar = tar::Builder::new(fs::File::create(&bundle).unwrap());
+    let mut add = |path: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, path, bytes).unwrap();
+    };
+    add("manifest.json", b"{}");
+    for (number, sample) in [(1, &sample), (2, &later)] {
+        for file in sample.write(&dir.path().join(number.to_string()), 14_000) {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            let bytes = fs::read(&file).unwrap();
+            add(&format!("archives/{number}/{name}"), &bytes);
+        }
+    }
+    add("images/live.iso", b"\0");
+    tar.finish().unwrap();
+    for (path, sample) in [
+        ("archives/1", &sample),
+        ("archives/2", &later),
+        ("archives/1/mirror_seq1_000001.tar", &sample),
+    ] {
+        let path = bundle.join(path);
+        check(&Set::open(&path).unwrap(), sample);
+        assert_eq!(describe(&path).unwrap(), sample.metadata);
+        let report = crate::archive::verify(&path, None, &RunProgress::default()).unwrap();
+        assert!(report.faults.is_empty() && report.hashed_bytes > 0);
+    }
+    assert!(open_error(&bundle).contains("of the sequences 1, 2: name"));
+    assert!(open_error(&bundle.join("archives/3")).contains("no archives found"));
+    // Damaged content is found at its place.
+    let mut bytes = fs::read(&bundle).unwrap();
+    let set = Set::open(&bundle.join("archives/2")).unwrap();
+    let (_, place) = set.below("blobs/").next().unwrap();
+    bytes[usize::try_from(place.offset).unwrap()] ^= 1;
+    fs::write(&bundle, bytes).unwrap();
+    let faults = |number: u8| {
+        let path = bundle.join(format!("archives/{number}"));
+        crate::archive::verify(&path, None, &RunProgress::default())
+            .unwrap()
+            .faults
+    };
+    assert_eq!((faults(1).len(), faults(2).len()), (0, 1));
+}
