@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::Mutex;
+
 /// Units: bytes. Largest file.
 const LIMIT_BYTES: u64 = 16 << 20;
 /// A file that was written this shortly before a read may be written again within the same tick of the clock.
@@ -27,6 +29,8 @@ pub struct WatchedFile<T> {
     path: PathBuf,
     parse: Parse<T>,
     state: RwLock<LoadedFile<T>>,
+    /// Held while there is only the stand-in of a file that exists.
+    first: Mutex<()>,
 }
 
 struct LoadedFile<T> {
@@ -81,6 +85,7 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
                 hash,
                 version,
             }),
+            first: Mutex::new(()),
         }
     }
 
@@ -88,24 +93,40 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
     pub async fn get(&self) -> Arc<T> {
         // A blocking task would cost more than one `stat`.
         let version = FileVersion::of(&self.path);
-        {
+        let is_stand_in = {
             let state = self.state();
-            if state.version == version && version.is_settled() {
+            let is_stand_in = state.hash.is_none() && version != FileVersion::Absent;
+            if state.is_current(version) && !is_stand_in {
                 return state.content.clone();
             }
-        }
-        let (is_new, known) = {
+            is_stand_in
+        };
+        // Users that come during the first read wait for its content.
+        let _first = if is_stand_in {
+            Some(self.first.lock().await)
+        } else {
+            None
+        };
+        let (is_new, known, mut pending) = {
             let mut state = self.state_mut();
-            if state.version == version && version.is_settled() {
+            if state.is_current(version) {
                 return state.content.clone();
             }
             // Set before the read: each change is read and logged once, not with each request.
             let is_new = !state.version.is_same_file_state(version);
-            state.version = version;
-            (is_new, state.hash)
+            let previous = std::mem::replace(&mut state.version, version);
+            let pending = PendingRead {
+                state: &self.state,
+                version,
+                previous,
+                is_done: false,
+            };
+            (is_new, state.hash, pending)
         };
         let path = self.path.display();
-        match read(self.path.clone(), self.parse, known).await {
+        let found = read(self.path.clone(), self.parse, known).await;
+        pending.is_done = true;
+        match found {
             Ok(Some((content, hash))) => {
                 tracing::info!(%path, "file reloaded");
                 let mut state = self.state_mut();
@@ -141,6 +162,32 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
 
     fn state_mut(&self) -> RwLockWriteGuard<'_, LoadedFile<T>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> LoadedFile<T> {
+    fn is_current(&self, version: FileVersion) -> bool {
+        self.version == version && version.is_settled()
+    }
+}
+
+/// A read in progress: one that is cancelled leaves the change to the next use.
+struct PendingRead<'a, T> {
+    state: &'a RwLock<LoadedFile<T>>,
+    version: FileVersion,
+    previous: FileVersion,
+    is_done: bool,
+}
+
+impl<T> Drop for PendingRead<'_, T> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.version == self.version {
+            state.version = self.previous;
+        }
     }
 }
 
@@ -217,6 +264,8 @@ async fn read<T: Send + 'static>(
 mod tests {
     use std::fs::File;
 
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn number(bytes: &[u8]) -> Result<u32, BoxError> {
@@ -280,6 +329,41 @@ mod tests {
         assert_eq!(*file.get().await, 7);
         std::fs::write(&path, "8").unwrap();
         assert_eq!(*file.get().await, 8);
+    }
+
+    /// A file that was written long ago.
+    fn settled(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
+        let handle = File::options().write(true).open(path).unwrap();
+        let before = SystemTime::now() - 2 * SETTLED;
+        handle.set_modified(before).unwrap();
+    }
+
+    #[tokio::test]
+    async fn users_during_the_first_read_wait_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        settled(&path, "8");
+        let file = WatchedFile::awaiting(&path, number, 7);
+        let (one, two, three) = tokio::join!(file.get(), file.get(), file.get());
+        assert_eq!((*one, *two, *three), (8, 8, 8));
+        settled(&path, "garbage");
+        let broken = WatchedFile::awaiting(&path, number, 7);
+        let (one, two) = tokio::join!(broken.get(), broken.get());
+        assert_eq!((*one, *two), (7, 7));
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_read_is_done_by_the_next_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        settled(&path, "8");
+        let file = WatchedFile::awaiting(&path, number, 7);
+        assert!(file.get().now_or_never().is_none());
+        assert_eq!(*file.get().await, 8);
+        settled(&path, "99");
+        assert!(file.get().now_or_never().is_none());
+        assert_eq!(*file.get().await, 99);
     }
 
     #[tokio::test]
