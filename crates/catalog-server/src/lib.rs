@@ -5,12 +5,14 @@
 
 mod authority;
 mod caches;
+mod call;
 mod compat;
 pub mod grpc;
 mod http;
 mod metrics;
 mod reload;
 mod settings;
+mod site_check;
 mod snapshot;
 mod source;
 
@@ -27,6 +29,7 @@ use reload::{CatalogReloader, ReloadContext};
 
 pub use compat::main;
 pub use settings::{CatalogConfig, CatalogList, Settings};
+pub use site_check::{ServedCatalogError, served_packages};
 pub use snapshot::ServedCatalog;
 pub use source::{CatalogFiles, CatalogSource, Revision, Staging};
 

@@ -9,7 +9,8 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -152,6 +153,21 @@ pub fn verify(
         .map_err(|e| reason(&e))
 }
 
+/// Checks that the first private key in a PEM text is that of the chain's leaf.
+///
+/// Errors: the reason, without content of the key.
+pub fn check_key(chain: &[CertificateDer<'static>], pem: &[u8]) -> Result<(), String> {
+    let key = PrivateKeyDer::from_pem_slice(pem)
+        .map_err(|_| "expected PEM with a private key".to_owned())?;
+    match CertifiedKey::from_der(chain.to_vec(), key, &ring::default_provider()) {
+        Ok(_) => Ok(()),
+        Err(rustls::Error::InconsistentKeys(_)) => {
+            Err("it is the key of another certificate".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn reason(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -270,6 +286,24 @@ mod tests {
                 reason.contains("may not sign for this name"),
                 "{refused}: {reason}"
             );
+        }
+    }
+
+    #[test]
+    fn keys_of_other_certificates_are_refused() {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["lab.example".to_owned()]).unwrap();
+        let chain = of_pem(params.self_signed(&key).unwrap().pem().as_bytes()).unwrap();
+        check_key(&chain, key.serialize_pem().as_bytes()).unwrap();
+        let other = KeyPair::generate().unwrap().serialize_pem();
+        let reason = check_key(&chain, other.as_bytes()).unwrap_err();
+        assert!(reason.contains("another certificate"), "{reason}");
+        for text in [
+            "",
+            "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+        ] {
+            let reason = check_key(&chain, text.as_bytes()).unwrap_err();
+            assert!(!reason.contains("c2VjcmV0"), "{reason}");
         }
     }
 

@@ -8,17 +8,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use prost::Message as _;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, TE};
+use reqwest::header::{CONTENT_TYPE, TE};
 use service::settings::Setting as _;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::call::{PREFIX_BYTES, framed, grpc_error};
 
 const EXIT_ARGUMENTS: u8 = 1;
 const EXIT_CONNECTION: u8 = 2;
 const EXIT_CALL: u8 = 3;
 const EXIT_UNHEALTHY: u8 = 4;
-/// gRPC frame header: compression flag and length. Units: bytes.
-const PREFIX_BYTES: usize = 5;
 
 /// Parsed flags.
 #[derive(Debug, PartialEq, Eq)]
@@ -199,23 +199,6 @@ fn client(flags: &ProbeFlags) -> Result<reqwest::Client, String> {
         .timeout(flags.connect_timeout + flags.call_timeout)
         .build()
         .map_err(|e| e.to_string())
-}
-
-/// The gRPC error in the response headers.
-fn grpc_error(headers: &HeaderMap) -> Option<String> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let status = text("grpc-status").filter(|status| *status != "0")?;
-    let message = text("grpc-message").unwrap_or_default();
-    Some(format!("code {status}: {message}"))
-}
-
-fn framed(message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    let mut frame = Vec::with_capacity(PREFIX_BYTES + message.len());
-    frame.push(0);
-    frame.extend(length.to_be_bytes());
-    frame.extend(message);
-    frame
 }
 
 #[cfg(test)]

@@ -16,5 +16,6 @@ mod ports;
 mod process;
 mod replaced;
 mod server;
+mod site_check;
 mod sources;
 mod tls;
