@@ -17,6 +17,7 @@ mod record;
 mod schema;
 pub(crate) mod sealing;
 pub(crate) mod secret_keys;
+mod site_check;
 mod unavailable;
 mod version;
 
@@ -25,5 +26,6 @@ pub(crate) use connection::{Database, EVENT_CHANNEL, PREPARATION_CHANNEL, tx};
 pub(crate) use error::Error;
 pub(crate) use events::{EventCounts, EventFilter, EventLimits};
 pub(crate) use infra_envs::InfraEnvRow;
+pub use site_check::database_probe;
 pub(crate) use unavailable::DatabaseUnavailable;
 pub(crate) use version::RecordVersion;

@@ -31,6 +31,7 @@ use service::{CancellationToken, Error};
 
 use app::ApiServer;
 use app::offer::{self, CurrentOffer};
+pub use db::database_probe;
 use install::{Confinement, RegistryAccess, RegistryMirrors, Signers};
 pub use settings::Settings;
 

@@ -1,9 +1,12 @@
 //! `atoll doctor`: checks of a site, from the outside of its services.
 
+mod catalogs;
 mod clusters;
 mod confinement;
 mod installation;
+mod mirrors;
 mod pod;
+mod settings_file;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -31,6 +34,10 @@ pub(crate) struct DoctorArgs {
     /// Also check the names of this cluster, with its base domain; repeatable
     #[arg(long = "cluster", value_name = "NAME.DOMAIN", value_parser = host_name::domain)]
     clusters: Vec<String>,
+    /// Look for releases and images at these mirrors, too: registries.conf, or ImageDigestMirrorSet, ImageTagMirrorSet or
+    /// ImageContentSourcePolicy as YAML; repeatable
+    #[arg(long, value_name = "FILE")]
+    mirrors: Vec<PathBuf>,
     /// Print the results as JSON: {"checks":[{"id","group","status","finding","remedy"}]}, status: passed, warning or
     /// failed
     #[arg(long)]
@@ -81,6 +88,9 @@ fn checked(arguments: &DoctorArgs) -> Result<DoctorReport, Error> {
     };
     if let Some(url) = &arguments.api {
         site.api = Some(url.clone());
+    }
+    if !arguments.mirrors.is_empty() {
+        site.mirrors = mirrors::read(&arguments.mirrors)?;
     }
     let named = arguments.clusters.iter().map(|domain| ClusterNames {
         domain: domain.clone(),

@@ -118,7 +118,6 @@ impl GrpcClient {
             while let Some(message) = next(&mut bytes)? {
                 let decoded = A::decode(message).map_err(|e| failed(e.to_string()))?;
                 messages.push(decoded);
-                // limit: MAX_PACKAGES
                 if messages.len() > limit {
                     return Err(failed(format!("more than {limit} messages")));
                 }
@@ -137,7 +136,6 @@ fn next(bytes: &mut BytesMut) -> Result<Option<bytes::Bytes>, ServedCatalogError
     };
     let [_, length @ ..] = *prefix;
     let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
-    // limit: MAX_MESSAGE
     if length > MAX_MESSAGE {
         let text = format!("a message has {length} bytes, at most {MAX_MESSAGE} are expected");
         return Err(ServedCatalogError::Call(text));

@@ -5,7 +5,9 @@ mod certificates;
 mod images;
 mod machine;
 mod names;
+mod port_holder;
 mod ports;
+mod served_certificates;
 mod services;
 mod time;
 
@@ -121,6 +123,9 @@ pub static CHECKS: &[SiteCheck] = &[
     row("certificate", CheckGroup::Certificates, |site| {
         Box::pin(certificates::files(site))
     }),
+    row("served-certificate", CheckGroup::Certificates, |site| {
+        Box::pin(served_certificates::served(site))
+    }),
     row("database", CheckGroup::Services, |site| {
         Box::pin(services::database(site))
     }),
@@ -133,8 +138,8 @@ pub static CHECKS: &[SiteCheck] = &[
     row("base-url", CheckGroup::Services, |site| {
         Box::pin(base_urls::base_urls(site))
     }),
-    row("catalog-server", CheckGroup::Services, |site| {
-        Box::pin(services::catalog(site))
+    row("catalog", CheckGroup::Services, |site| {
+        Box::pin(services::catalogs(site))
     }),
     row("release-image", CheckGroup::Images, |site| {
         Box::pin(images::releases(site))
@@ -227,6 +232,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        BootImage, CertificateFile, DataFolder, NamedImage, ProbeProblem, ServedName, SiteProbe,
+    };
 
     static TABLE: &[SiteCheck] = &[
         row("panics", CheckGroup::Dns, |_| {
@@ -273,6 +281,70 @@ mod tests {
     #[tokio::test]
     async fn an_empty_site_has_nothing_to_check() {
         assert_eq!(run(SiteFacts::default()).await, DoctorReport::default());
+    }
+
+    /// A site in which nothing works, with results that are equal on each machine.
+    fn broken_site() -> SiteFacts {
+        let free = "127.0.0.1:1".parse().unwrap();
+        let missing = |name: &str| format!("/nowhere/{name}").into();
+        SiteFacts {
+            folders: vec![DataFolder {
+                path: "/".into(),
+                required_bytes: u64::MAX,
+            }],
+            certificates: vec![CertificateFile {
+                service: "proxy".to_owned(),
+                path: missing("lab.example.pem"),
+                key: missing("lab.example.pem"),
+                names: vec!["api.lab.example".to_owned()],
+                authority: Some(missing("ca.crt")),
+                renewal: "atoll certs --domain lab.example".to_owned(),
+            }],
+            served_names: vec![ServedName {
+                service: "proxy",
+                listener: "proxy",
+                name: "api.lab.example".to_owned(),
+                address: free,
+            }],
+            database: Some(SiteProbe::new("db:5432/installer", || async {
+                Err(ProbeProblem {
+                    status: CheckStatus::Failed,
+                    finding: "refuses the password".to_owned(),
+                    remedy: "correct DB_USER".to_owned(),
+                })
+            })),
+            catalogs: vec![SiteProbe::new("own", || async {
+                Ok("serves 3 packages".to_owned())
+            })],
+            boot_images: Some(vec![BootImage {
+                openshift_version: "4.18".to_owned(),
+                cpu_architecture: "x86_64".to_owned(),
+                url: "file:///images/live.iso".to_owned(),
+                path: Some(missing("live.iso")),
+            }]),
+            releases: Some(Vec::new()),
+            images: vec![NamedImage {
+                setting: "AGENT_DOCKER_IMAGE".to_owned(),
+                reference: "Not An Image".to_owned(),
+            }],
+            service_base_url: Some("http://127.0.0.1:8090".to_owned()),
+            image_service_base_url: Some("http://user:secret@localhost:8888/?q=secret".to_owned()),
+            ..SiteFacts::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broken_site_is_reported() {
+        let mut report = run(broken_site()).await;
+        let disk = report.checks.iter_mut();
+        for one in disk.filter(|one| one.id.starts_with("disk-space")) {
+            one.finding = "[free space]".to_owned();
+        }
+        for one in &report.checks {
+            let has_remedy = !one.remedy.is_empty();
+            assert_eq!(has_remedy, one.status != CheckStatus::Passed, "{one:?}");
+        }
+        insta::assert_json_snapshot!(report);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod checks;
+mod probe;
 mod report;
 mod site;
 
 pub use checks::{CHECKS, SiteCheck, run};
+pub use probe::{ProbeProblem, SiteProbe};
 pub use report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
 pub use site::{
     BootImage, CertificateFile, ClusterNames, DataFolder, FrontNames, NamedImage, PortUse,
-    RegistryAccess, ServicePort, SiteFacts,
+    RegistryAccess, ServedName, ServicePort, SiteFacts,
 };

@@ -35,7 +35,7 @@ pub enum CheckGroup {
     Time,
     /// Disks, memory and ports of this machine.
     Machine,
-    /// Certificates in files.
+    /// Certificates in files, and in TLS handshakes.
     Certificates,
     /// Registry, database, and the servers that agents call.
     Services,

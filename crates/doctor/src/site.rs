@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use oci_client::{Credentials, Mirrors};
 use url::Url;
 
+use crate::probe::SiteProbe;
+
 /// A site, as its settings describe it.
 #[derive(Debug, Clone, Default)]
 pub struct SiteFacts {
@@ -23,6 +25,8 @@ pub struct SiteFacts {
     pub ports: Vec<PortUse>,
     /// Certificates of the services.
     pub certificates: Vec<CertificateFile>,
+    /// Names whose certificates the services present.
+    pub served_names: Vec<ServedName>,
     /// Authorities, as PEM, that are trusted besides the system's.
     pub ca_pem: Option<Vec<u8>>,
     /// Mirrors of registries, for reads.
@@ -31,8 +35,8 @@ pub struct SiteFacts {
     pub is_insecure: bool,
     /// The local registry; without its logins, images that need one are a warning.
     pub registry: Option<RegistryAccess>,
-    /// The database: host and port.
-    pub database: Option<(String, u16)>,
+    /// The database.
+    pub database: Option<SiteProbe>,
     /// The installer API, whose readiness includes the database's.
     pub api: Option<Url>,
     /// Boot images on offer; absent when another source has them.
@@ -41,8 +45,8 @@ pub struct SiteFacts {
     pub releases: Option<Vec<model::versions::ReleaseImage>>,
     /// Images that settings name.
     pub images: Vec<NamedImage>,
-    /// The catalog server: host and port.
-    pub catalog: Option<(String, u16)>,
+    /// Operator catalogs.
+    pub catalogs: Vec<SiteProbe>,
     /// `SERVICE_BASE_URL`.
     pub service_base_url: Option<String>,
     /// `IMAGE_SERVICE_BASE_URL`.
@@ -81,14 +85,23 @@ pub struct DataFolder {
 }
 
 /// Protocol of a port, by which the service is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServicePort {
     /// `/health` by plain HTTP.
     Http,
     /// The distribution API, by TLS.
     Registry,
-    /// Any other protocol.
-    Other,
+    /// Redirects from HTTP to HTTPS, of this host.
+    Redirect(String),
+    /// TLS with a certificate of the authority in a file.
+    Tls {
+        /// The server name.
+        name: String,
+        /// PEM of the authority.
+        authority: PathBuf,
+    },
+    /// PostgreSQL.
+    Postgres,
 }
 
 /// A port of a service on this machine.
@@ -107,16 +120,31 @@ pub struct PortUse {
 /// A certificate in a file.
 #[derive(Debug, Clone)]
 pub struct CertificateFile {
-    /// Name of the service.
-    pub service: &'static str,
+    /// Name of the service, and of the file if it has several.
+    pub service: String,
     /// PEM, leaf first.
     pub path: PathBuf,
+    /// PEM of its private key.
+    pub key: PathBuf,
     /// Names that clients use.
     pub names: Vec<String>,
-    /// PEM of the authorities that clients trust.
-    pub authority: PathBuf,
+    /// PEM of the authorities that clients trust; none: others than those of the site.
+    pub authority: Option<PathBuf>,
     /// The command that renews it.
     pub renewal: String,
+}
+
+/// A name whose certificate is asked for in a TLS handshake.
+#[derive(Debug, Clone)]
+pub struct ServedName {
+    /// Name of the service whose certificate it is.
+    pub service: &'static str,
+    /// Name of the service that listens.
+    pub listener: &'static str,
+    /// The server name, or an address.
+    pub name: String,
+    /// Address at which this machine reaches it.
+    pub address: SocketAddr,
 }
 
 /// Access to the local registry.

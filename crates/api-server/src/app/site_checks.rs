@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doctor::{BootImage, DataFolder, DoctorReport, SiteFacts};
+use doctor::{BootImage, DataFolder, DoctorReport, NamedImage, SiteFacts};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::ApiServer;
+use crate::db::database_probe;
+use crate::settings::Settings;
 
 /// Age up to which a report is sent again.
 const SITE_REPORT_AGE: Duration = Duration::from_secs(30);
@@ -39,9 +41,13 @@ impl SiteReports {
 impl ApiServer {
     /// Results of the checks, at most 30 seconds old.
     pub(crate) async fn site_report(&self) -> Arc<DoctorReport> {
-        self.site_reports
-            .get(async { doctor::run(self.site_facts()).await })
-            .await
+        let app = self.clone();
+        // A task of its own: a client that leaves does not end the run of the others, and of its next request.
+        let run = tokio::spawn(async move {
+            let run = async { doctor::run(app.site_facts()).await };
+            app.site_reports.get(run).await
+        });
+        run.await.unwrap_or_default()
     }
 
     fn site_facts(&self) -> SiteFacts {
@@ -55,8 +61,6 @@ impl ApiServer {
             ca.extend_from_slice(found.ca_bundle.as_deref().unwrap_or_default().as_bytes());
             mirrors = found.mirrors.clone();
         }
-        // Others are sockets of this machine.
-        let has_address = !settings.db_host.starts_with('/');
         let servers = settings.ntp_default_server.split(',').map(str::trim);
         SiteFacts {
             time_servers: servers
@@ -71,14 +75,30 @@ impl ApiServer {
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
             mirrors,
             is_insecure: access.insecure,
-            database: has_address.then(|| (settings.db_host.clone(), settings.db_port)),
+            database: Some(database_probe(settings, "DB_PASS")),
             boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
             releases: Some(offer.releases.clone()),
+            images: images(settings),
             service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),
             image_service_base_url: Some(settings.image_service_base_url.0.clone()),
             ..SiteFacts::default()
         }
     }
+}
+
+/// Images that hosts pull.
+fn images(settings: &Settings) -> Vec<NamedImage> {
+    let named = [
+        ("AGENT_DOCKER_IMAGE", &settings.agent_docker_image),
+        ("INSTALLER_IMAGE", &settings.installer_image),
+        ("CONTROLLER_IMAGE", &settings.controller_image),
+    ];
+    named
+        .map(|(setting, reference)| NamedImage {
+            setting: setting.to_owned(),
+            reference: reference.clone(),
+        })
+        .into()
 }
 
 /// A boot image that can be seen from here: the image service may have folders of its own.

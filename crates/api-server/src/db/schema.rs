@@ -27,7 +27,22 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Databas
     Ok(())
 }
 
-async fn check(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable> {
+/// Number of migrations that are still to be applied, and number of all. Changes nothing.
+///
+/// Errors: Newer, Foreign.
+pub(super) async fn missing(
+    connection: &mut PgConnection,
+) -> Result<(usize, usize), DatabaseUnavailable> {
+    let applied = check(connection).await?;
+    let own = MIGRATIONS.iter().map(|own| own.version);
+    let missing = own.filter(|own| !applied.iter().any(|one| one.version == *own));
+    Ok((missing.count(), MIGRATIONS.iter().count()))
+}
+
+/// The applied migrations.
+async fn check(
+    connection: &mut PgConnection,
+) -> Result<Vec<AppliedMigration>, DatabaseUnavailable> {
     let found = sqlx::query!(
         r#"
         select
@@ -43,11 +58,15 @@ async fn check(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable>
     .fetch_one(&mut *connection)
     .await?;
     match (found.has_record, found.has_tables) {
-        (false, false) => Ok(()),
+        (false, false) => Ok(Vec::new()),
         (false, true) => Err(DatabaseUnavailable::Foreign(
             "has tables, but no applied migrations".into(),
         )),
-        (true, _) => compare(&connection.list_applied_migrations(APPLIED).await?),
+        (true, _) => {
+            let applied = connection.list_applied_migrations(APPLIED).await?;
+            compare(&applied)?;
+            Ok(applied)
+        }
     }
 }
 

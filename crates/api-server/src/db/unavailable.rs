@@ -45,6 +45,8 @@ const PERMISSION: &str = "42501";
 const FULL: &str = "53300";
 /// No space on its disk.
 const DISK_FULL: &str = "53100";
+/// No writes: a standby, or a read-only setting.
+const READ_ONLY: &str = "25006";
 /// The server starts or stops.
 const CHANGING: [&str; 3] = ["57P01", "57P02", "57P03"];
 /// Remedy for a newer schema: migrations are not reversible.
@@ -79,11 +81,45 @@ impl DatabaseUnavailable {
                 Some(PERMISSION) => "does not permit the user to use it (DB_USER, DB_NAME)",
                 Some(FULL) => "has no connection left",
                 Some(DISK_FULL) => "has no space left on its disk",
+                Some(READ_ONLY) => "is read-only",
                 Some(code) if CHANGING.contains(&code) => "is starting or stopping",
                 Some(_) if matches!(self, Self::Schema(_)) => OUTDATED,
                 Some(_) => "refuses connections, see the log",
             },
             Self::Schema(_) => OUTDATED,
+        };
+        fixed.to_owned()
+    }
+
+    /// The action that helps. `password` is the place of the password.
+    pub(super) fn remedy(&self, password: &str) -> String {
+        let fixed = match self {
+            Self::Unknown(_) => "correct DB_HOST, or add its name to the name server",
+            Self::Newer { .. } => {
+                "start the newer version, or restore the backup from before the upgrade"
+            }
+            Self::Foreign(_) => "set another database (DB_NAME), or restore a backup",
+            Self::Sealed(_) => "set SECRETS_KEY_FILE to the file with that key",
+            Self::Connection(error) if tls(error).is_some() => "correct DB_SSLMODE and DB_CA_FILE",
+            _ => match self.code().as_deref() {
+                Some(PASSWORD) => {
+                    return format!(
+                        "correct DB_USER and {password}; a database keeps the password of its first start until `alter \
+                         role` changes it"
+                    );
+                }
+                Some(USER) => "correct DB_USER, or permit it in pg_hba.conf",
+                Some(NAME) => "create the database, or correct DB_NAME",
+                Some(PERMISSION) => "make the user the owner of the database: `alter database`",
+                Some(FULL) => "raise max_connections, or lower DB_MAX_OPEN_CONNECTIONS",
+                Some(DISK_FULL) => "free space on the disk of the database, or enlarge it",
+                Some(READ_ONLY) => {
+                    "set DB_HOST to the primary, and default_transaction_read_only to off"
+                }
+                Some(code) if CHANGING.contains(&code) => "wait until the database has started",
+                Some(_) => "see the log of the database",
+                None => "start the database, and check DB_HOST and DB_PORT",
+            },
         };
         fixed.to_owned()
     }
@@ -194,11 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn reasons_of_failed_migrations_are_reported() {
+    fn reasons_of_failures_are_reported_with_remedies() {
         let answers = [
             ("57P01", "is starting or stopping", false),
             ("53300", "has no connection left", false),
             ("53100", "has no space left on its disk", false),
+            ("25006", "is read-only", false),
             (
                 "42501",
                 "does not permit the user to use it (DB_USER, DB_NAME)",
@@ -218,6 +255,20 @@ mod tests {
                     (reason, is_refusal)
                 );
             }
+        }
+        for (code, expected) in [
+            ("28P01", "correct DB_USER and PASSWORD FILE"),
+            ("28000", "pg_hba.conf"),
+            ("3D000", "DB_NAME"),
+            ("42501", "owner"),
+            ("53300", "max_connections"),
+            ("53100", "free space"),
+            ("25006", "primary"),
+            ("57P03", "wait"),
+        ] {
+            let unavailable = DatabaseUnavailable::from(sqlx::Error::from(Code(code)));
+            let remedy = unavailable.remedy("PASSWORD FILE");
+            assert!(remedy.contains(expected), "{code}: {remedy}");
         }
         let lost = MigrateError::Execute(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
         assert_eq!(

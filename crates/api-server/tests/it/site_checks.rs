@@ -20,6 +20,15 @@ async fn checks_are_listed_with_remedies() {
     for one in checks {
         assert_eq!(one["remedy"] == "", one["status"] == "passed", "{one}");
     }
+    let database = of("database:");
+    assert_eq!(database["status"], "passed", "{database}");
+    assert!(!report.to_string().contains("DB_PASS"), "{report}");
+    // The registry of the harness does not exist.
+    for setting in ["AGENT_DOCKER_IMAGE", "INSTALLER_IMAGE", "CONTROLLER_IMAGE"] {
+        let image = of(&format!("image:{setting}"));
+        assert_eq!(image["status"], "failed", "{image}");
+        assert!(image["remedy"].as_str().unwrap().contains(setting));
+    }
     // Hosts that take this URL call themselves.
     let url = of("base-url:IMAGE_SERVICE_BASE_URL");
     assert_eq!(url["status"], "failed");

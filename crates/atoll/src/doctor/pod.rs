@@ -1,21 +1,20 @@
 //! The site of a pod, by the files in its folder.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use api_server::database_probe;
 use doctor::{
-    BootImage, CertificateFile, DataFolder, FrontNames, NamedImage, PortUse, RegistryAccess,
-    ServicePort, SiteFacts,
+    CertificateFile, CheckStatus, DataFolder, FrontNames, PortUse, RegistryAccess, ServedName,
+    ServicePort, SiteFacts, SiteProbe,
 };
-use model::versions::{OsImage, ReleaseImage};
 use net::certificate;
-use oci_client::Credentials;
-use serde::de::DeserializeOwned;
+use oci_client::{Credentials, Mirrors};
 use service::Error;
-use service::settings::{env_lines, not_a_line};
 use url::Url;
 
+use super::catalogs::CatalogSite;
+use super::settings_file::SettingsFile;
 use crate::pod::{LOGINS, PROXY, REGISTRY, SETTINGS};
 
 /// Units: bytes.
@@ -26,12 +25,19 @@ const REQUIRED_MEMORY: u64 = 2 * 1024 * 1024 * 1024;
 const VOLUMES: [&str; 1] = ["/var/lib/containers/storage/volumes"];
 /// Fixed names of the domain.
 const FIXED: [&str; 2] = [REGISTRY, "mirror"];
+/// Service of the names of the domain.
+const PROXY_SERVICE: &str = "proxy";
+/// The list of the proxy's certificates, and their folder in its container.
+const LIST: &str = "crt-list.txt";
+const CERTIFICATES: &str = "/certs/";
 /// The folder of boot images in the containers.
 const IMAGES: &str = "/images/";
+/// Path of the database's authority in the API server's container, and in the folder. Source: compose.yaml.
+const DATABASE_CA: [&str; 2] = ["/data/db-ca.crt", "secrets/db-ca.crt"];
 
-/// Published ports: service, setting, default, protocol. Source: compose.yaml.
+/// Published ports of single services: service, setting, default, protocol. Source: compose.yaml.
 static PORTS: &[(&str, &str, &str, ServicePort)] = &[
-    ("db", "PUBLISH_DB", "127.0.0.1:5432", ServicePort::Other),
+    ("db", "PUBLISH_DB", "127.0.0.1:5432", ServicePort::Postgres),
     (
         "registry",
         "PUBLISH_REGISTRY",
@@ -41,87 +47,55 @@ static PORTS: &[(&str, &str, &str, ServicePort)] = &[
     ("api-server", "PUBLISH_API", "8090", ServicePort::Http),
     ("image-service", "PUBLISH_IMAGES", "8888", ServicePort::Http),
     ("webui", "PUBLISH_WEBUI", "8080", ServicePort::Http),
+    ("webui", "PUBLISH_WEBUI_STATIC", "8989", ServicePort::Http),
 ];
-/// Settings that name single images.
-const NAMED_IMAGES: [&str; 3] = ["AGENT_DOCKER_IMAGE", "INSTALLER_IMAGE", "CONTROLLER_IMAGE"];
+/// A further port of the image service, when set.
+const FURTHER_IMAGES: &str = "HTTP_LISTEN_PORT";
+/// Ports of the names of the domain: setting and default.
+const HTTP: (&str, &str) = ("PUBLISH_HTTP", "80");
+const HTTPS: (&str, &str) = ("PUBLISH_HTTPS", "443");
+const CATALOG: (&str, &str) = ("PUBLISH_CATALOG", "50051");
 
 /// The settings and the folder.
 struct PodFiles<'a> {
     dir: &'a Path,
-    settings: BTreeMap<String, String>,
+    settings: SettingsFile,
 }
 
 /// The site of the pod in `dir`.
 ///
 /// Errors: unreadable or malformed files; the text names the setting.
 pub(super) fn site(dir: &Path) -> Result<SiteFacts, Error> {
-    let path = dir.join(SETTINGS);
-    let doing = || format!("reading {}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
-    let lines = env_lines(&text).map_err(|line| Error::new(doing(), not_a_line(&path, line)))?;
-    let settings = lines
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    PodFiles {
-        dir,
-        settings: settings.collect(),
-    }
-    .site()
+    let settings = SettingsFile::read(dir.join(SETTINGS))?;
+    PodFiles { dir, settings }.site()
 }
 
 impl PodFiles<'_> {
     fn site(&self) -> Result<SiteFacts, Error> {
         let host = self.host();
+        let host = host.as_deref();
         let ports = self.ports()?;
         let at = |service: &str| ports.iter().find(|one| one.service == service);
         let registry_port = at("registry").map_or(5000, |one| one.address.port());
         let api =
             at("api-server").and_then(|one| Url::parse(&format!("http://{}", one.address)).ok());
-        let database = match self.value("DB_HOST").unwrap_or("db") {
-            "db" => at("db").map(|one| (one.address.ip().to_string(), one.address.port())),
-            host => Some((
-                host.to_owned(),
-                self.value("DB_PORT")
-                    .and_then(|port| port.parse().ok())
-                    .unwrap_or(5432),
-            )),
-        };
-        let mut folders = vec![self.dir.to_owned()];
-        folders.extend(
-            VOLUMES
-                .iter()
-                .map(PathBuf::from)
-                .filter(|path| path.exists()),
-        );
-        let folder = |path| DataFolder {
-            path,
-            required_bytes: REQUIRED_DISK,
-        };
-        let list = |name: &str| -> Vec<String> {
-            let parts = self.value(name).unwrap_or_default().split(',');
-            parts
-                .map(str::trim)
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect()
-        };
+        let database = self.database(at("db").map(|one| one.address))?;
         Ok(SiteFacts {
-            front: self.front(host.as_deref()),
-            time_servers: list("NTP_DEFAULT_SERVER"),
-            folders: folders.into_iter().map(folder).collect(),
+            front: self.front(host),
+            time_servers: self.settings.list("NTP_DEFAULT_SERVER"),
+            folders: self.folders(),
             memory_bytes: Some(REQUIRED_MEMORY),
-            certificates: self.certificates(host.as_deref()),
+            certificates: self.certificates(host),
+            served_names: self.served_names(host, registry_port)?,
             ca_pem: self.authorities(),
-            registry: Some(self.registry(host.as_deref(), registry_port)?),
-            database,
+            mirrors: self.mirrors()?,
+            registry: Some(self.registry(host, registry_port)?),
+            database: Some(database),
             api,
-            boot_images: Some(self.boot_images()?),
-            releases: Some(self.json::<ReleaseImage>("RELEASE_IMAGES")?),
-            images: self.images(&list("CATALOGS")),
-            catalog: Some((
-                "127.0.0.1".to_owned(),
-                self.port("PUBLISH_CATALOG", "50051")?.port(),
-            )),
+            boot_images: Some(self.settings.boot_images(|path| self.own_path(path))?),
+            releases: Some(self.settings.json("RELEASE_IMAGES")?),
+            images: self.settings.images(),
+            catalogs: self.catalogs()?,
             service_base_url: self.value("SERVICE_BASE_URL").map(str::to_owned),
             image_service_base_url: self.value("IMAGE_SERVICE_BASE_URL").map(str::to_owned),
             ports,
@@ -129,12 +103,8 @@ impl PodFiles<'_> {
         })
     }
 
-    /// A setting that is not empty.
     fn value(&self, name: &str) -> Option<&str> {
-        self.settings
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.settings.value(name)
     }
 
     fn host(&self) -> Option<String> {
@@ -143,10 +113,83 @@ impl PodFiles<'_> {
             .map(|host| host.trim_matches(['[', ']']).to_owned())
     }
 
-    fn front(&self, host: Option<&str>) -> Option<FrontNames> {
-        let domain = self.value("NETWORK_DOMAIN")?;
+    fn folders(&self) -> Vec<DataFolder> {
+        let volumes = VOLUMES.iter().map(PathBuf::from);
+        let volumes = volumes.filter(|path| path.exists());
+        let folder = |path| DataFolder {
+            path,
+            required_bytes: REQUIRED_DISK,
+        };
+        std::iter::once(self.dir.to_owned())
+            .chain(volumes)
+            .map(folder)
+            .collect()
+    }
+
+    /// The login of the API server, at the published address `own` if the database is the pod's.
+    fn database(&self, own: Option<SocketAddr>) -> Result<SiteProbe, Error> {
+        let password = self.dir.join("secrets/database-password");
+        let db_pass = std::fs::read_to_string(&password)
+            .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
+        let text = |name: &str, default: &str| self.value(name).unwrap_or(default).to_owned();
+        let host = text("DB_HOST", "db");
+        let (db_host, db_port) = match own.filter(|_| host == "db") {
+            Some(own) => (own.ip().to_string(), own.port()),
+            None => (host, self.settings.parsed("DB_PORT")?.unwrap_or(5432)),
+        };
+        let db_ca_file = self.value("DB_CA_FILE").map(|path| match path {
+            path if path == DATABASE_CA[0] => self.dir.join(DATABASE_CA[1]),
+            path => PathBuf::from(path),
+        });
+        let settings = api_server::Settings {
+            db_host,
+            db_port,
+            db_user: text("DB_USER", "admin"),
+            db_pass: db_pass.trim_end().to_owned().into(),
+            db_name: text("DB_NAME", "installer"),
+            db_sslmode: self.settings.parsed("DB_SSLMODE")?.unwrap_or_default(),
+            db_ca_file,
+            ..api_server::Settings::default()
+        };
+        Ok(database_probe(&settings, password.display().to_string()))
+    }
+
+    fn catalogs(&self) -> Result<Vec<SiteProbe>, Error> {
+        let profiles = self.settings.list("COMPOSE_PROFILES");
+        let site = CatalogSite {
+            address: self.port(CATALOG.0, CATALOG.1)?,
+            absent: if profiles.iter().any(|profile| profile == "catalog") {
+                CheckStatus::Failed
+            } else {
+                CheckStatus::Warning
+            },
+            start: "if clusters use it, start the catalog server: COMPOSE_PROFILES=catalog in .env, then `atoll pod up`",
+            log: "`atoll pod logs catalog`".to_owned(),
+        };
+        let catalogs = self.value("CATALOGS").unwrap_or("/catalogs");
+        let probes = site.probes(catalogs);
+        probes.map_err(|reason| self.settings.invalid("CATALOGS", &reason))
+    }
+
+    /// Mirrors of the API server, if its file is on this machine, too.
+    fn mirrors(&self) -> Result<Mirrors, Error> {
+        let path = self.value("REGISTRIES_CONF_PATH");
+        let path = path.map(|path| self.own_path(path));
+        match path.filter(|path| path.exists()) {
+            Some(path) => super::mirrors::read(&[path]),
+            None => Ok(Mirrors::default()),
+        }
+    }
+
+    /// Names of the domain.
+    fn names(&self, domain: &str) -> Vec<String> {
         let labels = ["API_HOST", "WEB_HOST", "SERVICE_HOST"].map(|name| self.value(name));
         let labels = labels.into_iter().flatten().chain(FIXED);
+        labels.map(|label| format!("{label}.{domain}")).collect()
+    }
+
+    fn front(&self, host: Option<&str>) -> Option<FrontNames> {
+        let domain = self.value("NETWORK_DOMAIN")?;
         let ends = format!(".{domain}");
         let uses = |name: &str| {
             self.value(name).is_some_and(|url| {
@@ -155,27 +198,68 @@ impl PodFiles<'_> {
             })
         };
         Some(FrontNames {
-            names: labels.map(|label| format!("{label}.{domain}")).collect(),
+            names: self.names(domain),
             host: host.map(str::to_owned),
             is_used: uses("SERVICE_BASE_URL") || uses("IMAGE_SERVICE_BASE_URL"),
         })
     }
 
+    /// Names of the domain at the port of HTTPS, and of the registry at its own port.
+    fn served_names(&self, host: Option<&str>, port: u16) -> Result<Vec<ServedName>, Error> {
+        let mut all = Vec::new();
+        if let Some(domain) = self.value("NETWORK_DOMAIN") {
+            let of_registry = format!("{REGISTRY}.{domain}");
+            let address = self.port(HTTPS.0, HTTPS.1)?;
+            all.extend(self.names(domain).into_iter().map(|name| ServedName {
+                // The proxy passes its connections unchanged.
+                service: if name == of_registry {
+                    REGISTRY
+                } else {
+                    PROXY_SERVICE
+                },
+                listener: PROXY_SERVICE,
+                name,
+                address,
+            }));
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let names = host.into_iter().chain([REGISTRY]);
+        all.extend(names.map(|name| ServedName {
+            service: REGISTRY,
+            listener: REGISTRY,
+            name: name.to_owned(),
+            address,
+        }));
+        Ok(all)
+    }
+
     fn ports(&self) -> Result<Vec<PortUse>, Error> {
-        let port = |(service, setting, default, protocol): &(
-            &'static str,
-            &'static str,
-            &str,
-            ServicePort,
-        )| {
-            Ok(PortUse {
+        let published = |service, setting, default: &str, protocol| {
+            Ok::<_, Error>(PortUse {
                 service,
                 setting,
                 address: self.port(setting, default)?,
-                protocol: *protocol,
+                protocol,
             })
         };
-        PORTS.iter().map(port).collect()
+        let mut all = Vec::new();
+        for (service, setting, default, protocol) in PORTS {
+            all.push(published(*service, *setting, default, protocol.clone())?);
+        }
+        if self.value(FURTHER_IMAGES).is_some() {
+            let http = ServicePort::Http;
+            all.push(published("image-service", FURTHER_IMAGES, "", http)?);
+        }
+        // Without a domain the proxy serves none.
+        if let Some(domain) = self.value("NETWORK_DOMAIN") {
+            let name = format!("mirror.{domain}");
+            let redirect = ServicePort::Redirect(name.clone());
+            all.push(published(PROXY_SERVICE, HTTP.0, HTTP.1, redirect)?);
+            let authority = self.authority();
+            let tls = ServicePort::Tls { name, authority };
+            all.push(published(PROXY_SERVICE, HTTPS.0, HTTPS.1, tls)?);
+        }
+        Ok(all)
     }
 
     /// The address at which this machine reaches a published port.
@@ -191,41 +275,11 @@ impl PodFiles<'_> {
                 Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
             }
             (Ok(address), Ok(port)) => Ok(SocketAddr::new(address, port)),
-            _ => Err(Error::new(
-                format!("reading {setting} in {}", self.dir.join(SETTINGS).display()),
-                format!("{text}: expected [ADDRESS:]PORT"),
-            )),
-        }
-    }
-
-    /// The elements of a setting with a JSON array.
-    fn json<T: DeserializeOwned>(&self, setting: &str) -> Result<Vec<T>, Error> {
-        serde_json::from_str(self.value(setting).unwrap_or("[]")).map_err(|e| {
-            let path = self.dir.join(SETTINGS);
-            Error::new(format!("reading {setting} in {}", path.display()), e)
-        })
-    }
-
-    fn boot_images(&self) -> Result<Vec<BootImage>, Error> {
-        let listed: Vec<OsImage> = match self.value("OS_IMAGES_FILE") {
-            None => self.json("OS_IMAGES")?,
-            Some(path) => {
-                let path = self.own_path(path);
-                let doing = || format!("reading OS_IMAGES_FILE, {}", path.display());
-                let text = std::fs::read(&path).map_err(|e| Error::new(doing(), e))?;
-                serde_json::from_slice(&text).map_err(|e| Error::new(doing(), e))?
+            _ => {
+                let reason = format!("{text}: expected [ADDRESS:]PORT");
+                Err(self.settings.invalid(setting, &reason))
             }
-        };
-        let image = |image: OsImage| BootImage {
-            path: image
-                .url
-                .strip_prefix("file://")
-                .map(|path| self.own_path(path)),
-            cpu_architecture: image.cpu_architecture.as_str().to_owned(),
-            openshift_version: image.openshift_version,
-            url: image.url,
-        };
-        Ok(listed.into_iter().map(image).collect())
+        }
     }
 
     /// The path here of one in the containers.
@@ -234,22 +288,6 @@ impl PodFiles<'_> {
             Some(name) => self.dir.join("images").join(name),
             None => PathBuf::from(path),
         }
-    }
-
-    fn images(&self, catalogs: &[String]) -> Vec<NamedImage> {
-        let named = |setting: &str, reference: &str| NamedImage {
-            setting: setting.to_owned(),
-            reference: reference.to_owned(),
-        };
-        let single = NAMED_IMAGES
-            .iter()
-            .filter_map(|setting| Some(named(setting, self.value(setting)?)));
-        // Others are folders.
-        let catalogs = catalogs.iter().filter_map(|entry| {
-            let (name, reference) = entry.split_once('=')?;
-            (!reference.starts_with('/')).then(|| named(&format!("CATALOGS ({name})"), reference))
-        });
-        single.chain(catalogs).collect()
     }
 
     fn registry(&self, host: Option<&str>, port: u16) -> Result<RegistryAccess, Error> {
@@ -299,32 +337,55 @@ impl PodFiles<'_> {
         let is_self_signed = leaf.is_ok_and(|leaf| leaf.is_self_issued);
         let mut names = vec![REGISTRY.to_owned()];
         names.extend(host.map(str::to_owned));
-        let mut all = vec![CertificateFile {
-            service: REGISTRY,
+        let of_registry = CertificateFile {
+            service: REGISTRY.to_owned(),
             // Older pods have no authority.
-            authority: if is_self_signed {
+            authority: Some(if is_self_signed {
                 path.clone()
             } else {
                 self.authority()
-            },
+            }),
             path,
+            key: self.dir.join("secrets/registry.key"),
             names,
             renewal:
                 "remove secrets/registry.crt and secrets/registry.key, and run `atoll pod init`"
                     .to_owned(),
-        }];
-        if let Some(domain) = self.value("NETWORK_DOMAIN") {
-            all.push(CertificateFile {
-                service: "proxy",
-                path: self.dir.join(PROXY).join(format!("{domain}.pem")),
-                names: vec![format!("api.{domain}"), domain.to_owned()],
-                authority: self.authority(),
-                renewal: format!(
-                    "atoll certs --domain {domain} --dir {}",
-                    self.dir.join(PROXY).display()
-                ),
-            });
-        }
-        all
+        };
+        let domain = self.value("NETWORK_DOMAIN");
+        let of_domain = domain.into_iter().flat_map(|domain| self.of_proxy(domain));
+        std::iter::once(of_registry).chain(of_domain).collect()
+    }
+
+    /// The certificate of the domain, and further ones in the list of the proxy.
+    fn of_proxy(&self, domain: &str) -> Vec<CertificateFile> {
+        let folder = self.dir.join(PROXY);
+        let name = format!("{domain}.pem");
+        let own = CertificateFile {
+            service: PROXY_SERVICE.to_owned(),
+            path: folder.join(&name),
+            key: folder.join(&name),
+            names: vec![format!("api.{domain}"), domain.to_owned()],
+            authority: Some(self.authority()),
+            renewal: format!("atoll certs --domain {domain} --dir {}", folder.display()),
+        };
+        let list = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
+        let listed = list
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        let listed = listed.map(|path| path.strip_prefix(CERTIFICATES).unwrap_or(path));
+        let further = listed.filter(|path| *path != name && !path.starts_with('#'));
+        let further = further.map(|path| CertificateFile {
+            service: format!("{PROXY_SERVICE} ({path})"),
+            path: folder.join(path),
+            key: folder.join(path),
+            names: Vec::new(),
+            authority: None,
+            renewal: format!(
+                "replace {}, or remove its line of {LIST}",
+                folder.join(path).display()
+            ),
+        });
+        std::iter::once(own).chain(further).collect()
     }
 }

@@ -306,6 +306,12 @@ fn state_of(environment: &Environment) -> UpState {
         registry_ca: environment.secrets.tls.cert.clone(),
         control: environment.directory.root().join("control"),
         postgres_port: environment.ports.postgres,
+        catalog_server: if environment.catalogs.is_empty() {
+            String::new()
+        } else {
+            environment.catalog_server()
+        },
+        catalogs: environment.catalogs.clone(),
         pids: BTreeMap::new(),
     }
 }

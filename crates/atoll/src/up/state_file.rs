@@ -30,6 +30,12 @@ pub(crate) struct UpState {
     pub(crate) control: PathBuf,
     /// Port of the database on loopback.
     pub(crate) postgres_port: u16,
+    /// Catalogs, as in CATALOGS; empty without a catalog server.
+    #[serde(default)]
+    pub(crate) catalogs: String,
+    /// Host and port of the catalog server; empty without one.
+    #[serde(default)]
+    pub(crate) catalog_server: String,
     /// Process ids of running children and the supervisor.
     pub(crate) pids: BTreeMap<String, u32>,
 }

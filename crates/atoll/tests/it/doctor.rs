@@ -13,6 +13,16 @@ use service::CancellationToken;
 use service::server::Running;
 use service::settings::Setting as _;
 
+use crate::installation::{Place, until};
+
+/// A catalog with one package.
+const PACKAGE: &str = r#"
+{"schema":"olm.package","name":"a","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"}]}
+{"schema":"olm.bundle","package":"a","name":"a.v1","image":"quay.io/x/a:1",
+ "properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}
+"#;
+
 fn atoll(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_atoll"))
         .args(arguments)
@@ -42,16 +52,45 @@ fn pod(dir: &Path, port: u16, more: &str) {
     );
     let path = dir.join(".env");
     let settings = fs::read_to_string(&path).unwrap();
-    let settings = settings.replace("PUBLISH_REGISTRY=5000", &format!("PUBLISH_REGISTRY={port}"));
+    // Others of this machine may have the default ports.
+    let lines = settings.lines().map(|line| match line.split_once('=') {
+        Some(("PUBLISH_REGISTRY", _)) => format!("PUBLISH_REGISTRY={port}"),
+        Some((name, _)) if name.starts_with("PUBLISH_") => {
+            format!("{name}=127.0.0.1:{}", free_port())
+        }
+        _ => line.to_owned(),
+    });
+    let settings = lines.collect::<Vec<_>>().join("\n");
     fs::write(&path, format!("{settings}\n{more}")).unwrap();
     let logins = dir.join("secrets/registry-logins.json");
     let text = fs::read_to_string(&logins).unwrap();
     fs::write(&logins, text.replace(":5000\"", &format!(":{port}\""))).unwrap();
 }
 
+/// The setting of a pod's folder.
+fn setting(dir: &Path, name: &str) -> String {
+    let settings = fs::read_to_string(dir.join(".env")).unwrap();
+    let mut lines = settings.lines().rev();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    value.unwrap().to_owned()
+}
+
+/// Adds lines to the settings, which take the place of earlier ones.
+fn set(dir: &Path, lines: &str) {
+    let path = dir.join(".env");
+    let settings = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{settings}\n{lines}\n")).unwrap();
+}
+
 /// Results by id.
 fn results(dir: &Path) -> BTreeMap<String, Value> {
-    let output = atoll(&["doctor", "--json", "--dir", dir.to_str().unwrap()]);
+    results_with(dir, &[])
+}
+
+/// Results by id, with further arguments.
+fn results_with(dir: &Path, more: &[&str]) -> BTreeMap<String, Value> {
+    let arguments = ["doctor", "--json", "--dir", dir.to_str().unwrap()];
+    let output = atoll(&[&arguments[..], more].concat());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
     let fails = checks.iter().any(|one| one["status"] == "failed");
@@ -142,6 +181,29 @@ async fn broken_parts_of_a_pod_are_found() {
     );
     expect(&found, "certificate:registry", "passed", "");
     expect(&found, "certificate:proxy", "passed", "");
+    let database = format!("database:{}/installer", setting(dir, "PUBLISH_DB"));
+    expect(
+        &found,
+        &database,
+        "failed",
+        "does not accept connections (DB_HOST, DB_PORT)",
+    );
+    expect(&found, "catalog:catalog", "warning", "COMPOSE_PROFILES");
+    for (name, service) in [
+        ("PUBLISH_HTTP", "proxy"),
+        ("PUBLISH_HTTPS", "proxy"),
+        ("PUBLISH_WEBUI_STATIC", "webui"),
+        ("PUBLISH_DB", "db"),
+    ] {
+        let port = setting(dir, name).replace("127.0.0.1:", "");
+        let id = format!("port:{service}/{port}");
+        expect(&found, &id, "warning", &format!("start {service}"));
+    }
+    let https = setting(dir, "PUBLISH_HTTPS").replace("127.0.0.1:", "");
+    for name in ["api", "web", "service", "registry", "mirror"] {
+        let id = format!("served-certificate:{name}.atoll.internal:{https}");
+        expect(&found, &id, "warning", "does not run");
+    }
     assert!(found.keys().any(|id| id.starts_with("sandbox:")));
     assert!(
         found.contains_key(&format!("disk-space:{}", dir.display()))
@@ -151,6 +213,10 @@ async fn broken_parts_of_a_pod_are_found() {
     let _running = serve(dir, port).await;
     let found = results(dir);
     expect(&found, &login, "passed", "");
+    for name in ["127.0.0.1", "registry"] {
+        let id = format!("served-certificate:{name}:{port}");
+        expect(&found, &id, "passed", "more days");
+    }
     expect(
         &found,
         &format!("port:registry/{port}"),
@@ -212,16 +278,244 @@ async fn wrong_passwords_and_certificates_are_found() {
     drop(running);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn images_are_found_at_mirrors() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let port = free_port();
+    let release = "quay.invalid/openshift/release:4.18.30";
+    let releases = json!([{ "openshift_version": "4.18", "cpu_architecture": "x86_64",
+        "cpu_architectures": ["x86_64"], "url": release, "version": "4.18.30", "default": true }]);
+    let more = format!("RELEASE_IMAGES={releases}\nAGENT_DOCKER_IMAGE=\n");
+    pod(dir, port, &more);
+    let _running = serve(dir, port).await;
+    let found = results(dir);
+    expect(&found, "release-image:4.18.30", "failed", "cannot be read");
+    // Without a setting, hosts pull the default.
+    expect(&found, "image:AGENT_DOCKER_IMAGE", "failed", "quay.io/");
+    push(dir, &format!("127.0.0.1:{port}/mirrored/release:4.18.30")).await;
+    let sets = dir.join("itms.yaml");
+    let mirrored = json!({ "kind": "ImageTagMirrorSet", "spec": { "imageTagMirrors": [{
+        "source": "quay.invalid/openshift", "mirrors": [format!("127.0.0.1:{port}/mirrored")] }] } });
+    fs::write(&sets, mirrored.to_string()).unwrap();
+    let found = results_with(dir, &["--mirrors", sets.to_str().unwrap()]);
+    let no_boot_image = "no boot image for 4.18";
+    expect(&found, "release-image:4.18.30", "failed", no_boot_image);
+    // As the API server has them.
+    let conf = format!(
+        "[[registry]]\nlocation = \"quay.invalid/openshift\"\n[[registry.mirror]]\nlocation = \"127.0.0.1:{port}/mirrored\"\n"
+    );
+    fs::create_dir_all(dir.join("images")).unwrap();
+    fs::write(dir.join("images/registries.conf"), conf).unwrap();
+    set(dir, "REGISTRIES_CONF_PATH=/images/registries.conf");
+    let found = results(dir);
+    expect(&found, "release-image:4.18.30", "failed", no_boot_image);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_login_of_the_database_is_tried() {
+    let database = testkit::postgres::database().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (port, name) = (database.port, &database.name);
+    let lines = format!(
+        "DB_HOST={}\nDB_PORT={port}\nDB_USER={}\nDB_NAME={name}\nPUBLISH_DB=127.0.0.1:{port}\n",
+        database.host, database.user
+    );
+    pod(dir, free_port(), &lines);
+    let found = results(dir);
+    let id = |name: &str| format!("database:{}:{port}/{name}", database.host);
+    expect(&found, &id(name), "passed", "accepts the login");
+    expect(&found, &format!("port:db/{port}"), "passed", "held by db");
+    set(dir, "DB_NAME=absent");
+    let found = results(dir);
+    expect(&found, &id("absent"), "failed", "no database of that name");
+    let password = fs::read_to_string(dir.join("secrets/database-password")).unwrap();
+    assert!(!format!("{found:?}").contains(password.trim()));
+    fs::remove_file(dir.join("secrets/database-password")).unwrap();
+    let output = atoll(&["doctor", "--dir", dir.to_str().unwrap()]);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("database-password"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn served_catalogs_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    pod(
+        dir,
+        free_port(),
+        "CATALOGS=own=/catalogs/own,other=/catalogs/other\nCOMPOSE_PROFILES=catalog\n",
+    );
+    let found = results(dir);
+    expect(&found, "catalog:own", "failed", "atoll pod up");
+    let catalogs = dir.join("catalogs");
+    for (name, text) in [("own", PACKAGE), ("other", "")] {
+        fs::create_dir_all(catalogs.join(name)).unwrap();
+        fs::write(catalogs.join(name).join("catalog.json"), text).unwrap();
+    }
+    let list = format!("own={0}/own,other={0}/other", catalogs.display());
+    let settings = catalog_server::Settings {
+        catalogs: catalog_server::CatalogList::parse(&list).unwrap(),
+        listen_address: [127, 0, 0, 1].into(),
+        catalog_port: 0,
+        ..catalog_server::Settings::default()
+    };
+    let shutdown = CancellationToken::new();
+    let running = catalog_server::start(settings, shutdown.clone())
+        .await
+        .unwrap();
+    set(dir, &format!("PUBLISH_CATALOG={}", running.address()));
+    // They load in the background.
+    let found = loop {
+        let found = results(dir);
+        if !found["catalog:own"].to_string().contains("is not loaded") {
+            break found;
+        }
+        expect(&found, "catalog:own", "failed", "atoll pod logs catalog");
+    };
+    expect(&found, "catalog:own", "passed", "serves 1 package of it");
+    let other = &found["catalog:other"];
+    assert_ne!(other["status"], "passed", "{other}");
+    shutdown.cancel();
+    running.wait().await.unwrap();
+    set(dir, "CATALOGS=/a,/b");
+    let output = atoll(&["doctor", "--dir", dir.to_str().unwrap()]);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("reading CATALOGS"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_front_door_presents_certificates_of_the_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let registry_port = free_port();
+    pod(dir, registry_port, "");
+    let _registry = serve(dir, registry_port).await;
+    let port = |name: &str| {
+        let setting = setting(dir, name).replace("127.0.0.1:", "");
+        setting.parse::<u16>().unwrap()
+    };
+    let (http, https) = (port("PUBLISH_HTTP"), port("PUBLISH_HTTPS"));
+    let secrets = dir.join("secrets/proxy");
+    let settings = proxy::Settings {
+        listen_address: [127, 0, 0, 1].into(),
+        forwards: proxy::Forwards(Vec::new()),
+        proxy_status_port: 0,
+        files_root: dir.join("downloads"),
+        site: proxy::SiteSettings {
+            network_domain: "atoll.internal".to_owned(),
+            proxy_http_port: http,
+            proxy_https_port: https,
+            redirect_https_port: https,
+            certificate_list: secrets.join("crt-list.txt"),
+            registry_address: proxy::HostPort::parse(&format!("127.0.0.1:{registry_port}"))
+                .unwrap(),
+            ..proxy::SiteSettings::default()
+        },
+        ..proxy::Settings::default()
+    };
+    let shutdown = CancellationToken::new();
+    let running = proxy::start(settings, shutdown.clone()).await.unwrap();
+    let found = results(dir);
+    expect(&found, &format!("port:proxy/{http}"), "passed", "held by");
+    expect(&found, &format!("port:proxy/{https}"), "passed", "held by");
+    let served = |name: &str| format!("served-certificate:{name}.atoll.internal:{https}");
+    for name in ["api", "web", "service", "registry", "mirror"] {
+        expect(&found, &served(name), "passed", "more days");
+    }
+    // A further certificate of the list, which has no file.
+    let list = secrets.join("crt-list.txt");
+    let text = fs::read_to_string(&list).unwrap();
+    fs::write(
+        &list,
+        format!("# more\n{text}/certs/other.pem [ocsp-update on] other.example\n"),
+    )
+    .unwrap();
+    let found = results(dir);
+    let id = "certificate:proxy (other.pem)";
+    expect(&found, id, "failed", "remove its line of crt-list.txt");
+    expect(&found, "certificate:proxy", "passed", "more days");
+    // Renewed, and the front door has the previous one.
+    let other = tempfile::tempdir().unwrap();
+    pod(other.path(), registry_port, "");
+    for name in ["ca.crt", "atoll.internal.pem"] {
+        let from = other.path().join("secrets/proxy").join(name);
+        fs::copy(from, secrets.join(name)).unwrap();
+    }
+    let found = results(dir);
+    expect(&found, &served("api"), "failed", "atoll certs");
+    expect(
+        &found,
+        &format!("port:proxy/{https}"),
+        "failed",
+        "held by another program",
+    );
+    // The key of another certificate.
+    let secrets = dir.join("secrets");
+    fs::copy(
+        other.path().join("secrets/registry.key"),
+        secrets.join("registry.key"),
+    )
+    .unwrap();
+    let found = results(dir);
+    expect(&found, "certificate:registry", "failed", "does not fit");
+    shutdown.cancel();
+    running.wait().await.unwrap();
+}
+
+#[test]
+fn a_try_out_works_and_its_stopped_services_are_found() {
+    let place = Place::new();
+    let catalog = place.file("catalog");
+    fs::create_dir(&catalog).unwrap();
+    fs::write(catalog.join("catalog.json"), PACKAGE).unwrap();
+    let own = format!("own={}", catalog.display());
+    let up = place.up_with(place.command().args(["--catalog", &own]));
+    let data = place.data();
+    let found = results(&data);
+    let failed = found.values().filter(|one| one["status"] == "failed");
+    assert_eq!(failed.count(), 0, "{found:?}");
+    let state = up.state();
+    let database = format!("database:127.0.0.1:{}/installer", state["postgres_port"]);
+    expect(&found, &database, "passed", "accepts the login");
+    expect(&found, "catalog:own", "passed", "serves 1 package of it");
+    let registry = state["registry"].as_str().unwrap();
+    let served = format!("served-certificate:{registry}");
+    expect(&found, &served, "passed", "more days");
+    // Nothing is offered by default, so that nothing is missing.
+    assert!(!found.contains_key("release-image") && !found.contains_key("image:INSTALLER_IMAGE"));
+    let password = fs::read_to_string(data.join("secrets/database-password")).unwrap();
+    assert!(!format!("{found:?}").contains(password.trim()));
+
+    let stop = |name: &str| fs::write(data.join(format!("control/{name}.stop")), "").unwrap();
+    for name in ["registry", "catalog-server"] {
+        stop(name);
+        until("it is stopped", || up.pid(name).is_none());
+    }
+    let found = results(&data);
+    expect(&found, "catalog:own", "failed", "no connection");
+    expect(&found, &served, "warning", "registry does not run");
+    let login = format!("registry-login:{registry}");
+    expect(&found, &login, "failed", "start the registry");
+    up.stop();
+}
+
 #[test]
 fn malformed_settings_are_named() {
     let dir = tempfile::tempdir().unwrap();
     for (line, expected) in [
         ("RELEASE_IMAGES=[{", "RELEASE_IMAGES"),
         ("PUBLISH_API=a:b", "PUBLISH_API"),
+        ("PUBLISH_HTTPS=a", "PUBLISH_HTTPS"),
+        ("DB_HOST=db.example\nDB_PORT=a", "DB_PORT"),
+        ("DB_SSLMODE=often", "DB_SSLMODE"),
+        ("CATALOGS=/a,/b", "CATALOGS"),
         ("no setting", "expected NAME=value"),
     ] {
         fs::create_dir_all(dir.path().join("secrets")).unwrap();
         fs::write(dir.path().join("secrets/registry-logins.json"), "{}").unwrap();
+        fs::write(dir.path().join("secrets/database-password"), "x").unwrap();
         fs::write(dir.path().join(".env"), line).unwrap();
         let output = atoll(&["doctor", "--dir", dir.path().to_str().unwrap()]);
         let printed = String::from_utf8_lossy(&output.stderr);

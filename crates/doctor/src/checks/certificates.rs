@@ -1,11 +1,14 @@
-//! Certificates in files: names, dates, and their authority.
+//! Certificates in files: keys, names, dates, and their authority.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use net::certificate;
+use net::certificate::{self, CertificateSummary};
+use rustls::pki_types::CertificateDer;
 
-use super::SubjectFinding;
+use super::{SubjectFinding, SubjectProblem};
+use crate::CheckStatus::{Failed, Warning};
 use crate::site::{CertificateFile, SiteFacts};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -24,68 +27,108 @@ pub(super) async fn files(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
 }
 
 fn check(file: &CertificateFile, now: SystemTime) -> SubjectFinding {
-    let failed = |finding: String| SubjectFinding::failed(file.service, finding, &file.renewal);
-    let read = |path: &std::path::Path| {
-        let pem = std::fs::read(path).map_err(|e| e.to_string())?;
-        certificate::of_pem(&pem).map_err(|e| e.to_string())
-    };
-    let shown = file.path.display();
-    let chain = match read(&file.path) {
-        Ok(chain) => chain,
-        Err(reason) => return failed(format!("{shown} cannot be read: {reason}")),
-    };
-    let leaf = match certificate::read(&chain[0]) {
-        Ok(leaf) => leaf,
-        Err(error) => return failed(format!("{shown} cannot be read: {error}")),
-    };
+    SubjectFinding::of(file.service.clone(), check_file(file, now))
+}
+
+fn check_file(file: &CertificateFile, now: SystemTime) -> Result<String, SubjectProblem> {
+    let failed = |finding: String| (Failed, finding, file.renewal.clone());
+    let shown = file.path.display().to_string();
+    let chain =
+        read(&file.path).map_err(|reason| failed(format!("{shown} cannot be read: {reason}")))?;
+    let key_shown = file.key.display();
+    let key = std::fs::read(&file.key)
+        .map_err(|reason| failed(format!("{key_shown} cannot be read: {reason}")))?;
+    certificate::check_key(&chain, &key).map_err(|reason| {
+        failed(format!(
+            "the key {key_shown} does not fit {shown}: {reason}"
+        ))
+    })?;
+    check_chain(&CheckedChain {
+        chain: &chain,
+        shown: &shown,
+        names: &file.names,
+        authority: file.authority.as_deref(),
+        renewal: &file.renewal,
+        now,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let pem = std::fs::read(path).map_err(|e| e.to_string())?;
+    certificate::of_pem(&pem).map_err(|e| e.to_string())
+}
+
+/// A chain, leaf first, and the demands on it.
+pub(super) struct CheckedChain<'a> {
+    pub(super) chain: &'a [CertificateDer<'static>],
+    /// Its name in findings.
+    pub(super) shown: &'a str,
+    pub(super) names: &'a [String],
+    pub(super) authority: Option<&'a Path>,
+    pub(super) renewal: &'a str,
+    pub(super) now: SystemTime,
+}
+
+/// Errors: a warning or a failure.
+pub(super) fn check_chain(checked: &CheckedChain<'_>) -> Result<String, SubjectProblem> {
+    let CheckedChain {
+        chain, shown, now, ..
+    } = *checked;
+    let failed = |finding: String| (Failed, finding, checked.renewal.to_owned());
+    let leaf = certificate::read(&chain[0])
+        .map_err(|error| failed(format!("{shown} cannot be read: {error}")))?;
     if now < leaf.not_before {
-        let finding = format!("{shown} is not valid yet");
-        return SubjectFinding::failed(file.service, finding, "check the clock of this machine");
+        let remedy = "check the clock of this machine".to_owned();
+        return Err((Failed, format!("{shown} is not valid yet"), remedy));
     }
     let Ok(left) = leaf.not_after.duration_since(now) else {
-        return failed(format!("{shown} has expired"));
+        return Err(failed(format!("{shown} has expired")));
     };
-    let missing: Vec<&str> = file
-        .names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !leaf.has_name(name))
-        .collect();
+    let names = checked.names.iter().map(String::as_str);
+    let missing: Vec<&str> = names.filter(|name| !leaf.has_name(name)).collect();
     if !missing.is_empty() {
-        return failed(format!("{shown} is not for {}", missing.join(", ")));
+        return Err(failed(format!("{shown} is not for {}", missing.join(", "))));
     }
-    let authority = file.authority.display();
-    let roots = match read(&file.authority) {
-        Ok(roots) => roots,
-        Err(reason) => {
-            return failed(format!(
-                "the authority {authority} cannot be read: {reason}"
-            ));
-        }
-    };
-    // A self-signed one is trusted itself.
-    if !roots.contains(&chain[0]) {
-        let mut names = leaf.names.iter();
-        let refused = names.find_map(|name| certificate::verify(&chain, &roots, name, now).err());
-        if let Some(reason) = refused {
-            return failed(format!(
-                "clients that trust {authority} refuse {shown}: {reason}"
-            ));
-        }
+    if let Some(authority) = checked.authority {
+        check_authority(checked, authority, &leaf).map_err(failed)?;
     }
     let days = left.as_secs() / DAY.as_secs();
     let finding = format!("{shown} is valid for {days} more days");
     if left < DAY * WARNING_DAYS {
-        SubjectFinding::warning(file.service, finding, &file.renewal)
+        Err((Warning, finding, checked.renewal.to_owned()))
     } else {
-        SubjectFinding::passed(file.service, finding)
+        Ok(finding)
+    }
+}
+
+/// Errors: the finding.
+fn check_authority(
+    checked: &CheckedChain<'_>,
+    authority: &Path,
+    leaf: &CertificateSummary,
+) -> Result<(), String> {
+    let CheckedChain { chain, shown, .. } = checked;
+    let path = authority.display();
+    let roots = read(authority)
+        .map_err(|reason| format!("the authority {path} cannot be read: {reason}"))?;
+    // A self-signed one is trusted itself.
+    if roots.contains(&chain[0]) {
+        return Ok(());
+    }
+    let mut names = leaf.names.iter();
+    let refused =
+        names.find_map(|name| certificate::verify(chain, &roots, name, checked.now).err());
+    match refused {
+        Some(reason) => Err(format!(
+            "clients that trust {path} refuse {shown}: {reason}"
+        )),
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
-    use std::path::Path;
 
     use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
@@ -93,7 +136,7 @@ mod tests {
     use crate::CheckStatus;
 
     /// An authority in `dir`, whose certificates for `names` start `start` days from now and last `days`.
-    fn make(dir: &Path, names: &[&str], days: [i64; 2]) -> CertificateFile {
+    pub(in crate::checks) fn make(dir: &Path, names: &[&str], days: [i64; 2]) -> CertificateFile {
         let now = SystemTime::now();
         let at = |days: i64| {
             let size = DAY * u32::try_from(days.unsigned_abs()).unwrap();
@@ -115,11 +158,14 @@ mod tests {
         params.not_after = at(days[1]).into();
         let path = dir.join("leaf.pem");
         fs::write(&path, params.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+        let key_path = dir.join("leaf.key");
+        fs::write(&key_path, key.serialize_pem()).unwrap();
         CertificateFile {
-            service: "proxy",
+            service: "proxy".to_owned(),
             path,
+            key: key_path,
             names: vec!["api.lab.example".to_owned()],
-            authority,
+            authority: Some(authority),
             renewal: "renew it".to_owned(),
         }
     }
@@ -151,14 +197,33 @@ mod tests {
             assert_eq!(found.remedy.is_empty(), status == passed, "{found:?}");
         }
         let file = make(dir, &["api.lab.example"], [-1, 60]);
-        fs::rename(&file.authority, dir.join("gone")).unwrap();
+        let other = KeyPair::generate().unwrap().serialize_pem();
+        for (key, expected) in [(other.as_str(), "does not fit"), ("no key", "does not fit")] {
+            fs::write(&file.key, key).unwrap();
+            let found = check(&file, SystemTime::now());
+            assert!(found.finding.contains(expected), "{found:?}");
+            assert_eq!(found.remedy, "renew it");
+        }
+        fs::remove_file(&file.key).unwrap();
+        let found = check(&file, SystemTime::now());
+        assert!(
+            found.finding.contains("leaf.key cannot be read"),
+            "{found:?}"
+        );
+        let file = make(dir, &["api.lab.example"], [-1, 60]);
+        fs::rename(file.authority.as_ref().unwrap(), dir.join("gone")).unwrap();
         let found = check(&file, SystemTime::now());
         assert!(found.finding.contains("ca.crt cannot be read"), "{found:?}");
         let other = tempfile::tempdir().unwrap();
         make(other.path(), &["x"], [-1, 60]);
-        fs::copy(other.path().join("ca.crt"), &file.authority).unwrap();
+        fs::copy(other.path().join("ca.crt"), dir.join("ca.crt")).unwrap();
         let found = check(&file, SystemTime::now());
         assert!(found.finding.contains("refuse"), "{found:?}");
+        let of_others = CertificateFile {
+            authority: None,
+            ..file.clone()
+        };
+        assert_eq!(check(&of_others, SystemTime::now()).status, passed);
         fs::remove_file(&file.path).unwrap();
         let found = check(&file, SystemTime::now());
         assert_eq!((found.status, found.remedy.as_str()), (failed, "renew it"));

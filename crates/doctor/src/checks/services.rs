@@ -7,9 +7,9 @@ use model::Error;
 use net::resolve::Resolver;
 use oci::Reference;
 use oci_client::{Client, ClientOptions};
-use tokio::net::TcpStream;
 
 use super::{SubjectFinding, each};
+use crate::probe::SiteProbe;
 use crate::site::{SiteFacts, shown};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -91,8 +91,8 @@ fn registry_remedy(error: &Error, source: &str) -> String {
 }
 
 pub(super) async fn database(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
-    let remedy = "start the database, and check DB_HOST and DB_PORT";
-    connect(site.database.clone(), remedy, SubjectFinding::failed).await
+    let remedy = "check that the database runs, and DB_HOST and DB_PORT";
+    probes(site.database.as_slice(), remedy).await
 }
 
 /// Readiness of the installer API.
@@ -142,46 +142,19 @@ async fn ready(client: &reqwest::Client, base: &url::Url) -> Result<(), String> 
     Err(format!("{} {}", answer.status(), reason.trim()))
 }
 
-pub(super) async fn catalog(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
-    let remedy = "if clusters use its catalogs, start it: `podman-compose --profile catalog up -d`";
-    // Many sites have none.
-    connect(site.catalog.clone(), remedy, SubjectFinding::warning).await
+pub(super) async fn catalogs(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
+    probes(&site.catalogs, "check that the catalog server runs").await
 }
 
-async fn connect(
-    target: Option<(String, u16)>,
-    remedy: &'static str,
-    problem: fn(String, String, String) -> SubjectFinding,
-) -> Vec<SubjectFinding> {
-    let Some((host, port)) = target else {
-        return Vec::new();
-    };
-    let subjects = vec![(format!("{host}:{port}"), ())];
-    each(subjects, remedy, |name, ()| {
-        let host = host.clone();
-        async move {
-            let connected = match Resolver::system().lookup(&host).await {
-                Ok(addresses) => connect_to_any(&addresses, port).await,
-                Err(error) => Err(error.to_string()),
-            };
-            match connected {
-                Ok(()) => SubjectFinding::passed(name, "accepts connections"),
-                Err(reason) => problem(name, format!("no connection: {reason}"), remedy.to_owned()),
-            }
-        }
+/// Results of probes; `remedy` is for those without an answer.
+async fn probes(all: &[SiteProbe], remedy: &'static str) -> Vec<SubjectFinding> {
+    let subjects = all.iter().map(|one| (one.subject().to_owned(), one));
+    each(subjects.collect(), remedy, |name, probe| async move {
+        let found = probe.run().await;
+        let found = found.map_err(|one| (one.status, one.finding, one.remedy));
+        SubjectFinding::of(name, found)
     })
     .await
-}
-
-async fn connect_to_any(addresses: &[std::net::IpAddr], port: u16) -> Result<(), String> {
-    let mut reason = "no address".to_owned();
-    for address in addresses {
-        match TcpStream::connect((*address, port)).await {
-            Ok(_) => return Ok(()),
-            Err(error) => reason = error.to_string(),
-        }
-    }
-    Err(reason)
 }
 
 #[cfg(test)]
@@ -190,7 +163,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::CheckStatus;
+    use crate::{CheckStatus, ProbeProblem};
 
     #[tokio::test]
     async fn an_api_that_waits_for_its_database_fails() {
@@ -226,31 +199,49 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_database_fails_and_a_stopped_catalog_warns() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target = Some((
-            "127.0.0.1".to_owned(),
-            listener.local_addr().unwrap().port(),
-        ));
-        let site = Arc::new(SiteFacts {
-            database: target.clone(),
-            catalog: target,
+    async fn problems_of_probes_are_results() {
+        let site = |status: Option<CheckStatus>| {
+            let probe = SiteProbe::new("db:5432", move || async move {
+                status.map_or(Ok("accepts the login".to_owned()), |status| {
+                    Err(ProbeProblem {
+                        status,
+                        finding: "refuses the password".to_owned(),
+                        remedy: "correct it".to_owned(),
+                    })
+                })
+            });
+            Arc::new(SiteFacts {
+                database: Some(probe.clone()),
+                catalogs: vec![probe],
+                ..SiteFacts::default()
+            })
+        };
+        let found = database(site(None)).await;
+        assert_eq!(
+            found,
+            [SubjectFinding::passed("db:5432", "accepts the login")]
+        );
+        for status in [CheckStatus::Warning, CheckStatus::Failed] {
+            for found in [
+                database(site(Some(status))).await,
+                catalogs(site(Some(status))).await,
+            ] {
+                assert_eq!(found[0].status, status);
+                assert_eq!(found[0].finding, "refuses the password");
+                assert_eq!(found[0].remedy, "correct it");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_without_an_answer_fail() {
+        let hangs = SiteProbe::new("db:5432", std::future::pending);
+        let site = SiteFacts {
+            database: Some(hangs),
             ..SiteFacts::default()
-        });
-        assert_eq!(
-            database(Arc::clone(&site)).await[0].status,
-            CheckStatus::Passed
-        );
-        assert_eq!(
-            catalog(Arc::clone(&site)).await[0].status,
-            CheckStatus::Passed
-        );
-        drop(listener);
-        let found = database(Arc::clone(&site)).await.remove(0);
+        };
+        let found = database(Arc::new(site)).await.remove(0);
         assert_eq!(found.status, CheckStatus::Failed);
         assert!(found.remedy.contains("DB_HOST"), "{found:?}");
-        let found = catalog(site).await.remove(0);
-        assert_eq!(found.status, CheckStatus::Warning);
-        assert!(found.remedy.contains("--profile catalog"), "{found:?}");
     }
 }

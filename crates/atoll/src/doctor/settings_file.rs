@@ -1,0 +1,122 @@
+//! Settings of the services in a file of lines `NAME=value`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use doctor::{BootImage, NamedImage};
+use model::versions::OsImage;
+use serde::de::DeserializeOwned;
+use service::Error;
+use service::settings::{Setting, env_lines, not_a_line};
+
+/// The lines of the file.
+pub(super) struct SettingsFile {
+    path: PathBuf,
+    values: BTreeMap<String, String>,
+}
+
+impl SettingsFile {
+    /// Errors: an unreadable file, a malformed line.
+    pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
+        let doing = || format!("reading {}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
+        let lines =
+            env_lines(&text).map_err(|line| Error::new(doing(), not_a_line(&path, line)))?;
+        let values = lines
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let values = values.collect();
+        Ok(Self { path, values })
+    }
+
+    /// A setting that is not empty.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The elements of a setting with commas.
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
+        let parts = self.value(name).unwrap_or_default().split(',');
+        parts
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// A setting, if it is set.
+    ///
+    /// Errors: a malformed value.
+    pub(super) fn parsed<T: Setting>(&self, name: &str) -> Result<Option<T>, Error> {
+        let value = self.value(name).map(T::parse).transpose();
+        value.map_err(|reason| self.invalid(name, &reason))
+    }
+
+    /// The elements of a setting with a JSON array.
+    ///
+    /// Errors: a malformed value.
+    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Error> {
+        let parsed = serde_json::from_str(self.value(name).unwrap_or("[]"));
+        parsed.map_err(|e| self.invalid(name, &e.to_string()))
+    }
+
+    /// Boot images; `own_path` is the path here of one of the services.
+    ///
+    /// Errors: a malformed list, an unreadable file.
+    pub(super) fn boot_images(
+        &self,
+        own_path: impl Fn(&str) -> PathBuf,
+    ) -> Result<Vec<BootImage>, Error> {
+        let listed: Vec<OsImage> = match self.value("OS_IMAGES_FILE") {
+            None => self.json("OS_IMAGES")?,
+            Some(path) => {
+                let path = own_path(path);
+                let doing = || format!("reading OS_IMAGES_FILE, {}", path.display());
+                let text = std::fs::read(&path).map_err(|e| Error::new(doing(), e))?;
+                serde_json::from_slice(&text).map_err(|e| Error::new(doing(), e))?
+            }
+        };
+        let image = |image: OsImage| BootImage {
+            path: image.url.strip_prefix("file://").map(&own_path),
+            cpu_architecture: image.cpu_architecture.as_str().to_owned(),
+            openshift_version: image.openshift_version,
+            url: image.url,
+        };
+        Ok(listed.into_iter().map(image).collect())
+    }
+
+    /// Images that hosts pull, also by default, and those of catalogs.
+    pub(super) fn images(&self) -> Vec<NamedImage> {
+        let defaults = api_server::Settings::default();
+        let single = [
+            ("AGENT_DOCKER_IMAGE", defaults.agent_docker_image),
+            ("INSTALLER_IMAGE", defaults.installer_image),
+            ("CONTROLLER_IMAGE", defaults.controller_image),
+        ];
+        let named = |setting: String, reference: &str| NamedImage {
+            setting,
+            reference: reference.to_owned(),
+        };
+        let single = single
+            .iter()
+            .map(|(name, default)| named((*name).to_owned(), self.value(name).unwrap_or(default)));
+        let catalogs = self.list("CATALOGS");
+        let catalogs = catalogs.iter().filter_map(|entry| {
+            let (name, source) = entry.split_once('=')?;
+            let is_folder = source.starts_with('/') || source.starts_with("oci:");
+            (!is_folder).then(|| named(format!("CATALOGS ({name})"), source))
+        });
+        single.chain(catalogs).collect()
+    }
+
+    /// An error about one setting.
+    pub(super) fn invalid(&self, name: &str, reason: &str) -> Error {
+        Error::new(
+            format!("reading {name} in {}", self.path.display()),
+            reason.to_owned(),
+        )
+    }
+}
