@@ -1,5 +1,6 @@
 //! `atoll mirror`: mirrors image sets to disconnected registries.
 
+mod archives_args;
 mod catalog;
 mod check;
 mod delete;

@@ -105,6 +105,6 @@ fn text(place: &FilePlace) -> Result<String, Error> {
     }
     let mut text = String::new();
     let read = place.open()?.read_to_string(&mut text);
-    let failed = |e| Error::internal(format!("reading {}", place.file.display()), e);
+    let failed = |e| Error::internal(format!("reading {}", place.file), e);
     read.map(|_| text).map_err(failed)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mirror::archive::{self, FilePlace, Signer};
+use mirror::archive::{self, Signer};
 use model::Error;
 use oci_client::client::BlobSource;
 
@@ -61,14 +61,14 @@ impl BundleContent {
         self.archive_sets += 1;
         let number = self.archive_sets;
         for file in set.files() {
-            let name = file.path.file_name().and_then(|name| name.to_str());
-            let name = name.ok_or_else(|| Error::invalid("archives", "a name is not UTF-8"))?;
-            let FilePlace { file, offset, size } = file.place.clone();
+            let (Some(name), Some(member)) = (file.name(), file.local()) else {
+                return Err(Error::invalid("archives", "a name is not UTF-8"));
+            };
             self.others.push(PlannedContent {
                 source: BlobSource::Part {
-                    path: file,
-                    offset,
-                    size,
+                    path: member.file.clone(),
+                    offset: member.start,
+                    size: member.size,
                 },
                 ..PlannedContent::text(format!("{ARCHIVES}{number:02}/{name}"), "")
             });

@@ -361,14 +361,7 @@ impl Sender<'_> {
 
 /// The fault of an archive's blob that the target refused, so that the target is not blamed.
 async fn damage(digest: &Digest, source: &BlobSource) -> Option<Error> {
-    let BlobSource::Part { path, offset, size } = source else {
-        return None;
-    };
-    let place = FilePlace {
-        file: Arc::clone(path),
-        offset: *offset,
-        size: *size,
-    };
+    let place = FilePlace::of_source(source)?;
     let digest = digest.clone();
     let check = move || place.check(&format!("blob {digest}"), &digest).err();
     tokio::task::spawn_blocking(check).await.ok().flatten()

@@ -1,5 +1,8 @@
 //! Files of web servers: graphs, signatures, archives of data. A returned file is complete and within its limit.
 
+mod file_server;
+mod ranges;
+
 use std::io::SeekFrom;
 use std::path::Path;
 use std::time::Duration;
@@ -9,6 +12,9 @@ use reqwest::header::{ACCEPT, HeaderValue, RANGE};
 use reqwest::{Response, StatusCode, Url};
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+
+pub use file_server::{FileServer, WebPage};
+pub use ranges::{WebFile, WebRange};
 
 use crate::resolve::Resolver;
 use crate::trust;

@@ -34,7 +34,7 @@ use oci::Registry;
 
 pub use list::referrers_tag;
 pub use push::Provided;
-pub use source::{BlobSource, RemoteBlob, WebBlob};
+pub use source::{BlobSource, RemoteBlob, WebBlob, WebPart};
 
 /// Maximum attempts of a request.
 const ATTEMPTS: u32 = 5;

@@ -1,7 +1,7 @@
 //! Metadata of an archive.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use ::mirror::archive;
 use clap::Args;
@@ -11,31 +11,41 @@ use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use service::Error;
 
+use super::archives_args::AccessArgs;
 use crate::terminal;
 
 /// Arguments of `atoll mirror describe`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DescribeArgs {
-    /// A file of an archive set, or its folder
-    #[arg(value_name = "ARCHIVE_OR_DIR")]
-    archive: PathBuf,
+    /// A file of an archive set, its folder, or the URL of either
+    #[arg(value_name = "ARCHIVE_OR_DIR_OR_URL")]
+    archive: OsString,
     /// Print a summary instead of the metadata
     #[arg(long)]
     summary: bool,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 /// Prints the metadata.
 ///
 /// Errors: a missing or unreadable archive.
 pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
-    let DescribeArgs { archive, summary } = arguments;
+    let DescribeArgs {
+        archive,
+        summary,
+        access,
+    } = arguments;
+    let opened = access.with_archives(archive, false, archive::describe);
+    // A URL that is refused may hold a password.
+    let described = opened.map_err(|e| Error::new("retrieving metadata", e.chain()))?;
     let failed = |reason: String| {
         Error::new(
             format!("retrieving metadata from {:?}", archive.display()),
             reason,
         )
     };
-    let metadata = archive::describe(archive).map_err(|e| failed(e.chain()))?;
+    let metadata = described.map_err(|e| failed(e.chain()))?;
     let text = if *summary {
         lines(&metadata).join("\n")
     } else {

@@ -1,7 +1,9 @@
 //! Flags for access to registries.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use ::mirror::archive::ArchiveSource;
 use ::mirror::history::MetadataStore;
 use ::mirror::publish::MirrorTarget;
 use clap::Args;
@@ -9,21 +11,15 @@ use model::image_set::Storage;
 use oci_client::registry_logins;
 use oci_client::{Client, ClientOptions, Mirrors};
 
+use super::archives_args::AccessArgs;
 use super::run::TargetName;
 
 /// Access to source registries.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(super) struct SourceRegistryArgs {
-    /// Path of the authentication file (pull secret). Default: the files of podman and docker
-    #[arg(long, value_name = "FILE")]
-    authfile: Option<PathBuf>,
-    /// CA certificates (PEM) to trust in addition to the system's
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Allow plain HTTP and any certificate for this registry; repeatable
-    #[arg(long, value_name = "HOST[:PORT]")]
-    insecure_registry: Vec<String>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Allow plain HTTP for source registries
     #[arg(long)]
     source_use_http: bool,
@@ -71,12 +67,11 @@ impl SourceRegistryArgs {
         MetadataStore::new(storage, &self.client(is_any || self.is_any())?)
     }
 
-    /// CA certificates of `--ca`.
+    /// As [`AccessArgs::ca_pem`].
     ///
-    /// Errors: Invalid – the file cannot be read.
+    /// Errors: as there.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
-        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
-        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
+        self.access.ca_pem()
     }
 
     /// Whether certificates of sources are not verified.
@@ -92,10 +87,10 @@ impl SourceRegistryArgs {
     /// Client options with credentials and certificates.
     fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
         Ok(ClientOptions {
-            credentials: registry_logins(self.authfile.as_deref())?,
+            credentials: registry_logins(self.access.authfile.as_deref())?,
             ca_pem: self.ca_pem()?,
             insecure,
-            insecure_registries: self.insecure_registry.iter().cloned().collect(),
+            insecure_registries: self.access.insecure_registry.iter().cloned().collect(),
             plain_http_remedy: Some("--insecure-registry HOST[:PORT]"),
             ..ClientOptions::default()
         })
@@ -145,5 +140,25 @@ impl RegistryArgs {
     /// Errors: as there.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
         self.sources.ca_pem()
+    }
+
+    /// The place of archives that a path or URL names.
+    ///
+    /// Errors: as [`AccessArgs::archives`].
+    pub(super) async fn archives(&self, named: &OsStr) -> Result<ArchiveSource, model::Error> {
+        let sources = &self.sources;
+        sources.access.archives(named, sources.is_any()).await
+    }
+
+    /// As [`AccessArgs::with_archives`].
+    ///
+    /// Errors: as there.
+    pub(super) fn with_archives<T>(
+        &self,
+        named: &OsStr,
+        work: impl FnOnce(ArchiveSource) -> T,
+    ) -> Result<T, model::Error> {
+        let sources = &self.sources;
+        sources.access.with_archives(named, sources.is_any(), work)
     }
 }

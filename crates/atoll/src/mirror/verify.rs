@@ -15,7 +15,7 @@ pub(crate) use arguments::MirrorVerifyArgs;
 pub(crate) fn run(arguments: &MirrorVerifyArgs) -> Result<(), Error> {
     match arguments.target.parse() {
         Ok(Destination::Target(target)) => registry::run(arguments, &target),
-        Ok(Destination::ArchiveSet(folder)) => archive::run(arguments, &folder),
+        Ok(Destination::ArchiveSet(folder)) => archive::run(arguments, folder.as_os_str()),
         Err(_) => archive::run(arguments, arguments.target.as_ref()),
     }
 }

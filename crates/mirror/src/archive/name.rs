@@ -2,6 +2,8 @@
 //!
 //! Source: the peer's v1, except for the index.
 
+pub use model::archive_name::file_name;
+pub(super) use model::archive_name::parse as parse_file_name;
 use oci::{Digest, Repository};
 
 /// The metadata of the set: the first member of the first file.
@@ -16,21 +18,6 @@ pub const SIGNATURES: &str = "release-signatures/";
 pub(super) const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
 /// Folders whose layout is reserved for this module.
 pub(super) const RESERVED: [&str; 4] = ["atoll", "blobs", "publish", "v2"];
-
-/// The name of a set's file; the first one has the number 0.
-pub fn file_name(sequence: u64, number: usize) -> String {
-    format!("mirror_seq{sequence}_{number:06}.tar")
-}
-
-/// Sequence and number of a file; nothing where it is called otherwise.
-pub(super) fn parse_file_name(name: &str) -> Option<(u64, usize)> {
-    let (sequence, number) = name
-        .strip_prefix("mirror_seq")?
-        .strip_suffix(".tar")?
-        .split_once('_')?;
-    let parsed = (sequence.parse().ok()?, number.parse().ok()?);
-    (file_name(parsed.0, parsed.1) == name).then_some(parsed)
-}
 
 /// Whether it belongs to the beginning of the first file.
 pub(super) fn is_head(path: &str) -> bool {
@@ -62,20 +49,6 @@ pub(super) fn promised(path: &str) -> Option<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_the_peers() {
-        assert_eq!(file_name(1, 0), "mirror_seq1_000000.tar");
-        assert_eq!(parse_file_name("mirror_seq12_000003.tar"), Some((12, 3)));
-        for other in [
-            "mirror_seq1_0.tar",
-            "mirror_seq+1_000000.tar",
-            "mirror_seq1_000000.tar.part",
-            "mirror_000001.tar",
-        ] {
-            assert_eq!(parse_file_name(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn only_content_is_named_by_its_digest() {

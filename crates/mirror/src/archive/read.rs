@@ -1,7 +1,7 @@
 //! Pieces of files: their places and bytes.
 
-use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom, Take};
+use std::fmt::Display;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +9,10 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::MirrorMetadata;
 use oci::{Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
+use oci_client::client::BlobSource;
+use tokio::runtime::Handle;
 
+use super::file::{ArchiveFile, ArchiveReader, LocalArchive, RecentRead, WebArchive};
 use super::name::METADATA;
 
 /// Largest metadata: some 200 000 images. Units: bytes.
@@ -18,7 +21,7 @@ pub(crate) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
 /// Place of content in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlace {
-    pub file: Arc<Path>,
+    pub file: ArchiveFile,
     /// Units: bytes.
     pub offset: u64,
     /// Units: bytes.
@@ -30,26 +33,47 @@ impl FilePlace {
     ///
     /// Errors: Internal – its metadata cannot be read.
     pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
-        let metadata = path.metadata();
-        let metadata =
-            metadata.map_err(|e| Error::internal(format!("reading {}", path.display()), e))?;
+        let local = LocalArchive::whole(path)?;
+        let size = local.size;
         Ok(Self {
-            file: path.into(),
+            file: ArchiveFile::Local(local),
             offset: 0,
-            size: metadata.len(),
+            size,
         })
+    }
+
+    /// The place of an archive's blob, in a task of the runtime.
+    pub(crate) fn of_source(source: &BlobSource) -> Option<Self> {
+        let (file, offset, size) = match source {
+            BlobSource::Part { path, offset, size } => {
+                let local = LocalArchive {
+                    path: Arc::clone(path),
+                    file: Arc::clone(path),
+                    start: *offset,
+                    size: *size,
+                };
+                (ArchiveFile::Local(local), 0, *size)
+            }
+            BlobSource::WebPart(part) => {
+                let (file, runtime) = (part.file.clone(), Handle::current());
+                let file = WebArchive::new(file, "", &runtime, &RecentRead::default());
+                (ArchiveFile::Web(file), part.offset, part.size)
+            }
+            _ => return None,
+        };
+        Some(Self { file, offset, size })
     }
 
     /// The content, to be read from front to back.
     ///
-    /// Blocking. Errors: Internal – the file cannot be read.
-    pub fn open(&self) -> Result<Take<File>, Error> {
-        let opened = || {
-            let mut file = File::open(&self.file)?;
-            file.seek(SeekFrom::Start(self.offset))?;
-            Ok(file.take(self.size))
-        };
-        opened().map_err(|e| unreadable(&self.file, e))
+    /// Blocking. Errors: NotFound; Internal – the file cannot be read; those of its web server.
+    pub fn open(&self) -> Result<ArchiveReader, Error> {
+        self.file.open(self.offset, self.size)
+    }
+
+    /// The content, to be sent.
+    pub(crate) fn source(&self) -> BlobSource {
+        self.file.source(self.offset, self.size)
     }
 
     /// Compares the content of the member `path` with its digest.
@@ -75,8 +99,7 @@ impl FilePlace {
     }
 
     fn damaged(&self, what: &str) -> Error {
-        let file = self.file.display().to_string();
-        Error::invalid(file, format!("{what} is damaged"))
+        Error::invalid(self.file.to_string(), format!("{what} is damaged"))
     }
 
     /// The whole content.
@@ -112,18 +135,23 @@ pub(crate) fn metadata_of(bytes: &[u8]) -> Result<MirrorMetadata, Error> {
     }
 }
 
-pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
+pub(super) fn unreadable(file: impl Display, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
-        return Error::not_found("archive", path.display());
+        return Error::not_found("archive", file);
     }
-    Error::internal(format!("reading {}", path.display()), error)
+    failed(format!("reading {file}"), error)
 }
 
-pub(super) fn truncated(path: &Path) -> Error {
-    Error::invalid(
-        path.display().to_string(),
-        "its end is missing: copy the file again",
-    )
+/// The error of a web server inside of `error`, or else an internal one.
+pub(crate) fn failed(doing: String, error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => Error::internal(doing, error),
+    }
+}
+
+pub(super) fn truncated(file: &ArchiveFile) -> Error {
+    Error::invalid(file.to_string(), "its end is missing: copy the file again")
 }
 
 /// Hashes bytes as they are read.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
@@ -10,10 +9,12 @@ use model::mirror_metadata::MirrorMetadata;
 use oci::Digest;
 use oci_client::client::BlobSource;
 
-use self::locate::{Located, SetFile};
+use self::locate::Located;
+use super::file::ArchiveFile;
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, METADATA};
 use super::read::{FilePlace, METADATA_LIMIT_BYTES, metadata_of};
+use super::source::ArchiveSource;
 use super::walk::{self, FoundMember, walk};
 use crate::blobs::BlobProvider;
 
@@ -25,7 +26,7 @@ pub(super) mod locate;
 pub struct Set {
     metadata: MirrorMetadata,
     stored: Bytes,
-    files: Vec<SetFile>,
+    files: Vec<ArchiveFile>,
     members: BTreeMap<String, Spot>,
     /// Digests from the index, of members whose names lack theirs.
     digests: BTreeMap<String, Digest>,
@@ -44,9 +45,9 @@ impl Set {
     /// Opens the set in a folder, or the one that a file belongs to. Content is not verified.
     ///
     /// Blocking. Errors: NotFound – no archives; Invalid – several sets, a file of another one, a missing or truncated
-    /// file, no archive of images; Internal – it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let located = Located::find(path)?;
+    /// file, no archive of images; Internal – it cannot be read; those of the web server.
+    pub fn open(source: impl Into<ArchiveSource>) -> Result<Self, Error> {
+        let located = Located::find(&source.into())?;
         located.check_numbers()?;
         let head = head(&located)?;
         let stored = head.metadata.read(METADATA_LIMIT_BYTES)?;
@@ -80,7 +81,7 @@ impl Set {
     }
 
     /// The files, the first one first.
-    pub fn files(&self) -> &[SetFile] {
+    pub fn files(&self) -> &[ArchiveFile] {
         &self.files
     }
 
@@ -129,7 +130,11 @@ impl Set {
     }
 
     fn place_of(&self, spot: &Spot) -> FilePlace {
-        self.files[spot.file].part(spot.offset, spot.size)
+        FilePlace {
+            file: self.files[spot.file].clone(),
+            offset: spot.offset,
+            size: spot.size,
+        }
     }
 
     fn has_link(&self, path: &str) -> bool {
@@ -205,7 +210,6 @@ impl Set {
         if of(&metadata) == of(&self.metadata) {
             return Ok(());
         }
-        let file = other.file.display();
         let reason = format!(
             "it is of set {}, sequence {}, and another file of set {}, sequence {}: keep each set in a folder of its own",
             metadata.uid,
@@ -213,26 +217,21 @@ impl Set {
             self.metadata.uid,
             self.metadata.past_mirror.sequence
         );
-        Err(Error::invalid(file.to_string(), reason))
+        Err(Error::invalid(other.file.to_string(), reason))
     }
 }
 
 impl BlobProvider for Set {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
-        let FilePlace { file, offset, size } = self.blob(digest)?;
-        Some(BlobSource::Part {
-            path: file,
-            offset,
-            size,
-        })
+        self.blob(digest).map(|place| place.source())
     }
 }
 
 /// The metadata of a set; of our own archives, only the first member is read.
 ///
 /// Blocking. Errors: as [`Set::open`], except those of later members.
-pub fn describe(path: &Path) -> Result<MirrorMetadata, Error> {
-    let located = Located::find(path)?;
+pub fn describe(source: impl Into<ArchiveSource>) -> Result<MirrorMetadata, Error> {
+    let located = Located::find(&source.into())?;
     let head = head(&located)?;
     metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)
 }
@@ -259,7 +258,7 @@ fn head(located: &Located) -> Result<SetHead, Error> {
             return Ok(SetHead { metadata, index });
         }
     }
-    let files = located.files().map(|file| file.path.display().to_string());
+    let files = located.files().map(ToString::to_string);
     let files: Vec<_> = files.collect();
     Err(Error::invalid(
         files.join(", "),
@@ -268,9 +267,9 @@ fn head(located: &Located) -> Result<SetHead, Error> {
 }
 
 /// Compares a file with its entry in the index, by size and first member.
-fn check_file(there: &SetFile, file: &index::IndexedFile) -> Result<(), Error> {
-    let wrong = |reason: String| Error::invalid(there.path.display().to_string(), reason);
-    let size = there.place.size;
+fn check_file(there: &ArchiveFile, file: &index::IndexedFile) -> Result<(), Error> {
+    let wrong = |reason: String| Error::invalid(there.to_string(), reason);
+    let size = there.size();
     if size != file.size {
         let hint = "it was not copied completely, or is of another set";
         return Err(wrong(format!(
@@ -295,6 +294,10 @@ fn check_file(there: &SetFile, file: &index::IndexedFile) -> Result<(), Error> {
     Err(wrong("its first member is not the one of the index: it is of another set, or two files were exchanged".into()))
 }
 
-pub(super) fn place(file: &SetFile, found: &FoundMember) -> FilePlace {
-    file.part(found.offset, found.size)
+pub(super) fn place(file: &ArchiveFile, found: &FoundMember) -> FilePlace {
+    FilePlace {
+        file: file.clone(),
+        offset: found.offset,
+        size: found.size,
+    }
 }

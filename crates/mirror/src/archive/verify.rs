@@ -1,20 +1,21 @@
 //! Verification of a set: every byte is read, and all faults are reported.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use model::Error;
 use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest};
 
+use super::file::ArchiveFile;
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, SIGNATURE};
 use super::read::FilePlace;
-use super::set::locate::{Located, SetFile};
+use super::set::locate::Located;
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
+use super::source::ArchiveSource;
 use super::walk::{FoundMember, walk};
 use crate::progress::{Amount, Phase, RunProgress};
 
@@ -45,13 +46,15 @@ struct ContentCheck {
 
 /// Verifies a set without trusting its index: members are found by their headers.
 ///
-/// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
+/// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read;
+/// those of the web server.
 pub fn verify(
-    path: &Path,
+    source: impl Into<ArchiveSource>,
     key: Option<&Verifier>,
     progress: &RunProgress,
 ) -> Result<SetReport, Error> {
-    let located = Located::find(path)?;
+    let source = source.into();
+    let located = Located::find(&source)?;
     let mut report = SetReport::default();
     report.note(located.check_numbers());
     let mut files = Vec::new();
@@ -70,13 +73,16 @@ pub fn verify(
     let digests = index.map(|index| report.compare(&index, &located, &files));
     let checks = checks(&files, digests.unwrap_or_default());
     report.hash(&checks, progress);
-    if let Some(set) = report.note(Set::open(path)) {
+    if let Some(set) = report.note(Set::open(source)) {
         set.gather(&mut report.faults);
     }
     Ok(report)
 }
 
-type SetFiles = [(SetFile, Vec<FoundMember>)];
+/// Digests of the index, by the file's place among all and the member's offset.
+type ContentDigests = BTreeMap<(usize, u64), Digest>;
+
+type SetFiles = [(ArchiveFile, Vec<FoundMember>)];
 
 impl SetReport {
     fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
@@ -124,24 +130,19 @@ impl SetReport {
     }
 
     /// Every member of the index has to be there, in its place, and nothing else. Answers their digests.
-    fn compare(
-        &mut self,
-        index: &SetIndex,
-        located: &Located,
-        files: &SetFiles,
-    ) -> BTreeMap<(Arc<Path>, u64), Digest> {
+    fn compare(&mut self, index: &SetIndex, located: &Located, files: &SetFiles) -> ContentDigests {
         let mut digests = BTreeMap::new();
         let mut known = Vec::new();
         for file in &index.files {
-            let Some(own) = self.note(located.named(&file.name)) else {
+            let Some(path) = self.note(located.named(&file.name)) else {
                 continue;
             };
-            let path = &own.path;
             known.push(path);
-            let members = files
-                .iter()
-                .filter(|(other, _)| other == own)
-                .flat_map(|(_, it)| it);
+            let Some(number) = files.iter().position(|(other, _)| other == path) else {
+                continue;
+            };
+            let members = &files[number].1;
+            let members = members.iter();
             let there: BTreeMap<_, _> = members.map(|found| (key_of(found), found)).collect();
             let expected: BTreeMap<_, _> = file
                 .members
@@ -159,7 +160,7 @@ impl SetReport {
                     );
                 }
                 if let Some(digest) = &member.digest {
-                    digests.insert((path.clone(), member.offset), digest.clone());
+                    digests.insert((number, member.offset), digest.clone());
                 }
             }
             for (key, found) in there
@@ -171,8 +172,8 @@ impl SetReport {
                 }
             }
         }
-        for file in located.files().filter(|it| !known.contains(&&it.path)) {
-            self.fault(&file.path, "the file is not in the index");
+        for path in located.files().filter(|path| !known.contains(path)) {
+            self.fault(path, "the file is not in the index");
         }
         digests
     }
@@ -210,9 +211,8 @@ impl SetReport {
         self.hashed_bytes = whole.bytes;
     }
 
-    fn fault(&mut self, path: &Path, reason: &str) {
-        self.faults
-            .push(Error::invalid(path.display().to_string(), reason));
+    fn fault(&mut self, file: &ArchiveFile, reason: &str) {
+        self.faults.push(Error::invalid(file.to_string(), reason));
     }
 }
 
@@ -221,15 +221,15 @@ fn key_of(found: &FoundMember) -> (&str, u64) {
 }
 
 /// Members with a digest in the index or in their name.
-fn checks(files: &SetFiles, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec<ContentCheck> {
+fn checks(files: &SetFiles, mut digests: ContentDigests) -> Vec<ContentCheck> {
     let mut checks = Vec::new();
-    for (file, members) in files {
+    for (number, (file, members)) in files.iter().enumerate() {
         for found in members
             .iter()
             .filter(|it| it.target.is_none() && !it.path.ends_with('/'))
         {
             let mut expected = Vec::new();
-            expected.extend(digests.remove(&(file.path.clone(), found.offset)));
+            expected.extend(digests.remove(&(number, found.offset)));
             expected.extend(name::promised(&found.path).filter(|it| !expected.contains(it)));
             if !expected.is_empty() {
                 checks.push(ContentCheck {

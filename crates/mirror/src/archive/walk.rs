@@ -1,18 +1,14 @@
 //! The members of a file, found by its headers alone.
 
-use std::cell::Cell;
-use std::fs::File;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::rc::Rc;
 
 use model::Error;
 use tar::{Archive, EntryType};
 
+use super::file::{ArchiveFile, SeekableArchive};
 use super::header::{self, BLOCK_BYTES};
-use super::read::{FilePlace, truncated, unreadable};
-use super::set::locate::SetFile;
+use super::read::{truncated, unreadable};
 
 /// Headers of one member, long names and attributes included, which are read into memory. Units: bytes.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
@@ -34,56 +30,52 @@ pub(super) struct FoundMember {
 
 /// Calls `each` for every member until it answers false. Only after the last one is known whether the file has its end.
 ///
-/// Blocking. Errors: Invalid – no tar, damaged, or without its end; NotFound; Internal – it cannot be read; those of
-/// `each`.
+/// Blocking. Errors: Invalid – no tar, damaged, or without its end; NotFound; Internal – it cannot be read; those of its
+/// web server; those of `each`.
 pub(super) fn walk(
-    set_file: &SetFile,
+    file: &ArchiveFile,
     mut each: impl FnMut(FoundMember) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    let path = &*set_file.path;
-    let place = &set_file.place;
-    let file = File::open(&place.file).map_err(|e| unreadable(path, e))?;
-    refuse_gzip(path, &file, place.offset)?;
-    let budget = Rc::new(Cell::new(HEADERS_LIMIT_BYTES));
-    let mut archive = Archive::new(Headers {
-        file: &file,
-        start: place.offset,
-        size: place.size,
-        at: 0,
-        budget: budget.clone(),
-    });
+    let length = file.size();
+    let headers = Headers {
+        archive: RefCell::new(file.seekable()?),
+        budget: Cell::new(HEADERS_LIMIT_BYTES),
+        failure: Cell::new(None),
+    };
+    let failed = |e: io::Error| headers.failure.take().unwrap_or_else(|| damaged(file, &e));
+    refuse_gzip(file, &headers).map_err(failed)??;
+    let mut archive = Archive::new(&headers);
     let mut end = 0;
-    for entry in archive.entries_with_seek().map_err(|e| damaged(path, &e))? {
-        let entry = entry.map_err(|e| damaged(path, &e))?;
-        budget.set(HEADERS_LIMIT_BYTES);
+    for entry in archive.entries_with_seek().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        headers.budget.set(HEADERS_LIMIT_BYTES);
         let (offset, size) = (entry.raw_file_position(), entry.size());
         end = offset.saturating_add(header::padded(size));
-        if end > place.size {
-            return Err(truncated(path));
+        if end > length {
+            return Err(truncated(file));
         }
-        if let Some(found) = found(&entry, path)?
+        if let Some(found) = found(&entry, file)?
             && !each(found)?
         {
             return Ok(());
         }
     }
     let mut block = Vec::new();
-    let read = FilePlace {
-        offset: place.offset + end,
-        size: (place.size - end).min(BLOCK_BYTES),
-        ..place.clone()
-    }
-    .open()?
-    .read_to_end(&mut block);
-    read.map_err(|e| unreadable(path, e))?;
+    let read = (&headers)
+        .seek(SeekFrom::Start(end))
+        .and_then(|_| (&headers).take(BLOCK_BYTES).read_to_end(&mut block));
+    read.map_err(|e| {
+        let failure = headers.failure.take();
+        failure.unwrap_or_else(|| unreadable(file, e))
+    })?;
     let is_end = block.len() as u64 == BLOCK_BYTES && block.iter().all(|byte| *byte == 0);
-    if is_end { Ok(()) } else { Err(truncated(path)) }
+    if is_end { Ok(()) } else { Err(truncated(file)) }
 }
 
 /// All members.
 ///
 /// Blocking. Errors: as [`walk`].
-pub(super) fn members(file: &SetFile) -> Result<Vec<FoundMember>, Error> {
+pub(super) fn members(file: &ArchiveFile) -> Result<Vec<FoundMember>, Error> {
     let mut all = Vec::new();
     walk(file, |found| {
         all.push(found);
@@ -92,23 +84,28 @@ pub(super) fn members(file: &SetFile) -> Result<Vec<FoundMember>, Error> {
     Ok(all)
 }
 
-fn refuse_gzip(path: &Path, file: &File, start: u64) -> Result<(), Error> {
-    let mut magic = [0; 2];
-    if file.read_exact_at(&mut magic, start).is_ok() && magic == GZIP {
+fn refuse_gzip(file: &ArchiveFile, mut headers: &Headers) -> io::Result<Result<(), Error>> {
+    let mut magic = Vec::new();
+    headers.take(GZIP.len() as u64).read_to_end(&mut magic)?;
+    headers.seek(SeekFrom::Start(0))?;
+    if magic == GZIP {
         let reason = "it is compressed by gzip, archives are not: `gunzip` it first";
-        return Err(Error::invalid(path.display().to_string(), reason));
+        return Ok(Err(Error::invalid(file.to_string(), reason)));
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
-fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<FoundMember>, Error> {
+fn found<R: Read>(
+    entry: &tar::Entry<'_, R>,
+    file: &ArchiveFile,
+) -> Result<Option<FoundMember>, Error> {
     let is_folder = match entry.header().entry_type() {
         EntryType::Directory => true,
         EntryType::Regular | EntryType::Continuous | EntryType::Symlink => false,
         // Nothing that an archive of images has.
         _ => return Ok(None),
     };
-    let wrong = |reason: &str| Error::invalid(path.display().to_string(), reason);
+    let wrong = |reason: &str| Error::invalid(file.to_string(), reason);
     let text = |bytes: &[u8]| {
         String::from_utf8(bytes.to_vec()).map_err(|_| wrong("a member's name is no text"))
     };
@@ -136,35 +133,33 @@ fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<Found
     }))
 }
 
-fn damaged(path: &Path, error: &io::Error) -> Error {
+fn damaged(file: &ArchiveFile, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        return truncated(path);
+        return truncated(file);
     }
     let reason = format!("it is no tar archive, or damaged: {error}");
-    Error::invalid(path.display().to_string(), reason)
+    Error::invalid(file.to_string(), reason)
 }
 
 /// A file of which only headers are read: content is skipped by seeking.
-struct Headers<'a> {
-    file: &'a File,
-    /// First byte of the archive in the file.
-    start: u64,
-    /// Units: bytes.
-    size: u64,
-    /// Relative to the start.
-    at: u64,
+struct Headers {
+    archive: RefCell<SeekableArchive>,
     /// Budget until the next member. Units: bytes.
-    budget: Rc<Cell<u64>>,
+    budget: Cell<u64>,
+    /// The error of a web server, which the reader of the archive would wrap.
+    failure: Cell<Option<Error>>,
 }
 
-impl Read for Headers<'_> {
+impl Read for &Headers {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let length = buffer.len().min(left);
-        let count = self
-            .file
-            .read_at(&mut buffer[..length], self.start.saturating_add(self.at))?;
-        self.at += count as u64;
+        let read = self.archive.borrow_mut().read(buffer);
+        let count = read.map_err(|e| match e.downcast::<Error>() {
+            Ok(failure) => {
+                self.failure.set(Some(failure));
+                io::Error::other("the web server failed")
+            }
+            Err(e) => e,
+        })?;
         let left = self.budget.get().checked_sub(count as u64);
         self.budget
             .set(left.ok_or_else(|| io::Error::other("the headers of a member are too long"))?);
@@ -172,14 +167,8 @@ impl Read for Headers<'_> {
     }
 }
 
-impl Seek for Headers<'_> {
+impl Seek for &Headers {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(change) => self.at.checked_add_signed(change),
-            SeekFrom::End(change) => self.size.checked_add_signed(change),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
+        self.archive.borrow_mut().seek(to)
     }
 }

@@ -100,11 +100,7 @@ impl Original {
                 original.add(manifest, |blob| {
                     let place = set.place(&blob_path(&layout, &blob.digest));
                     let place = place.or_else(|| set.blob(&blob.digest))?;
-                    Some(BlobSource::Part {
-                        path: place.file,
-                        offset: place.offset,
-                        size: place.size,
-                    })
+                    Some(place.source())
                 });
             }
             next = parts;

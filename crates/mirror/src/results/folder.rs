@@ -9,6 +9,7 @@ use model::Error;
 use tempfile::TempDir;
 
 use super::file::{Copied, ResultFile};
+use crate::archive;
 use crate::folder::sync_folders;
 
 /// Results are readable for all users.
@@ -60,7 +61,7 @@ fn write_as(
     let part = begin(workspace).map_err(failed)?;
     let unwritten = |path: &str, e| {
         let workspace = workspace.display();
-        Error::internal(format!("writing {path} of the results to {workspace}"), e)
+        archive::failed(format!("writing {path} of the results to {workspace}"), e)
     };
     for file in files {
         let content = &mut file.content.as_ref();

@@ -602,9 +602,9 @@ fn results_are_complete_or_absent() {
     let chart = Copied {
         path: "charts/web-1.0.0.tgz".into(),
         from: FilePlace {
-            file: elsewhere.path().into(),
             offset: 4,
             size: 7,
+            ..FilePlace::of_file(elsewhere.path()).unwrap()
         },
     };
     let folder = write(

@@ -2,7 +2,7 @@
 //! succeeds afterwards.
 
 mod stages;
-mod world;
+pub(crate) mod world;
 
 use std::time::Duration;
 
@@ -214,10 +214,11 @@ async fn damaged_transfers_are_reported_and_succeed_when_repeated() {
     let to = Faulty::start(&target, Vec::new()).await;
     let mut all = Vec::new();
     for (what, FilePlace { file, offset, size }) in members {
-        let whole = std::fs::read(&file).unwrap();
+        let file = &*file.local().unwrap().file;
+        let whole = std::fs::read(file).unwrap();
         let mut damaged = whole.clone();
         damaged[usize::try_from(offset + size / 2).unwrap()] ^= 1;
-        std::fs::write(&file, damaged).unwrap();
+        std::fs::write(file, damaged).unwrap();
         let text = match world.publish(&impatient(), &archives, &to).await {
             Ok(()) => "went on".to_owned(),
             Err(error) => error.chain(),
@@ -225,7 +226,7 @@ async fn damaged_transfers_are_reported_and_succeed_when_repeated() {
         if !(text.contains(file.to_str().unwrap()) && text.contains("damaged")) {
             all.push(format!("{what}: {text}"));
         }
-        std::fs::write(&file, whole).unwrap();
+        std::fs::write(file, whole).unwrap();
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
     world.publish(&impatient(), &archives, &to).await.unwrap();

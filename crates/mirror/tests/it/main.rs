@@ -36,3 +36,5 @@ mod target_view;
 mod templates;
 mod unknown;
 mod verify_target;
+mod web_archives;
+mod web_server;

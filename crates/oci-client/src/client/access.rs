@@ -2,13 +2,10 @@
 
 use std::sync::PoisonError;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use net::redirect;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
-use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
 use super::addresses::Scope;
@@ -63,7 +60,7 @@ impl Client {
             })?;
         let login = self.login(scope).await?;
         let text = match (challenge, login.as_ref()) {
-            (Challenge::Basic, Some(login)) => basic(login),
+            (Challenge::Basic, Some(login)) => login.basic(),
             (Challenge::Basic, None) => {
                 let reason = format!(
                     "{} requires authentication, and the pull secret has none for it",
@@ -125,7 +122,7 @@ impl Client {
         if let Some(login) = login {
             request = request
                 .query(&[("account", &login.user)])
-                .header(AUTHORIZATION, basic(login));
+                .header(AUTHORIZATION, login.basic());
         }
         let place = scope.place();
         let answer = match request.build() {
@@ -189,9 +186,4 @@ fn by_tls(scope: &Scope, asked: &Url, realm: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-fn basic(login: &Login) -> String {
-    let pair = format!("{}:{}", login.user, login.password.expose_secret());
-    format!("Basic {}", STANDARD.encode(pair))
 }

@@ -1,5 +1,6 @@
 //! Sources of uploads.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use net::web::Web;
+use net::web::{self, Web, WebFile};
 use reqwest::{Body, Url};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
@@ -36,10 +37,32 @@ pub enum BlobSource {
         /// Units: bytes.
         size: u64,
     },
+    /// From a range of a file of a web server; another version of the file is an error.
+    WebPart(Box<WebPart>),
     /// From another registry, verified while streaming, in one piece.
     Remote(Box<RemoteBlob>),
     /// From a web server, otherwise as [`Self::Remote`].
     Web(Box<WebBlob>),
+}
+
+/// A range of a file of a web server.
+#[derive(Debug, Clone)]
+pub struct WebPart {
+    /// The file.
+    pub file: WebFile,
+    /// Offset of the range. Units: bytes.
+    pub offset: u64,
+    /// Units: bytes.
+    pub size: u64,
+}
+
+impl WebPart {
+    /// The bytes after the first `at` ones, at most `length` of them.
+    fn stream(&self, at: u64, length: u64) -> BoxStream<'static, Result<Bytes, Error>> {
+        let length = length.min(self.size.saturating_sub(at));
+        let range = self.file.range(self.offset.saturating_add(at), length);
+        range.into_stream().boxed()
+    }
 }
 
 /// A blob of another registry.
@@ -123,6 +146,7 @@ impl BlobSource {
         match self {
             Self::Bytes(bytes) => Ok(bytes.len() as u64),
             Self::Part { size, .. } => Ok(*size),
+            Self::WebPart(part) => Ok(part.size),
             Self::Remote(remote) => Ok(remote.blob.size),
             Self::Web(file) => Ok(file.blob.size),
             Self::File(path) => match tokio::fs::metadata(path).await {
@@ -146,6 +170,10 @@ impl BlobSource {
             Self::Bytes(bytes) => bytes.clone(),
             Self::File(path) => read(path, 0, size).await?,
             Self::Part { path, offset, .. } => read(path, *offset, size).await?,
+            Self::WebPart(part) => {
+                let chunks: Vec<Bytes> = part.stream(0, size).try_collect().await?;
+                chunks.concat().into()
+            }
             Self::Remote(remote) => {
                 let RemoteBlob {
                     client,
@@ -164,8 +192,9 @@ impl BlobSource {
             return Ok(bytes);
         }
         Err(match self {
-            Self::File(path) => damaged(path, digest),
-            Self::Part { path, .. } => damaged(path, digest),
+            Self::File(path) => damaged(&path.display(), digest),
+            Self::Part { path, .. } => damaged(&path.display(), digest),
+            Self::WebPart(part) => damaged(&web::shown(part.file.url()), digest),
             Self::Bytes(_) | Self::Remote(_) | Self::Web(_) => {
                 Error::invalid("blob", format!("{digest}: its bytes have another digest"))
             }
@@ -190,6 +219,7 @@ impl BlobSource {
             Self::Part { path, offset, size } => {
                 file_chunks(path, offset + at, size.saturating_sub(at)).await
             }
+            Self::WebPart(part) => Ok(part.stream(at, part.size)),
             Self::Remote(remote) => {
                 let RemoteBlob {
                     client,
@@ -224,23 +254,27 @@ impl BlobSource {
             }
             Self::File(path) => part(path, at, length, taken).await,
             Self::Part { path, offset, .. } => part(path, offset + at, length, taken).await,
-            Self::Remote(remote) => self.streamed(&remote.blob, taken).await,
-            Self::Web(file) => self.streamed(&file.blob, taken).await,
+            Self::WebPart(part) => Ok(streamed(part.stream(at, length), taken)),
+            Self::Remote(remote) => self.verified(&remote.blob, taken).await,
+            Self::Web(file) => self.verified(&file.blob, taken).await,
         }
     }
 
-    async fn streamed(&self, blob: &Descriptor, taken: Arc<SourceProgress>) -> Result<Body, Error> {
+    async fn verified(&self, blob: &Descriptor, taken: Arc<SourceProgress>) -> Result<Body, Error> {
         let hasher = Hasher::new(blob.digest.algorithm());
-        let stream = self.chunks_after(hasher, 0).await?;
-        Ok(Body::wrap_stream(stream.map(move |chunk| match chunk {
-            Ok(chunk) => {
-                let count = chunk.len() as u64;
-                taken.bytes.fetch_add(count, Ordering::Relaxed);
-                Ok(chunk)
-            }
-            Err(error) => Err(taken.fail(error)),
-        })))
+        Ok(streamed(self.chunks_after(hasher, 0).await?, taken))
     }
+}
+
+fn streamed(chunks: BoxStream<'static, Result<Bytes, Error>>, taken: Arc<SourceProgress>) -> Body {
+    Body::wrap_stream(chunks.map(move |chunk| match chunk {
+        Ok(chunk) => {
+            let count = chunk.len() as u64;
+            taken.bytes.fetch_add(count, Ordering::Relaxed);
+            Ok(chunk)
+        }
+        Err(error) => Err(taken.fail(error)),
+    }))
 }
 
 async fn file_chunks(
@@ -291,11 +325,8 @@ async fn open(path: &Path, offset: u64, length: u64) -> std::io::Result<Take<Fil
     Ok(file.take(length))
 }
 
-fn damaged(path: &Path, digest: &Digest) -> Error {
-    Error::invalid(
-        path.display().to_string(),
-        format!("blob {digest} is damaged"),
-    )
+fn damaged(file: &dyn Display, digest: &Digest) -> Error {
+    Error::invalid(file.to_string(), format!("blob {digest} is damaged"))
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Error {

@@ -1,6 +1,8 @@
 //! A login: user and password.
 
-use secrecy::SecretString;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// A user of a registry.
 #[derive(Debug, Clone)]
@@ -9,4 +11,12 @@ pub struct Login {
     pub user: String,
     /// Password or token.
     pub password: SecretString,
+}
+
+impl Login {
+    /// The value of `Authorization`, by the scheme Basic.
+    pub fn basic(&self) -> String {
+        let pair = format!("{}:{}", self.user, self.password.expose_secret());
+        format!("Basic {}", STANDARD.encode(pair))
+    }
 }

@@ -1,5 +1,6 @@
 //! Flags of a mirroring run.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -15,9 +16,9 @@ use crate::mirror::release_args::ReleaseArgs;
 pub(crate) struct RunArgs {
     /// Target: file://FOLDER for archives, oci://FOLDER for an image layout, or docker://HOST[:PORT][/NAMESPACE]
     pub(super) target: Option<Destination>,
-    /// Mirror from an archive, or from the folder with the archives of a run, instead of registries
-    #[arg(long, value_name = "PATH")]
-    pub(super) from: Option<PathBuf>,
+    /// Mirror from the archives of a run instead of registries: their folder, one of them, or the URL of either
+    #[arg(long, value_name = "PATH_OR_URL")]
+    pub(super) from: Option<OsString>,
     /// Image-set configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,

@@ -63,7 +63,8 @@ impl RunArgs {
         }
         let files = results::files(outcome, forms)?;
         let time = u64::try_from(setup.now).unwrap_or_default();
-        results::write(&self.dir, time, &files, &outcome.charts)
+        let write = || results::write(&self.dir, time, &files, &outcome.charts);
+        tokio::task::block_in_place(write)
     }
 
     /// Writes the results of a run, records its metadata and prints a summary.

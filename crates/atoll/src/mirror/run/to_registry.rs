@@ -1,6 +1,6 @@
 //! Into a registry: from registries, or out of archives.
 
-use std::path::Path;
+use std::ffi::OsStr;
 
 use ::mirror::archive::Set;
 use ::mirror::publish::MirrorTarget;
@@ -46,14 +46,15 @@ impl RunArgs {
     pub(super) async fn unpack(
         &self,
         setup: Setup<'_>,
-        from: &Path,
+        from: &OsStr,
         target: &MirrorTarget,
     ) -> Result<(), RunError> {
-        let from = from.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
+        let from = self.registries.archives(from).await?;
+        let opened = tokio::task::spawn_blocking(move || Set::open(from)).await;
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
         if self.manifests_only {
-            let folder = self.write_results(setup, &run::archived_results(&set, target)?)?;
+            let results = tokio::task::block_in_place(|| run::archived_results(&set, target))?;
+            let folder = self.write_results(setup, &results)?;
             terminal::print(&format!(
                 "nothing was mirrored; manifests for clusters written to {}",
                 folder.display()

@@ -1,5 +1,6 @@
 //! Verification of an archive set.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -20,11 +21,16 @@ const TICK: Duration = Duration::from_millis(250);
 /// Reads every byte and prints all faults.
 ///
 /// Errors: faults, or no archive set.
-pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Error> {
+pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &OsStr) -> Result<(), Error> {
     let MirrorVerifyArgs { key, json, .. } = arguments;
-    let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let key = key.as_deref().map(key_of).transpose()?;
-    let verified = with_progress(|progress| archive::verify(archive, key.as_ref(), progress));
+    let opened = arguments.registries.with_archives(archive, |source| {
+        let key = key.as_ref();
+        with_progress(|progress| archive::verify(source, key, progress))
+    });
+    // A URL that is refused may hold a password.
+    let verified = opened.map_err(|e| Error::new("verifying archives", e.chain()))?;
+    let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let report = verified.map_err(|e| failed(e.chain()))?;
     if *json {
         terminal::print(&document(&report).to_string());

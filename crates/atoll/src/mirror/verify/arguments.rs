@@ -10,7 +10,7 @@ use crate::mirror::release_args::ReleaseArgs;
 /// Arguments of `atoll mirror verify`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MirrorVerifyArgs {
-    /// Folder or file of an archive set, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
+    /// Folder or file of an archive set, or the URL of either; docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
     #[arg(value_name = "TARGET")]
     pub(super) target: String,
     /// Verify the signature of an archive set with this ed25519 public key (PEM)

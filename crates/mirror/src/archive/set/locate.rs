@@ -4,12 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
+use net::web::{self, WebFile};
 
+use crate::archive::file::{ArchiveFile, LocalArchive, RecentRead, WebArchive};
+use crate::archive::listing::{self, END, FILES_LIMIT, LISTING_LIMIT_BYTES};
 use crate::archive::name::{file_name, parse_file_name};
-use crate::archive::read::{FilePlace, unreadable};
+use crate::archive::read::unreadable;
+use crate::archive::source::{ArchiveSource, WebArchives};
 use crate::archive::walk::walk;
 
 /// Levels of folders that are searched.
@@ -17,46 +21,48 @@ const DEPTH: usize = 16;
 /// First member of a bundle, and the folder of its archives.
 const BUNDLE: &str = "manifest.json";
 const ARCHIVES: &str = "archives";
+/// Requests for files of a web server at a time.
+const REQUESTS: usize = 8;
 
 /// The files of one sequence; where none is called as ours are, all tar files.
 #[derive(Debug)]
 pub(in crate::archive) struct Located {
     /// By number, or by name.
-    files: Vec<SetFile>,
+    files: Vec<ArchiveFile>,
     sequence: Option<u64>,
 }
 
-/// A file of a set: a whole file, or a member of a bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetFile {
-    /// Its path; that of a member is below the bundle's.
-    pub path: Arc<Path>,
-    /// Its bytes.
-    pub place: FilePlace,
-}
-
 impl Located {
-    /// In a folder and those below, next to a file, or in a bundle, also by the path of a member or its folder.
+    /// In a folder and those below, next to a file, or in a bundle, also by the path of a member or its folder; on a web
+    /// server, in a folder only.
     ///
-    /// Errors: NotFound; Invalid – several sequences, or a file twice.
-    pub(in crate::archive) fn find(path: &Path) -> Result<Self, Error> {
+    /// Errors: NotFound; Invalid – several sequences, or a file twice; those of the web server.
+    pub(in crate::archive) fn find(source: &ArchiveSource) -> Result<Self, Error> {
+        match source {
+            ArchiveSource::Local(path) => Self::find_local(path),
+            ArchiveSource::Web(place) => place.runtime.block_on(Self::find_on_web(place)),
+        }
+    }
+
+    fn find_local(path: &Path) -> Result<Self, Error> {
+        let unreadable = |path: &Path, e| unreadable(path.display(), e);
         let metadata = match path.metadata() {
             Ok(metadata) => metadata,
             Err(error) => match bundle_of(path) {
-                Some((bundle, below)) => return Self::of(path, members(bundle, below)?),
+                Some((bundle, below)) => return Self::of_files(path, members(bundle, below)?),
                 None => return Err(unreadable(path, error)),
             },
         };
         if metadata.is_dir() {
             let found = search(path, DEPTH).map_err(|e| unreadable(path, e))?;
-            return Self::of(path, SetFile::all(found)?);
+            return Self::of_files(path, whole_files(&found)?);
         }
         let Some((sequence, _)) = named(path) else {
             let members = members(path, Path::new(ARCHIVES))?;
             if !members.is_empty() {
-                return Self::of(path, members);
+                return Self::of_files(path, members);
             }
-            return Self::of(path, SetFile::all(vec![path.to_owned()])?);
+            return Self::of_files(path, vec![LocalArchive::whole(path)?]);
         };
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -64,42 +70,60 @@ impl Located {
         };
         let mut beside = search(folder, 0).map_err(|e| unreadable(folder, e))?;
         beside.retain(|other| named(other).is_some_and(|(other, _)| other == sequence));
-        Self::of(path, SetFile::all(beside)?)
+        Self::of_files(path, whole_files(&beside)?)
     }
 
-    fn of(path: &Path, mut files: Vec<SetFile>) -> Result<Self, Error> {
+    fn of_files(path: &Path, files: Vec<LocalArchive>) -> Result<Self, Error> {
         if files.is_empty() {
             return Err(Error::invalid(
                 path.display().to_string(),
                 format!("no archives found in directory {}", path.display()),
             ));
         }
-        let sequences = files.iter().filter_map(|it| Some(named(&it.path)?.0));
-        let sequences: BTreeSet<u64> = sequences.collect();
-        if sequences.len() > 1 {
-            let all: Vec<_> = sequences.iter().map(u64::to_string).collect();
-            let reason = format!(
-                "it has archives of the sequences {}: name a file of one of them",
-                all.join(", ")
-            );
-            return Err(Error::invalid(path.display().to_string(), reason));
-        }
-        let sequence = sequences.into_iter().next();
-        if sequence.is_some() {
-            files.retain(|it| named(&it.path).is_some());
-        }
-        files.sort_by_key(|it| (named(&it.path), it.path.clone()));
+        let numbered = |it: LocalArchive| (named(&it.path), it);
+        let files = files.into_iter().map(numbered).collect();
+        let order = |it: &LocalArchive| it.path.to_path_buf();
+        let (files, sequence) = one_sequence(&path.display().to_string(), files, order)?;
         let mut pairs = files.windows(2);
-        let is_twice =
-            |two: &&[SetFile]| sequence.is_some() && named(&two[0].path) == named(&two[1].path);
+        let is_twice = |two: &&[LocalArchive]| {
+            sequence.is_some() && named(&two[0].path) == named(&two[1].path)
+        };
         if let Some([one, other]) = pairs.find(is_twice) {
             let reason = format!("the same file is {} as well", other.path.display());
             return Err(Error::invalid(one.path.display().to_string(), reason));
         }
-        Ok(Self { files, sequence })
+        let files = files.into_iter().map(ArchiveFile::Local);
+        Ok(Self {
+            files: files.collect(),
+            sequence,
+        })
     }
 
-    pub(in crate::archive) fn files(&self) -> impl Iterator<Item = &SetFile> {
+    async fn find_on_web(place: &WebArchives) -> Result<Self, Error> {
+        let last = place.url.path_segments().and_then(Iterator::last);
+        let named = last.filter(|name| name.ends_with(END));
+        let (files, sequence) = match (named, named.and_then(parse_file_name)) {
+            (_, Some((sequence, number))) => {
+                let files = numbered(place, sequence, number).await?;
+                (files, Some(sequence))
+            }
+            (Some(name), None) => {
+                let file = place.server.file(&place.url).await?;
+                (vec![(name.to_owned(), file)], None)
+            }
+            (None, None) => listed(place).await?,
+        };
+        let (runtime, recent) = (&place.runtime, RecentRead::default());
+        let files = files
+            .into_iter()
+            .map(|(name, file)| ArchiveFile::Web(WebArchive::new(file, &name, runtime, &recent)));
+        Ok(Self {
+            files: files.collect(),
+            sequence,
+        })
+    }
+
+    pub(in crate::archive) fn files(&self) -> impl Iterator<Item = &ArchiveFile> {
         self.files.iter()
     }
 
@@ -110,11 +134,7 @@ impl Located {
         };
         for (number, file) in self.files.iter().enumerate() {
             let name = file_name(sequence, number);
-            if file
-                .path
-                .file_name()
-                .is_none_or(|other| other != name.as_str())
-            {
+            if file.name() != Some(&name) {
                 return Err(missing(&name));
             }
         }
@@ -127,49 +147,20 @@ impl Located {
             (Some(named), Some(file)) if named != sequence => {
                 let reason =
                     format!("it is called as sequence {named}, its metadata says {sequence}");
-                Err(Error::invalid(file.path.display().to_string(), reason))
+                Err(Error::invalid(file.to_string(), reason))
             }
             _ => Ok(()),
         }
     }
 
     /// Errors: Invalid – it is not there.
-    pub(in crate::archive) fn named(&self, name: &str) -> Result<&SetFile, Error> {
-        let has_name = |file: &&SetFile| file.path.file_name().is_some_and(|other| other == name);
+    pub(in crate::archive) fn named(&self, name: &str) -> Result<&ArchiveFile, Error> {
+        let has_name = |file: &&ArchiveFile| file.name() == Some(name);
         match (self.files.iter().find(has_name), &self.files[..]) {
             (Some(file), _) => Ok(file),
             // One that was given another name.
             (None, [only]) if self.sequence.is_none() => Ok(only),
             (None, _) => Err(missing(name)),
-        }
-    }
-}
-
-impl SetFile {
-    /// Whole files.
-    ///
-    /// Errors: NotFound; Internal – one cannot be read.
-    pub(in crate::archive) fn all(paths: Vec<PathBuf>) -> Result<Vec<Self>, Error> {
-        let paths = paths.into_iter().map(Arc::<Path>::from);
-        paths.map(Self::whole).collect()
-    }
-
-    fn whole(path: Arc<Path>) -> Result<Self, Error> {
-        let size = path.metadata().map_err(|e| unreadable(&path, e))?.len();
-        let place = FilePlace {
-            file: path.clone(),
-            offset: 0,
-            size,
-        };
-        Ok(Self { path, place })
-    }
-
-    /// Place of a part of it.
-    pub(in crate::archive) fn part(&self, offset: u64, size: u64) -> FilePlace {
-        FilePlace {
-            file: self.place.file.clone(),
-            offset: self.place.offset.saturating_add(offset),
-            size,
         }
     }
 }
@@ -183,24 +174,26 @@ fn bundle_of(path: &Path) -> Option<(&Path, &Path)> {
 }
 
 /// The archives below a folder of a bundle; none in other files.
-fn members(bundle: &Path, below: &Path) -> Result<Vec<SetFile>, Error> {
-    let whole = SetFile::whole(bundle.into())?;
+fn members(bundle: &Path, below: &Path) -> Result<Vec<LocalArchive>, Error> {
+    let whole = LocalArchive::whole(bundle)?;
     let mut files = Vec::new();
     let mut is_first = true;
-    walk(&whole, |found| {
+    walk(&ArchiveFile::Local(whole.clone()), |found| {
         if std::mem::take(&mut is_first) && found.path != BUNDLE {
             return Ok(false);
         }
         let path = Path::new(&found.path);
         if path.starts_with(below) && path.extension().is_some_and(|it| it == "tar") {
-            files.push(SetFile {
-                path: bundle.join(&found.path).into(),
-                place: whole.part(found.offset, found.size),
-            });
+            files.push(whole.member(&found.path, found.offset, found.size));
         }
         Ok(true)
     })?;
     Ok(files)
+}
+
+/// Errors: NotFound; Internal – one cannot be read.
+fn whole_files(paths: &[PathBuf]) -> Result<Vec<LocalArchive>, Error> {
+    paths.iter().map(|path| LocalArchive::whole(path)).collect()
 }
 
 fn missing(name: &str) -> Error {
@@ -209,6 +202,68 @@ fn missing(name: &str) -> Error {
 
 fn named(path: &Path) -> Option<(u64, usize)> {
     parse_file_name(path.file_name()?.to_str()?)
+}
+
+/// Files of a set, each with the version that its web server has.
+type WebFiles = Vec<(String, WebFile)>;
+
+/// The set of a file on a web server, whose listing may be off: the numbers up to the first one that is missing, and at
+/// least up to `number`.
+async fn numbered(place: &WebArchives, sequence: u64, number: usize) -> Result<WebFiles, Error> {
+    let mut files = Vec::new();
+    for next in 0..FILES_LIMIT {
+        let name = file_name(sequence, next);
+        let url = place.url.join(&name);
+        let url = url.map_err(|e| Error::invalid("URL of archives", e.to_string()))?;
+        match place.server.file(&url).await {
+            Ok(file) => files.push((name, file)),
+            Err(Error::NotFound { .. }) if next > number => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
+}
+
+/// The set in a folder of a web server.
+async fn listed(place: &WebArchives) -> Result<(WebFiles, Option<u64>), Error> {
+    let page = place.server.page(&place.url, LISTING_LIMIT_BYTES).await?;
+    let found = listing::archives(&page)?.into_iter();
+    let found = found.map(|(name, url)| (parse_file_name(&name), (name, url)));
+    let (found, sequence) = one_sequence(&web::shown(&page.url), found.collect(), Clone::clone)?;
+    let files = stream::iter(found).map(|(name, url)| async move {
+        let file = place.server.file(&url).await?;
+        Ok::<_, Error>((name, file))
+    });
+    let files = files.buffered(REQUESTS).try_collect().await?;
+    Ok((files, sequence))
+}
+
+/// Sequence and number of a file, by its name.
+type FileNumber = Option<(u64, usize)>;
+
+/// The files of the only sequence, by number and `order`; where none is called as ours are, all.
+///
+/// Errors: Invalid – several sequences.
+fn one_sequence<T, K: Ord>(
+    place: &str,
+    mut files: Vec<(FileNumber, T)>,
+    order: impl Fn(&T) -> K,
+) -> Result<(Vec<T>, Option<u64>), Error> {
+    let sequences: BTreeSet<u64> = files.iter().filter_map(|it| Some(it.0?.0)).collect();
+    if sequences.len() > 1 {
+        let all: Vec<_> = sequences.iter().map(u64::to_string).collect();
+        let reason = format!(
+            "it has archives of the sequences {}: name a file of one of them",
+            all.join(", ")
+        );
+        return Err(Error::invalid(place, reason));
+    }
+    let sequence = sequences.into_iter().next();
+    if sequence.is_some() {
+        files.retain(|(number, _)| number.is_some());
+    }
+    files.sort_by_key(|(number, file)| (*number, order(file)));
+    Ok((files.into_iter().map(|(_, file)| file).collect(), sequence))
 }
 
 /// Tar files below a folder. Links to folders are not followed, as the peer does not.

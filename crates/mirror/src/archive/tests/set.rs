@@ -395,7 +395,8 @@ fn archives_are_read_at_their_place_in_a_bundle() {
     let mut bytes = fs::read(&bundle).unwrap();
     let set = Set::open(&bundle.join("archives/2")).unwrap();
     let (_, place) = set.below("blobs/").next().unwrap();
-    bytes[usize::try_from(place.offset).unwrap()] ^= 1;
+    let start = place.file.local().unwrap().start;
+    bytes[usize::try_from(start + place.offset).unwrap()] ^= 1;
     fs::write(&bundle, bytes).unwrap();
     let faults = |number: u8| {
         let path = bundle.join(format!("archives/{number}"));

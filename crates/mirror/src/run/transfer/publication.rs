@@ -9,7 +9,7 @@ use model::Error;
 
 use super::catalogs::{self, CatalogItem};
 use super::graph;
-use crate::archive::{SIGNATURES, Set};
+use crate::archive::{SIGNATURES, Set, failed};
 use crate::helm;
 use crate::operators::{folder_of, index_path};
 use crate::platform::{
@@ -129,7 +129,7 @@ fn extract(set: &Set, path: &str, to: &Path) -> Result<(), Error> {
     let place = place.ok_or_else(|| Error::not_found("file of the archive", path))?;
     let copied = place.open().and_then(|mut from| {
         let mut copy = || io::copy(&mut from, &mut File::create(to)?);
-        copy().map_err(|e| Error::internal(format!("writing {}", to.display()), e))
+        copy().map_err(|e| failed(format!("writing {}", to.display()), e))
     });
     copied.map(drop)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mirror::archive::{self, Set};
+use mirror::archive::{self, ArchiveSource, Set};
 use mirror::history::{MetadataStore, PreviousRuns};
 use mirror::progress::RunProgress;
 use mirror::run::{self, CopyPlan, PlannedArchives, Setup};
@@ -88,7 +88,7 @@ impl World {
     pub(crate) async fn publish(
         &self,
         client: &Client,
-        archives: &Path,
+        archives: impl Into<ArchiveSource>,
         to: &Faulty,
     ) -> Result<(), Error> {
         let (set, progress) = (ImageSet::default(), RunProgress::default());
@@ -96,7 +96,9 @@ impl World {
         let setup = setup(&self.source, &set, &workspace, &progress);
         let mut target = to.target();
         target.client = client.clone();
-        match unpack(setup, Set::open(archives)?, &target).await? {
+        let archives = archives.into();
+        let opened = tokio::task::spawn_blocking(move || Set::open(archives)).await;
+        match unpack(setup, opened.unwrap()?, &target).await? {
             Some(_) => Ok(()),
             None => Err(Error::conflict("the target remembers it already")),
         }
