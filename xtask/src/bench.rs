@@ -5,6 +5,7 @@ mod blob;
 mod build;
 mod catalog;
 mod client;
+mod disk;
 mod file_server;
 mod image;
 mod mirror;

@@ -15,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::{self, Build};
+use super::disk::allocated;
 use super::process::{TICKS_PER_SECOND, cpu_ticks, machine, resident_kib};
 use crate::demo::{self, PORTS};
 use crate::installation::{Installation, InstallationState};
@@ -321,15 +322,7 @@ fn print_costs(costs: &[ApiCost], load: &ApiBenchArgs) {
 /// Size of the files of all tables and indexes in a data directory.
 fn database_bytes(data: &Path) -> Result<u64> {
     // Also the template databases, which do not grow.
-    let base = data.join("postgres/data/base");
-    let mut bytes = 0;
-    for database in fs::read_dir(&base).with_context(|| format!("listing {}", base.display()))? {
-        for file in fs::read_dir(database?.path())? {
-            // Dropped relations disappear meanwhile.
-            bytes += file?.metadata().map_or(0, |file| file.len());
-        }
-    }
-    Ok(bytes)
+    allocated(&data.join("postgres/data/base"))
 }
 
 /// Percent of one core over the last `window` of the samples.

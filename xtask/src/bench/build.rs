@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
 use crate::cargo::{self, Profile};
 use crate::{bundle, demo, images};
+
+/// Names a folder of shipped programs that are measured as they are, such as those of a release; unset: they are built.
+const PROGRAMS: &str = "BENCH_PROGRAMS";
 
 /// A build of the program that runs all services.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -21,14 +24,22 @@ impl Build {
     pub(super) fn services(self) -> Result<PathBuf> {
         match self {
             Self::Dev => tools(),
-            Self::Shipped => images::programs::build(&[bundle::PROGRAM], Profile::Dist),
+            Self::Shipped => shipped(&[bundle::PROGRAM]),
         }
     }
 }
 
 /// The folder with the programs of the images, as they are shipped.
 pub(super) fn of_images() -> Result<PathBuf> {
-    images::programs::build(&images::program_packages(), Profile::Dist)
+    shipped(&images::program_packages())
+}
+
+/// The folder with these programs, as they are shipped.
+pub(super) fn shipped(packages: &[&str]) -> Result<PathBuf> {
+    if let Some(folder) = std::env::var_os(PROGRAMS) {
+        return std::path::absolute(folder).context("the folder of shipped programs");
+    }
+    images::programs::build(packages, Profile::Dist)
 }
 
 /// The simulator of hosts, quick to run: it shares the cores with the services whose durations it measures.

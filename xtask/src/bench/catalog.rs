@@ -12,6 +12,7 @@ use anyhow::Result;
 use clap::{Args, value_parser};
 
 use super::build;
+use super::disk::allocated;
 use super::process::machine;
 use super::table::ComparisonTable;
 use crate::apt;
@@ -99,6 +100,9 @@ fn measure(
     println!("{}: {}", program.name, program.path.display());
     let mut cells = Vec::new();
     cells.push(CatalogServer::start(program, folder, cache)?.stop()?);
+    let [files, cached] =
+        [folder, cache].map(|folder| allocated(folder).map(|bytes| bytes / 1_000_000));
+    println!("A catalog of {} MB has a cache of {} MB", files?, cached?);
     let server = CatalogServer::start(program, folder, cache)?;
     cells.push(server.costs()?);
     cells.push(server.memory());

@@ -20,6 +20,7 @@ use run::CommandCost;
 use tool::{MirrorStep, Tool};
 
 use super::build::{self, Build};
+use super::disk::allocated;
 use super::process::machine;
 use super::table::ComparisonTable;
 
@@ -117,8 +118,8 @@ fn column(
     let mut column = Vec::new();
     let mut target = None;
     for (number, step) in MirrorStep::ALL.into_iter().enumerate() {
+        let folder = scratch.path().join(format!("target-{number}"));
         if step.is_to_new_target() {
-            let folder = scratch.path().join(format!("target-{number}"));
             target = Some(BenchRegistry::start(
                 server,
                 &folder,
@@ -136,6 +137,11 @@ fn column(
         let before = request_counts(source, target.as_ref())?;
         let cost = CommandCost::of(command, &scratch.path().join("tool.log"));
         let after = request_counts(source, target.as_ref())?;
+        if step.is_to_new_target() {
+            let megabytes = allocated(&folder)? / 1_000_000;
+            let label = step.label();
+            println!("{label}: the target's folder has {megabytes} MB");
+        }
         let cell = match cost {
             Ok(cost) => format!("{cost} / {}, {}", after.0 - before.0, after.1 - before.1),
             Err(error) => {

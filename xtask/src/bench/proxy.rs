@@ -9,11 +9,10 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, value_parser};
 
+use super::build;
 use super::process::machine;
 use super::table::ComparisonTable;
 use crate::apt::find_program;
-use crate::cargo::Profile;
-use crate::images;
 use crate::scratch::ScratchFolder;
 use front::{Backend, Front, HOST, REGISTRY_HOST};
 
@@ -82,7 +81,7 @@ pub(crate) fn run(plan: &ProxyBenchArgs) -> Result<ExitCode> {
             "{tool} is not installed: apt install {package}"
         );
     }
-    let programs = images::programs::build(&[OURS], Profile::Dist)?;
+    let programs = build::shipped(&[OURS])?;
     let scratch = ScratchFolder::new()?;
     let root = scratch.path().join("files");
     fs::create_dir_all(&root)?;

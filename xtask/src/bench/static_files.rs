@@ -10,12 +10,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, value_parser};
 
+use super::build;
 use super::client::load;
 use super::file_server::BenchServer;
 use super::process::machine;
 use super::table::ComparisonTable;
-use crate::cargo::Profile;
-use crate::images;
 use crate::scratch::{ScratchFolder, free_ports};
 
 const OURS: &str = "proxy";
@@ -50,7 +49,7 @@ pub(crate) struct FilesBenchArgs {
 
 /// Runs the benchmark and prints its results.
 pub(crate) fn run(plan: &FilesBenchArgs) -> Result<ExitCode> {
-    let programs = images::programs::build(&[OURS], Profile::Dist)?;
+    let programs = build::shipped(&[OURS])?;
     let scratch = ScratchFolder::new()?;
     let root = scratch.path().join("files");
     content(plan, &root)?;
