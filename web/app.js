@@ -7,6 +7,7 @@ import * as cluster from "./views/cluster.js";
 import * as clusters from "./views/clusters.js";
 import * as events from "./views/events.js";
 import * as infraEnvs from "./views/infra_envs.js";
+import * as siteChecks from "./views/site_checks.js";
 import * as versions from "./views/versions.js";
 
 const ROUTES = [
@@ -15,6 +16,7 @@ const ROUTES = [
   [/^\/infra-envs\/?$/, infraEnvs],
   [/^\/events\/?$/, events],
   [/^\/versions\/?$/, versions],
+  [/^\/checks\/?$/, siteChecks],
 ];
 // Units: milliseconds. Stages of an installation last seconds; a hidden page asks nothing.
 const REFRESH = 5000;

@@ -3,7 +3,8 @@
 import { now } from "./api.js";
 import { h } from "./dom.js";
 
-const GOOD = ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "production", "available"];
+const GOOD = ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "passed",
+  "production", "available"];
 const BUSY = ["installing", "installing-in-progress", "finalizing", "preparing-for-installation",
   "preparing-successful", "discovering", "discovering-unbound", "binding", "unbinding", "resetting",
   "reclaiming", "reclaiming-rebooting", "adding-hosts", "progressing"];

@@ -40,6 +40,7 @@ pub(crate) static FILES: &[BuiltinFile] = files! {
     "views/infra_envs.js" => "text/javascript; charset=utf-8",
     "views/hosts.js" => "text/javascript; charset=utf-8",
     "views/events.js" => "text/javascript; charset=utf-8",
+    "views/site_checks.js" => "text/javascript; charset=utf-8",
     "views/versions.js" => "text/javascript; charset=utf-8",
 };
 

@@ -84,6 +84,11 @@ async fn answer(
         "infra-envs" => json!([infra_env(&fake)]),
         path if path == changed => infra_env(&fake),
         "events" => return events().into_response(),
+        "doctor" if fake.is_read_only => {
+            let reason = json!({ "code": 403, "message": "only administrators may do this" });
+            return (StatusCode::FORBIDDEN, Json(reason)).into_response();
+        }
+        "doctor" => checks(),
         "openshift-versions" => json!({
             "4.18.30": { "display_name": "4.18.30", "support_level": "production", "cpu_architectures": ["x86_64"] },
         }),
@@ -155,6 +160,15 @@ fn events() -> impl IntoResponse {
         ("severity-count-warning", "1"),
     ];
     (headers, Json(body))
+}
+
+fn checks() -> Value {
+    let check = |id: &str, status: &str, finding: &str, remedy: &str| json!({ "id": id, "group": "services", "status": status, "finding": finding, "remedy": remedy });
+    json!({ "checks": [
+        check("memory", "passed", "8192 MiB are available", ""),
+        check("os-image", "warning", EVIL, "name one in OS_IMAGES"),
+        check("database:db:5432/installer", "failed", "refuses the password", "correct DB_USER"),
+    ] })
 }
 
 async fn serve(fake: &Fake) -> Server {
@@ -397,6 +411,53 @@ async fn a_refused_change_of_the_agent_is_shown_and_undone() {
     for text in ["Not changed: You may only read it", r#"data-agent="false""#] {
         assert!(visit.dom.contains(text), "{text}: {}", visit.dom);
     }
+}
+
+#[tokio::test]
+async fn failed_checks_come_first_with_their_remedies() {
+    let fake = Fake::default();
+    let click = r#"
+        const find = () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent === "Check again");
+        const timer = setInterval(() => { const button = find(); if (button) { clearInterval(timer); button.click(); } }, 100);
+    "#;
+    let Some(visit) = act(&fake, "/checks", click).await else {
+        return;
+    };
+    assert_shows(
+        &visit,
+        &[
+            "1 failed, 1 warning, 1 passed",
+            r#"<th scope="row">database:db:5432/installer"#,
+            "refuses the password",
+            "correct DB_USER",
+            r#"<span class="badge bad">Failed</span>"#,
+            r#"<span class="badge good">Passed</span>"#,
+            r#"<a href="/checks" aria-current="page">"#,
+            EVIL_AS_TEXT,
+            NO_NOTICE,
+        ],
+    );
+    let at = |text: &str| visit.dom.find(text).unwrap();
+    assert!(at("refuses the password") < at("name one in OS_IMAGES"));
+    assert!(at("name one in OS_IMAGES") < at("8192 MiB"));
+    let asked = fake.asked.lock().unwrap();
+    let runs = asked.iter().filter(|one| one.ends_with("/v2/doctor"));
+    assert!(runs.count() >= 2, "{asked:?}");
+}
+
+#[tokio::test]
+async fn checks_that_are_refused_are_an_error() {
+    let fake = Fake {
+        is_read_only: true,
+        ..Fake::default()
+    };
+    let Some(visit) = visit(&fake, "/checks", 4).await else {
+        return;
+    };
+    for text in ["Only administrators may do this", "Nothing to show."] {
+        assert!(visit.dom.contains(text), "{text}: {}", visit.dom);
+    }
+    assert!(!visit.dom.contains(NO_NOTICE));
 }
 
 #[tokio::test]
