@@ -134,7 +134,12 @@ async fn a_file_that_changes_is_an_error() {
             assert!(is_named, "{fault:?}: {text}");
         }
     }
-    let server = web.serve(WebFault::Changed(all / 2)).await;
+    let verified = {
+        let server = web.serve(WebFault::Nothing).await;
+        verify(server.source("pub/")).await.unwrap();
+        server.requests().len()
+    };
+    let server = web.serve(WebFault::Changed(verified / 2)).await;
     let report = verify(server.source("pub/")).await.unwrap();
     let faults = faults(&report);
     assert!(!faults.is_empty());
