@@ -15,7 +15,9 @@ mod run;
 mod verify;
 mod version;
 
-use clap::{Args, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
 use service::Error;
 
 /// A run, or a subcommand.
@@ -27,6 +29,23 @@ pub(crate) struct MirrorArgs {
     run: run::RunArgs,
     #[command(subcommand)]
     command: Option<MirrorCommand>,
+}
+
+/// The command line of a run alone.
+#[derive(Debug, Clone, Parser)]
+#[command(no_binary_name = true)]
+struct RunLine {
+    #[command(flatten)]
+    run: run::RunArgs,
+}
+
+/// Runs `atoll mirror` with these arguments in this process: it ends with it.
+///
+/// Errors: as [`run()`]; arguments that the command does not take.
+pub(crate) fn run_with(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
+    let line = RunLine::try_parse_from(arguments);
+    let line = line.map_err(|e| Error::new("mirroring", e.to_string()))?;
+    run::run(&line.run)
 }
 
 /// Subcommands for image sets.

@@ -1,9 +1,9 @@
 //! Archives of the bundle: published from their place in it, so that the registry alone writes their bytes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ::bundle::BundleFile;
 use ::bundle::assemble::ARCHIVES;
@@ -14,7 +14,7 @@ use service::Error;
 
 use super::local_registry::LocalRegistry;
 use super::record::InstallRecord;
-use crate::terminal;
+use crate::{mirror, terminal};
 
 /// Folder for the run, which is removed at the end.
 const WORK: &str = "atoll-archives";
@@ -80,20 +80,13 @@ pub(super) fn publish(
     registry.write_login(&login)?;
     for set in sets {
         let mirror = |address: &str, workspace: &Path, more: &[&str]| {
-            let doing = || format!("publishing {}", set.path.display());
-            let mut run = Command::new("/proc/self/exe");
-            run.arg("mirror").arg("--from").arg(&set.path);
-            run.arg(format!("docker://{address}")).args(more);
-            run.arg("--dir")
-                .arg(workspace)
-                .arg("--authfile")
-                .arg(&login);
-            run.arg("--ca").arg(&registry.certificate);
-            match run.status() {
-                Ok(status) if status.success() => Ok(()),
-                Ok(status) => Err(Error::new(doing(), status.to_string())),
-                Err(error) => Err(Error::new(doing(), error)),
-            }
+            let target = format!("docker://{address}");
+            let mut arguments: Vec<OsString> = vec!["--from".into(), set.path.clone().into()];
+            arguments.extend([target.into(), "--dir".into(), workspace.into()]);
+            arguments.extend(["--authfile".into(), login.clone().into()]);
+            arguments.extend(["--ca".into(), registry.certificate.clone().into()]);
+            arguments.extend(more.iter().map(OsString::from));
+            mirror::run_with(arguments)
         };
         if !has_later(set, registry)? {
             mirror(&registry.address, &work.join("workspace"), &[])?;
