@@ -104,7 +104,12 @@ impl StaticRoot {
 
     /// [`Self::open`] on a thread that may block.
     pub(super) fn open_blocking(&self, relative: &[u8]) -> Result<OpenedFile, OpenError> {
-        let root = self.folder().map_err(|_| OpenError::NoRoot)?;
+        let root = self
+            .folder()
+            .map_err(|errno| match OpenError::from(errno) {
+                OpenError::NotFound => OpenError::NoRoot,
+                error => error,
+            })?;
         checked(open_beneath(root.as_fd(), relative, READ))
     }
 
