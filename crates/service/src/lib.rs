@@ -20,6 +20,7 @@ mod limit_table;
 pub mod limits;
 pub mod logs;
 pub mod metrics;
+mod open_files;
 mod opening_timeout;
 #[cfg(feature = "page")]
 pub mod page;

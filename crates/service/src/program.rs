@@ -10,14 +10,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, limit_table, logs, privileges, probe, shutdown};
+use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown};
 
 pub use crate::server_settings::ServerSettings;
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
-/// Units: open files. More is of no use, and some programs that a server starts close every number up to the limit.
-const MAX_FILES: u64 = 65_536;
 /// How long blocking work on files may take to finish at shutdown. Longer work, as building a catalog's cache, may be
 /// interrupted at any time.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -246,7 +244,7 @@ fn parse<S: ServerSettings>(
 /// Raises the limit of open files to the hard limit: connections are files, and many systems start with 1024.
 fn raise_file_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.unwrap_or(MAX_FILES).min(MAX_FILES);
+    let wanted = open_files::limit();
     if current.is_none_or(|current| current >= wanted) {
         return;
     }

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::opening_timeout::OpeningAcceptor;
 use crate::sendfile::SendfileAcceptor;
-use crate::{Error, health, tls};
+use crate::{Error, health, open_files, tls};
 
 use admission::{AdmissionRules, Admitted, MakeAdmitted};
 use body_timeout::BodyLimits;
@@ -53,11 +53,17 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Send buffer of a connection, and the longest request head. Units: bytes. hyper's default of 400 KiB would be most
 /// of the memory of a server with many slow downloads.
 const MAX_BUFFER: usize = 64 * 1024;
+/// Units: header lines of a request. Source: hyper's default, which costs no memory of its own.
+const MAX_HEADERS: u64 = 100;
 /// Drain timeout of in-flight requests: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: connections that wait to be accepted; the kernel's own bound may be lower. A burst beyond std's 128 would
 /// wait for a second until its packets are sent again.
 const BACKLOG: i32 = 1024;
+
+/// Units: open files of a connection: itself and a file or a connection to a replica; if connections pass, those have two
+/// pipes, too.
+const FILES_OF_CONNECTION: [u64; 2] = [2, 6];
 
 /// An address to listen on.
 #[derive(Debug, Clone)]
@@ -196,7 +202,10 @@ pub async fn start_each(
         listens.push((listen, health::metrics_route("/metrics")));
     }
     refusals::describe();
-    let bounds = ClientBounds::new(&http);
+    let passes = listens
+        .iter()
+        .any(|(listen, _)| listen.passthrough.is_some());
+    let bounds = ClientBounds::new(&http, passes);
     let mut addresses = Vec::with_capacity(listens.len());
     let mut tasks = JoinSet::new();
     for (listen, router) in listens {
@@ -257,13 +266,24 @@ struct ClientBounds {
 }
 
 impl ClientBounds {
-    fn new(http: &HttpSettings) -> Self {
+    fn new(http: &HttpSettings, passes: bool) -> Self {
+        let (files, limit) = (
+            FILES_OF_CONNECTION[usize::from(passes)],
+            open_files::limit(),
+        );
+        let max = open_files::connections(http.max_connections, files, limit);
+        if max < http.max_connections {
+            let wanted = http.max_connections;
+            tracing::warn!(
+                max,
+                wanted,
+                files = limit,
+                "MAX_CONNECTIONS is more than the limit of open files allows: raise that limit (ulimit -n)"
+            );
+        }
         Self {
             admission: ConnectionAdmission {
-                connections: Connections::new(
-                    http.max_connections,
-                    http.max_connections_per_client,
-                ),
+                connections: Connections::new(max, http.max_connections_per_client),
                 trusted: http.trusted_proxies.clone(),
                 write_timeout: http.write_timeout,
                 header_timeout: http.header_timeout,

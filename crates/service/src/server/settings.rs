@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::MAX_BUFFER;
 use super::clients::IpNetworks;
+use super::{MAX_BUFFER, MAX_HEADERS};
 use crate::limits::{Bound, Limit};
 use crate::metrics::MAX_SERIES;
 use crate::settings::CommaList;
@@ -12,7 +12,7 @@ use crate::settings::CommaList;
 crate::settings! {
     /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
     pub struct HttpSettings {
-        /// Connections that are open at a time, of all clients. One more takes the place of the quietest connection of the client that has the most; a client that has no fewer than any other is closed at once. 0: no limit.
+        /// Connections that are open at a time, of all clients. One more takes the place of the quietest connection of the client that has the most; a client that has no fewer than any other is closed at once. 0, or more than the limit of open files allows: as many as that allows.
         max_connections: usize = "1536",
         /// Connections that one client address (IPv6: /64) has open at a time; one more is closed at once. Trusted proxies are exempt. 0: no limit.
         max_connections_per_client: usize = "1024",
@@ -78,7 +78,7 @@ impl HttpSettings {
         limits
     }
 
-    fn request_limits(&self) -> [Limit; 7] {
+    fn request_limits(&self) -> [Limit; 8] {
         let closed = "connection closed";
         let timeout = "408, connection closed";
         let rate = match self.body_min_rate {
@@ -91,6 +91,12 @@ impl HttpSettings {
                 Bound::Bytes(MAX_BUFFER as u64),
                 "request",
                 "431, or connection closed",
+            ),
+            Limit::fixed(
+                "header lines",
+                Bound::Count(MAX_HEADERS, "lines"),
+                "request of HTTP/1",
+                "431",
             ),
             Limit::fixed(
                 "time for a request head",
