@@ -1,213 +1,22 @@
 //! The site's names on HTTP and HTTPS.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::Request;
-use http::{HeaderMap, StatusCode};
-use net::resolve::Resolver;
-use proxy::{Forwards, HostPort, Settings, SiteAddresses, SiteSettings};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use serde_json::{Value, json};
-use service::CancellationToken;
+use http::StatusCode;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use serde_json::json;
 use service::forward::Upstream;
 use service::server::HttpSettings;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::client::TlsStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio::net::TcpStream;
 
 use crate::raw;
+use crate::site_world::{HSTS, SiteWorld, client_config, connect, json_of, made, parsed, upstream};
 use crate::world::{eventually, soon};
-
-const HSTS: &str = "max-age=16000000; includesubdomains; preload;";
-
-/// A certificate with its key, and its PEM bundle.
-struct Made {
-    der: CertificateDer<'static>,
-    bundle: String,
-    key: Vec<u8>,
-}
-
-fn made(names: &[&str]) -> Made {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
-    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-    let made = rcgen::generate_simple_self_signed(names).unwrap();
-    Made {
-        der: made.cert.der().clone(),
-        bundle: made.cert.pem() + &made.signing_key.serialize_pem(),
-        key: made.signing_key.serialize_der(),
-    }
-}
-
-/// A site whose upstreams answer with their name and the request.
-struct SiteWorld {
-    at: SiteAddresses,
-    certs: TempDir,
-    wildcard: Made,
-    registry: Made,
-    shutdown: CancellationToken,
-}
-
-impl Drop for SiteWorld {
-    fn drop(&mut self) {
-        self.shutdown.cancel();
-    }
-}
-
-/// Answers with `name` and the request.
-async fn upstream(name: &'static str) -> Upstream {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().fallback(async move |request: Request| {
-        let headers = request.headers().iter();
-        let headers: Vec<_> = headers
-            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-            .collect();
-        let path = request.uri().to_string();
-        axum::Json(json!({ "upstream": name, "path": path, "headers": headers }))
-    });
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    Upstream::parse(&origin).unwrap()
-}
-
-/// A registry: it answers each connection with its own certificate and the bytes that it got.
-async fn registry(made: &Made) -> HostPort {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.key.clone().into());
-    let config = rustls::ServerConfig::builder().with_no_client_auth();
-    let config = config
-        .with_single_cert(vec![made.der.clone()], key)
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                let Ok(mut stream) = acceptor.accept(stream).await else {
-                    return;
-                };
-                let (mut reader, mut writer) = tokio::io::split(&mut stream);
-                tokio::io::copy(&mut reader, &mut writer).await.ok();
-                stream.shutdown().await.ok();
-            });
-        }
-    });
-    HostPort {
-        host: "127.0.0.1".to_owned(),
-        port,
-    }
-}
-
-impl SiteWorld {
-    async fn start() -> Self {
-        Self::start_with(|_| {}).await
-    }
-
-    async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
-        let certs = tempfile::tempdir().unwrap();
-        let wildcard = made(&["*.site.test", "site.test"]);
-        let of_registry = made(&["registry.site.test"]);
-        fs::write(certs.path().join("site.pem"), &wildcard.bundle).unwrap();
-        fs::write(certs.path().join("crt-list.txt"), "site.pem\n").unwrap();
-        let mut settings = Settings {
-            listen_address: Ipv4Addr::LOCALHOST.into(),
-            forwards: Forwards(Vec::new()),
-            proxy_status_port: 0,
-            site: SiteSettings {
-                network_domain: "site.test".to_owned(),
-                proxy_http_port: 0,
-                proxy_https_port: 0,
-                certificate_list: certs.path().join("crt-list.txt"),
-                api_url: upstream("api").await,
-                web_url: upstream("web").await,
-                registry_address: registry(&of_registry).await,
-                ..SiteSettings::default()
-            },
-            ..Settings::default()
-        };
-        change(&mut settings);
-        let shutdown = CancellationToken::new();
-        let started = proxy::start_with(settings, Resolver::system(), shutdown.clone());
-        let started = started.await.unwrap();
-        let at = started.site().unwrap();
-        tokio::spawn(async move { started.wait().await.unwrap() });
-        Self {
-            at,
-            certs,
-            wildcard,
-            registry: of_registry,
-            shutdown,
-        }
-    }
-
-    /// A client that trusts `trusted` alone, asks for `sni`, and does ALPN `protocols`.
-    async fn connect(&self, trusted: &Made, sni: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        connect(self.at.https, trusted, sni, rustls::ALL_VERSIONS).await
-    }
-
-    /// The answer to a request with this Host over a connection for `sni`.
-    async fn asked(&self, sni: &str, host: &str, rest: &str) -> (StatusCode, HeaderMap, String) {
-        let mut stream = self.connect(&self.wildcard, sni).await.unwrap();
-        let request =
-            format!("GET /a//b?x=%zz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{rest}\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        soon(stream.read_to_string(&mut answer)).await.ok();
-        parsed(&answer)
-    }
-}
-
-async fn connect(
-    address: SocketAddr,
-    trusted: &Made,
-    sni: &str,
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> std::io::Result<TlsStream<TcpStream>> {
-    let connector = TlsConnector::from(client_config(trusted, versions));
-    let stream = TcpStream::connect(address).await?;
-    let name = ServerName::try_from(sni.to_owned()).unwrap();
-    soon(connector.connect(name, stream)).await
-}
-
-fn client_config(
-    trusted: &Made,
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted.der.clone()).unwrap();
-    let config = ClientConfig::builder_with_protocol_versions(versions);
-    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn parsed(answer: &str) -> (StatusCode, HeaderMap, String) {
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .unwrap_or_else(|| panic!("{answer:?}"));
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-    let headers = lines.map(|line| line.split_once(": ").unwrap());
-    let headers =
-        headers.map(|(name, value)| (name.parse().unwrap(), value.to_lowercase().parse().unwrap()));
-    let headers: HeaderMap = headers
-        .collect::<Vec<(http::HeaderName, http::HeaderValue)>>()
-        .into_iter()
-        .collect();
-    (status.parse().unwrap(), headers, body.to_owned())
-}
-
-fn json_of(body: &str) -> Value {
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
-}
 
 #[tokio::test]
 async fn each_host_reaches_its_upstream() {

@@ -35,7 +35,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    fn new(name: String) -> Self {
+    pub(crate) fn new(name: String) -> Self {
         Self {
             name,
             addresses: Mutex::default(),
@@ -43,7 +43,7 @@ impl Names {
         }
     }
 
-    fn resolver(&self) -> Resolver {
+    pub(crate) fn resolver(&self) -> Resolver {
         Resolver::new(ResolverOptions {
             resolv_conf: self.folder.path().join("resolv.conf"),
             hosts: self.folder.path().join("hosts"),
