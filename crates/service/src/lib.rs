@@ -33,6 +33,7 @@ pub mod sendfile;
 pub mod server;
 mod server_settings;
 pub mod settings;
+mod settings_source;
 pub mod shutdown;
 mod splice;
 mod state_log;

@@ -13,6 +13,7 @@ use crate::settings::{FromValues, Problem, Problems, Values};
 use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown};
 
 pub use crate::server_settings::ServerSettings;
+pub use crate::settings_source::{ReloadedSettings, SettingsSource, SettingsWatch};
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
@@ -53,6 +54,14 @@ impl ServerArgs {
 }
 
 impl ServerArgs {
+    /// File of the settings.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        match &self.command {
+            Some(ServerCommand::Serve { file: Some(file) }) => Some(file),
+            _ => self.config.as_ref(),
+        }
+    }
+
     fn is_serving(&self) -> bool {
         matches!(self.command, None | Some(ServerCommand::Serve { .. }))
     }
@@ -102,13 +111,31 @@ where
     F: FnOnce(S, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
+    match arguments(name) {
+        Ok(arguments) => main_with(name, &arguments, run),
+        Err(code) => code,
+    }
+}
+
+fn arguments(name: &'static str) -> Result<ServerArgs, ExitCode> {
     let command = <ServerArgs as clap::CommandFactory>::command()
         .name(name)
         .version(env!("CARGO_PKG_VERSION"));
     let matches = command.get_matches();
-    match <ServerArgs as clap::FromArgMatches>::from_arg_matches(&matches) {
-        Ok(arguments) => main_with(name, &arguments, run),
-        Err(error) => fail(&error.to_string(), EXIT_SETTINGS),
+    <ServerArgs as clap::FromArgMatches>::from_arg_matches(&matches)
+        .map_err(|error| fail(&error.to_string(), EXIT_SETTINGS))
+}
+
+/// [`main`] for a server that takes over changed settings while it runs.
+pub fn main_reloading<S, F, Fut>(name: &'static str, run: F) -> ExitCode
+where
+    S: ServerSettings,
+    F: FnOnce(S, SettingsSource<S>, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    match arguments(name) {
+        Ok(arguments) => main_reloading_with(name, &arguments, run),
+        Err(code) => code,
     }
 }
 
@@ -117,6 +144,22 @@ pub fn main_with<S, F, Fut>(name: &'static str, arguments: &ServerArgs, run: F) 
 where
     S: ServerSettings,
     F: FnOnce(S, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    main_reloading_with(name, arguments, |settings, _, shutdown| {
+        run(settings, shutdown)
+    })
+}
+
+/// [`main_with`] for a server that takes over changed settings while it runs.
+pub fn main_reloading_with<S, F, Fut>(
+    name: &'static str,
+    arguments: &ServerArgs,
+    run: F,
+) -> ExitCode
+where
+    S: ServerSettings,
+    F: FnOnce(S, SettingsSource<S>, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
     if let Some(ServerCommand::Settings { limits: true }) = arguments.command {
@@ -128,11 +171,14 @@ where
     if let Some(ServerCommand::Settings { .. }) = arguments.command {
         return say(&crate::settings::reference::<S>());
     }
+    // Before they are read, so that a change meanwhile is seen.
+    let text = arguments.file().map(std::fs::read);
     let LoadedSettings {
         log,
         process,
         settings,
         remarks,
+        values,
     } = match load::<S>(arguments) {
         Ok(loaded) => loaded,
         Err(problems) => return fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
@@ -166,6 +212,8 @@ where
             tracing::warn!(variable, reason, "setting has no effect");
         }
         privileges::warn_of_unwritable(&settings.data_folders());
+        let source = SettingsSource::new(arguments, values, text.and_then(Result::ok));
+        let run = |settings, shutdown| run(settings, source, shutdown);
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
     runtime.shutdown_timeout(FILES_TIMEOUT);
@@ -175,14 +223,21 @@ where
     }
 }
 
-struct LoadedSettings<S> {
+/// Settings, and the texts that they come from.
+pub(crate) struct LoadedSettings<S> {
     log: LogSettings,
     process: ProcessSettings,
-    settings: S,
+    pub(crate) settings: S,
     remarks: Vec<Problem>,
+    pub(crate) values: Values,
 }
 
-fn load<S: ServerSettings>(arguments: &ServerArgs) -> Result<LoadedSettings<S>, Problems> {
+/// Reads and checks the settings.
+///
+/// Errors: all problems.
+pub(crate) fn load<S: ServerSettings>(
+    arguments: &ServerArgs,
+) -> Result<LoadedSettings<S>, Problems> {
     let (loaded, mut problems) = parse::<S>(arguments)?;
     for problem in loaded.settings.problems() {
         // A variable that does not parse is reported already.
@@ -208,10 +263,7 @@ fn read<S: ServerSettings>(arguments: &ServerArgs) -> Result<LoadedSettings<S>, 
 fn parse<S: ServerSettings>(
     arguments: &ServerArgs,
 ) -> Result<(LoadedSettings<S>, Problems), Problems> {
-    let file = match &arguments.command {
-        Some(ServerCommand::Serve { file: Some(file) }) => Some(file),
-        _ => arguments.config.as_ref(),
-    };
+    let file = arguments.file();
     let is_own = |file: &&PathBuf| {
         let extension = file.extension().unwrap_or_default();
         S::OWN_FILE.is_some() && (extension == "yml" || extension == "yaml")
@@ -237,6 +289,7 @@ fn parse<S: ServerSettings>(
         process,
         settings,
         remarks,
+        values,
     };
     Ok((loaded, problems))
 }

@@ -72,6 +72,8 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Plain HTTP when absent.
     pub tls: Option<tls::TlsConfig>,
+    /// Access to the certificates of `tls` while it listens.
+    pub certificates: tls::CertificateControl,
     /// Server whose TLS connections pass, chosen by the server name that clients ask for.
     pub passthrough: Option<tls::Passthrough>,
     /// Whether HTTP/2 is enabled.
@@ -116,6 +118,7 @@ impl Listen {
         Self {
             address,
             tls,
+            certificates: tls::CertificateControl::default(),
             passthrough: None,
             speaks_http2: true,
             http2: Http2::default(),
@@ -242,9 +245,11 @@ pub async fn start_each(
             }
             Some(config) => {
                 let shutdown = shutdown.clone();
+                let control = &listen.certificates;
                 let acceptor = TlsAcceptor {
                     admission,
-                    certificates: tls::reloading(config, listen.speaks_http2, shutdown).await?,
+                    certificates: tls::reloading(config, listen.speaks_http2, control, shutdown)
+                        .await?,
                     passthrough: listen.passthrough.clone(),
                 };
                 connections.serve(acceptor, service)

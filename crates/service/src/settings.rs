@@ -76,6 +76,25 @@ pub fn reference<S: FromValues>() -> String {
     table
 }
 
+/// Upper-case names of the variables of `S` whose texts differ. An unset variable has the text of its default.
+pub(crate) fn changed<S: FromValues>(before: &Values, after: &Values) -> Vec<String> {
+    let groups = S::GROUPS.iter().copied().flatten();
+    let default = |variable: &Variable| {
+        let mut defaults = S::GROUP_DEFAULTS.iter();
+        let own = defaults.find(|(name, _)| *name == variable.field);
+        own.map_or(variable.default, |(_, text)| text)
+    };
+    S::VARIABLES
+        .iter()
+        .chain(groups)
+        .filter(|variable| {
+            let texts = |values| Values::texts(values, variable, default(variable));
+            texts(before) != texts(after)
+        })
+        .map(|variable| variable.field.to_uppercase())
+        .collect()
+}
+
 /// A line of a table in Markdown.
 pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
     let cells = cells.map(|cell| cell.replace('|', "\\|"));

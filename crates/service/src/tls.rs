@@ -3,6 +3,7 @@
 mod certificate_list;
 mod certified_name;
 mod clients;
+mod control;
 pub(crate) mod hello;
 mod passthrough;
 pub(crate) mod plain_http;
@@ -17,7 +18,9 @@ use std::time::Duration;
 use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
+pub use control::CertificateControl;
 pub use passthrough::Passthrough;
+pub(crate) use passthrough::PassthroughTarget;
 pub(crate) use reload::{own_identity, reloading};
 pub(crate) use served::ServedCertificates;
 pub use suites::speaks;

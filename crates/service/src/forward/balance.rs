@@ -26,7 +26,10 @@ pub struct Forward {
 /// The replicas of one upstream, their health and their limits.
 pub(super) struct Balance {
     pub(super) upstream: Upstream,
+    /// Ends tunnels.
     pub(super) shutdown: CancellationToken,
+    /// Ends discovery and health checks.
+    pub(super) retired: CancellationToken,
     pub(super) round_robin: AtomicUsize,
     pub(super) concurrency: ConcurrencyLimits,
     pub(super) metrics: Metrics,
@@ -52,6 +55,7 @@ impl Forward {
             metrics: Metrics::of(&upstream),
             upstream,
             shutdown: shutdown.clone(),
+            retired: shutdown.child_token(),
             round_robin: AtomicUsize::new(0),
             concurrency: ConcurrencyLimits::new(max_requests),
             first_resolve: CancellationToken::new(),
@@ -59,8 +63,18 @@ impl Forward {
             unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
         });
         let discover = Discover::new(balance.clone(), names).run();
-        tokio::spawn(shutdown.clone().run_until_cancelled_owned(discover));
+        let retired = balance.retired.clone();
+        tokio::spawn(retired.run_until_cancelled_owned(discover));
         Self { balance }
+    }
+
+    /// Ends discovery and health checks, and closes the pools: no further requests come. Requests in flight and tunnels
+    /// go to their end.
+    pub fn retire(&self) {
+        self.balance.retired.cancel();
+        for replica in self.balance.replicas().iter() {
+            replica.retire();
+        }
     }
 
     /// Upstream that receives the requests.

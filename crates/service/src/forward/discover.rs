@@ -99,7 +99,7 @@ impl Discover {
         let upstream = &self.balance.upstream;
         let address = SocketAddr::new(ip, upstream.port());
         tracing::info!(upstream = upstream.authority(), %address, "replica added");
-        let replica = Arc::new(Replica::new(address, self.balance.shutdown.child_token()));
+        let replica = Arc::new(Replica::new(address, self.balance.retired.child_token()));
         let checks = run_checks(self.balance.clone(), replica.clone());
         tokio::spawn(replica.retired.clone().run_until_cancelled_owned(checks));
         replica

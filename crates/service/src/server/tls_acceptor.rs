@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum_server::accept::Accept;
@@ -14,7 +15,7 @@ use tower_http::add_extension::AddExtension;
 use super::connection::{AdmittedStream, ConnectionAdmission, eviction};
 use super::connections::RequestCounter;
 use crate::tls::hello::Hello;
-use crate::tls::{Passthrough, ServedCertificates, plain_http};
+use crate::tls::{Passthrough, PassthroughTarget, ServedCertificates, plain_http};
 
 /// Longest time from the first byte of a client to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +35,7 @@ enum Accepted {
     Passed {
         stream: TcpStream,
         received: Vec<u8>,
-        to: Passthrough,
+        to: Arc<PassthroughTarget>,
     },
 }
 
@@ -87,11 +88,12 @@ impl TlsAcceptor {
             let hello = Hello::read(&mut stream).await?;
             let name = hello.server_name();
             let passthrough = self.passthrough.as_ref();
-            if let Some(to) = passthrough.filter(|to| to.is_for(name.as_deref())) {
+            if let Some(to) = passthrough.and_then(|all| all.route(name.as_deref())) {
+                let received = hello.received;
                 return Ok(Accepted::Passed {
                     stream,
-                    received: hello.received,
-                    to: to.clone(),
+                    received,
+                    to,
                 });
             }
             let config = self.certificates.choose(name.as_deref());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Config, ConfigError, Environment, Map, Source};
 
+use super::Variable;
 use super::kinds::{Setting, Shape};
 use super::problem::{Problem, Problems};
 
@@ -154,6 +155,21 @@ impl Values {
                 }),
             _ => Ok(None),
         }
+    }
+
+    /// The text of `variable`, or `default`, and the texts of its parts.
+    pub(super) fn texts<'a>(
+        &'a self,
+        variable: &Variable,
+        default: &'a str,
+    ) -> (&'a str, BTreeMap<&'a str, &'a str>) {
+        let text = self.text(variable.field).map(str::trim);
+        let text = text.filter(|text| !text.is_empty());
+        let parts = match variable.shape {
+            Shape::Whole => BTreeMap::new(),
+            Shape::List | Shape::Parts => self.parts(variable.field),
+        };
+        (text.unwrap_or(default), parts)
     }
 
     /// Texts of the variables below `field` that are not empty.

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use net::resolve::Resolver;
@@ -27,12 +27,13 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 /// Passed connections, by result.
 const CONNECTIONS: &str = "atoll_passthrough_connections_total";
 
-/// The server whose connections pass; shared by its clones.
+/// The server whose connections pass; shared by its clones. It may be replaced: connections keep theirs.
 #[derive(Debug, Clone)]
-pub struct Passthrough(Arc<PassthroughTarget>);
+pub struct Passthrough(Arc<RwLock<Arc<PassthroughTarget>>>);
 
+/// A server whose connections pass.
 #[derive(Debug)]
-struct PassthroughTarget {
+pub(crate) struct PassthroughTarget {
     /// In lower case.
     server_name: String,
     host: String,
@@ -46,14 +47,23 @@ impl Passthrough {
     /// Clients that ask for `server_name` are connected to one of the addresses of `host`, in turn.
     pub fn new(server_name: &str, (host, port): (&str, u16), names: Resolver) -> Self {
         metrics::describe_counter!(CONNECTIONS, "Connections that passed with their TLS");
-        Self(Arc::new(PassthroughTarget {
-            server_name: server_name.to_ascii_lowercase(),
-            host: host.to_owned(),
-            port,
-            names,
-            round_robin: AtomicUsize::new(0),
-            is_unreachable: AtomicBool::new(false),
-        }))
+        let target = PassthroughTarget::new(server_name, (host, port), names);
+        Self(Arc::new(RwLock::new(Arc::new(target))))
+    }
+
+    /// Connects further clients that ask for `server_name` to `host`; one that was given before stays as it is.
+    pub fn replace(&self, server_name: &str, (host, port): (&str, u16)) {
+        let old = self.target();
+        let target = PassthroughTarget::new(server_name, (host, port), old.names.clone());
+        let is_same = (&old.server_name, &old.host, old.port)
+            == (&target.server_name, &target.host, target.port);
+        if !is_same {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(target);
+        }
+    }
+
+    fn target(&self) -> Arc<PassthroughTarget> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Limits of passed connections, which count as connections, too.
@@ -67,16 +77,30 @@ impl Passthrough {
         )]
     }
 
-    /// Whether connections for `name` (lower case) pass.
-    pub(crate) fn is_for(&self, name: Option<&str>) -> bool {
-        name == Some(self.0.server_name.as_str())
+    /// The server that connections for `name` (lower case) pass to.
+    pub(crate) fn route(&self, name: Option<&str>) -> Option<Arc<PassthroughTarget>> {
+        let target = self.target();
+        (name == Some(target.server_name.as_str())).then_some(target)
+    }
+}
+
+impl PassthroughTarget {
+    fn new(server_name: &str, (host, port): (&str, u16), names: Resolver) -> Self {
+        Self {
+            server_name: server_name.to_ascii_lowercase(),
+            host: host.to_owned(),
+            port,
+            names,
+            round_robin: AtomicUsize::new(0),
+            is_unreachable: AtomicBool::new(false),
+        }
     }
 
     /// Connects `client` to the server, which gets `received` first, and carries bytes until both have ended.
     ///
     /// Errors: no address accepts, of which the client gets an alert; a broken connection.
     pub(crate) async fn carry(&self, mut client: TcpStream, received: Vec<u8>) -> io::Result<()> {
-        let connected = timeout(CONNECT_TIMEOUT, self.0.connect()).await;
+        let connected = timeout(CONNECT_TIMEOUT, self.connect()).await;
         let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
         let result = if connected.is_ok() {
             "passed"
@@ -84,7 +108,7 @@ impl Passthrough {
             "unreachable"
         };
         metrics::counter!(CONNECTIONS, "result" => result).increment(1);
-        self.0.log_change(connected.as_ref().err());
+        self.log_change(connected.as_ref().err());
         let mut server = match connected {
             Ok(server) => server,
             Err(error) => {
@@ -99,9 +123,7 @@ impl Passthrough {
         keep_alive(&server)?;
         splice::tunnel(&client, &server, IDLE_TIMEOUT).await
     }
-}
 
-impl PassthroughTarget {
     async fn connect(&self) -> io::Result<TcpStream> {
         let addresses = self.names.lookup(&self.host).await;
         let addresses = addresses.map_err(io::Error::other)?;

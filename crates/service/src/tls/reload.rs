@@ -8,19 +8,23 @@ use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::certificate_list::{self, ListEntry, NamePattern};
 use super::certified_name::{CertifiedName, certificates};
 use super::clients::Verifier;
+use super::control::CertificateControl;
 use super::served::{ServedCertificate, ServedCertificates};
 use super::{CertificateFiles, Certificates, TlsConfig, TlsVersion, suites};
 use crate::{Error, clock};
 
-/// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`.
+/// Loads the files of `config` and reloads them when they change or SIGHUP comes, until `shutdown`; `control` can make
+/// it follow others.
 pub(crate) async fn reloading(
     config: TlsConfig,
     speaks_http2: bool,
+    control: &CertificateControl,
     shutdown: CancellationToken,
 ) -> Result<ServedCertificates, Error> {
     let doing = || format!("loading {}", config.certificates);
@@ -39,17 +43,17 @@ pub(crate) async fn reloading(
         tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
     }
     let served = ServedCertificates::new(loaded);
-    let reload = loader.reload(files, served.clone());
+    let reload = Arc::new(Mutex::new(loader.reload(files, served.clone())));
+    control.set(reload.clone());
     let doing = doing();
     let mut hangup = signal(SignalKind::hangup()).map_err(|e| Error::new(doing, e))?;
     tokio::spawn(shutdown.run_until_cancelled_owned(async move {
-        let mut reload = reload;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(config.reload_interval) => {}
                 _ = hangup.recv() => {}
             }
-            reload.pass().await;
+            reload.lock().await.pass().await;
         }
     }));
     Ok(served)
@@ -286,7 +290,7 @@ fn report(entry: &ListEntry, own: &CertifiedName) {
 }
 
 /// Keeps certificates equal to their files.
-struct Reload {
+pub(super) struct Reload {
     loader: Loader,
     seen: TlsFiles,
     /// Of the last pass, if it could not read the list.
@@ -295,6 +299,32 @@ struct Reload {
 }
 
 impl Reload {
+    /// Serves `certificates`, and follows their files from now on.
+    ///
+    /// Errors: none of them can be used; the old ones stay in force.
+    pub(super) async fn follow(&mut self, certificates: Certificates) -> Result<(), String> {
+        let config = TlsConfig {
+            certificates,
+            ..self.loader.config.clone()
+        };
+        let files = TlsFiles::read(&config).await?;
+        let loader = Loader {
+            config,
+            speaks_http2: self.loader.speaks_http2,
+        };
+        let (loaded, failures) = loader.load(&files, None);
+        if loaded.is_empty() {
+            let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
+            return Err(reasons.join("; "));
+        }
+        for Failure { path, reason } in failures {
+            tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
+        }
+        self.served.replace(loaded);
+        (self.loader, self.seen, self.last_error) = (loader, files, None);
+        Ok(())
+    }
+
     // Contents are compared, not times: files that are copied or mounted may bring old ones.
     async fn pass(&mut self) {
         let found = match TlsFiles::read(&self.loader.config).await {
@@ -342,7 +372,7 @@ async fn content(path: &Path) -> Result<Vec<u8>, String> {
 mod tests {
     use std::io::Write;
     use std::net::SocketAddr;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::PoisonError;
     use std::time::{Duration, Instant};
 
     use tracing_subscriber::fmt::MakeWriter;
@@ -353,7 +383,7 @@ mod tests {
 
     /// Captured log.
     #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
+    struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
 
     impl Write for Log {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
