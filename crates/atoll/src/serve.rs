@@ -40,6 +40,8 @@ pub(crate) fn run(service: Service) -> ExitCode {
             program::main_with("catalog-server", &arguments, catalog_server::run)
         }
         Service::Webui(arguments) => program::main_with("webui", &arguments, webui::run),
-        Service::Proxy(arguments) => program::main_with("proxy", &arguments, proxy::run),
+        Service::Proxy(arguments) => {
+            program::main_reloading_with("proxy", &arguments, proxy::run_reloading)
+        }
     }
 }

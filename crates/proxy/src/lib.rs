@@ -6,16 +6,24 @@
 mod files;
 mod forwards;
 mod ports;
+mod reload;
+mod routes;
 mod settings;
 mod site;
+mod upstreams;
 
 use std::net::SocketAddr;
 
 use net::resolve::Resolver;
-use service::forward;
 use service::health::{self, Health};
+use service::program::SettingsSource;
 use service::server::{self, Running};
+use service::tls::{CertificateControl, Passthrough};
 use service::{CancellationToken, Error};
+
+use reload::{LiveProxy, Readiness};
+use routes::{RouteTable, Routes};
+use upstreams::Upstreams;
 
 pub use forwards::{ForwardEntry, Forwards};
 pub use settings::Settings;
@@ -86,11 +94,37 @@ pub async fn start_with(
     names: Resolver,
     shutdown: CancellationToken,
 ) -> Result<RunningProxy, Error> {
+    let (running, _) = start_live(settings, names, shutdown).await?;
+    Ok(running)
+}
+
+async fn start_live(
+    settings: Settings,
+    names: Resolver,
+    shutdown: CancellationToken,
+) -> Result<(RunningProxy, LiveProxy), Error> {
     let health = Health::new();
     health.starting(UPSTREAMS);
     let router = service::layers::apply(health::routes(health.clone(), true), "proxy-status");
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
-    let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
+    let mut upstreams = Upstreams::new(&names, settings.max_forwarded_requests, &shutdown);
+    let routes = Routes::new(&settings, &mut upstreams);
+    if let Some(site) = &routes.site {
+        tracing::info!(hosts = %site.hosts(), "serving the site");
+    }
+    let HostPort { host, port } = &settings.site.registry_address;
+    let registry = settings.site.registry_name();
+    let mut live = LiveProxy {
+        routes: RouteTable::new(routes),
+        registry: Passthrough::new(&registry, (host, *port), names),
+        certificates: CertificateControl::default(),
+        readiness: Readiness::new(health, &shutdown),
+        settings,
+        upstreams,
+    };
+    let ports = ports::start(&live, &shutdown).await?;
+    live.readiness.report(&live.upstreams);
+    let settings = &live.settings;
     let (forwards, rest) = ports.addresses().split_at(settings.forwards.len());
     let (files, rest) = rest.split_at(usize::from(settings.files_port.is_some()));
     let site = match rest {
@@ -102,15 +136,13 @@ pub async fn start_with(
     };
     let (forwards, files) = (forwards.to_vec(), files.first().copied());
     running.also(ports.wait());
-    tokio::spawn(
-        shutdown.run_until_cancelled_owned(forward::report_readiness(health, UPSTREAMS, upstreams)),
-    );
-    Ok(RunningProxy {
+    let running = RunningProxy {
         forwards,
         site,
         files,
         running,
-    })
+    };
+    Ok((running, live))
 }
 
 /// [`start`], then waits until the server has ended.
@@ -118,4 +150,18 @@ pub async fn start_with(
 /// Errors: as [`start`], or when a listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
+}
+
+/// [`run`], taking over settings that change in `source`.
+///
+/// Errors: as [`run`].
+pub async fn run_reloading(
+    settings: Settings,
+    source: SettingsSource<Settings>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let watch = source.watch()?;
+    let (running, live) = start_live(settings, Resolver::system(), shutdown.clone()).await?;
+    tokio::spawn(shutdown.run_until_cancelled_owned(live.follow(watch)));
+    running.wait().await
 }

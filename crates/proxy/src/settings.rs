@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use net::resolve::Resolver;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
@@ -12,7 +11,7 @@ use service::tls::{Certificates, Passthrough};
 
 use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
-use crate::site::{HostPort, SiteSettings};
+use crate::site::SiteSettings;
 
 /// `TCP_NOTSENT_LOWAT` of a client of static files. Units: bytes. The system's default is some megabytes for each slow one;
 /// at 10 Gbit/s this lasts for a fifth of a millisecond, enough to be filled again.
@@ -78,20 +77,17 @@ impl Settings {
         Listen::new(SocketAddr::new(self.listen_address, port), None).with(&self.http)
     }
 
-    /// Listener of the site's HTTP, and that of its HTTPS with the registry's connections.
-    pub(crate) fn site_listens(&self, names: &Resolver) -> [Listen; 2] {
+    /// Listener of the site's HTTP, and that of its HTTPS.
+    pub(crate) fn site_listens(&self) -> [Listen; 2] {
         let http = Listen {
             routes_by_host: true,
             ..self.listen_on(self.site.proxy_http_port)
         };
-        let HostPort { host, port } = &self.site.registry_address;
-        let registry = Passthrough::new(&self.site.registry_name(), (host, *port), names.clone());
         let list = Certificates::List(self.site.certificate_list.clone());
         let https = Listen {
             routes_by_host: true,
             unsent_bytes: Some(UNSENT_BYTES),
             tls: Some(list.into()),
-            passthrough: Some(registry),
             ..self.listen_on(self.site.proxy_https_port)
         };
         [http, https]

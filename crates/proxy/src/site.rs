@@ -7,9 +7,8 @@ mod settings;
 
 use std::fmt;
 
-pub(crate) use error_page::ErrorPages;
-pub(crate) use redirect::{Redirect, redirect};
-pub(crate) use router::{SiteRoutes, serve};
+pub(crate) use redirect::redirect;
+pub(crate) use router::{SitePorts, SiteRoutes, serve};
 pub use settings::{Header, HostPort, SiteSettings};
 
 /// Label of the registry below the domain. Source: the specification.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use axum::Extension;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, Method, StatusCode, header};
-use service::forward::Forward;
 use service::server::{ClientAddress, requested_host};
 use tower::ServiceExt as _;
+
+use super::SitePorts;
 
 /// Prefix of paths that are not redirected, in any case. Source: the specification.
 const WELL_KNOWN: &str = "/.well-known/";
@@ -19,34 +19,28 @@ const ACME: &str = "/.well-known/acme-challenge/";
 /// Port of `https:` URLs that name none.
 const HTTPS_PORT: u16 = 443;
 
-/// Destinations of requests by HTTP.
-#[derive(Clone)]
-pub(crate) struct Redirect {
-    /// Published port of HTTPS.
-    pub(crate) https_port: u16,
-    /// Files of well-known paths.
-    pub(crate) files: Router,
-    /// Upstream of the challenges of certificate authorities.
-    pub(crate) acme: Option<Forward>,
-}
-
 /// Redirects a request, or serves a well-known path.
 pub(crate) async fn redirect(
-    State(to): State<Redirect>,
+    State(SitePorts { routes, files }): State<SitePorts>,
     peer: ConnectInfo<SocketAddr>,
     client: Extension<ClientAddress>,
     request: Request,
 ) -> Response {
+    let routes = routes.current();
+    let Some(site) = &routes.site else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let path = request.uri().path();
     if has_prefix(path, WELL_KNOWN) {
-        return match &to.acme {
+        return match &site.acme {
             Some(acme) if has_prefix(path, ACME) => {
-                service::forward::forward(State(acme.clone()), peer, client, request).await
+                let acme = State((***acme).clone());
+                service::forward::forward(acme, peer, client, request).await
             }
-            _ => to.files.oneshot(request).await.into_response(),
+            _ => files.oneshot(request).await.into_response(),
         };
     }
-    match location(&request, to.https_port) {
+    match location(&request, site.https_port) {
         Ok(location) => {
             let headers = [
                 (header::LOCATION, location),

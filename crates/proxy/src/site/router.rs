@@ -8,12 +8,14 @@ use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use service::forward::{Forward, GatewayError};
+use service::forward::GatewayError;
 use service::server::{ClientAddress, requested_host};
 use tower::ServiceExt as _;
 
 use super::error_page::ErrorPages;
-use super::{Destination, HostTable};
+use super::{Destination, HostTable, SiteSettings};
+use crate::routes::RouteTable;
+use crate::upstreams::{ActiveUpstream, Upstreams};
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Headers of proxies in front; other clients may not set them.
@@ -25,37 +27,73 @@ const OF_PROXIES: [HeaderName; 4] = [
 ];
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// Destinations of requests by HTTPS.
+/// Destinations of the site's requests.
 pub(crate) struct SiteRoutes {
-    pub(crate) hosts: HostTable,
-    pub(crate) api: Forward,
-    pub(crate) web: Forward,
-    pub(crate) files: Router,
+    hosts: HostTable,
+    api: Arc<ActiveUpstream>,
+    web: Arc<ActiveUpstream>,
+    /// Of the challenges of certificate authorities.
+    pub(super) acme: Option<Arc<ActiveUpstream>>,
+    /// Published port of HTTPS.
+    pub(super) https_port: u16,
     /// Value of `Strict-Transport-Security`.
-    pub(crate) hsts: Option<HeaderValue>,
-    pub(crate) pages: ErrorPages,
+    hsts: Option<HeaderValue>,
+    pages: ErrorPages,
+}
+
+/// Routes of the site's ports, and the files of all other hosts.
+#[derive(Clone)]
+pub(crate) struct SitePorts {
+    pub(crate) routes: RouteTable,
+    pub(crate) files: Router,
+}
+
+impl SiteRoutes {
+    /// The routes of `settings`, which name a domain.
+    pub(crate) fn new(settings: &SiteSettings, upstreams: &mut Upstreams) -> Self {
+        Self {
+            hosts: HostTable::new(settings),
+            api: upstreams.of(&settings.api_url),
+            web: upstreams.of(&settings.web_url),
+            acme: settings.acme_url.as_ref().map(|acme| upstreams.of(acme)),
+            https_port: settings.redirect_https_port,
+            hsts: settings.hsts.0.clone(),
+            pages: ErrorPages {
+                folder: settings.error_pages.clone(),
+            },
+        }
+    }
+
+    /// The hosts, and the destination of each.
+    pub(crate) fn hosts(&self) -> &HostTable {
+        &self.hosts
+    }
 }
 
 /// Serves a request by HTTPS.
 pub(crate) async fn serve(
-    State(site): State<Arc<SiteRoutes>>,
+    State(SitePorts { routes, files }): State<SitePorts>,
     peer: ConnectInfo<SocketAddr>,
     client: Extension<ClientAddress>,
     mut request: Request,
 ) -> Response {
+    let routes = routes.current();
+    let Some(site) = &routes.site else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let host = requested_host(&request);
     let upstream = match site.hosts.destination(host.as_deref()) {
         Destination::Api => &site.api,
         Destination::Web => &site.web,
         Destination::Registry => return misdirected(),
         Destination::Files => {
-            let response = site.files.clone().oneshot(request).await.into_response();
+            let response = files.oneshot(request).await.into_response();
             return site.secured(response);
         }
     };
     let accept = request.headers().get(header::ACCEPT).cloned();
     mark(request.headers_mut(), client.0);
-    let upstream = State(upstream.clone());
+    let upstream = State((***upstream).clone());
     let response = service::forward::forward(upstream, peer, client, request).await;
     match response.extensions().get::<GatewayError>() {
         Some(error) => {

@@ -12,6 +12,7 @@ mod site;
 mod site_faults;
 mod site_load;
 mod site_process;
+mod site_reload;
 mod site_world;
 mod slow_clients;
 mod status;

@@ -153,8 +153,11 @@ impl FileReplica {
 /// A site of which the proxy is a process.
 pub(crate) struct SiteProcess {
     pub(crate) process: ProxyProcess,
+    pub(crate) http: SocketAddr,
     pub(crate) https: SocketAddr,
+    pub(crate) status: SocketAddr,
     folder: TempDir,
+    fixed: String,
 }
 
 impl SiteProcess {
@@ -190,8 +193,11 @@ impl SiteProcess {
                 replace(&config, &text(&fixed, &list, settings));
                 ProxyProcess::run_limited(&config, files)
             },
+            http,
             https,
+            status,
             folder,
+            fixed,
         };
         eventually(async || TcpStream::connect(site.https).await.is_ok()).await;
         site
@@ -200,6 +206,12 @@ impl SiteProcess {
     /// Serves another certificate from its next reload on.
     pub(crate) fn set_certificate(&self, certificate: &Made) {
         replace(&self.path("site.pem"), &certificate.bundle);
+    }
+
+    /// Writes the file of the settings again.
+    pub(crate) fn set(&self, settings: &str) {
+        let list = self.path("crt-list.txt");
+        replace(&self.path("env"), &text(&self.fixed, &list, settings));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

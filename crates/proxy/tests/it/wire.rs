@@ -288,7 +288,7 @@ async fn a_chunked_body_with_a_length_has_one_meaning() {
 }
 
 /// Switches to a protocol that sends every byte back.
-async fn echo(mut request: Request) -> Response {
+pub(crate) async fn echo(mut request: Request) -> Response {
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let mut stream = TokioIo::new(upgrade.await.unwrap());

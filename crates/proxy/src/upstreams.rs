@@ -1,0 +1,65 @@
+//! The balancers of upstreams, one of each, as long as routes lead to them.
+
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
+use net::resolve::Resolver;
+use service::CancellationToken;
+use service::forward::{Forward, Upstream};
+
+/// A balancer that ends when no routes lead to it and no request uses it.
+#[derive(Debug)]
+pub(crate) struct ActiveUpstream(Forward);
+
+impl Deref for ActiveUpstream {
+    type Target = Forward;
+
+    fn deref(&self) -> &Forward {
+        &self.0
+    }
+}
+
+impl Drop for ActiveUpstream {
+    fn drop(&mut self) {
+        self.0.retire();
+    }
+}
+
+/// Balancers of upstreams.
+pub(crate) struct Upstreams {
+    names: Resolver,
+    max_requests: usize,
+    shutdown: CancellationToken,
+    active: Vec<Weak<ActiveUpstream>>,
+}
+
+impl Upstreams {
+    /// Balancers with at most `max_requests` requests in flight each, until `shutdown`.
+    pub(crate) fn new(names: &Resolver, max_requests: usize, shutdown: &CancellationToken) -> Self {
+        Self {
+            names: names.clone(),
+            max_requests,
+            shutdown: shutdown.clone(),
+            active: Vec::new(),
+        }
+    }
+
+    /// The balancer of `upstream`, which is started unless it runs.
+    pub(crate) fn of(&mut self, upstream: &Upstream) -> Arc<ActiveUpstream> {
+        self.active.retain(|known| known.strong_count() > 0);
+        let mut known = self.active.iter().filter_map(Weak::upgrade);
+        if let Some(known) = known.find(|known| known.upstream() == upstream) {
+            return known;
+        }
+        let names = self.names.clone();
+        let started = Forward::start(upstream.clone(), names, self.max_requests, &self.shutdown);
+        let started = Arc::new(ActiveUpstream(started));
+        self.active.push(Arc::downgrade(&started));
+        started
+    }
+
+    /// Those that routes lead to.
+    pub(crate) fn active(&self) -> Vec<Arc<ActiveUpstream>> {
+        self.active.iter().filter_map(Weak::upgrade).collect()
+    }
+}
