@@ -1,6 +1,6 @@
 //! The only reader of the system clock.
 
-use model::time::Timestamp;
+pub use model::time::Timestamp;
 
 /// Now, cut to microseconds as in the database, so that a record read back equals the one written.
 #[expect(clippy::disallowed_methods, reason = "this is the place")]

@@ -21,10 +21,12 @@ mod replay_body;
 mod replica;
 mod retry;
 mod socket;
+mod status;
 mod upstream;
 
 pub use balance::Forward;
 pub use concurrency::limits;
 pub use forward_request::GatewayError;
 pub use handler::{forward, report_readiness};
+pub use status::{ReplicaStatus, UpstreamStatus};
 pub use upstream::{OriginError, Upstream};

@@ -39,6 +39,7 @@ use body_timeout::BodyLimits;
 pub(crate) use clients::X_FORWARDED_FOR;
 pub use clients::{ClientAddress, IpNetworks};
 use connection::{AdmittingAcceptor, ConnectionAdmission};
+pub use connections::ConnectionCount;
 use connections::Connections;
 use host_header::HostRule;
 pub use host_header::requested_host;
@@ -141,6 +142,7 @@ impl Listen {
 #[derive(Debug)]
 pub struct Running {
     addresses: Vec<SocketAddr>,
+    connections: ConnectionCount,
     tasks: JoinSet<Result<(), Error>>,
 }
 
@@ -155,6 +157,11 @@ impl Running {
     /// Every address.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The number of its connections.
+    pub fn connections(&self) -> ConnectionCount {
+        self.connections.clone()
     }
 
     /// Adds a background task that shutdown waits for, for instance a final flush to disk.
@@ -259,7 +266,12 @@ pub async fn start_each(
         let doing = doing();
         tasks.spawn(async move { served.await.map_err(|e| Error::new(doing, e)) });
     }
-    Ok(Running { addresses, tasks })
+    let connections = ConnectionCount(bounds.admission.connections);
+    Ok(Running {
+        addresses,
+        connections,
+        tasks,
+    })
 }
 
 /// Limits of a server's clients, shared by its listeners.

@@ -18,9 +18,9 @@ use std::time::Duration;
 use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
-pub use control::CertificateControl;
-pub use passthrough::Passthrough;
+pub use control::{CertificateControl, CertificateState, CertificateStates};
 pub(crate) use passthrough::PassthroughTarget;
+pub use passthrough::{Passthrough, PassthroughStatus};
 pub(crate) use reload::{own_identity, reloading};
 pub(crate) use served::ServedCertificates;
 pub use suites::speaks;

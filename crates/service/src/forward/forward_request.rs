@@ -1,7 +1,6 @@
 //! Forwarding of one request: its headers, its retries, the response.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
@@ -18,7 +17,7 @@ use super::concurrency::ConcurrencyPermit;
 use super::connection::Connection;
 use super::headers::{self, ForwardedFor};
 use super::replay_body::ReplayBody;
-use super::replica::Replica;
+use super::replica::RequestInFlight;
 use super::retry::{ForwardError, Retry};
 
 /// `Retry-After` while replicas start. Units: seconds.
@@ -56,8 +55,8 @@ impl Forward {
         let is_head = parts.method == Method::HEAD;
         match Retry::new(balance, parts, source).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                lease.become_tunnel();
-                upgrade_response(balance, response.map(Body::new), from_client, permit)
+                let held = (permit, lease.become_tunnel());
+                upgrade_response(balance, response.map(Body::new), from_client, held)
             }
             Ok((response, lease)) => leased_response(response, is_head, lease, permit),
             Err(why) => error_response(balance, &why),
@@ -115,11 +114,14 @@ fn leased_response(
     Response::from_parts(parts, Body::new(answer))
 }
 
+/// Until the end of a tunnel.
+type HeldByTunnel = (ConcurrencyPermit, RequestInFlight);
+
 fn upgrade_response(
     balance: &Balance,
     mut response: Response,
     from_client: Option<OnUpgrade>,
-    permit: ConcurrencyPermit,
+    held: HeldByTunnel,
 ) -> Response {
     let protocol = response.headers().get(header::UPGRADE).cloned();
     let (Some(from_client), Some(protocol)) = (from_client, protocol) else {
@@ -130,7 +132,7 @@ fn upgrade_response(
         return error_response(balance, &ForwardError::Broken);
     };
     let from_replica = hyper::upgrade::on(&mut response);
-    let tunnel = tunnel(from_client, from_replica, permit);
+    let tunnel = tunnel(from_client, from_replica, held);
     tokio::spawn(balance.shutdown.clone().run_until_cancelled_owned(tunnel));
     headers::strip_hop_by_hop(response.headers_mut());
     set_upgrade(response.headers_mut(), protocol);
@@ -143,7 +145,7 @@ fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Carries bytes both ways until both sides have ended or one has failed.
-async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: ConcurrencyPermit) {
+async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _held: HeldByTunnel) {
     match tokio::try_join!(from_client, from_replica) {
         Ok((client, replica)) => {
             let (mut client, mut replica) = (TokioIo::new(client), TokioIo::new(replica));
@@ -217,12 +219,16 @@ fn json_error(status: StatusCode, message: &str) -> Response {
 /// A connection of a replica's pool that carries a response.
 pub(super) struct ConnectionLease {
     connection: Connection,
-    replica: Arc<Replica>,
+    replica: RequestInFlight,
     request: ReplayBody,
 }
 
 impl ConnectionLease {
-    pub(super) fn new(connection: Connection, replica: Arc<Replica>, request: ReplayBody) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        replica: RequestInFlight,
+        request: ReplayBody,
+    ) -> Self {
         Self {
             connection,
             replica,
@@ -231,8 +237,9 @@ impl ConnectionLease {
     }
 
     /// Marks the connection as upgraded; it never returns to the pool.
-    fn become_tunnel(self) {
+    fn become_tunnel(self) -> RequestInFlight {
         self.connection.become_tunnel();
+        self.replica
     }
 
     /// Returns the connection to the pool, unless the replica responded before it had read the whole request.

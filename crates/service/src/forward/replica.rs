@@ -1,8 +1,11 @@
 //! A replica, its health, and the pick among several.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::StatusCode;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +36,26 @@ pub(super) enum Priority {
     Unreachable,
 }
 
+/// Outcome of an attempt at a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Success,
+    /// No connection, no response, or a gateway error.
+    Failure,
+}
+
+impl Outcome {
+    /// The outcome of a response with `status`.
+    pub(super) fn of(status: StatusCode) -> Self {
+        match status {
+            StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Self::Failure,
+            _ => Self::Success,
+        }
+    }
+}
+
 impl ReplicaHealth {
     pub(super) fn priority(self) -> Priority {
         match self {
@@ -54,6 +77,32 @@ pub(super) struct Replica {
     /// Cancelled when the name no longer resolves to this address.
     pub(super) retired: CancellationToken,
     health: Mutex<ReplicaHealth>,
+    requests_in_flight: AtomicUsize,
+    failures: AtomicU64,
+}
+
+/// A request or a tunnel at a replica, until it is dropped.
+pub(super) struct RequestInFlight(Arc<Replica>);
+
+impl RequestInFlight {
+    pub(super) fn new(replica: &Arc<Replica>) -> Self {
+        replica.requests_in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(replica))
+    }
+}
+
+impl Deref for RequestInFlight {
+    type Target = Replica;
+
+    fn deref(&self) -> &Replica {
+        &self.0
+    }
+}
+
+impl Drop for RequestInFlight {
+    fn drop(&mut self) {
+        self.requests_in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Replica {
@@ -65,11 +114,28 @@ impl Replica {
             unresponsive: Notify::new(),
             retired,
             health: Mutex::new(ReplicaHealth::Unknown),
+            requests_in_flight: AtomicUsize::new(0),
+            failures: AtomicU64::new(0),
         }
     }
 
     pub(super) fn health(&self) -> ReplicaHealth {
         *self.lock()
+    }
+
+    pub(super) fn requests_in_flight(&self) -> usize {
+        self.requests_in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Records the outcome of an attempt.
+    pub(super) fn record_outcome(&self, outcome: Outcome) {
+        if outcome == Outcome::Failure {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Records a result; returns the previous one.

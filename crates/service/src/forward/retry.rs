@@ -15,7 +15,7 @@ use super::balance::Balance;
 use super::connection::{Connection, ExchangeOutcome};
 use super::forward_request::ConnectionLease;
 use super::replay_body::ReplayBody;
-use super::replica::{Replica, ReplicaHealth, pick};
+use super::replica::{Outcome, Replica, ReplicaHealth, RequestInFlight, pick};
 use super::socket::FIRST_READ_BYTES;
 
 /// Longest time of attempts at replicas that cannot be reached.
@@ -165,6 +165,7 @@ impl<'a> Retry<'a> {
         &mut self,
         replica: &Arc<Replica>,
     ) -> Result<(Response<Incoming>, ConnectionLease), AttemptError> {
+        let in_flight = RequestInFlight::new(replica);
         let pooled = self.may_reuse.then(|| replica.pool.take()).flatten();
         let mut connection = match pooled {
             Some(connection) => connection,
@@ -175,6 +176,7 @@ impl<'a> Retry<'a> {
                     self.balance
                         .record_check(replica, ReplicaHealth::Unreachable);
                     replica.recheck.notify_one();
+                    replica.record_outcome(Outcome::Failure);
                     return Err(AttemptError::Unreachable);
                 }
             },
@@ -196,7 +198,8 @@ impl<'a> Retry<'a> {
                 Err(AttemptError::Unprocessed)
             }
             ExchangeOutcome::Response(response) => {
-                let lease = ConnectionLease::new(connection, replica.clone(), self.body.clone());
+                replica.record_outcome(Outcome::of(response.status()));
+                let lease = ConnectionLease::new(connection, in_flight, self.body.clone());
                 Ok((response, lease))
             }
             ExchangeOutcome::Failed(mut error) => {
@@ -208,6 +211,11 @@ impl<'a> Retry<'a> {
                 self.may_retry_tried |= connection.is_reused;
                 self.may_reuse &= !connection.is_reused;
                 replica.recheck.notify_one();
+                // A replica may close an idle connection at any time.
+                let is_ordinary = connection.is_reused && is_unprocessed;
+                if !is_ordinary && !self.body.has_failed() {
+                    replica.record_outcome(Outcome::Failure);
+                }
                 Err(match is_unprocessed {
                     _ if self.body.has_failed() => AttemptError::Client,
                     true if is_unsent || connection.is_reused || self.is_idempotent => {
@@ -217,7 +225,10 @@ impl<'a> Retry<'a> {
                     false => AttemptError::Broken,
                 })
             }
-            ExchangeOutcome::Timeout => Err(AttemptError::Timeout),
+            ExchangeOutcome::Timeout => {
+                replica.record_outcome(Outcome::Failure);
+                Err(AttemptError::Timeout)
+            }
         }
     }
 

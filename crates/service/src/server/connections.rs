@@ -58,6 +58,22 @@ struct Activity {
     waker: AtomicWaker,
 }
 
+/// The number of open connections of a server; shared by its clones.
+#[derive(Debug, Clone)]
+pub struct ConnectionCount(pub(super) Connections);
+
+impl ConnectionCount {
+    /// Open connections.
+    pub fn open(&self) -> usize {
+        self.0.lock().total
+    }
+
+    /// Their bound.
+    pub fn max(&self) -> usize {
+        self.0.0.max
+    }
+}
+
 /// Counts the requests of a connection; an extension of each of them.
 #[derive(Debug, Clone)]
 pub(super) struct RequestCounter(Arc<Activity>);

@@ -3,6 +3,7 @@
 //! Each line names a PEM bundle; `[alpn h2,http/1.1]` and the server names that it is for may follow. Lines that begin
 //! with `#` are comments. Without names, those in the certificate count.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// A line of the list.
@@ -33,6 +34,15 @@ pub(super) enum NamePattern {
 pub(super) enum NameMatch {
     Wildcard,
     Exact,
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => f.write_str(name),
+            Self::Below(domain) => write!(f, "*.{domain}"),
+        }
+    }
 }
 
 impl NamePattern {

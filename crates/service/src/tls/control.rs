@@ -5,6 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
 
+use model::time::Timestamp;
+use serde::Serialize;
+
 use super::Certificates;
 use super::reload::Reload;
 
@@ -13,6 +16,14 @@ use super::reload::Reload;
 pub struct CertificateControl(Arc<OnceLock<Arc<Mutex<Reload>>>>);
 
 impl CertificateControl {
+    /// The certificates, with the reasons of those that are not in force.
+    pub async fn states(&self) -> CertificateStates {
+        match self.0.get() {
+            Some(reload) => reload.lock().await.states(),
+            None => CertificateStates::default(),
+        }
+    }
+
     pub(super) fn set(&self, reload: Arc<Mutex<Reload>>) {
         self.0.set(reload).ok();
     }
@@ -26,6 +37,32 @@ impl CertificateControl {
             None => Err("the listener has no certificates".to_owned()),
         }
     }
+}
+
+/// State of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CertificateState {
+    /// File with the chain.
+    pub file: PathBuf,
+    /// Server names that it is served for; empty when none of its versions is in force.
+    pub names: Vec<String>,
+    /// Absent when none of its versions is in force.
+    pub expires: Option<Timestamp>,
+    /// Whether a version of it is served.
+    pub is_in_force: bool,
+    /// Reason why the file, as it is now, is not served.
+    pub problem: Option<String>,
+}
+
+/// State of the certificates of a listener.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CertificateStates {
+    /// The list that names them, or their files.
+    pub source: String,
+    /// Reason why the list, as it is now, is not followed.
+    pub problem: Option<String>,
+    /// In the order of the list.
+    pub certificates: Vec<CertificateState>,
 }
 
 impl std::fmt::Debug for CertificateControl {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use net::resolve::Resolver;
 use rustix::net::sockopt;
+use serde::Serialize;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -31,6 +32,19 @@ const CONNECTIONS: &str = "atoll_passthrough_connections_total";
 #[derive(Debug, Clone)]
 pub struct Passthrough(Arc<RwLock<Arc<PassthroughTarget>>>);
 
+/// State of the server whose connections pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PassthroughStatus {
+    /// Name that clients ask for.
+    pub server_name: String,
+    /// Host and port.
+    pub address: String,
+    /// Whether the last connection to it succeeded; true before the first.
+    pub is_reachable: bool,
+    /// Passed connections that are open.
+    pub connections: usize,
+}
+
 /// A server whose connections pass.
 #[derive(Debug)]
 pub(crate) struct PassthroughTarget {
@@ -41,6 +55,16 @@ pub(crate) struct PassthroughTarget {
     names: Resolver,
     round_robin: AtomicUsize,
     is_unreachable: AtomicBool,
+    connections: AtomicUsize,
+}
+
+/// A passed connection, until it is dropped.
+struct OpenTunnel<'a>(&'a PassthroughTarget);
+
+impl Drop for OpenTunnel<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Passthrough {
@@ -59,6 +83,17 @@ impl Passthrough {
             == (&target.server_name, &target.host, target.port);
         if !is_same {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(target);
+        }
+    }
+
+    /// Its state now.
+    pub fn status(&self) -> PassthroughStatus {
+        let target = self.target();
+        PassthroughStatus {
+            server_name: target.server_name.clone(),
+            address: format!("{}:{}", target.host, target.port),
+            is_reachable: !target.is_unreachable.load(Ordering::Relaxed),
+            connections: target.connections.load(Ordering::Relaxed),
         }
     }
 
@@ -93,6 +128,7 @@ impl PassthroughTarget {
             names,
             round_robin: AtomicUsize::new(0),
             is_unreachable: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
         }
     }
 
@@ -117,6 +153,8 @@ impl PassthroughTarget {
                 return Err(error);
             }
         };
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let _open = OpenTunnel(self);
         server.write_all(&received).await?;
         drop(received);
         keep_alive(&client)?;

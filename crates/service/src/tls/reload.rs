@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::certificate_list::{self, ListEntry, NamePattern};
 use super::certified_name::{CertifiedName, certificates};
 use super::clients::Verifier;
-use super::control::CertificateControl;
+use super::control::{CertificateControl, CertificateState, CertificateStates};
 use super::served::{ServedCertificate, ServedCertificates};
 use super::{CertificateFiles, Certificates, TlsConfig, TlsVersion, suites};
 use crate::{Error, clock};
@@ -39,11 +39,18 @@ pub(crate) async fn reloading(
         let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
         return Err(Error::new(doing(), reasons.join("; ")));
     }
-    for Failure { path, reason } in failures {
+    for Failure { path, reason } in &failures {
         tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
     }
     let served = ServedCertificates::new(loaded);
-    let reload = Arc::new(Mutex::new(loader.reload(files, served.clone())));
+    let reload = Reload {
+        loader,
+        seen: files,
+        failures,
+        last_error: None,
+        served: served.clone(),
+    };
+    let reload = Arc::new(Mutex::new(reload));
     control.set(reload.clone());
     let doing = doing();
     let mut hangup = signal(SignalKind::hangup()).map_err(|e| Error::new(doing, e))?;
@@ -194,15 +201,6 @@ impl Loader {
         (loaded, failures)
     }
 
-    fn reload(self, seen: TlsFiles, served: ServedCertificates) -> Reload {
-        Reload {
-            loader: self,
-            seen,
-            last_error: None,
-            served,
-        }
-    }
-
     fn certificate(
         &self,
         files: &EntryFiles,
@@ -293,6 +291,8 @@ fn report(entry: &ListEntry, own: &CertifiedName) {
 pub(super) struct Reload {
     loader: Loader,
     seen: TlsFiles,
+    /// Files that, as they were seen last, cannot be used.
+    failures: Vec<Failure>,
     /// Of the last pass, if it could not read the list.
     last_error: Option<String>,
     served: ServedCertificates,
@@ -317,12 +317,36 @@ impl Reload {
             let reasons: Vec<_> = failures.into_iter().map(|one| one.reason).collect();
             return Err(reasons.join("; "));
         }
-        for Failure { path, reason } in failures {
+        for Failure { path, reason } in &failures {
             tracing::warn!(cert = %path.display(), reason, "certificate not loaded, the others are served");
         }
         self.served.replace(loaded);
         (self.loader, self.seen, self.last_error) = (loader, files, None);
+        self.failures = failures;
         Ok(())
+    }
+
+    /// The certificates of the list, with the reasons of those that are not in force.
+    pub(super) fn states(&self) -> CertificateStates {
+        let in_force = self.served.all();
+        let state = |files: &EntryFiles| {
+            let file = &files.entry.bundle;
+            let served = in_force.iter().find(|served| served.path == *file);
+            let names = served.map(|served| served.names.iter().map(ToString::to_string).collect());
+            let failure = self.failures.iter().find(|failure| failure.path == *file);
+            CertificateState {
+                file: file.clone(),
+                names: names.unwrap_or_default(),
+                expires: served.map(|served| served.not_after),
+                is_in_force: served.is_some(),
+                problem: failure.map(|failure| failure.reason.clone()),
+            }
+        };
+        CertificateStates {
+            source: self.loader.config.certificates.to_string(),
+            problem: self.last_error.clone(),
+            certificates: self.seen.entries.iter().map(state).collect(),
+        }
     }
 
     // Contents are compared, not times: files that are copied or mounted may bring old ones.
@@ -345,9 +369,15 @@ impl Reload {
         let in_force = self.served.all();
         let (loaded, failures) = self.loader.load(&found, Some((&self.seen, &in_force)));
         // Half-written pairs are ordinary. Logged once for each change.
-        for Failure { path, reason } in failures {
+        for Failure { path, reason } in &failures {
             tracing::warn!(cert = %path.display(), reason, "certificate not reloaded, the old one stays in force");
         }
+        let stays = |failure: &Failure| {
+            let file = found.of(&failure.path);
+            file.is_some() && file == self.seen.of(&failure.path)
+        };
+        self.failures.retain(stays);
+        self.failures.extend(failures);
         if !loaded.is_empty() {
             self.served.replace(loaded);
         }
