@@ -42,6 +42,7 @@ use folder::FolderReader;
 use listing::{Listing, ListingRequest, PagePart};
 use listing_cache::ListingCache;
 use local_time::LocalTime;
+pub(crate) use page::{STYLE as PAGE_STYLE, headers as page_headers};
 use path::RequestPath;
 use root::{OpenError, OpenedFile, StaticRoot};
 use sort::SortOrder;

@@ -10,6 +10,7 @@ mod reload;
 mod routes;
 mod settings;
 mod site;
+mod status_page;
 mod upstreams;
 
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use service::server::{self, Running};
 use service::tls::{CertificateControl, Passthrough};
 use service::{CancellationToken, Error};
 
-use reload::{LiveProxy, Readiness};
+use reload::{LiveProxy, Readiness, ReloadLog};
 use routes::{RouteTable, Routes};
 use upstreams::Upstreams;
 
@@ -38,6 +39,7 @@ pub struct RunningProxy {
     forwards: Vec<SocketAddr>,
     site: Option<SiteAddresses>,
     files: Option<SocketAddr>,
+    status_page: Option<SocketAddr>,
     running: Running,
 }
 
@@ -69,6 +71,11 @@ impl RunningProxy {
     /// The listener of the static files alone, if the settings name its port.
     pub fn files(&self) -> Option<SocketAddr> {
         self.files
+    }
+
+    /// The status page, if the settings name its port.
+    pub fn status_page(&self) -> Option<SocketAddr> {
+        self.status_page
     }
 
     /// Waits until every listener has ended.
@@ -121,6 +128,7 @@ async fn start_live(
         readiness: Readiness::new(health, &shutdown),
         settings,
         upstreams,
+        reloads: ReloadLog::default(),
     };
     let ports = ports::start(&live, &shutdown).await?;
     live.readiness.report(&live.upstreams);
@@ -135,11 +143,25 @@ async fn start_live(
         _ => None,
     };
     let (forwards, files) = (forwards.to_vec(), files.first().copied());
+    let page = match settings.status_page_port {
+        Some(port) => {
+            let sources = live.status_sources(&forwards, ports.connections());
+            let listen = status_page::listen(port, &settings.http);
+            let router = status_page::router(sources);
+            Some(server::start(vec![listen], router, shutdown).await?)
+        }
+        None => None,
+    };
+    let status_page = page.as_ref().map(Running::address);
     running.also(ports.wait());
+    if let Some(page) = page {
+        running.also(page.wait());
+    }
     let running = RunningProxy {
         forwards,
         site,
         files,
+        status_page,
         running,
     };
     Ok((running, live))

@@ -1,9 +1,15 @@
 //! Changed settings are taken over while the proxy runs: all of them, or none when one cannot be used.
 
 use service::CancellationToken;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use service::clock::{self, Timestamp};
 use service::forward;
 use service::health::Health;
 use service::program::{ReloadedSettings, SettingsWatch};
+use service::server::ConnectionCount;
 use service::settings::Problem;
 use service::tls::{CertificateControl, Passthrough};
 
@@ -11,6 +17,7 @@ use crate::UPSTREAMS;
 use crate::routes::{RouteTable, Routes};
 use crate::settings::Settings;
 use crate::site::HostPort;
+use crate::status_page::StatusSources;
 use crate::upstreams::Upstreams;
 
 /// Variables that take effect without a restart.
@@ -39,9 +46,56 @@ pub(crate) struct LiveProxy {
     pub(crate) registry: Passthrough,
     pub(crate) certificates: CertificateControl,
     pub(crate) readiness: Readiness,
+    pub(crate) reloads: ReloadLog,
+}
+
+/// Outcome of a reload.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ReloadOutcome {
+    pub(crate) at: Timestamp,
+    /// Variables that could not be used, with the reasons: nothing was taken over.
+    pub(crate) problems: Vec<(String, String)>,
+    /// Changed variables that take effect after a restart.
+    pub(crate) needs_restart: Vec<String>,
+}
+
+/// The outcome of the last reload; shared by its clones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReloadLog(Arc<Mutex<Option<ReloadOutcome>>>);
+
+impl ReloadLog {
+    /// Absent before the first reload.
+    pub(crate) fn last(&self) -> Option<ReloadOutcome> {
+        self.lock().clone()
+    }
+
+    fn record(&self, outcome: ReloadOutcome) {
+        *self.lock() = Some(outcome);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ReloadOutcome>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl LiveProxy {
+    /// Sources of the status page: of forwarded ports at `addresses`, and all `connections`.
+    pub(crate) fn status_sources(
+        &self,
+        addresses: &[SocketAddr],
+        connections: ConnectionCount,
+    ) -> StatusSources {
+        StatusSources {
+            started: clock::now(),
+            ports: addresses.iter().map(SocketAddr::port).collect(),
+            routes: self.routes.clone(),
+            registry: self.registry.clone(),
+            certificates: self.certificates.clone(),
+            connections,
+            reloads: self.reloads.clone(),
+        }
+    }
+
     /// Takes over settings whenever `watch` has read them again.
     pub(crate) async fn follow(mut self, mut watch: SettingsWatch<Settings>) {
         loop {
@@ -49,18 +103,33 @@ impl LiveProxy {
                 Ok(reloaded) => self.apply(reloaded).await,
                 Err(problems) => Err(problems.0),
             };
-            for Problem { variable, reason } in applied.err().into_iter().flatten() {
+            let (needs_restart, problems) = match applied {
+                Ok(needs_restart) => (needs_restart, Vec::new()),
+                Err(problems) => (Vec::new(), problems),
+            };
+            for Problem { variable, reason } in &problems {
                 tracing::error!(
                     variable,
                     reason,
                     "settings not reloaded, the old ones stay in force"
                 );
             }
+            let problems = problems.into_iter().map(|it| (it.variable, it.reason));
+            self.reloads.record(ReloadOutcome {
+                at: clock::now(),
+                problems: problems.collect(),
+                needs_restart,
+            });
         }
     }
 
+    /// Takes over settings; returns the names of those that need a restart.
+    ///
     /// Errors: a setting that cannot be used; nothing has changed then.
-    async fn apply(&mut self, reloaded: ReloadedSettings<Settings>) -> Result<(), Vec<Problem>> {
+    async fn apply(
+        &mut self,
+        reloaded: ReloadedSettings<Settings>,
+    ) -> Result<Vec<String>, Vec<Problem>> {
         let ReloadedSettings {
             mut settings,
             changed,
@@ -88,7 +157,7 @@ impl LiveProxy {
             let variables = restart.join(", ");
             tracing::warn!(variables, "changed settings need a restart to take effect");
         }
-        Ok(())
+        Ok(restart)
     }
 
     /// Undoes changes of ports in `settings`; the names of `changed` that take no effect.

@@ -12,6 +12,7 @@ use service::tls::{Certificates, Passthrough};
 use crate::files::{self, FilesSettings};
 use crate::forwards::Forwards;
 use crate::site::SiteSettings;
+use crate::status_page;
 
 /// `TCP_NOTSENT_LOWAT` of a client of static files. Units: bytes. The system's default is some megabytes for each slow one;
 /// at 10 Gbit/s this lasts for a fifth of a millisecond, enough to be filled again.
@@ -36,6 +37,8 @@ service::settings! {
         proxy_status_address: IpAddr = "127.0.0.1",
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_port: u16 = "8404",
+        /// Port on 127.0.0.1 of the status page: routes, replicas, certificates, connections and the last reload, as HTML for browsers and as JSON. Empty: none.
+        status_page_port: Option<u16> = "",
     } with {
         /// Names of the site, and the ports that serve them.
         site: SiteSettings,
@@ -102,10 +105,13 @@ impl ServerSettings for Settings {
         let of_site = of_site.map(|port| self.listen_on(port)).into_iter();
         let of_site = of_site.filter(|_| self.site.is_on());
         let status = std::iter::once(self.status());
+        let page = self.status_page_port;
+        let page = page.map(|port| status_page::listen(port, &self.http));
         status
             .chain(forwarded)
             .chain(self.listen_files())
             .chain(of_site)
+            .chain(page)
             .collect()
     }
 
@@ -125,8 +131,9 @@ impl ServerSettings for Settings {
         let of_site = of_site.into_iter().filter(|_| self.site.is_on());
         let mut taken: Vec<u16> = self.forwards.iter().map(|entry| entry.port).collect();
         let files = self.files_port.map(|port| ("FILES_PORT", port));
+        let page = self.status_page_port.map(|port| ("STATUS_PAGE_PORT", port));
         let status = ("PROXY_STATUS_PORT", self.proxy_status_port);
-        for (variable, port) in of_site.chain(files).chain([status]) {
+        for (variable, port) in of_site.chain(files).chain([status]).chain(page) {
             if port > 0 && taken.contains(&port) {
                 let reason = format!("port {port} is one of another setting, too");
                 problems.push(Problem::new(variable, reason));

@@ -12,7 +12,7 @@ use super::path::{RequestPath, encode};
 use super::sort::{SortBy, SortOrder};
 
 /// The one style.
-const STYLE: &str = "body{font:1em/1.5 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}\
+pub(crate) const STYLE: &str = "body{font:1em/1.5 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}\
 h1{font-size:1.3em;overflow-wrap:anywhere}\
 table{border-collapse:collapse;width:100%}\
 th,td{padding:.15em .6em;text-align:left;vertical-align:top}\
@@ -44,7 +44,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 });
 
 /// Headers of every page.
-pub(super) fn headers() -> [(HeaderName, HeaderValue); 4] {
+pub(crate) fn headers() -> [(HeaderName, HeaderValue); 4] {
     [
         (
             header::CONTENT_TYPE,

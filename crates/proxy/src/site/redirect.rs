@@ -15,7 +15,7 @@ use super::SitePorts;
 /// Prefix of paths that are not redirected, in any case. Source: the specification.
 const WELL_KNOWN: &str = "/.well-known/";
 /// Prefix of the challenges of certificate authorities. Source: RFC 8555, section 8.3.
-const ACME: &str = "/.well-known/acme-challenge/";
+pub(super) const ACME: &str = "/.well-known/acme-challenge/";
 /// Port of `https:` URLs that name none.
 const HTTPS_PORT: u16 = 443;
 

@@ -13,6 +13,7 @@ use service::server::{ClientAddress, requested_host};
 use tower::ServiceExt as _;
 
 use super::error_page::ErrorPages;
+use super::redirect::ACME;
 use super::{Destination, HostTable, SiteSettings};
 use crate::routes::RouteTable;
 use crate::upstreams::{ActiveUpstream, Upstreams};
@@ -62,6 +63,20 @@ impl SiteRoutes {
                 folder: settings.error_pages.clone(),
             },
         }
+    }
+
+    /// The upstream of each host that has one.
+    pub(crate) fn upstreams(&self) -> Vec<(String, &Arc<ActiveUpstream>)> {
+        let hosts = self.hosts.0.iter().filter_map(|(name, destination)| {
+            let upstream = match destination {
+                Destination::Api => &self.api,
+                Destination::Web => &self.web,
+                Destination::Registry | Destination::Files => return None,
+            };
+            Some((name.clone(), upstream))
+        });
+        let acme = self.acme.iter().map(|acme| (ACME.to_owned(), acme));
+        hosts.chain(acme).collect()
     }
 
     /// The hosts, and the destination of each.

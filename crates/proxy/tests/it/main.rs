@@ -16,6 +16,7 @@ mod site_reload;
 mod site_world;
 mod slow_clients;
 mod status;
+mod status_page;
 mod streams;
 mod wire;
 mod world;

@@ -58,6 +58,7 @@ impl Made {
 /// A site whose upstreams answer with their name and the request.
 pub(crate) struct SiteWorld {
     pub(crate) at: SiteAddresses,
+    pub(crate) page: Option<SocketAddr>,
     pub(crate) certs: TempDir,
     pub(crate) wildcard: Made,
     pub(crate) registry: Made,
@@ -152,10 +153,11 @@ impl SiteWorld {
         let shutdown = CancellationToken::new();
         let started = proxy::start_with(settings, names, shutdown.clone());
         let started = started.await.unwrap();
-        let at = started.site().unwrap();
+        let (at, page) = (started.site().unwrap(), started.status_page());
         tokio::spawn(async move { started.wait().await.unwrap() });
         Self {
             at,
+            page,
             certs,
             wildcard,
             registry: of_registry,
