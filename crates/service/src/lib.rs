@@ -4,6 +4,7 @@
 //! Nothing here knows about clusters. The one invariant: a server answers `/health` from the moment it listens,
 //! and a stopped one has answered every request that it had accepted.
 
+mod access_log;
 #[cfg(target_env = "musl")]
 mod allocator;
 pub mod clock;
@@ -39,6 +40,7 @@ mod splice;
 mod state_log;
 pub mod tls;
 
+pub use access_log::AccessLog;
 pub use error::Error;
 #[cfg(feature = "http-client")]
 pub use http_client::{http_client, http_client_with_secrets};

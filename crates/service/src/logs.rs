@@ -1,10 +1,16 @@
-//! Structured logs on standard error.
+//! Structured logs on standard error, and the access log on standard output.
+
+mod queue;
 
 use std::io::IsTerminal;
 
+use queue::LineQueue;
+pub(crate) use queue::finish;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::access_log;
 
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,18 +28,31 @@ pub enum LogFormat {
 /// several servers in one process.
 pub fn init(level: &str, format: LogFormat) {
     let info = Targets::new().with_default(LevelFilter::INFO);
-    let filter = level.parse().unwrap_or(info);
+    let filter: Targets = level.parse().unwrap_or(info);
+    let filter = filter.with_target(access_log::TARGET, LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         // The reader of the log may be killed; an error message on the same broken pipe would panic.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
-    let is_terminal = std::io::stderr().is_terminal();
-    let is_text = format == LogFormat::Text || (format == LogFormat::Auto && is_terminal);
-    let lines = if is_text {
+    let is_text =
+        |is_terminal| format == LogFormat::Text || (format == LogFormat::Auto && is_terminal);
+    let lines = if is_text(std::io::stderr().is_terminal()) {
         lines.with_target(false).boxed()
     } else {
         lines.json().flatten_event(true).boxed()
     };
-    let log = tracing_subscriber::registry().with(lines).with(filter);
+    let accesses = tracing_subscriber::fmt::layer()
+        .log_internal_errors(false)
+        .with_writer(LineQueue);
+    let accesses = if is_text(std::io::stdout().is_terminal()) {
+        accesses.with_target(false).boxed()
+    } else {
+        accesses.json().flatten_event(true).boxed()
+    };
+    // Independent of the level of the log.
+    let of_accesses = Targets::new().with_target(access_log::TARGET, LevelFilter::INFO);
+    let log = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .with(accesses.with_filter(of_accesses));
     log.try_init().ok();
 }

@@ -217,6 +217,7 @@ where
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
     runtime.shutdown_timeout(FILES_TIMEOUT);
+    logs::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{name}: {}\n", model::error::chain(&error)), 1),

@@ -30,6 +30,7 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::access_log::AccessLog;
 use crate::opening_timeout::OpeningAcceptor;
 use crate::sendfile::SendfileAcceptor;
 use crate::{Error, health, open_files, tls};
@@ -41,6 +42,7 @@ pub use clients::{ClientAddress, IpNetworks};
 use connection::{AdmittingAcceptor, ConnectionAdmission};
 pub use connections::ConnectionCount;
 use connections::Connections;
+pub(crate) use connections::RequestCounter;
 use host_header::HostRule;
 pub use host_header::requested_host;
 pub use quota::{ClientQuota, Exceeded, Permit};
@@ -77,6 +79,8 @@ pub struct Listen {
     pub certificates: tls::CertificateControl,
     /// Server whose TLS connections pass, chosen by the server name that clients ask for.
     pub passthrough: Option<tls::Passthrough>,
+    /// Log of its requests; absent: none.
+    pub access_log: Option<AccessLog>,
     /// Whether HTTP/2 is enabled.
     pub speaks_http2: bool,
     /// Limits of HTTP/2 connections.
@@ -121,6 +125,7 @@ impl Listen {
             tls,
             certificates: tls::CertificateControl::default(),
             passthrough: None,
+            access_log: None,
             speaks_http2: true,
             http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
@@ -329,6 +334,7 @@ impl ClientBounds {
             requests: self.requests.clone(),
             body: self.body,
             is_plain: !has_tls,
+            access_log: listen.access_log.clone(),
         }
     }
 }

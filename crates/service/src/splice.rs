@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,13 +19,25 @@ const LARGE_PIPE_BYTES: usize = 256 * 1024;
 /// Carries bytes both ways until both sides have ended, one has failed, or neither has sent any for `idle`.
 ///
 /// Errors: of a connection; `TimedOut`.
-pub(crate) async fn tunnel(one: &TcpStream, other: &TcpStream, idle: Duration) -> io::Result<()> {
+pub(crate) async fn tunnel(
+    one: &TcpStream,
+    other: &TcpStream,
+    idle: Duration,
+    moved: &MovedBytes,
+) -> io::Result<()> {
     let last = LastMove(Mutex::new(Instant::now()));
     tokio::try_join!(
-        one_way(one, other, idle, &last),
-        one_way(other, one, idle, &last),
+        one_way(one, other, idle, (&last, &moved.from_one)),
+        one_way(other, one, idle, (&last, &moved.from_other)),
     )?;
     Ok(())
+}
+
+/// Bytes that a tunnel has carried, also while it is open.
+#[derive(Debug, Default)]
+pub(crate) struct MovedBytes {
+    pub(crate) from_one: AtomicU64,
+    pub(crate) from_other: AtomicU64,
 }
 
 /// When bytes were moved last, in either direction.
@@ -44,7 +57,7 @@ async fn one_way(
     from: &TcpStream,
     to: &TcpStream,
     idle: Duration,
-    last: &LastMove,
+    (last, total): (&LastMove, &AtomicU64),
 ) -> io::Result<()> {
     let (output, input) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let mut capacity = PIPE_BYTES;
@@ -75,7 +88,9 @@ async fn one_way(
         while rest > 0 {
             last.set();
             let emptying = to.async_io(Interest::WRITABLE, || empty(&output, to, rest));
-            rest -= tokio::time::timeout(idle, emptying).await??;
+            let emptied = tokio::time::timeout(idle, emptying).await??;
+            total.fetch_add(emptied as u64, Ordering::Relaxed);
+            rest -= emptied;
         }
     }
 }
@@ -115,7 +130,11 @@ mod tests {
     async fn both_ways_are_carried_until_both_have_ended() {
         let (mut client, front) = pair().await;
         let (back, mut server) = pair().await;
-        let carrying = tokio::spawn(async move { tunnel(&front, &back, LONG).await });
+        let carrying = tokio::spawn(async move {
+            let moved = MovedBytes::default();
+            tunnel(&front, &back, LONG, &moved).await.unwrap();
+            moved
+        });
         let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         let (mut request, mut response) = (vec![0; sent.len()], Vec::new());
         tokio::join!(async { client.write_all(&sent).await.unwrap() }, async {
@@ -129,7 +148,9 @@ mod tests {
         drop(server);
         client.read_to_end(&mut response).await.unwrap();
         assert_eq!(response, b"answer");
-        carrying.await.unwrap().unwrap();
+        let moved = carrying.await.unwrap();
+        assert_eq!(moved.from_one.into_inner(), 3_000_000);
+        assert_eq!(moved.from_other.into_inner(), 6);
     }
 
     // limit: silence of a tunnel
@@ -137,7 +158,9 @@ mod tests {
     async fn a_silent_tunnel_ends() {
         let (_client, front) = pair().await;
         let (back, _server) = pair().await;
-        let error = tunnel(&front, &back, SHORT).await.unwrap_err();
+        let error = tunnel(&front, &back, SHORT, &MovedBytes::default())
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

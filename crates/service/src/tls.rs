@@ -105,6 +105,25 @@ pub enum TlsVersion {
     Tls13,
 }
 
+impl TlsVersion {
+    /// Absent for versions that are not spoken here.
+    pub(crate) fn of(version: rustls::ProtocolVersion) -> Option<Self> {
+        match version {
+            rustls::ProtocolVersion::TLSv1_2 => Some(Self::Tls12),
+            rustls::ProtocolVersion::TLSv1_3 => Some(Self::Tls13),
+            _ => None,
+        }
+    }
+
+    /// As in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls12 => "tls1.2",
+            Self::Tls13 => "tls1.3",
+        }
+    }
+}
+
 impl Setting for TlsVersion {
     const EXPECTED: &'static str = "tls1.2 or tls1.3";
 

@@ -19,6 +19,7 @@ use super::headers::{self, ForwardedFor};
 use super::replay_body::ReplayBody;
 use super::replica::RequestInFlight;
 use super::retry::{ForwardError, Retry};
+use crate::access_log::AnsweringReplica;
 
 /// `Retry-After` while replicas start. Units: seconds.
 const RETRY_AFTER: &str = "2";
@@ -38,6 +39,7 @@ impl Forward {
         }
         let upgrade = headers::upgrade_of(request.version(), request.headers());
         let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
+        let answering = request.extensions().get::<AnsweringReplica>().cloned();
         let (mut parts, body) = request.into_parts();
         let source = ReplayBody::new(body);
         let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
@@ -53,7 +55,11 @@ impl Forward {
         }
         prepare(balance, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
-        match Retry::new(balance, parts, source).run().await {
+        let answered = Retry::new(balance, parts, source).run().await;
+        if let (Some(answering), Ok((_, lease))) = (&answering, &answered) {
+            answering.set(lease.replica.address);
+        }
+        match answered {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let held = (permit, lease.become_tunnel());
                 upgrade_response(balance, response.map(Body::new), from_client, held)

@@ -23,6 +23,7 @@ use super::connections::{CountedRequest, RequestCounter};
 use super::host_header::{HostRefusal, HostRule};
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
+use crate::access_log::{AccessLog, LoggedRequest};
 use crate::sendfile;
 
 /// Admission rules of a listener.
@@ -34,6 +35,7 @@ pub(super) struct AdmissionRules {
     pub(super) body: BodyLimits,
     /// Whether responses go to plain sockets.
     pub(super) is_plain: bool,
+    pub(super) access_log: Option<AccessLog>,
 }
 
 /// Makes the service of each connection of a listener.
@@ -86,7 +88,16 @@ impl Service<http::Request<Incoming>> for Admitted {
             rules,
             peer,
         } = self.clone();
-        Box::pin(async move { rules.admit(peer, request.map(Body::new), router).await })
+        Box::pin(async move {
+            let mut request = request.map(Body::new);
+            let log = rules.access_log.as_ref();
+            let logged = LoggedRequest::begin(log, peer, &rules.trusted, &mut request);
+            let response = rules.admit(peer, request, router).await?;
+            Ok(match logged {
+                Some(logged) => logged.end_with(response),
+                None => response,
+            })
+        })
     }
 }
 

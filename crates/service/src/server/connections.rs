@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use futures_util::task::AtomicWaker;
 
 use super::clients::ClientKey;
 use super::quota::Exceeded;
+use crate::tls::TlsVersion;
 
 /// Shortest time without a request and without bytes after which a connection is idle: a response that has just ended
 /// may still be on its way. Units: milliseconds.
@@ -55,6 +56,8 @@ struct Activity {
     /// Whether it was upgraded, and has no requests any more.
     is_tunnel: AtomicBool,
     is_evicted: AtomicBool,
+    /// Absent for plain connections.
+    tls: OnceLock<TlsVersion>,
     waker: AtomicWaker,
 }
 
@@ -76,7 +79,7 @@ impl ConnectionCount {
 
 /// Counts the requests of a connection; an extension of each of them.
 #[derive(Debug, Clone)]
-pub(super) struct RequestCounter(Arc<Activity>);
+pub(crate) struct RequestCounter(Arc<Activity>);
 
 /// A request in flight, until it is dropped.
 #[derive(Debug)]
@@ -193,6 +196,11 @@ impl Activity {
 }
 
 impl RequestCounter {
+    /// Version of TLS of the connection; absent for plain ones.
+    pub(crate) fn tls(&self) -> Option<TlsVersion> {
+        self.0.tls.get().copied()
+    }
+
     /// Counts a request in flight.
     pub(super) fn count(&self) -> CountedRequest {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
@@ -216,6 +224,11 @@ impl Connection {
     /// The counter of its requests.
     pub(super) fn requests(&self) -> RequestCounter {
         RequestCounter(Arc::clone(&self.activity))
+    }
+
+    /// Records its version of TLS.
+    pub(super) fn set_tls(&self, version: TlsVersion) {
+        self.activity.tls.set(version).ok();
     }
 
     /// Requests since it was opened, unless one is in flight or it is a tunnel.

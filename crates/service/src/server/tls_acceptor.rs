@@ -15,7 +15,7 @@ use tower_http::add_extension::AddExtension;
 use super::connection::{AdmittedStream, ConnectionAdmission, eviction};
 use super::connections::RequestCounter;
 use crate::tls::hello::Hello;
-use crate::tls::{Passthrough, PassthroughTarget, ServedCertificates, plain_http};
+use crate::tls::{Passthrough, PassthroughTarget, ServedCertificates, TlsVersion, plain_http};
 
 /// Longest time from the first byte of a client to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,6 +56,10 @@ impl<S: Send + 'static> Accept<TcpStream, S> for TlsAcceptor {
             };
             match accepted {
                 Accepted::Decrypted(stream) => {
+                    let version = stream.get_ref().1.protocol_version();
+                    if let Some(version) = version.and_then(TlsVersion::of) {
+                        connection.set_tls(version);
+                    }
                     let service = AddExtension::new(service, connection.requests());
                     let stream = acceptor.admission.admitted(stream, connection);
                     Ok((stream, service))

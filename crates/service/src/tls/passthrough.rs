@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net::resolve::Resolver;
 use rustix::net::sockopt;
@@ -13,8 +13,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::access_log::{AccessLog, PassedConnection};
 use crate::limits::{Bound, Limit};
-use crate::splice;
+use crate::splice::{self, MovedBytes};
 
 /// Longest time until one of the server's addresses accepts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,29 +57,54 @@ pub(crate) struct PassthroughTarget {
     round_robin: AtomicUsize,
     is_unreachable: AtomicBool,
     connections: AtomicUsize,
+    log: AccessLog,
 }
 
-/// A passed connection, until it is dropped.
-struct OpenTunnel<'a>(&'a PassthroughTarget);
+/// A passed connection; logged when it is dropped.
+struct OpenTunnel<'a> {
+    target: &'a PassthroughTarget,
+    started: Instant,
+    client: Option<SocketAddr>,
+    server: Option<SocketAddr>,
+    moved: MovedBytes,
+}
 
 impl Drop for OpenTunnel<'_> {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.target.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.target.log.is_on() {
+            let passed = PassedConnection {
+                started: self.started,
+                client: self.client,
+                server_name: &self.target.server_name,
+                replica: self.server,
+                received: self.moved.from_one.load(Ordering::Relaxed),
+                sent: self.moved.from_other.load(Ordering::Relaxed),
+            };
+            passed.log();
+        }
     }
 }
 
 impl Passthrough {
-    /// Clients that ask for `server_name` are connected to one of the addresses of `host`, in turn.
-    pub fn new(server_name: &str, (host, port): (&str, u16), names: Resolver) -> Self {
+    /// Clients that ask for `server_name` are connected to one of the addresses of `host`, in turn; `log` has a line for
+    /// each.
+    pub fn new(
+        server_name: &str,
+        (host, port): (&str, u16),
+        names: Resolver,
+        log: AccessLog,
+    ) -> Self {
         metrics::describe_counter!(CONNECTIONS, "Connections that passed with their TLS");
-        let target = PassthroughTarget::new(server_name, (host, port), names);
+        let target = PassthroughTarget::new(server_name, (host, port), names, log);
         Self(Arc::new(RwLock::new(Arc::new(target))))
     }
 
     /// Connects further clients that ask for `server_name` to `host`; one that was given before stays as it is.
     pub fn replace(&self, server_name: &str, (host, port): (&str, u16)) {
         let old = self.target();
-        let target = PassthroughTarget::new(server_name, (host, port), old.names.clone());
+        let (names, log) = (old.names.clone(), old.log.clone());
+        let target = PassthroughTarget::new(server_name, (host, port), names, log);
         let is_same = (&old.server_name, &old.host, old.port)
             == (&target.server_name, &target.host, target.port);
         if !is_same {
@@ -120,7 +146,7 @@ impl Passthrough {
 }
 
 impl PassthroughTarget {
-    fn new(server_name: &str, (host, port): (&str, u16), names: Resolver) -> Self {
+    fn new(server_name: &str, (host, port): (&str, u16), names: Resolver, log: AccessLog) -> Self {
         Self {
             server_name: server_name.to_ascii_lowercase(),
             host: host.to_owned(),
@@ -129,6 +155,7 @@ impl PassthroughTarget {
             round_robin: AtomicUsize::new(0),
             is_unreachable: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            log,
         }
     }
 
@@ -136,6 +163,14 @@ impl PassthroughTarget {
     ///
     /// Errors: no address accepts, of which the client gets an alert; a broken connection.
     pub(crate) async fn carry(&self, mut client: TcpStream, received: Vec<u8>) -> io::Result<()> {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let mut open = OpenTunnel {
+            target: self,
+            started: Instant::now(),
+            client: client.peer_addr().ok(),
+            server: None,
+            moved: MovedBytes::default(),
+        };
         let connected = timeout(CONNECT_TIMEOUT, self.connect()).await;
         let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
         let result = if connected.is_ok() {
@@ -153,13 +188,14 @@ impl PassthroughTarget {
                 return Err(error);
             }
         };
-        self.connections.fetch_add(1, Ordering::Relaxed);
-        let _open = OpenTunnel(self);
+        open.server = server.peer_addr().ok();
         server.write_all(&received).await?;
+        let length = received.len() as u64;
+        open.moved.from_one.fetch_add(length, Ordering::Relaxed);
         drop(received);
         keep_alive(&client)?;
         keep_alive(&server)?;
-        splice::tunnel(&client, &server, IDLE_TIMEOUT).await
+        splice::tunnel(&client, &server, IDLE_TIMEOUT, &open.moved).await
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {
