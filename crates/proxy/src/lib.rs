@@ -20,7 +20,7 @@ use service::health::{self, Health};
 use service::program::SettingsSource;
 use service::server::{self, Running};
 use service::tls::{CertificateControl, Passthrough};
-use service::{CancellationToken, Error};
+use service::{AccessLog, CancellationToken, Error};
 
 use reload::{LiveProxy, Readiness, ReloadLog};
 use routes::{RouteTable, Routes};
@@ -121,9 +121,11 @@ async fn start_live(
     }
     let HostPort { host, port } = &settings.site.registry_address;
     let registry = settings.site.registry_name();
+    let access_log = AccessLog::new(settings.access_log);
     let mut live = LiveProxy {
         routes: RouteTable::new(routes),
-        registry: Passthrough::new(&registry, (host, *port), names),
+        registry: Passthrough::new(&registry, (host, *port), names, access_log.clone()),
+        access_log,
         certificates: CertificateControl::default(),
         readiness: Readiness::new(health, &shutdown),
         settings,

@@ -48,5 +48,8 @@ pub(crate) async fn start(
         listens.push((http, service::layers::count(redirect, NAME)));
         listens.push((https, service::layers::count(site, NAME)));
     }
+    for (listen, _) in &mut listens {
+        listen.access_log = Some(live.access_log.clone());
+    }
     server::start_each(listens, shutdown.clone()).await
 }

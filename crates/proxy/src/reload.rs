@@ -1,6 +1,6 @@
 //! Changed settings are taken over while the proxy runs: all of them, or none when one cannot be used.
 
-use service::CancellationToken;
+use service::{AccessLog, CancellationToken};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::status_page::StatusSources;
 use crate::upstreams::Upstreams;
 
 /// Variables that take effect without a restart.
-pub(crate) const RELOADED: [&str; 13] = [
+pub(crate) const RELOADED: [&str; 14] = [
     "FORWARDS",
     "NETWORK_DOMAIN",
     "API_HOST",
@@ -35,6 +35,7 @@ pub(crate) const RELOADED: [&str; 13] = [
     "ACME_URL",
     "HSTS",
     "ERROR_PAGES",
+    "ACCESS_LOG",
 ];
 
 /// The parts of a running proxy that settings can change.
@@ -43,6 +44,7 @@ pub(crate) struct LiveProxy {
     pub(crate) settings: Settings,
     pub(crate) upstreams: Upstreams,
     pub(crate) routes: RouteTable,
+    pub(crate) access_log: AccessLog,
     pub(crate) registry: Passthrough,
     pub(crate) certificates: CertificateControl,
     pub(crate) readiness: Readiness,
@@ -145,14 +147,13 @@ impl LiveProxy {
         let registry = settings.site.registry_name();
         self.registry.replace(&registry, (host, *port));
         let routes = Routes::new(&settings, &mut self.upstreams);
-        if let Some(site) = &routes.site {
-            tracing::info!(hosts = %site.hosts(), "settings reloaded");
-        } else {
-            tracing::info!("settings reloaded");
-        }
         self.routes.replace(routes);
+        self.access_log.set(settings.access_log);
         self.readiness.report(&self.upstreams);
         self.settings = settings;
+        let hosts = self.routes.current();
+        let hosts = hosts.site.as_ref().map(|site| site.hosts().to_string());
+        tracing::info!(hosts, "settings reloaded");
         if !restart.is_empty() {
             let variables = restart.join(", ");
             tracing::warn!(variables, "changed settings need a restart to take effect");

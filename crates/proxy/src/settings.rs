@@ -37,6 +37,8 @@ service::settings! {
         proxy_status_address: IpAddr = "127.0.0.1",
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_port: u16 = "8404",
+        /// Write a line to standard output for each request, without its query, and for each passed connection at its end.
+        access_log: bool = "false",
         /// Port on 127.0.0.1 of the status page: routes, replicas, certificates, connections and the last reload, as HTML for browsers and as JSON. Empty: none.
         status_page_port: Option<u16> = "",
     } with {

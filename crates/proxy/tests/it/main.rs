@@ -9,6 +9,7 @@ mod files;
 mod files_load;
 mod raw;
 mod site;
+mod site_access_log;
 mod site_faults;
 mod site_load;
 mod site_process;

@@ -64,6 +64,7 @@ impl Lines {
 pub(crate) struct ProxyProcess {
     child: Child,
     pub(crate) log: Lines,
+    pub(crate) output: Lines,
 }
 
 impl Drop for ProxyProcess {
@@ -89,12 +90,13 @@ impl ProxyProcess {
             .arg(config)
             .env_clear()
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         Self {
             log: Lines::of(child.stderr.take().unwrap()),
+            output: Lines::of(child.stdout.take().unwrap()),
             child,
         }
     }
