@@ -6,6 +6,7 @@
 //!
 //! Types are named as in tower: `Balance`, `Discover`, `Retry`, its budget. Tower's own do not fit: its balance picks the
 //! less loaded of two random services, this one goes round those of the best health that the request has not tried.
+//! Outlier ejection is that of Envoy.
 
 mod balance;
 mod concurrency;
@@ -16,6 +17,7 @@ mod handler;
 mod headers;
 mod health_check;
 mod metrics;
+mod outlier;
 mod pool;
 mod replay_body;
 mod replica;

@@ -83,7 +83,12 @@ fn replica(replica: &ReplicaStatus) -> Markup {
             td { (replica.address) }
             td { (replica.requests_in_flight) }
             td { (replica.failures) }
-            td { (replica.health) }
+            td {
+                (replica.health)
+                @if let Some(until) = replica.ejected_until {
+                    ", " strong { "ejected" } " until " (time(until)) ": requests fail"
+                }
+            }
         }
     }
 }

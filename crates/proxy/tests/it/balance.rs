@@ -108,6 +108,80 @@ async fn unresponsive_replicas_do_not_delay_requests() {
     }
 }
 
+#[tokio::test]
+async fn a_replica_that_fails_requests_but_no_health_checks_is_left_out_for_a_while() {
+    let world = World::start().await;
+    let broken = Arc::new(AtomicBool::new(true));
+    let mut replicas = Vec::new();
+    for is_outlier in [true, false, false] {
+        let broken = broken.clone();
+        let status = move || {
+            let is_broken = is_outlier && broken.load(Ordering::Relaxed);
+            let status = if is_broken {
+                StatusCode::BAD_GATEWAY
+            } else {
+                StatusCode::OK
+            };
+            std::future::ready(status)
+        };
+        let routes = Router::new().route("/work", axum::routing::get(status));
+        replicas.push(world.replica(routes).await);
+    }
+    world.wait_for(&replicas).await;
+    let client = client();
+    let failures = async || {
+        let mut failures = 0;
+        for _ in 0..30 {
+            let response = client.get(world.url("/work")).send().await.unwrap();
+            failures += usize::from(response.status() != StatusCode::OK);
+        }
+        failures
+    };
+    // Five failures eject it; without an ejection there would be ten.
+    assert_eq!(failures().await, 5);
+    assert_eq!(failures().await, 0);
+    assert_eq!(world.answered_by(6).await, even(&replicas[1..], 3));
+    let metrics = client
+        .get(format!("http://{}/metrics", world.status))
+        .send();
+    let metrics = metrics.await.unwrap().text().await.unwrap();
+    for name in ["ejections_total", "ejected_replicas"] {
+        let line = format!("atoll_forward_{name}{{upstream=\"{}\"}} 1", world.upstream);
+        assert!(metrics.lines().any(|known| known == line), "{line}");
+    }
+    // It comes back, and one failure is enough now.
+    let mut seen = 0;
+    eventually(async || {
+        seen += failures().await;
+        seen > 0
+    })
+    .await;
+    assert_eq!(seen, 1);
+    broken.store(false, Ordering::Relaxed);
+    eventually(async || world.answered_by(3).await.len() == 3).await;
+}
+
+#[tokio::test]
+async fn replicas_that_all_fail_stay_in_use() {
+    let world = World::start().await;
+    let mut replicas = Vec::new();
+    for _ in 0..2 {
+        let routes = Router::new().route(
+            "/work",
+            axum::routing::get(|| async { StatusCode::BAD_GATEWAY }),
+        );
+        replicas.push(world.replica(routes).await);
+    }
+    world.wait_for(&replicas).await;
+    for _ in 0..100 {
+        let response = client().get(world.url("/work")).send().await.unwrap();
+        // The answer of a replica, not one of the proxy.
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+        assert_eq!(response.text().await.unwrap(), "");
+    }
+    assert_eq!(world.answered_by(4).await.len(), 1, "half of them");
+}
+
 /// Results of clients during a test.
 #[derive(Default)]
 struct Load {

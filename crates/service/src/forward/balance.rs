@@ -1,7 +1,7 @@
 //! Load balancing of one upstream: its replicas, their health, and the readiness of the whole.
 
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use net::resolve::Resolver;
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::concurrency::ConcurrencyLimits;
 use super::discover::Discover;
 use super::metrics::Metrics;
+use super::outlier::{Outcome, may_eject};
 use super::replica::{Priority, Replica, ReplicaHealth};
 use super::upstream::Upstream;
 
@@ -36,6 +37,8 @@ pub(super) struct Balance {
     /// Cancelled when the first resolution has ended, with or without addresses.
     first_resolve: CancellationToken,
     replicas: RwLock<Arc<[Arc<Replica>]>>,
+    /// Held while a replica is ejected: two at once could be too many.
+    ejecting: Mutex<()>,
     /// Reason why no replica is ready, as in `answers 503`; for an operator, without addresses.
     unready: watch::Sender<Option<String>>,
 }
@@ -60,6 +63,7 @@ impl Forward {
             concurrency: ConcurrencyLimits::new(max_requests),
             first_resolve: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
+            ejecting: Mutex::new(()),
             unready: watch::Sender::new(Some("has not been resolved yet".to_owned())),
         });
         let discover = Discover::new(balance.clone(), names).run();
@@ -142,6 +146,46 @@ impl Balance {
         }
         self.publish();
         before
+    }
+
+    /// Records the outcome of an attempt at `replica`, and ejects it when it fails one request after the other while
+    /// enough others are in use.
+    pub(super) fn record_outcome(&self, replica: &Replica, outcome: Outcome) {
+        if !replica.record_outcome(outcome) {
+            return;
+        }
+        let _one_at_a_time = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ready, ejected) = self.ready_and_ejected();
+        // Another request may have ejected it meanwhile.
+        if replica.ejected_until().is_some() || !may_eject(ready, ejected) {
+            return;
+        }
+        let seconds = replica.eject().as_secs();
+        self.metrics.ejections.increment(1);
+        self.measure_ejected();
+        tracing::warn!(
+            upstream = self.upstream.authority(),
+            address = %replica.address,
+            seconds,
+            "replica ejected: requests fail one after the other while its health check passes"
+        );
+    }
+
+    /// The number of ready replicas, and of those among them that are ejected.
+    fn ready_and_ejected(&self) -> (usize, usize) {
+        let replicas = self.replicas();
+        let count = |priority| {
+            let found = replicas.iter().filter(|it| it.priority() == priority);
+            found.count()
+        };
+        let ejected = count(Priority::Ejected);
+        (count(Priority::Ready) + ejected, ejected)
+    }
+
+    /// Updates the metric; an ejection ends without an event.
+    pub(super) fn measure_ejected(&self) {
+        #[expect(clippy::cast_precision_loss, reason = "a name has few addresses")]
+        self.metrics.ejected.set(self.ready_and_ejected().1 as f64);
     }
 
     /// Completes when `replica` is unresponsive while another one is ready.

@@ -33,6 +33,7 @@ pub(super) async fn run_checks(balance: Arc<Balance>, replica: Arc<Replica>) {
             replica.unresponsive.notify_waiters();
         }
         replica.pool.expire();
+        balance.measure_ejected();
         let interval = if health == ReplicaHealth::Ready {
             INTERVAL
         } else {

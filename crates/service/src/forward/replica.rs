@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use http::StatusCode;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::outlier::{Outcome, OutlierState};
 use super::pool::Pool;
 
 /// Result of the last health check.
@@ -30,30 +31,12 @@ pub(super) enum ReplicaHealth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
     Ready,
+    /// Ready, but it has failed several requests in a row.
+    Ejected,
     /// The client gets the replica's own refusal, which is more specific than ours.
     Accepting,
     /// May be back since the last check.
     Unreachable,
-}
-
-/// Outcome of an attempt at a replica.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Success,
-    /// No connection, no response, or a gateway error.
-    Failure,
-}
-
-impl Outcome {
-    /// The outcome of a response with `status`.
-    pub(super) fn of(status: StatusCode) -> Self {
-        match status {
-            StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Self::Failure,
-            _ => Self::Success,
-        }
-    }
 }
 
 impl ReplicaHealth {
@@ -76,9 +59,17 @@ pub(super) struct Replica {
     pub(super) unresponsive: Notify,
     /// Cancelled when the name no longer resolves to this address.
     pub(super) retired: CancellationToken,
-    health: Mutex<ReplicaHealth>,
+    state: Mutex<ReplicaState>,
+    /// Whether its outlier state is clear: then a success changes nothing, and takes no lock.
+    is_clear: AtomicBool,
     requests_in_flight: AtomicUsize,
     failures: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ReplicaState {
+    health: ReplicaHealth,
+    outlier: OutlierState,
 }
 
 /// A request or a tunnel at a replica, until it is dropped.
@@ -113,14 +104,36 @@ impl Replica {
             recheck: Notify::new(),
             unresponsive: Notify::new(),
             retired,
-            health: Mutex::new(ReplicaHealth::Unknown),
+            state: Mutex::new(ReplicaState {
+                health: ReplicaHealth::Unknown,
+                outlier: OutlierState::default(),
+            }),
+            is_clear: AtomicBool::new(true),
             requests_in_flight: AtomicUsize::new(0),
             failures: AtomicU64::new(0),
         }
     }
 
     pub(super) fn health(&self) -> ReplicaHealth {
-        *self.lock()
+        self.lock().health
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        let state = self.lock();
+        match state.health.priority() {
+            Priority::Ready if state.outlier.ejected_until().is_some() => Priority::Ejected,
+            priority => priority,
+        }
+    }
+
+    /// The end of its ejection, while it is ejected.
+    pub(super) fn ejected_until(&self) -> Option<Instant> {
+        self.lock().outlier.ejected_until()
+    }
+
+    /// Ejects it; for how long.
+    pub(super) fn eject(&self) -> Duration {
+        self.lock().outlier.eject(Instant::now())
     }
 
     pub(super) fn requests_in_flight(&self) -> usize {
@@ -131,20 +144,37 @@ impl Replica {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Records the outcome of an attempt.
-    pub(super) fn record_outcome(&self, outcome: Outcome) {
-        if outcome == Outcome::Failure {
+    /// Records the outcome of an attempt; whether the replica is an outlier now.
+    pub(super) fn record_outcome(&self, outcome: Outcome) -> bool {
+        if outcome == Outcome::Success {
+            if self.is_clear.load(Ordering::Relaxed) {
+                return false;
+            }
+        } else {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
+        let mut state = self.lock();
+        // Others are left out by their health already.
+        if state.health != ReplicaHealth::Ready {
+            return false;
+        }
+        let is_outlier = state.outlier.record(outcome, Instant::now());
+        self.is_clear
+            .store(state.outlier.is_clear(), Ordering::Relaxed);
+        is_outlier
     }
 
     /// Records a result; returns the previous one.
     pub(super) fn record_check(&self, health: ReplicaHealth) -> ReplicaHealth {
-        std::mem::replace(&mut self.lock(), health)
+        let mut state = self.lock();
+        if health == ReplicaHealth::Ready {
+            state.outlier.record_ready();
+        }
+        std::mem::replace(&mut state.health, health)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ReplicaHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReplicaState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the health checks and closes the pool; requests in flight finish.
@@ -165,8 +195,8 @@ pub(super) fn pick<'a>(
             .iter()
             .filter(|replica| !tried.contains(&replica.address))
     };
-    let best = untried().map(|replica| replica.health().priority()).min()?;
-    let candidates = || untried().filter(|replica| replica.health().priority() == best);
+    let best = untried().map(|replica| replica.priority()).min()?;
+    let candidates = || untried().filter(|replica| replica.priority() == best);
     // The health may change between the two passes: then any will do.
     candidates()
         .nth(round_robin % candidates().count().max(1))
@@ -218,6 +248,27 @@ mod tests {
         assert_eq!(picks(&none, 9), [3, 0, 3, 3]);
         let dead = replicas(&[Unreachable, Unreachable]);
         assert_eq!(picks(&dead, 4), [2, 2]);
+    }
+
+    #[test]
+    fn ejected_replicas_are_picked_before_those_that_are_not_ready() {
+        use ReplicaHealth::{NotReady, Ready};
+        let all = replicas(&[Ready, Ready, NotReady(503)]);
+        all[1].eject();
+        assert_eq!(picks(&all, 4), [4, 0, 0]);
+        all[0].record_check(NotReady(503));
+        assert_eq!(picks(&all, 4), [0, 4, 0]);
+    }
+
+    #[test]
+    fn only_failures_of_ready_replicas_count() {
+        let all = replicas(&[ReplicaHealth::Unreachable, ReplicaHealth::Ready]);
+        let outlier = |replica: &Replica| {
+            let found = (0..10).map(|_| replica.record_outcome(Outcome::GatewayError));
+            found.filter(|is_outlier| *is_outlier).count()
+        };
+        assert_eq!((outlier(&all[0]), outlier(&all[1])), (0, 6));
+        assert_eq!((all[0].failures(), all[1].failures()), (10, 10));
     }
 
     #[test]

@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::balance::Balance;
 use super::connection::{Connection, ExchangeOutcome};
 use super::forward_request::ConnectionLease;
+use super::outlier::Outcome;
 use super::replay_body::ReplayBody;
-use super::replica::{Outcome, Replica, ReplicaHealth, RequestInFlight, pick};
+use super::replica::{Replica, ReplicaHealth, RequestInFlight, pick};
 use super::socket::FIRST_READ_BYTES;
 
 /// Longest time of attempts at replicas that cannot be reached.
@@ -173,10 +174,11 @@ impl<'a> Retry<'a> {
                 Ok(connection) => connection,
                 Err(error) => {
                     tracing::debug!(address = %replica.address, %error, "replica unreachable");
+                    // Before its health changes: it is ready, and fails.
+                    self.balance.record_outcome(replica, Outcome::Broken);
                     self.balance
                         .record_check(replica, ReplicaHealth::Unreachable);
                     replica.recheck.notify_one();
-                    replica.record_outcome(Outcome::Failure);
                     return Err(AttemptError::Unreachable);
                 }
             },
@@ -198,7 +200,8 @@ impl<'a> Retry<'a> {
                 Err(AttemptError::Unprocessed)
             }
             ExchangeOutcome::Response(response) => {
-                replica.record_outcome(Outcome::of(response.status()));
+                let outcome = Outcome::of(response.status());
+                self.balance.record_outcome(replica, outcome);
                 let lease = ConnectionLease::new(connection, in_flight, self.body.clone());
                 Ok((response, lease))
             }
@@ -214,7 +217,7 @@ impl<'a> Retry<'a> {
                 // A replica may close an idle connection at any time.
                 let is_ordinary = connection.is_reused && is_unprocessed;
                 if !is_ordinary && !self.body.has_failed() {
-                    replica.record_outcome(Outcome::Failure);
+                    self.balance.record_outcome(replica, Outcome::Broken);
                 }
                 Err(match is_unprocessed {
                     _ if self.body.has_failed() => AttemptError::Client,
@@ -226,7 +229,7 @@ impl<'a> Retry<'a> {
                 })
             }
             ExchangeOutcome::Timeout => {
-                replica.record_outcome(Outcome::Failure);
+                self.balance.record_outcome(replica, Outcome::Broken);
                 Err(AttemptError::Timeout)
             }
         }

@@ -1,11 +1,13 @@
 //! State of an upstream at one moment, for operators.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use serde::Serialize;
 
 use super::balance::Forward;
 use super::replica::{Replica, ReplicaHealth};
+use crate::clock::{self, Timestamp};
 
 /// State of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,6 +33,8 @@ pub struct ReplicaStatus {
     pub requests_in_flight: usize,
     /// Failed requests since it was added: no connection, no response, or a gateway error (502, 503, 504).
     pub failures: u64,
+    /// End of its ejection; absent while it is not ejected.
+    pub ejected_until: Option<Timestamp>,
 }
 
 impl Forward {
@@ -58,5 +62,8 @@ fn status(replica: &std::sync::Arc<Replica>) -> ReplicaStatus {
         },
         requests_in_flight: replica.requests_in_flight(),
         failures: replica.failures(),
+        ejected_until: replica
+            .ejected_until()
+            .map(|until| clock::now() + until.saturating_duration_since(Instant::now())),
     }
 }
