@@ -14,6 +14,7 @@ use super::sort::{SortBy, SortOrder};
 /// The one style.
 pub(crate) const STYLE: &str = "body{font:1em/1.5 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}\
 h1{font-size:1.3em;overflow-wrap:anywhere}\
+h2{font-size:1.1em;overflow-wrap:anywhere}\
 table{border-collapse:collapse;width:100%}\
 th,td{padding:.15em .6em;text-align:left;vertical-align:top}\
 th{border-bottom:1px solid}\

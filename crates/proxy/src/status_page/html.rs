@@ -97,9 +97,12 @@ fn passed(registry: &PassthroughStatus) -> Markup {
     html! {
         h2 { "Passed TLS connections" }
         p {
-            "Of " (registry.server_name) " to " (registry.address) ": " (registry.connections) " are open. The server "
-            @if registry.is_reachable { "can be reached." }
-            @else { strong { "cannot be reached" } ": clients get a TLS alert." }
+            "Of " (registry.server_name) " to " (registry.address) ": " (registry.connections) " are open. "
+            @match registry.is_reachable {
+                None => "There was none before.",
+                Some(true) => "The last one reached the server.",
+                Some(false) => { strong { "The server cannot be reached" } ": clients get a TLS alert." }
+            }
         }
     }
 }

@@ -40,8 +40,8 @@ pub struct PassthroughStatus {
     pub server_name: String,
     /// Host and port.
     pub address: String,
-    /// Whether the last connection to it succeeded; true before the first.
-    pub is_reachable: bool,
+    /// Whether the last connection to it succeeded; absent before the first.
+    pub is_reachable: Option<bool>,
     /// Passed connections that are open.
     pub connections: usize,
 }
@@ -55,6 +55,7 @@ pub(crate) struct PassthroughTarget {
     port: u16,
     names: Resolver,
     round_robin: AtomicUsize,
+    is_tried: AtomicBool,
     is_unreachable: AtomicBool,
     connections: AtomicUsize,
     log: AccessLog,
@@ -118,7 +119,10 @@ impl Passthrough {
         PassthroughStatus {
             server_name: target.server_name.clone(),
             address: format!("{}:{}", target.host, target.port),
-            is_reachable: !target.is_unreachable.load(Ordering::Relaxed),
+            is_reachable: target
+                .is_tried
+                .load(Ordering::Relaxed)
+                .then(|| !target.is_unreachable.load(Ordering::Relaxed)),
             connections: target.connections.load(Ordering::Relaxed),
         }
     }
@@ -153,6 +157,7 @@ impl PassthroughTarget {
             port,
             names,
             round_robin: AtomicUsize::new(0),
+            is_tried: AtomicBool::new(false),
             is_unreachable: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             log,
@@ -218,6 +223,7 @@ impl PassthroughTarget {
 
     fn log_change(&self, error: Option<&io::Error>) {
         let was = self.is_unreachable.swap(error.is_some(), Ordering::Relaxed);
+        self.is_tried.store(true, Ordering::Relaxed);
         let (name, host, port) = (&self.server_name, &self.host, self.port);
         match error {
             Some(error) if !was => {
