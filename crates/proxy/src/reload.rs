@@ -1,6 +1,5 @@
 //! Changed settings are taken over while the proxy runs: all of them, or none when one cannot be used.
 
-use service::{AccessLog, CancellationToken};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,13 +9,14 @@ use service::forward;
 use service::health::Health;
 use service::program::{ReloadedSettings, SettingsWatch};
 use service::server::ConnectionCount;
-use service::settings::Problem;
+use service::settings::{FromValues as _, Problem};
 use service::tls::{CertificateControl, Passthrough};
+use service::{AccessLog, CancellationToken};
 
 use crate::UPSTREAMS;
 use crate::routes::{RouteTable, Routes};
 use crate::settings::Settings;
-use crate::site::HostPort;
+use crate::site::{HostPort, SiteSettings};
 use crate::status_page::StatusSources;
 use crate::upstreams::Upstreams;
 
@@ -176,8 +176,12 @@ impl LiveProxy {
             fixed.push("FORWARDS".to_owned());
         }
         if settings.site.is_on() != self.settings.site.is_on() {
+            // Its ports are open, or not: none of its settings is taken over.
             settings.site = self.settings.site.clone();
-            fixed.push("NETWORK_DOMAIN".to_owned());
+            let of_site = changed.iter().filter(|name| is_of_site(name));
+            fixed.extend(of_site.cloned());
+            fixed.sort();
+            fixed.dedup();
         }
         fixed
     }
@@ -185,6 +189,11 @@ impl LiveProxy {
 
 fn is_reloaded(name: &str) -> bool {
     RELOADED.contains(&name)
+}
+
+fn is_of_site(name: &str) -> bool {
+    let mut variables = SiteSettings::VARIABLES.iter();
+    variables.any(|variable| variable.field.eq_ignore_ascii_case(name))
 }
 
 /// Reports the readiness of the upstreams in force.
@@ -218,10 +227,7 @@ impl Readiness {
 
 #[cfg(test)]
 mod tests {
-    use service::settings::FromValues as _;
-
     use super::*;
-    use crate::site::SiteSettings;
 
     #[test]
     fn all_variables_of_the_site_but_its_ports_are_reloaded() {
