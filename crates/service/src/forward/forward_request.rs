@@ -313,3 +313,40 @@ impl Drop for LeasedBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use net::resolve::Resolver;
+
+    use super::*;
+    use crate::CancellationToken;
+    use crate::forward::Upstream;
+
+    #[tokio::test]
+    async fn errors_of_the_gateway_name_the_upstream_and_the_reason() {
+        let shutdown = CancellationToken::new();
+        shutdown.cancel();
+        let upstream = Upstream::parse("http://api-server:8090").unwrap();
+        let forward = Forward::start(upstream, Resolver::system(), 0, &shutdown);
+        for (why, status, reason) in [
+            (ForwardError::NoReplica, 503, "name cannot be resolved"),
+            (ForwardError::Unreachable(1), 503, "cannot be reached"),
+            (ForwardError::Unreachable(3), 503, "none of its 3 replicas"),
+            (ForwardError::Broken, 502, "closed the connection"),
+            (
+                ForwardError::Timeout,
+                504,
+                "did not respond before the timeout",
+            ),
+        ] {
+            let response = error_response(&forward.balance, &why);
+            assert_eq!(response.status(), status);
+            let error = response.extensions().get::<GatewayError>().unwrap();
+            let message = &error.message;
+            assert!(
+                message.starts_with("api-server:8090 ") && message.contains(reason),
+                "{message}"
+            );
+        }
+    }
+}
