@@ -40,9 +40,10 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Mirrors, Error> {
     for path in paths {
         let doing = || format!("reading mirrors of registries in {}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| Error::new(doing(), e))?;
-        let text = match is_yaml(path, &text) {
-            true => of_sets(&text).map_err(|reason| Error::new(doing(), reason))?,
-            false => text,
+        let text = if is_yaml(path, &text) {
+            of_sets(&text).map_err(|reason| Error::new(doing(), reason))?
+        } else {
+            text
         };
         // Each alone, for its name in the error.
         Mirrors::parse(&text).map_err(|e| Error::new(doing(), e))?;

@@ -141,6 +141,44 @@ fn expect(results: &BTreeMap<String, Value>, id: &str, status: &str, text: &str)
     assert_eq!(found["remedy"] == "", status == "passed", "{found}");
 }
 
+/// Asserts the results for services of a pod that do not run.
+fn expect_no_services(dir: &Path, found: &BTreeMap<String, Value>) {
+    let database = format!("database:{}/installer", setting(dir, "PUBLISH_DB"));
+    expect(
+        found,
+        &database,
+        "failed",
+        "does not accept connections (DB_HOST, DB_PORT)",
+    );
+    expect(found, "catalog:catalog", "warning", "COMPOSE_PROFILES");
+    expect(found, "api", "failed", "start the api-server");
+    expect(found, "clusters", "warning", "--cluster");
+    for (name, service) in [
+        ("PUBLISH_HTTP", "proxy"),
+        ("PUBLISH_HTTPS", "proxy"),
+        ("PUBLISH_WEBUI_STATIC", "webui"),
+        ("PUBLISH_DB", "db"),
+    ] {
+        let port = setting(dir, name).replace("127.0.0.1:", "");
+        let id = format!("port:{service}/{port}");
+        expect(found, &id, "warning", &format!("start {service}"));
+    }
+    let https = setting(dir, "PUBLISH_HTTPS").replace("127.0.0.1:", "");
+    for name in ["api", "web", "service", "registry", "mirror"] {
+        let id = format!("served-certificate:{name}.atoll.internal:{https}");
+        expect(found, &id, "warning", "does not run");
+    }
+}
+
+/// Asserts the results for a cluster that has no names.
+fn expect_no_cluster_names(dir: &Path) {
+    let found = results_with(dir, &["--cluster", "lab.example.invalid"]);
+    for name in ["api", "api-int", "test.apps"] {
+        let id = format!("cluster-names:{name}.lab.example.invalid");
+        expect(&found, &id, "failed", "add an address record");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_parts_of_a_pod_are_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -181,34 +219,14 @@ async fn broken_parts_of_a_pod_are_found() {
     );
     expect(&found, "certificate:registry", "passed", "");
     expect(&found, "certificate:proxy", "passed", "");
-    let database = format!("database:{}/installer", setting(dir, "PUBLISH_DB"));
-    expect(
-        &found,
-        &database,
-        "failed",
-        "does not accept connections (DB_HOST, DB_PORT)",
-    );
-    expect(&found, "catalog:catalog", "warning", "COMPOSE_PROFILES");
-    for (name, service) in [
-        ("PUBLISH_HTTP", "proxy"),
-        ("PUBLISH_HTTPS", "proxy"),
-        ("PUBLISH_WEBUI_STATIC", "webui"),
-        ("PUBLISH_DB", "db"),
-    ] {
-        let port = setting(dir, name).replace("127.0.0.1:", "");
-        let id = format!("port:{service}/{port}");
-        expect(&found, &id, "warning", &format!("start {service}"));
-    }
-    let https = setting(dir, "PUBLISH_HTTPS").replace("127.0.0.1:", "");
-    for name in ["api", "web", "service", "registry", "mirror"] {
-        let id = format!("served-certificate:{name}.atoll.internal:{https}");
-        expect(&found, &id, "warning", "does not run");
-    }
+    expect_no_services(dir, &found);
     assert!(found.keys().any(|id| id.starts_with("sandbox:")));
     assert!(
         found.contains_key(&format!("disk-space:{}", dir.display()))
             && found.contains_key("memory")
     );
+
+    expect_no_cluster_names(dir);
 
     let _running = serve(dir, port).await;
     let found = results(dir);
@@ -398,6 +416,12 @@ async fn the_front_door_presents_certificates_of_the_site() {
     };
     let (http, https) = (port("PUBLISH_HTTP"), port("PUBLISH_HTTPS"));
     let secrets = dir.join("secrets/proxy");
+    // In a folder of its own, whose changes the proxy would follow.
+    let served_list = dir.join("served/crt-list.txt");
+    fs::create_dir(dir.join("served")).unwrap();
+    for name in ["crt-list.txt", "atoll.internal.pem"] {
+        fs::copy(secrets.join(name), dir.join("served").join(name)).unwrap();
+    }
     let settings = proxy::Settings {
         listen_address: [127, 0, 0, 1].into(),
         forwards: proxy::Forwards(Vec::new()),
@@ -408,7 +432,7 @@ async fn the_front_door_presents_certificates_of_the_site() {
             proxy_http_port: http,
             proxy_https_port: https,
             redirect_https_port: https,
-            certificate_list: secrets.join("crt-list.txt"),
+            certificate_list: served_list,
             registry_address: proxy::HostPort::parse(&format!("127.0.0.1:{registry_port}"))
                 .unwrap(),
             ..proxy::SiteSettings::default()
@@ -507,7 +531,10 @@ fn malformed_settings_are_named() {
     for (line, expected) in [
         ("RELEASE_IMAGES=[{", "RELEASE_IMAGES"),
         ("PUBLISH_API=a:b", "PUBLISH_API"),
-        ("PUBLISH_HTTPS=a", "PUBLISH_HTTPS"),
+        (
+            "NETWORK_DOMAIN=lab.example\nPUBLISH_HTTPS=a",
+            "PUBLISH_HTTPS",
+        ),
         ("DB_HOST=db.example\nDB_PORT=a", "DB_PORT"),
         ("DB_SSLMODE=often", "DB_SSLMODE"),
         ("CATALOGS=/a,/b", "CATALOGS"),
