@@ -16,7 +16,8 @@ use crate::mirror::release_args::ReleaseArgs;
 pub(crate) struct RunArgs {
     /// Target: file://FOLDER for archives, oci://FOLDER for an image layout, or docker://HOST[:PORT][/NAMESPACE]
     pub(super) target: Option<Destination>,
-    /// Mirror from the archives of a run instead of registries: their folder, one of them, or the URL of either
+    /// Mirror from an archive, from the folder with the archives of a run, from that in a bundle (BUNDLE/archives/01), or from the
+    /// URL of the first two, instead of registries
     #[arg(long, value_name = "PATH_OR_URL")]
     pub(super) from: Option<OsString>,
     /// Image-set configuration file
