@@ -3,6 +3,7 @@
 //! Nothing outside of the root is served, and nothing but files and folders. The one invariant: a request never blocks a
 //! thread of the runtime on the file system; a bounded number of others does that.
 
+mod archives;
 mod checksum;
 mod coding;
 mod error;
@@ -36,6 +37,7 @@ use service::limits::{Bound, Limit};
 use service::representation::Representation;
 use tokio::sync::Semaphore;
 
+pub(crate) use archives::ReceivedByHttps;
 use checksum::Checksums;
 use error::FileError;
 use folder::FolderReader;
@@ -187,7 +189,8 @@ impl StaticFiles {
             return Ok(response);
         }
         let (order, began) = (SortOrder::parse(head.uri.query()), Instant::now());
-        let key = ListingCache::key(path.relative(), &opened, order);
+        let origin = archives::origin(head);
+        let key = ListingCache::key(path.relative(), &opened, order, origin.as_deref());
         if let Some(page) = self.listings.get(key, began) {
             *response.body_mut() = page.into();
             return Ok(response);
@@ -199,6 +202,7 @@ impl StaticFiles {
             time: Arc::clone(&self.time),
             now: service::clock::now().timestamp(),
             large: Arc::clone(&self.large),
+            origin: origin.map(Arc::from),
         };
         let reader = FolderReader::new(opened, path, self.root.clone());
         let begun = root::run(move || Listing::begin(request, reader)).await?;

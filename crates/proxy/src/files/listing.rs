@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::folder::{FolderEntries, FolderReader};
+use super::archives::ArchiveSets;
+use super::folder::{FolderEntries, FolderEntry, FolderReader};
 use super::local_time::LocalTime;
 use super::page::{self, ListingRow};
 use super::path::RequestPath;
@@ -35,6 +36,8 @@ pub(super) struct ListingRequest {
     pub(super) now: i64,
     /// Permits of large folders.
     pub(super) large: Arc<Semaphore>,
+    /// Scheme and host of the page's URL, as far as it may be shown.
+    pub(super) origin: Option<Arc<str>>,
 }
 
 /// The rest of a page.
@@ -42,8 +45,15 @@ pub(super) struct ListingRequest {
 pub(super) struct Listing {
     request: ListingRequest,
     rows: Rows,
+    counts: ListingCounts,
+}
+
+/// The entries that were rendered.
+#[derive(Debug, Default)]
+struct ListingCounts {
     folders: usize,
     files: usize,
+    archives: ArchiveSets,
 }
 
 #[derive(Debug)]
@@ -98,8 +108,7 @@ impl Listing {
         let listing = Self {
             request,
             rows,
-            folders: 0,
-            files: 0,
+            counts: ListingCounts::default(),
         };
         listing.render(page, WHOLE)
     }
@@ -112,20 +121,19 @@ impl Listing {
     fn render(mut self, mut page: String, bound: usize) -> rustix::io::Result<PagePart> {
         let has_more = match &mut self.rows {
             Rows::Sorted { entries, next, .. } => {
-                let mut counts = (0, 0);
                 while *next < entries.len() && page.len() < bound {
                     let entry = &entries.all()[*next..=*next];
-                    counts = add(counts, self.request.rows(entries, entry, &mut page));
+                    self.request.rows(entries, entry, &mut page);
+                    self.counts.add(entries, entry);
                     *next += 1;
                 }
-                (self.folders, self.files) = add((self.folders, self.files), counts);
                 *next < entries.len()
             }
             Rows::Streamed(reader) => loop {
                 let mut entries = FolderEntries::default();
                 let has_more = reader.read(&mut entries)?;
-                let counts = self.request.rows(&entries, entries.all(), &mut page);
-                (self.folders, self.files) = add((self.folders, self.files), counts);
+                self.request.rows(&entries, entries.all(), &mut page);
+                self.counts.add(&entries, entries.all());
                 if !has_more || page.len() >= bound {
                     break has_more;
                 }
@@ -134,8 +142,15 @@ impl Listing {
         if has_more {
             return Ok((page.into(), Some(self)));
         }
-        page::listing_end(&self.notes(), &mut page);
+        page::listing_end(&self.notes(), self.archives().as_deref(), &mut page);
         Ok((page.into(), None))
+    }
+
+    /// The URL of archives in the folder.
+    fn archives(&self) -> Option<String> {
+        let origin = self.request.origin.as_deref()?;
+        let folder = format!("{origin}{}", self.request.path.folder_url());
+        self.counts.archives.url(&folder)
     }
 
     fn notes(&self) -> String {
@@ -143,7 +158,8 @@ impl Listing {
             1 => format!("1 {noun}"),
             count => format!("{count} {noun}s"),
         };
-        let (folders, files) = (count(self.folders, "folder"), count(self.files, "file"));
+        let ListingCounts { folders, files, .. } = self.counts;
+        let (folders, files) = (count(folders, "folder"), count(files, "file"));
         let time = &self.request.time;
         let zone = match time.unknown() {
             Some(name) => {
@@ -156,13 +172,8 @@ impl Listing {
 }
 
 impl ListingRequest {
-    /// Appends the rows of entries; returns the numbers of folders and files.
-    fn rows(
-        &self,
-        of: &FolderEntries,
-        entries: &[super::folder::FolderEntry],
-        page: &mut String,
-    ) -> (usize, usize) {
+    /// Appends the rows of entries.
+    fn rows(&self, of: &FolderEntries, entries: &[FolderEntry], page: &mut String) {
         let mut modified = String::new();
         for entry in entries {
             modified.clear();
@@ -178,11 +189,20 @@ impl ListingRequest {
             };
             row.write(page);
         }
-        let folders = entries.iter().filter(|entry| entry.is_folder).count();
-        (folders, entries.len() - folders)
     }
 }
 
-fn add(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
-    (one.0 + other.0, one.1 + other.1)
+impl ListingCounts {
+    fn add(&mut self, of: &FolderEntries, entries: &[FolderEntry]) {
+        for entry in entries {
+            if entry.is_folder {
+                self.folders += 1;
+                continue;
+            }
+            self.files += 1;
+            if entry.size.is_some() {
+                self.archives.note(of.name(entry));
+            }
+        }
+    }
 }

@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Memory of a page beside its text. Units: bytes.
 const OVERHEAD: usize = 160;
 
-/// Digest of a path, the version of its folder, and an order.
+/// Digest of a path, the version of its folder, an order, and the origin in the page.
 pub(super) type ListingKey = [u8; SHA256_OUTPUT_LEN];
 
 /// Pages, and when their reading began.
@@ -32,7 +32,12 @@ impl ListingCache {
     }
 
     /// The key of a page.
-    pub(super) fn key(path: &[u8], folder: &OpenedFile, order: SortOrder) -> ListingKey {
+    pub(super) fn key(
+        path: &[u8],
+        folder: &OpenedFile,
+        order: SortOrder,
+        origin: Option<&str>,
+    ) -> ListingKey {
         let stat = &folder.stat;
         let mut digest = Context::new(&SHA256);
         for number in [
@@ -47,6 +52,9 @@ impl ListingCache {
         }
         digest.update(order.by.text().as_bytes());
         digest.update(&[u8::from(order.is_descending)]);
+        // No origin has the byte that ends it.
+        digest.update(origin.unwrap_or_default().as_bytes());
+        digest.update(&[0]);
         digest.update(path);
         let mut key = [0; SHA256_OUTPUT_LEN];
         key.copy_from_slice(digest.finish().as_ref());

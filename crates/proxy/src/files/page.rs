@@ -23,7 +23,7 @@ td:nth-child(2),th:nth-child(2){text-align:right}\
 td:nth-child(n+2){font-variant-numeric:tabular-nums;white-space:nowrap}\
 tbody tr:hover{background:#8882}\
 a{text-decoration:none}a:hover,a:focus{text-decoration:underline}\
-p{opacity:.8}";
+p{opacity:.8}pre{overflow-x:auto}";
 
 /// Columns: the order of a link, and the heading.
 const COLUMNS: [(SortBy, &str); 3] = [
@@ -228,9 +228,22 @@ impl ListingRow<'_> {
     }
 }
 
-/// The page after the last entry; `notes` are sentences.
-pub(super) fn listing_end(notes: &str, page: &mut String) {
-    page.push_str("</tbody></table>\n<p>");
+/// The page after the last entry. `notes` are sentences, `archives` is the URL of archives in the folder.
+pub(super) fn listing_end(notes: &str, archives: Option<&str>, page: &mut String) {
+    page.push_str("</tbody></table>\n");
+    if let Some(url) = archives {
+        page.push_str(
+            "<p>Archives of an image set are verified and published from here:</p>\n<pre>",
+        );
+        escape(&format!("atoll mirror verify {url}"), page);
+        page.push('\n');
+        escape(
+            &format!("atoll mirror --from {url} docker://REGISTRY:PORT/NAMESPACE"),
+            page,
+        );
+        page.push_str("</pre>\n");
+    }
+    page.push_str("<p>");
     escape(notes, page);
     page.push_str("</p>\n</body></html>\n");
 }

@@ -15,6 +15,7 @@ use tower::ServiceExt as _;
 use super::error_page::ErrorPages;
 use super::redirect::ACME;
 use super::{Destination, HostTable, SiteSettings};
+use crate::files::ReceivedByHttps;
 use crate::routes::RouteTable;
 use crate::upstreams::{ActiveUpstream, Upstreams};
 
@@ -102,6 +103,7 @@ pub(crate) async fn serve(
         Destination::Web => &site.web,
         Destination::Registry => return misdirected(),
         Destination::Files => {
+            request.extensions_mut().insert(ReceivedByHttps);
             let response = files.oneshot(request).await.into_response();
             return site.secured(response);
         }

@@ -199,6 +199,59 @@ async fn a_listing_is_sorted_escaped_and_complete() {
 }
 
 #[tokio::test]
+async fn a_listing_of_archives_has_their_commands() {
+    let world = FilesWorld::start().await;
+    world.write("pub/archives/mirror_seq1_000000.tar", "x");
+    world.write("pub/archives/mirror_seq1_000001.tar", "x");
+    world.write("pub/$(a);'b'/mirror_seq2_000000.tar", "x");
+    world.write("pub/other/a.tar", "x");
+    fs::create_dir_all(world.path("pub/dangling")).unwrap();
+    symlink("x", world.path("pub/dangling/mirror_seq1_000000.tar")).unwrap();
+    let page = async |path: &str, host: &str| {
+        let page = world.ask(Method::GET, path, &[("host", host)]).await;
+        page.text().await.unwrap()
+    };
+    let all = page("/pub/archives/", "localhost:8443").await;
+    let (_, end) = all.split_once("</tbody>").unwrap();
+    insta::assert_snapshot!(end, @r"
+    </table>
+    <p>Archives of an image set are verified and published from here:</p>
+    <pre>atoll mirror verify http://localhost:8443/pub/archives/
+    atoll mirror --from http://localhost:8443/pub/archives/ docker://REGISTRY:PORT/NAMESPACE</pre>
+    <p>0 folders, 2 files. Times are in UTC.</p>
+    </body></html>
+    ");
+    // A second host has a page of its own, also from memory.
+    let other = page("/pub/archives/", "127.0.0.1").await;
+    assert!(
+        other.contains("verify http://127.0.0.1/pub/archives/\n"),
+        "{other}"
+    );
+    let quoted = page("/pub/%24%28a%29%3B%27b%27/", "localhost").await;
+    let url = "http://localhost/pub/%24%28a%29%3B%27b%27/";
+    assert!(quoted.contains(&format!("verify {url}\n")), "{quoted}");
+    for (path, host) in [
+        ("/pub/archives/", "localhost;reboot"),
+        ("/pub/archives/", "<b>"),
+        ("/pub/other/", "localhost"),
+        ("/pub/dangling/", "localhost"),
+    ] {
+        let page = page(path, host).await;
+        assert!(
+            !page.contains("<pre>") && !page.contains("<b>"),
+            "{path} {host}: {page}"
+        );
+    }
+    world.write("pub/archives/mirror_seq2_000000.tar", "x");
+    let several = page("/pub/archives/", "localhost").await;
+    let url = "http://localhost/pub/archives/mirror_seq2_000000.tar";
+    assert!(
+        several.contains(&format!("--from {url} docker://")),
+        "{several}"
+    );
+}
+
+#[tokio::test]
 async fn an_index_replaces_the_listing() {
     let world = FilesWorld::start().await;
     world.write("pub/downloads/mirror-index.html", "<p>ours");
