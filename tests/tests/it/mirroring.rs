@@ -1,6 +1,7 @@
 //! The mirroring tool between registries of another project: from one into archives, into another, which serves
 //! clusters and container tools by the tool's results.
 
+mod by_url;
 mod content;
 
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ async fn a_catalog_is_mirrored_by_archives_and_a_second_run_is_differential() ->
     let folder = scratch.path();
     let source = Distribution::start(&registry, &folder.join("source")).await?;
     let target = Distribution::start(&registry, &folder.join("target")).await?;
-    let content = Content::new(&source)?;
+    let content = Content::new(source.address(), source.folder())?;
     content.push_large()?;
     content.push_catalog(2).await?;
     let place = MirrorEnvironment::new(folder, &source, &target)?;

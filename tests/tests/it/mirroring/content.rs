@@ -9,7 +9,6 @@ use oci::{Digest, Manifest, Reference, media_type};
 use oci_client::{Client, ClientOptions};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use system_tests::Distribution;
 
 /// Units: bytes. Together, they are more than a gibibyte; the larger one comes last.
 const LARGE_LAYERS: [u64; 2] = [540 << 20, 541 << 20];
@@ -23,15 +22,16 @@ pub(super) struct Content {
 }
 
 impl Content {
-    pub(super) fn new(registry: &Distribution) -> Result<Self> {
+    /// `folder` is the storage of a docker-registry, for [`Self::push_large`].
+    pub(super) fn new(registry: &str, folder: &Path) -> Result<Self> {
         let options = ClientOptions {
             plain_http: true,
             ..ClientOptions::default()
         };
         Ok(Self {
             client: Client::new(options)?,
-            registry: registry.address().to_owned(),
-            folder: registry.folder().to_owned(),
+            registry: registry.to_owned(),
+            folder: folder.to_owned(),
         })
     }
 
