@@ -24,7 +24,7 @@ pub(super) struct AccessArgs {
     /// CA certificates (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Allow plain HTTP and any certificate for this registry; repeatable
+    /// Allow plain HTTP and any certificate for this registry or web server; repeatable
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(super) insecure_registry: Vec<String>,
 }

@@ -12,6 +12,9 @@ use crate::redirect;
 use crate::resolve::Resolver;
 use crate::trust::{self, Unchecked};
 
+/// Start of messages about certificates. Source: `rustls::Error`.
+const UNTRUSTED: &str = "invalid peer certificate";
+
 /// A client of one web server, by the proxies of the environment. Clones share connections.
 #[derive(Debug, Clone)]
 pub struct FileServer {
@@ -108,7 +111,7 @@ impl FileServer {
             headers.insert(AUTHORIZATION, login.clone());
         }
         let request = self.http.get(url.clone()).headers(headers);
-        let response = request.send().await.map_err(|e| broken(url, e))?;
+        let response = request.send().await.map_err(|e| unreachable(url, e))?;
         self.check(url, &response)?;
         Ok(response)
     }
@@ -151,6 +154,22 @@ impl FileServer {
             (Some(_), None) => "it requires a login, which is not sent over plain HTTP",
             (Some(_), Some(_)) => "the server refuses the login of the authentication file",
         }
+    }
+}
+
+/// The error of a request without a response. Retries do not mend a certificate.
+fn unreachable(url: &Url, error: reqwest::Error) -> Error {
+    let error = broken(url, error);
+    let text = error.chain();
+    match text.find(UNTRUSTED) {
+        Some(at) => {
+            let cause = &text[at..];
+            let reason = format!(
+                "its certificate is not trusted: {cause}; name the certificate of its authority (CA) if that is the site's own"
+            );
+            Error::invalid(shown(url), reason)
+        }
+        None => error,
     }
 }
 

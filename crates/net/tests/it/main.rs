@@ -1,4 +1,4 @@
-//! Name resolution against scripted servers.
+//! Name resolution and web clients against scripted servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,4 +6,5 @@
 )]
 
 mod dns;
+mod file_server;
 mod resolve;
