@@ -32,3 +32,6 @@ mod server;
 mod state;
 mod terminal;
 mod up;
+#[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
+#[path = "../../../mirror/tests/it/web_server.rs"]
+mod web_server;

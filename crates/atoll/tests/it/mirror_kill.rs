@@ -7,6 +7,7 @@ use crate::mirror_place::{
     IMAGE, LAYERS, Place, asked, holding, kill, patient, quiet, refused, source, succeeds, wait,
 };
 use crate::server::Server;
+use crate::web_server::{WebFault, WebServer};
 
 /// Number of repeated requests.
 fn repeated(requests: &[String]) -> usize {
@@ -64,9 +65,25 @@ async fn publishing_resumes_after_a_kill() {
     let source = patient(&server).await;
     let packed = Place::of_catalog(&source);
     succeeds(packed.pack()).await;
+    let out = packed.path("out").display().to_string();
+    resumes_after_kills(&packed, &out).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishing_by_url_resumes_after_a_kill() {
+    let server = source().await;
+    let source = patient(&server).await;
+    let packed = Place::of_catalog(&source);
+    succeeds(packed.pack()).await;
+    let web = WebServer::start(packed.path("out"), WebFault::Nothing).await;
+    resumes_after_kills(&packed, &format!("http://{}/", web.address)).await;
+}
+
+/// Publishes from a folder or URL, killed at each stage, and publishes again.
+async fn resumes_after_kills(packed: &Place, from: &str) {
     let other = Server::start().await;
     let undisturbed = patient(&other).await;
-    succeeds(packed.publish(&undisturbed)).await;
+    succeeds(packed.publish_from(from, &undisturbed)).await;
     let all = asked(&undisturbed, "PUT", "/blobs/uploads/");
     assert!(all > LAYERS, "{all}");
     let manifests = format!("ns/{IMAGE}/manifests/");
@@ -83,14 +100,14 @@ async fn publishing_resumes_after_a_kill() {
         let target = Server::start().await;
         let runs = reference(&target, "ns/oc-mirror");
         let held = holding(&target, method, path, answered).await;
-        kill(packed.publish(&held), || {
+        kill(packed.publish_from(from, &held), || {
             asked(&held, method, path) > answered
         })
         .await;
         let metadata = target.client.tags(&runs).await;
         assert!(metadata.is_err(), "{stage}: no metadata is stored yet");
         held.release();
-        succeeds(packed.publish(&held)).await;
+        succeeds(packed.publish_from(from, &held)).await;
         for image in [format!("ns/{IMAGE}:v1"), "ns/acme/index:v1".to_owned()] {
             let image = reference(&target, &image);
             let there = target.client.manifest_digest(&image).await.unwrap();

@@ -134,9 +134,13 @@ impl Place {
     }
 
     pub(crate) fn publish(&self, target: &Faulty) -> Command {
-        let out = self.path("out").display().to_string();
+        self.publish_from(&self.path("out").display().to_string(), target)
+    }
+
+    /// From a folder or URL.
+    pub(crate) fn publish_from(&self, archives: &str, target: &Faulty) -> Command {
         let target = format!("docker://{}/ns", target.address);
-        self.command(&["--from", &out, &target])
+        self.command(&["--from", archives, &target])
     }
 
     pub(crate) fn archives(&self) -> Vec<String> {

@@ -176,7 +176,7 @@ async fn errors_name_the_lack_of_the_server() {
     http://HOST/pub/mirror_seq1_000000.tar: the server answers a range request with another range
     http://HOST/pub/: it redirects to another server, http://ELSEWHERE/pub/: name that URL if it is the right one
     http://HOST/pub/: it requires a login: the authentication file has none for this host
-    http://HOST/pub/ answered 403 Forbidden
+    http://HOST/pub/ answered 403 Forbidden: where listings are off, name the first file of the set
     file http://HOST/pub/ was not found
     http://HOST/pub/: the server answered 418 I'm a teapot
     ");

@@ -226,7 +226,13 @@ async fn numbered(place: &WebArchives, sequence: u64, number: usize) -> Result<W
 
 /// The set in a folder of a web server.
 async fn listed(place: &WebArchives) -> Result<(WebFiles, Option<u64>), Error> {
-    let page = place.server.page(&place.url, LISTING_LIMIT_BYTES).await?;
+    let page = place.server.page(&place.url, LISTING_LIMIT_BYTES).await;
+    let page = page.map_err(|error| match error {
+        Error::Forbidden { reason } => Error::Forbidden {
+            reason: format!("{reason}: where listings are off, name the first file of the set"),
+        },
+        error => error,
+    })?;
     let found = listing::archives(&page)?.into_iter();
     let found = found.map(|(name, url)| (parse_file_name(&name), (name, url)));
     let (found, sequence) = one_sequence(&web::shown(&page.url), found.collect(), Clone::clone)?;
