@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::Error;
 use model::cluster::Cluster;
+use model::host::Host;
 use model::inventory::{Disk, DiskInfo, DriveType, Inventory};
 use model::versions::CpuArchitecture;
 
@@ -219,12 +220,7 @@ pub(crate) fn choose(host: &mut HostState) {
         return;
     };
     let eligible = |disk: &&Disk| disk.installation_eligibility.eligible;
-    let wanted = &host.record.installation_disk_id;
-    let current = inventory
-        .disks
-        .iter()
-        .filter(eligible)
-        .find(|disk| disk.id == *wanted);
+    let current = chosen(&host.record, inventory.disks.iter().filter(eligible));
     let best = || {
         inventory
             .disks
@@ -348,9 +344,38 @@ pub(crate) fn results(text: &str) -> BTreeMap<String, DiskInfo> {
 
 /// The disk that the platform goes to.
 pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
-    let wanted = &host.record.installation_disk_id;
-    let disks = &host.inventory.as_ref()?.disks;
+    chosen(&host.record, host.inventory.as_ref()?.disks.iter())
+}
+
+/// The disk among `disks` that the record names. Cheap ones may share an id, and differ in the path.
+fn chosen<'a>(record: &Host, disks: impl Iterator<Item = &'a Disk>) -> Option<&'a Disk> {
+    let (id, path) = (&record.installation_disk_id, &record.installation_disk_path);
     disks
-        .iter()
-        .find(|disk| !wanted.is_empty() && disk.id == *wanted)
+        .filter(|disk| !id.is_empty() && disk.id == *id)
+        .min_by_key(|disk| device_path(disk) != *path)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::host::HostRole;
+
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn the_choice_stays_among_disks_that_share_an_id() {
+        let mut host = samples::host(1, HostRole::Worker);
+        let inventory = Arc::make_mut(host.inventory.as_mut().unwrap());
+        let mut twin = inventory.disks[0].clone();
+        twin.path = "/dev/sdb".to_owned();
+        inventory.disks.push(twin);
+        for path in ["/dev/sdb", "/dev/sda"] {
+            path.clone_into(&mut host.record.installation_disk_path);
+            choose(&mut host);
+            assert_eq!(host.record.installation_disk_path, path);
+        }
+        host.record.installation_disk_path.clear();
+        choose(&mut host);
+        assert_eq!(host.record.installation_disk_path, "/dev/sda");
+    }
 }
