@@ -31,7 +31,7 @@ pub struct FilePlace {
 impl FilePlace {
     /// The whole file.
     ///
-    /// Errors: Internal – its metadata cannot be read.
+    /// Errors: NotFound; Internal – its metadata cannot be read.
     pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
         let local = LocalArchive::whole(path)?;
         let size = local.size;

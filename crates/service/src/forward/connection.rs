@@ -143,7 +143,7 @@ impl Connection {
         let polled = self
             .driver
             .poll_with(cx, |cx| Pin::new(&mut *body).poll_frame(cx));
-        // A connection that ends without a word ends the body, too.
+        // hyper has reported a body that was cut by now: only the end is left.
         polled.map(Option::flatten)
     }
 
