@@ -177,7 +177,8 @@ fn nginx(folder: &Path, name: &str, servers: &str) -> Result<Command> {
     let text = format!(
         "daemon off; worker_processes auto; user root; pid {0}/{name}.pid; error_log stderr crit;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;\n{servers}\n}}\n",
+         http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;\n\
+         ssl_protocols TLSv1.2 TLSv1.3;\n{servers}\n}}\n",
         folder.display(),
     );
     let config = folder.join(format!("{name}.conf"));
