@@ -143,7 +143,10 @@ async fn serve(
     }
     let own = own.into_iter();
     listens.extend(own.map(|(port, router)| (settings.grpc(port), router)));
-    let mut running = server::start_each(listens, shutdown.clone()).await?;
+    let listens = listens
+        .into_iter()
+        .map(|(listen, router)| (listen, router.into()));
+    let mut running = server::start_each(listens.collect(), shutdown.clone()).await?;
     tracing::info!(addresses = ?running.addresses(), "catalog server listening");
     for reloader in reloaders {
         let (shutdown, interval) = (shutdown.clone(), settings.catalog_poll_interval);

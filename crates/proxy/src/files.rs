@@ -22,9 +22,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -67,27 +66,15 @@ pub(crate) struct FilesSettings {
     pub(crate) time_zone: String,
 }
 
-/// State of the handlers.
+/// Answers every path with the file or folder below the root.
 #[derive(Debug)]
-struct StaticFiles {
+pub(crate) struct StaticFiles {
     root: StaticRoot,
     time: Arc<LocalTime>,
     checksums: Checksums,
     listings: ListingCache,
     /// Permits of large listings.
     large: Arc<Semaphore>,
-}
-
-/// Answers every path with the file or folder below the root.
-pub(crate) fn router(settings: &FilesSettings) -> Router {
-    let files = StaticFiles {
-        root: StaticRoot::new(&settings.root),
-        time: Arc::new(LocalTime::new(&settings.time_zone)),
-        checksums: Checksums::new(),
-        listings: ListingCache::new(),
-        large: Arc::new(Semaphore::new(listing::LARGE_AT_ONCE)),
-    };
-    Router::new().fallback(serve).with_state(Arc::new(files))
 }
 
 /// Limits of the static files.
@@ -137,24 +124,36 @@ pub(crate) fn limits() -> Vec<Limit> {
     ]
 }
 
-async fn serve(State(files): State<Arc<StaticFiles>>, request: Request) -> Response {
-    let (head, _) = request.into_parts();
-    match head.method {
-        Method::GET | Method::HEAD => files
-            .get(&head)
-            .await
-            .unwrap_or_else(FileError::into_response),
-        Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, ALLOWED)]).into_response(),
-        _ => {
-            let text = "Static files can only be read.";
-            let mut response = page::message(StatusCode::METHOD_NOT_ALLOWED, text);
-            response.headers_mut().insert(header::ALLOW, ALLOWED);
-            response
+impl StaticFiles {
+    /// The files below the root of `settings`.
+    pub(crate) fn new(settings: &FilesSettings) -> Self {
+        Self {
+            root: StaticRoot::new(&settings.root),
+            time: Arc::new(LocalTime::new(&settings.time_zone)),
+            checksums: Checksums::new(),
+            listings: ListingCache::new(),
+            large: Arc::new(Semaphore::new(listing::LARGE_AT_ONCE)),
         }
     }
-}
 
-impl StaticFiles {
+    /// Answers a request, of any method and path.
+    pub(crate) async fn answer(&self, request: Request) -> Response {
+        let (head, _) = request.into_parts();
+        match head.method {
+            Method::GET | Method::HEAD => self
+                .get(&head)
+                .await
+                .unwrap_or_else(FileError::into_response),
+            Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, ALLOWED)]).into_response(),
+            _ => {
+                let text = "Static files can only be read.";
+                let mut response = page::message(StatusCode::METHOD_NOT_ALLOWED, text);
+                response.headers_mut().insert(header::ALLOW, ALLOWED);
+                response
+            }
+        }
+    }
+
     async fn get(&self, head: &Parts) -> Result<Response, FileError> {
         let path = RequestPath::parse(head.uri.path())?;
         match self.root.open(path.relative()).await {

@@ -1,10 +1,12 @@
 //! Listeners of the forwarded ports, of the static files and of the site.
 
+use std::sync::Arc;
+
 use axum::Router;
 use service::server::{self, Listen, Running};
 use service::{CancellationToken, Error};
 
-use crate::files;
+use crate::files::StaticFiles;
 use crate::reload::LiveProxy;
 use crate::routes::{ForwardedPort, forward_port};
 use crate::site::{self, SitePorts};
@@ -26,11 +28,16 @@ pub(crate) async fn start(
             .fallback(forward_port)
             .with_state(ForwardedPort { routes, index });
         let router = service::layers::apply(router, NAME);
-        listens.push((settings.listen_on(entry.port), router));
+        listens.push((settings.listen_on(entry.port), router.into()));
     }
-    let files = files::router(&settings.files());
+    let files = Arc::new(StaticFiles::new(&settings.files()));
     if let Some(listen) = settings.listen_files() {
-        listens.push((listen, service::layers::count(files.clone(), "files")));
+        let files = files.clone();
+        let handler = service::layers::count("files", move |admitted| {
+            let files = files.clone();
+            async move { files.answer(admitted.request).await }
+        });
+        listens.push((listen, handler));
     }
     if settings.site.is_on() {
         let [http, https] = settings.site_listens();
@@ -40,13 +47,12 @@ pub(crate) async fn start(
             ..https
         };
         let routes = routes.clone();
-        let site = SitePorts { routes, files };
-        let redirect = Router::new()
-            .fallback(site::redirect)
-            .with_state(site.clone());
-        let site = Router::new().fallback(site::serve).with_state(site);
-        listens.push((http, service::layers::count(redirect, NAME)));
-        listens.push((https, service::layers::count(site, NAME)));
+        let ports = SitePorts { routes, files };
+        let redirected = ports.clone();
+        let redirect = move |admitted| site::redirect(redirected.clone(), admitted);
+        let serve = move |admitted| site::serve(ports.clone(), admitted);
+        listens.push((http, service::layers::count(NAME, redirect)));
+        listens.push((https, service::layers::count(NAME, serve)));
     }
     for (listen, _) in &mut listens {
         listen.access_log = Some(live.access_log.clone());

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::metrics::{HTTP_REQUEST_DURATION, HTTP_REQUESTS_IN_FLIGHT};
+use crate::server::{AdmittedRequest, RequestHandler};
 
 /// Header that carries a request id between services.
 pub const REQUEST_ID: &str = "x-request-id";
@@ -49,12 +50,29 @@ pub fn apply(router: Router, name: &'static str) -> Router {
     }))
 }
 
-/// Only the durations, and an answer where a handler panics: for a server of one route and short requests in great
+/// Only the durations, and an answer where `handle` panics: for a server of one route and short requests in great
 /// numbers, of which a span would cost more than the answer.
-pub fn count(router: Router, name: &'static str) -> Router {
+pub fn count<F>(
+    name: &'static str,
+    handle: impl Fn(AdmittedRequest) -> F + Send + Sync + 'static,
+) -> RequestHandler
+where
+    F: Future<Output = Response> + Send + 'static,
+{
     crate::metrics::recorder();
     let durations = Arc::new(Durations::of(name));
-    router.layer(middleware::from_fn_with_state(durations, count_one))
+    RequestHandler::new(move |admitted| {
+        let method = method_label(admitted.request.method());
+        let started = Instant::now();
+        let durations = durations.clone();
+        let response = AssertUnwindSafe(handle(admitted)).catch_unwind();
+        async move {
+            let response = response.await.unwrap_or_else(on_panic);
+            let duration = durations.histogram(method, response.status());
+            duration.record(started.elapsed().as_secs_f64());
+            response
+        }
+    })
 }
 
 /// Only the request id and the span, and an answer where a handler panics: for servers that count by themselves.
@@ -79,20 +97,6 @@ async fn measure(name: &'static str, request: Request, next: Next) -> Response {
         "server" => name, "route" => route, "method" => method, "code" => code.to_string()
     )
     .record(started.elapsed().as_secs_f64());
-    response
-}
-
-async fn count_one(
-    State(durations): State<Arc<Durations>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let method = method_label(request.method());
-    let started = Instant::now();
-    let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let response = response.unwrap_or_else(on_panic);
-    let duration = durations.histogram(method, response.status());
-    duration.record(started.elapsed().as_secs_f64());
     response
 }
 
@@ -163,4 +167,34 @@ fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
         .unwrap_or("no message");
     tracing::error!(panic = text, "a request handler panicked");
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use axum::body::Body;
+
+    use super::*;
+    use crate::server::ClientAddress;
+
+    #[tokio::test]
+    async fn a_function_that_panics_is_answered_for() {
+        let handler = count("test", |admitted| async move {
+            assert_ne!(admitted.request.uri().path(), "/panic");
+            StatusCode::OK.into_response()
+        });
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        for (path, expected) in [("/panic", 500), ("/", 200)] {
+            let admitted = AdmittedRequest {
+                peer,
+                client: ClientAddress {
+                    ip: peer.ip(),
+                    is_forwarded: false,
+                },
+                request: Request::get(path).body(Body::empty()).unwrap(),
+            };
+            assert_eq!(handler.answer(admitted).await.status(), expected, "{path}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod connections;
 mod host_header;
 mod quota;
 mod refusals;
+mod request_handler;
 mod settings;
 mod tls_acceptor;
 
@@ -46,6 +47,7 @@ pub(crate) use connections::RequestCounter;
 use host_header::HostRule;
 pub use host_header::requested_host;
 pub use quota::{ClientQuota, Exceeded, Permit};
+pub use request_handler::{AdmittedRequest, RequestHandler};
 pub use settings::HttpSettings;
 use tls_acceptor::TlsAcceptor;
 
@@ -196,16 +198,17 @@ pub async fn start(
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
-    let listens = listens.into_iter().map(|listen| (listen, router.clone()));
+    let handler = RequestHandler::from(router);
+    let listens = listens.into_iter().map(|listen| (listen, handler.clone()));
     start_each(listens.collect(), shutdown).await
 }
 
-/// [`start`] with a router for each address. The limits of clients are those of the first listener, shared by all.
+/// [`start`] with a handler for each address. The limits of clients are those of the first listener, shared by all.
 /// The last address is that of the metrics, if the settings name one.
 ///
 /// Errors: as [`start`].
 pub async fn start_each(
-    mut listens: Vec<(Listen, Router)>,
+    mut listens: Vec<(Listen, RequestHandler)>,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
     let Some((first, _)) = listens.first() else {
@@ -214,7 +217,7 @@ pub async fn start_each(
     let http = first.http.clone();
     if let Some(address) = http.metrics_address {
         let listen = Listen::new(address, None).with(&http);
-        listens.push((listen, health::metrics_route("/metrics")));
+        listens.push((listen, health::metrics_route("/metrics").into()));
     }
     refusals::describe();
     let passes = listens
@@ -223,7 +226,7 @@ pub async fn start_each(
     let bounds = ClientBounds::new(&http, passes);
     let mut addresses = Vec::with_capacity(listens.len());
     let mut tasks = JoinSet::new();
-    for (listen, router) in listens {
+    for (listen, handler) in listens {
         let doing = || format!("listening on {}", listen.address);
         let listener = TcpListener::bind(listen.address).map_err(|e| Error::new(doing(), e))?;
         rustix::net::listen(&listener, BACKLOG).map_err(|e| Error::new(doing(), e))?;
@@ -240,7 +243,7 @@ pub async fn start_each(
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
         let service = MakeAdmitted {
-            router,
+            handler,
             rules: Arc::new(bounds.rules(&listen)),
         };
         let admission = bounds.admission.clone();

@@ -1,14 +1,10 @@
 //! The port of HTTP: everything is redirected to HTTPS, except requests of well-known paths.
 
-use std::net::SocketAddr;
-
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, Method, StatusCode, header};
-use service::server::{ClientAddress, requested_host};
-use tower::ServiceExt as _;
+use service::server::{AdmittedRequest, requested_host};
 
 use super::SitePorts;
 
@@ -21,26 +17,22 @@ const HTTPS_PORT: u16 = 443;
 
 /// Redirects a request, or serves a well-known path.
 pub(crate) async fn redirect(
-    State(SitePorts { routes, files }): State<SitePorts>,
-    peer: ConnectInfo<SocketAddr>,
-    client: Extension<ClientAddress>,
-    request: Request,
+    SitePorts { routes, files }: SitePorts,
+    admitted: AdmittedRequest,
 ) -> Response {
     let routes = routes.current();
     let Some(site) = &routes.site else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let path = request.uri().path();
+    let path = admitted.request.uri().path();
     if has_prefix(path, WELL_KNOWN) {
+        // Boxed, so that the future of a redirection is small: it is moved several times.
         return match &site.acme {
-            Some(acme) if has_prefix(path, ACME) => {
-                let acme = State((***acme).clone());
-                service::forward::forward(acme, peer, client, request).await
-            }
-            _ => files.oneshot(request).await.into_response(),
+            Some(acme) if has_prefix(path, ACME) => Box::pin(acme.forward(admitted)).await,
+            _ => Box::pin(files.answer(admitted.request)).await,
         };
     }
-    match location(&request, site.https_port) {
+    match location(&admitted.request, site.https_port) {
         Ok(location) => {
             let headers = [
                 (header::LOCATION, location),

@@ -1,21 +1,16 @@
 //! The port of HTTPS: each request goes where its host leads, also on one connection.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use service::forward::GatewayError;
-use service::server::{ClientAddress, requested_host};
-use tower::ServiceExt as _;
+use service::server::{AdmittedRequest, ClientAddress, requested_host};
 
 use super::error_page::ErrorPages;
 use super::redirect::ACME;
 use super::{Destination, HostTable, SiteSettings};
-use crate::files::ReceivedByHttps;
+use crate::files::{ReceivedByHttps, StaticFiles};
 use crate::routes::RouteTable;
 use crate::upstreams::{ActiveUpstream, Upstreams};
 
@@ -47,7 +42,7 @@ pub(crate) struct SiteRoutes {
 #[derive(Clone)]
 pub(crate) struct SitePorts {
     pub(crate) routes: RouteTable,
-    pub(crate) files: Router,
+    pub(crate) files: Arc<StaticFiles>,
 }
 
 impl SiteRoutes {
@@ -88,30 +83,27 @@ impl SiteRoutes {
 
 /// Serves a request by HTTPS.
 pub(crate) async fn serve(
-    State(SitePorts { routes, files }): State<SitePorts>,
-    peer: ConnectInfo<SocketAddr>,
-    client: Extension<ClientAddress>,
-    mut request: Request,
+    SitePorts { routes, files }: SitePorts,
+    mut admitted: AdmittedRequest,
 ) -> Response {
     let routes = routes.current();
     let Some(site) = &routes.site else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let host = requested_host(&request);
+    let request = &mut admitted.request;
+    let host = requested_host(request);
     let upstream = match site.hosts.destination(host.as_deref()) {
         Destination::Api => &site.api,
         Destination::Web => &site.web,
         Destination::Registry => return misdirected(),
         Destination::Files => {
             request.extensions_mut().insert(ReceivedByHttps);
-            let response = files.oneshot(request).await.into_response();
-            return site.secured(response);
+            return site.secured(files.answer(admitted.request).await);
         }
     };
     let accept = request.headers().get(header::ACCEPT).cloned();
-    mark(request.headers_mut(), client.0);
-    let upstream = State((***upstream).clone());
-    let response = service::forward::forward(upstream, peer, client, request).await;
+    mark(request.headers_mut(), admitted.client);
+    let response = upstream.forward(admitted).await;
     match response.extensions().get::<GatewayError>() {
         Some(error) => {
             site.pages

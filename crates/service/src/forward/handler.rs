@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::balance::Forward;
 use super::headers::ForwardedFor;
 use crate::health::Health;
-use crate::server::ClientAddress;
+use crate::server::{AdmittedRequest, ClientAddress};
 
 /// Handler that forwards every request to an upstream.
 pub async fn forward(
@@ -20,9 +20,23 @@ pub async fn forward(
     Extension(client): Extension<ClientAddress>,
     request: Request,
 ) -> Response {
-    let peer = peer.ip();
-    let from = ForwardedFor { peer, client };
-    forward.forward_request(from, request).await
+    let admitted = AdmittedRequest {
+        peer,
+        client,
+        request,
+    };
+    forward.forward(admitted).await
+}
+
+impl Forward {
+    /// Forwards a request to the upstream; the response of a replica, or one with a [`super::GatewayError`].
+    pub async fn forward(&self, admitted: AdmittedRequest) -> Response {
+        let from = ForwardedFor {
+            peer: admitted.peer.ip(),
+            client: admitted.client,
+        };
+        self.forward_request(from, admitted.request).await
+    }
 }
 
 /// Reports `component` as ready while each of `upstreams` has a ready replica.

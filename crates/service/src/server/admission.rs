@@ -1,4 +1,4 @@
-//! Admission of requests before the router: host, client address, requests in flight, body.
+//! Admission of requests before their handler: host, client address, requests in flight, body.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready as poll_ready};
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
@@ -23,6 +22,7 @@ use super::connections::{CountedRequest, RequestCounter};
 use super::host_header::{HostRefusal, HostRule};
 use super::quota::{ClientQuota, Permit};
 use super::refusals;
+use super::request_handler::{AdmittedRequest, RequestHandler};
 use crate::access_log::{AccessLog, LoggedRequest};
 use crate::sendfile;
 
@@ -41,16 +41,16 @@ pub(super) struct AdmissionRules {
 /// Makes the service of each connection of a listener.
 ///
 /// Not a layer of the router: each of those costs every request some allocations.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct MakeAdmitted {
-    pub(super) router: Router,
+    pub(super) handler: RequestHandler,
     pub(super) rules: Arc<AdmissionRules>,
 }
 
-/// The service of a connection: admits requests by the rules, and hands them to the router.
-#[derive(Debug, Clone)]
+/// The service of a connection: admits requests by the rules, and hands them to the handler.
+#[derive(Clone)]
 pub(super) struct Admitted {
-    router: Router,
+    handler: RequestHandler,
     rules: Arc<AdmissionRules>,
     peer: SocketAddr,
 }
@@ -66,7 +66,7 @@ impl Service<SocketAddr> for MakeAdmitted {
 
     fn call(&mut self, peer: SocketAddr) -> Self::Future {
         ready(Ok(Admitted {
-            router: self.router.clone(),
+            handler: self.handler.clone(),
             rules: self.rules.clone(),
             peer,
         }))
@@ -84,7 +84,7 @@ impl Service<http::Request<Incoming>> for Admitted {
 
     fn call(&mut self, request: http::Request<Incoming>) -> Self::Future {
         let Self {
-            router,
+            handler,
             rules,
             peer,
         } = self.clone();
@@ -92,7 +92,7 @@ impl Service<http::Request<Incoming>> for Admitted {
             let mut request = request.map(Body::new);
             let log = rules.access_log.as_ref();
             let logged = LoggedRequest::begin(log, peer, &rules.trusted, &mut request);
-            let response = rules.admit(peer, request, router).await?;
+            let response = rules.admit(peer, request, &handler).await;
             Ok(match logged {
                 Some(logged) => logged.end_with(response),
                 None => response,
@@ -106,27 +106,30 @@ impl AdmissionRules {
         &self,
         peer: SocketAddr,
         mut request: Request,
-        mut router: Router,
-    ) -> Result<Response, Infallible> {
+        handler: &RequestHandler,
+    ) -> Response {
         if let Err(HostRefusal { status, text }) = self.hosts.check(&request) {
-            return Ok(refusals::host(status, text));
+            return refusals::host(status, text);
         }
         let client = ClientAddress::of(peer.ip(), request.headers(), &self.trusted);
         let Ok(permit) = self.requests.acquire(Some(client.ip.into())) else {
-            return Ok(refusals::too_many_requests());
+            return refusals::too_many_requests();
         };
         let extensions = request.extensions_mut();
-        extensions.insert(ConnectInfo(peer));
-        extensions.insert(client);
         if self.is_plain {
             sendfile::allow(extensions);
         }
         let counter = extensions.get::<RequestCounter>().cloned();
         let counted = counter.as_ref().map(RequestCounter::count);
         let (request, is_late) = self.body.bound(request);
-        let response = router.call(request).await?;
+        let admitted = AdmittedRequest {
+            peer,
+            client,
+            request,
+        };
+        let response = handler.answer(admitted).await;
         if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
-            return Ok(refusals::slow_body());
+            return refusals::slow_body();
         }
         if let Some(counter) = counter
             && response.status() == StatusCode::SWITCHING_PROTOCOLS
@@ -137,7 +140,7 @@ impl AdmissionRules {
             _permit: permit,
             _counted: counted,
         };
-        Ok(keep_in_flight(response, in_flight))
+        keep_in_flight(response, in_flight)
     }
 }
 
