@@ -39,12 +39,14 @@ struct RunLine {
     run: run::RunArgs,
 }
 
-/// Runs `atoll mirror` with these arguments in this process: it ends with it.
+/// Runs `atoll mirror` with these arguments in this process, which ends with it. Manifests for clusters are written by
+/// `--manifests-only` alone.
 ///
 /// Errors: as [`run()`]; arguments that the command does not take.
 pub(crate) fn run_with(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Error> {
     let line = RunLine::try_parse_from(arguments);
-    let line = line.map_err(|e| Error::new("mirroring", e.to_string()))?;
+    let mut line = line.map_err(|e| Error::new("mirroring", e.to_string()))?;
+    line.run.skip_manifests();
     run::run(&line.run)
 }
 

@@ -91,6 +91,7 @@ async fn installs(_engine: Engine) -> Result<()> {
         "{printed}"
     );
     ensure!(printed.contains("is ready"), "{printed}");
+    site.names_manifests(&printed)?;
     say(&format!(
         "installed in {:.1} s",
         began.elapsed().as_secs_f64()
@@ -315,6 +316,21 @@ impl Site {
             .join(VERSION);
         ensure!(image.exists(), "{}: not published", image.display());
         ensure!(!self.pod().join("atoll-archives").exists());
+        Ok(())
+    }
+
+    /// The printed folder of the manifests for clusters is there.
+    fn names_manifests(&self, printed: &str) -> Result<()> {
+        let mut lines = printed
+            .lines()
+            .filter(|it| it.contains("manifests for clusters"));
+        let (line, others) = (lines.next().context("no manifests")?, lines.count());
+        ensure!(others == 0, "{printed}");
+        let folder = line.strip_prefix("manifests for clusters written to ");
+        let folder = Path::new(folder.with_context(|| line.to_owned())?);
+        let results = self.pod().join("mirror-results");
+        ensure!(folder.starts_with(results), "{line}: elsewhere");
+        ensure!(folder.join("mapping.txt").exists(), "{line}: incomplete");
         Ok(())
     }
 

@@ -80,6 +80,9 @@ pub(crate) struct RunArgs {
     /// Flags without effect are reported instead of refused: oc-mirror accepts them.
     #[arg(skip)]
     pub(super) is_oc_mirror: bool,
+    /// Manifests for clusters are not written: the target's address is one of this machine alone.
+    #[arg(skip)]
+    pub(super) without_manifests: bool,
     #[command(flatten)]
     pub(super) registries: RegistryArgs,
     #[command(flatten)]
@@ -90,6 +93,11 @@ impl RunArgs {
     /// Marks a command line of oc-mirror.
     pub(in crate::mirror) fn mark_as_oc_mirror(&mut self) {
         self.is_oc_mirror = true;
+    }
+
+    /// Writes no manifests for clusters.
+    pub(in crate::mirror) fn skip_manifests(&mut self) {
+        self.without_manifests = true;
     }
 
     /// Sets `--continue-on-error`.

@@ -74,15 +74,19 @@ impl RunArgs {
         mut outcome: RunOutcome,
         target: &MirrorTarget,
     ) -> Result<(), RunError> {
-        let folder = self.write_results(setup, &outcome.results)?;
+        let manifests = if self.without_manifests {
+            String::new()
+        } else {
+            let folder = self.write_results(setup, &outcome.results)?;
+            format!("; manifests for clusters written to {}", folder.display())
+        };
         outcome.record(target).await?;
         let Amount { items, bytes } = outcome.sent;
         terminal::print(&format!(
-            "mirrored {} images and {} catalogs; sent {items} blobs ({}); manifests for clusters written to {}",
+            "mirrored {} images and {} catalogs; sent {items} blobs ({}){manifests}",
             outcome.results.images.len(),
             outcome.results.catalogs.len(),
             terminal::mib(bytes),
-            folder.display()
         ));
         for error in &outcome.stayed {
             terminal::notice(&format!("not deleted: {}", error.chain()));

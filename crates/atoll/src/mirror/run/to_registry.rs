@@ -56,7 +56,7 @@ impl RunArgs {
             let results = tokio::task::block_in_place(|| run::archived_results(&set, target))?;
             let folder = self.write_results(setup, &results)?;
             terminal::print(&format!(
-                "nothing was mirrored; manifests for clusters written to {}",
+                "manifests for clusters written to {}",
                 folder.display()
             ));
             return Ok(());
