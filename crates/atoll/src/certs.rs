@@ -29,7 +29,7 @@ pub(crate) struct CertsArgs {
     /// Network domain, as in NETWORK_DOMAIN: the certificate is for it and all names directly below it
     #[arg(long, value_name = "DOMAIN", value_parser = host_name::domain)]
     domain: String,
-    /// Folder for ca.crt, ca.key, DOMAIN.pem and crt-list.txt
+    /// Folder for ca.crt, ca.key, DOMAIN.pem and crt-list.txt; ca.key may also be in the folder `ca` beside it
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Further names and IP addresses of the certificate; repeatable

@@ -1,6 +1,7 @@
 //! The certificate authority of a site, in two files: `ca.crt` and `ca.key`.
 //!
-//! The key is read only to sign, so a site may keep it elsewhere.
+//! The key is read only to sign, so a site may keep it elsewhere. It is in the folder of the certificate, or in the folder `ca`
+//! beside that: servers that read the certificates of a pod need no key of an authority.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,8 +24,13 @@ use crate::file::write_atomic;
 const AUTHORITY_DAYS: u32 = 3653;
 const PUBLIC: u32 = 0o644;
 const OWNER_ONLY: u32 = 0o600;
+const OWNER_FOLDER: u32 = 0o700;
 /// A certificate with a smaller part of its lifetime left is renewed.
 const RENEWED_PART: u32 = 3;
+const CERTIFICATE: &str = "ca.crt";
+const KEY: &str = "ca.key";
+/// Folder of the key, beside that of the certificate.
+const KEY_FOLDER: &str = "ca";
 
 /// An authority that certificates are signed with.
 #[derive(Debug)]
@@ -37,7 +43,8 @@ pub(crate) struct SiteAuthority {
 }
 
 impl SiteAuthority {
-    /// The authority in `folder`; a missing one is made for `domain` and the names below it, and for `others`.
+    /// The authority in `folder`; a missing one is made for `domain` and the names below it, and for `others`. Its key is
+    /// written into the folder `ca` beside it, if that exists.
     ///
     /// Errors: files that cannot be read or written, or are no authority.
     pub(crate) fn ensure(folder: &Path, domain: &str, others: &[String]) -> Result<Self, Error> {
@@ -83,9 +90,40 @@ impl SiteAuthority {
         })
     }
 
-    /// Paths of certificate and key in `folder`.
+    /// Paths of the certificate in `folder`, and of its key.
     fn files(folder: &Path) -> [PathBuf; 2] {
-        [folder.join("ca.crt"), folder.join("ca.key")]
+        let own = folder.join(KEY);
+        let apart = key_folder(folder);
+        let key = if !own.exists() && apart.is_dir() {
+            apart.join(KEY)
+        } else {
+            own
+        };
+        [folder.join(CERTIFICATE), key]
+    }
+
+    /// Moves the key out of `folder`, into the folder `ca` beside it, which is made. Another key there is of an earlier authority,
+    /// and kept as `ca.key.old`.
+    ///
+    /// Errors: folders that cannot be written.
+    pub(crate) fn keep_key_apart(folder: &Path) -> Result<(), Error> {
+        let (own, apart) = (folder.join(KEY), key_folder(folder));
+        crate::file::folder(&apart, OWNER_FOLDER)?;
+        if !own.exists() {
+            return Ok(());
+        }
+        let target = apart.join(KEY);
+        let moved = || {
+            if target.exists() && fs::read(&target)? != fs::read(&own)? {
+                fs::rename(&target, apart.join(format!("{KEY}.old")))?;
+            }
+            fs::rename(&own, &target)?;
+            // The new name first: after a power failure the key has a name.
+            durable::sync_folder(&apart)?;
+            durable::sync_folder(folder)
+        };
+        let (own, target) = (own.display(), target.display());
+        moved().map_err(|e| Error::new(format!("moving {own} to {target}"), e))
     }
 
     /// Path of its certificate.
@@ -192,6 +230,13 @@ impl SiteAuthority {
         }
         Ok(text)
     }
+}
+
+/// The folder `ca` beside `folder`.
+fn key_folder(folder: &Path) -> PathBuf {
+    // A name at its end, for `.`.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.parent().unwrap_or(&folder).join(KEY_FOLDER)
 }
 
 /// Certificates of a PEM text, as text.

@@ -191,6 +191,8 @@ fn secrets(dir: &Path, host: &str, domain: &str) -> Result<(SecretFiles, SiteAut
 /// The authority of the pod, which signs for the registry's `names`, too, and the proxy's certificate.
 fn certificates(dir: &Path, domain: &str, names: &[String]) -> Result<SiteAuthority, Error> {
     folder(dir, OPEN)?;
+    // The folder is mounted into the proxy's container.
+    SiteAuthority::keep_key_apart(dir)?;
     let authority = SiteAuthority::ensure(dir, domain, names)?;
     let wanted = SiteCertificate {
         domain,
@@ -512,6 +514,81 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_the_authority_is_in_no_mounted_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "192.0.2.7");
+        let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+        let bundle = "secrets/proxy/atoll.internal.pem";
+        let (key, first) = (read("secrets/ca/ca.key"), read(bundle));
+        // As an older version left it.
+        let path = |name: &str| dir.path().join(name);
+        fs::rename(path("secrets/ca/ca.key"), path("secrets/proxy/ca.key")).unwrap();
+        fs::remove_dir(path("secrets/ca")).unwrap();
+        init(dir.path(), "192.0.2.7");
+        assert_eq!(read("secrets/ca/ca.key"), key);
+        assert_eq!(read(bundle), first);
+        // An authority of the site in the place of the first one.
+        let own = path("own");
+        SiteAuthority::ensure(&own, "atoll.internal", &[]).unwrap_err();
+        fs::create_dir(&own).unwrap();
+        SiteAuthority::ensure(
+            &own,
+            "atoll.internal",
+            &["192.0.2.7".to_owned(), REGISTRY.to_owned()],
+        )
+        .unwrap();
+        for name in ["ca.crt", "ca.key"] {
+            fs::copy(own.join(name), path("secrets/proxy").join(name)).unwrap();
+        }
+        fs::remove_file(path(bundle)).unwrap();
+        init(dir.path(), "192.0.2.7");
+        assert_eq!(
+            read("secrets/ca/ca.key"),
+            fs::read(own.join("ca.key")).unwrap()
+        );
+        assert_eq!(read("secrets/ca/ca.key.old"), key);
+
+        assert!(!path("secrets/proxy/ca.key").exists());
+        let key = Path::new("<dir>/secrets/ca/ca.key");
+        for source in mounted() {
+            assert!(!key.starts_with(&source), "{} is mounted", source.display());
+        }
+    }
+
+    /// Files and folders that the templates mount.
+    fn mounted() -> Vec<PathBuf> {
+        let [(_, compose), (_, pod), (_, catalog)] = OF_VERSION;
+        let mut sources = Vec::new();
+        let compose: serde_json::Value = serde_yaml::from_str(compose).unwrap();
+        for service in compose["services"].as_object().unwrap().values() {
+            let volumes = service["volumes"].as_array().into_iter().flatten();
+            let volumes = volumes.map(|volume| volume.as_str().unwrap());
+            sources.extend(volumes.map(|volume| volume.split(':').next().unwrap()));
+        }
+        let secrets = compose["secrets"].as_object().unwrap().values();
+        sources.extend(secrets.map(|secret| secret["file"].as_str().unwrap()));
+        let mut sources: Vec<_> = sources
+            .into_iter()
+            .filter_map(|source| source.strip_prefix("./"))
+            .map(|source| Path::new(DIR).join(source))
+            .collect();
+        for text in [pod, catalog] {
+            for document in text.split("\n---") {
+                let document: serde_json::Value = serde_yaml::from_str(document).unwrap();
+                let volumes = document["spec"]["volumes"].as_array().into_iter().flatten();
+                let paths = volumes.filter_map(|volume| volume["hostPath"]["path"].as_str());
+                sources.extend(paths.map(PathBuf::from));
+            }
+        }
+        let has_certificates = Path::new(DIR).join(PROXY);
+        assert_eq!(
+            sources.iter().filter(|it| **it == has_certificates).count(),
+            2
+        );
+        sources
+    }
+
+    #[test]
     fn missing_settings_are_those_of_the_template() {
         let template = "# A=1\nB=2\nC=3\n";
         assert_eq!(missing_settings("C=\nMINE=1\n", template), ["B=2"]);
@@ -559,7 +636,8 @@ mod tests {
         assert_eq!(mode("secrets"), 0o700);
         assert_eq!(mode("secrets/database-password"), 0o644);
         assert_eq!(mode("secrets/proxy/atoll.internal.pem"), 0o644);
-        assert_eq!(mode("secrets/proxy/ca.key"), 0o600);
+        assert_eq!(mode("secrets/ca"), 0o700);
+        assert_eq!(mode("secrets/ca/ca.key"), 0o600);
         assert_eq!(mode(SETTINGS), 0o600);
     }
 

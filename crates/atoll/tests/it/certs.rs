@@ -125,6 +125,36 @@ fn a_key_without_its_certificate_is_used() {
     assert!(printed.contains("CA:TRUE"), "{printed}");
 }
 
+/// As in the folder of a pod, of this version and of earlier ones.
+#[test]
+fn the_key_may_be_in_the_folder_beside() {
+    let root = tempfile::tempdir().unwrap();
+    let [dir, apart] = ["proxy", "ca"].map(|name| root.path().join(name));
+    made(&dir, &[]);
+    let certificate = fs::read(dir.join("ca.crt")).unwrap();
+    fs::create_dir(&apart).unwrap();
+    for elsewhere in [false, true] {
+        if elsewhere {
+            fs::rename(dir.join("ca.key"), apart.join("ca.key")).unwrap();
+        }
+        made(&dir, &["--renew"]);
+        assert_eq!(fs::read(dir.join("ca.crt")).unwrap(), certificate);
+        assert_eq!(dir.join("ca.key").exists(), !elsewhere);
+    }
+    // A new authority.
+    for file in [dir.join("ca.crt"), apart.join("ca.key")] {
+        fs::remove_file(file).unwrap();
+    }
+    made(&dir, &[]);
+    assert!(apart.join("ca.key").exists() && !dir.join("ca.key").exists());
+    // By the folder's other name.
+    let mut here = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    here.args(["certs", "--domain", DOMAIN, "--renew"]);
+    let output = here.current_dir(&dir).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!dir.join("ca.key").exists());
+}
+
 /// Runs openssl in `dir` with the words of `arguments`.
 fn openssl(dir: &Path, arguments: &str) -> Output {
     let mut command = Command::new("openssl");
