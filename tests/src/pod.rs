@@ -386,8 +386,9 @@ impl Pod {
             ("PUBLISH_WEBUI_STATIC", published(ports.webui_static)),
             ("PUBLISH_HTTP", published(ports.http)),
             ("PUBLISH_HTTPS", published(ports.https)),
-            ("REDIRECT_HTTPS_PORT", published(ports.https)),
         ])?;
+        let https = ("REDIRECT_HTTPS_PORT", published(ports.https));
+        self.folder.set_proxy([https])?;
         // Allows tests of other database images.
         let image = std::env::var_os(POSTGRES_IMAGE).and_then(|image| image.into_string().ok());
         self.folder.set(image.map(|image| (POSTGRES_IMAGE, image)))

@@ -29,7 +29,7 @@ use sha2::{Digest as _, Sha256};
 use crate::bundle;
 use crate::pod::compose::ComposeProject;
 use crate::pod::init::{self, PodInitArgs};
-use crate::pod::lifecycle;
+use crate::pod::{lifecycle, proxy_settings};
 use crate::terminal;
 use answers::Answers;
 use archives::BundledSet;
@@ -83,6 +83,7 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     let installed = InstallRecord::read(&dir)?;
     let change = version_change::VersionChange::of(installed.as_ref(), bundle.manifest(), &dir)?;
     let answers = Answers::collect(arguments, installed.as_ref())?;
+    let domain = answers.domain()?;
     checks::ports(&dir, &answers)?;
     let sets = archives::sets(&bundle);
     SpaceNeeds::of(&bundle, &sets, &storage, &dir, &change)?.check()?;
@@ -94,8 +95,8 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     change.restore(&dir)?;
     // The restore has replaced the folder.
     extract_program(&bundle, &dir)?;
-    init::prepare(&PodInitArgs::new(answers.host.clone(), dir.clone()))?;
-    lifecycle::set(&dir.join(SETTINGS), &answers.settings)?;
+    init::prepare(&PodInitArgs::new(answers.host.clone(), domain, dir.clone()))?;
+    proxy_settings::set(&dir, &answers.settings)?;
     content::boot_images(&bundle, &dir)?;
     // Another registry than the recorded one.
     let recorded = installed.as_ref().filter(|_| !change.restores());

@@ -7,6 +7,7 @@ mod configmap;
 mod container;
 pub(crate) mod init;
 pub(crate) mod lifecycle;
+pub(crate) mod proxy_settings;
 mod quadlet;
 #[cfg(test)]
 mod secret_tests;
@@ -25,7 +26,7 @@ pub(crate) use quadlet::default_units;
 /// Subcommands for the pod.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PodCommand {
-    /// Write compose.yaml, pod.yml, catalog.yml, .env and secrets into a folder; existing settings and secrets are kept
+    /// Write compose.yaml, pod.yml, catalog.yml, .env, proxy/proxy.env and secrets into a folder; existing settings and secrets are kept
     Init(init::PodInitArgs),
     /// Print .env as the ConfigMap for `podman play kube pod.yml --configmap FILE`
     Configmap {
@@ -112,8 +113,11 @@ pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
 
 /// Files of the pod with placeholders, by name: those of its version, and its settings.
 pub(crate) fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let settings = ("atoll.env", init::TEMPLATE_OF_SETTINGS);
-    init::OF_VERSION.into_iter().chain([settings])
+    let settings = [
+        ("atoll.env", init::TEMPLATE_OF_SETTINGS),
+        ("proxy.env", proxy_settings::TEMPLATE),
+    ];
+    init::OF_VERSION.into_iter().chain(settings)
 }
 
 fn print_configmap(dir: &Path) -> Result<(), Error> {

@@ -77,6 +77,17 @@ pub(crate) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Erro
     mountpoint(volume)?.ok_or_else(|| Error::new(format!("creating volume {volume}"), "not found"))
 }
 
+/// The last lines of a container's log, of both of its streams; empty if they cannot be read.
+pub(crate) fn last_lines(container: &str, count: &str) -> String {
+    let output = Command::new(PROGRAM)
+        .args(["logs", "--tail", count, container])
+        .stdin(Stdio::null())
+        .output();
+    // Podman prints each stream to its own.
+    let text = output.map(|it| [it.stdout, it.stderr].concat());
+    String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+}
+
 /// Runs `podman` and returns its output.
 ///
 /// Errors: podman is missing or fails, with its standard error.

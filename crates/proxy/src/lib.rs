@@ -27,6 +27,7 @@ use routes::{RouteTable, Routes};
 use upstreams::Upstreams;
 
 pub use forwards::{ForwardEntry, Forwards};
+pub use reload::RELOADED;
 pub use settings::Settings;
 pub use site::{Header, HostPort, SiteSettings};
 

@@ -21,7 +21,7 @@ use crate::status_page::StatusSources;
 use crate::upstreams::Upstreams;
 
 /// Variables that take effect without a restart.
-pub(crate) const RELOADED: [&str; 14] = [
+pub const RELOADED: [&str; 14] = [
     "FORWARDS",
     "NETWORK_DOMAIN",
     "API_HOST",

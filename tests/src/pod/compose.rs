@@ -39,6 +39,9 @@ pub struct Secret {
 pub struct Service {
     /// Full name with its tag.
     pub image: String,
+    /// Arguments of its program.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// User of its program; default: that of the image.
     pub user: Option<String>,
     /// Variables; they override those of the file.

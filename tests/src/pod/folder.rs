@@ -72,19 +72,17 @@ impl Folder {
     ///
     /// Errors: the file cannot be read or written.
     pub fn set<'a>(&self, changes: impl IntoIterator<Item = (&'a str, String)>) -> Result<()> {
-        let path = self.settings();
-        let text = fs::read_to_string(&path)?;
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        for (name, value) in changes {
-            let line = format!("{name}={value}");
-            let prefix = format!("{name}=");
-            match lines.iter_mut().find(|line| line.starts_with(&prefix)) {
-                Some(found) => *found = line,
-                None => lines.push(line),
-            }
-        }
-        fs::write(&path, lines.join("\n") + "\n")
-            .with_context(|| format!("writing {}", path.display()))
+        set_in(&self.settings(), changes)
+    }
+
+    /// Changes settings of the proxy.
+    ///
+    /// Errors: as [`Folder::set`].
+    pub fn set_proxy<'a>(
+        &self,
+        changes: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Result<()> {
+        set_in(&self.path().join("proxy/proxy.env"), changes)
     }
 
     /// The compose file with substituted settings.
@@ -164,6 +162,24 @@ impl Folder {
     fn settings(&self) -> PathBuf {
         self.path().join(".env")
     }
+}
+
+/// Changes variables of a file: an existing one gets the new value. The file is replaced, as editors do.
+fn set_in<'a>(path: &Path, changes: impl IntoIterator<Item = (&'a str, String)>) -> Result<()> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for (name, value) in changes {
+        let line = format!("{name}={value}");
+        let prefix = format!("{name}=");
+        match lines.iter_mut().find(|line| line.starts_with(&prefix)) {
+            Some(found) => *found = line,
+            None => lines.push(line),
+        }
+    }
+    let new = path.with_extension("new");
+    fs::write(&new, lines.join("\n") + "\n")
+        .and_then(|()| fs::rename(&new, path))
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 /// Published ports.

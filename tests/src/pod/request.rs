@@ -76,6 +76,9 @@ impl ServiceRequest {
         for (name, value) in &self.environment {
             request = request.with_env_var(name, value);
         }
+        if !self.service.command.is_empty() {
+            request = request.with_cmd(&self.service.command);
+        }
         if let Some(user) = &self.service.user {
             request = request.with_user(user);
         }
@@ -102,6 +105,7 @@ impl ServiceRequest {
         Ok(ContainerCreateBody {
             image: Some(self.service.image.clone()),
             user: self.service.user.clone(),
+            cmd: Some(self.service.command.clone()).filter(|command| !command.is_empty()),
             env: Some(
                 variables
                     .map(|(name, value)| format!("{name}={value}"))

@@ -121,6 +121,8 @@ async fn names_are_of_dns(_engine: Engine) -> Result<()> {
     let names = NameServer::start(&network, Some(server), DOMAIN).await?;
     project.place.is_ready().await?;
     project.place.serves_its_names(&names).await?;
+    let proxy = project.container("proxy");
+    project.place.takes_over_settings(&names, &proxy).await?;
     for cluster in ["api.one", "console-openshift-console.apps.one"] {
         let found = names.resolves(&format!("{cluster}.{DOMAIN}"))?;
         ensure!(found == gateway.to_string(), "{cluster}: {found}");
@@ -178,6 +180,8 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     pod.place.is_ready().await?;
     let names = NameServer::start(KUBE_NETWORK, None, DOMAIN).await?;
     pod.place.serves_its_names(&names).await?;
+    let proxy = format!("{}-proxy", pod.place.name);
+    pod.place.takes_over_settings(&names, &proxy).await?;
     let sql = |statement: &str| pod.exec("db", &["psql", "-qtAc", statement, "installer"]);
     sql("create table kept as select 7 as number")?;
     pod.stop()?;
@@ -293,6 +297,56 @@ impl ComposeFolder {
             answer.status,
             answer.headers
         );
+        Ok(())
+    }
+
+    /// Edits the settings of the proxy: it takes them over, and its container is not restarted.
+    async fn takes_over_settings(&self, names: &NameServer, container: &str) -> Result<()> {
+        let started = || podman(&["inspect", "-f", "{{.State.StartedAt}}", container]);
+        let (before, https) = (started()?, self.port("PUBLISH_HTTPS")?);
+        self.folder.set_proxy([
+            ("API_HOST", "moved".to_owned()),
+            ("WEB_URL", "http://api-server:8090".to_owned()),
+            ("HSTS", "max-age=7".to_owned()),
+            ("ACCESS_LOG", "true".to_owned()),
+        ])?;
+        let authority = self.folder.path().join("secrets/proxy/ca.crt");
+        let is_answered = async |label: &str, path: &str, expected: (u16, &str)| {
+            let url = format!("https://{label}.{DOMAIN}:{https}{path}");
+            until(&url, READY_LIMIT, async || {
+                let answer = names.get(&url, &authority)?;
+                let is_new = answer
+                    .headers
+                    .contains("\nstrict-transport-security: max-age=7");
+                let is_answered = (answer.status, is_new) == (expected.0, expected.0 != 503);
+                Ok((is_answered && answer.body.contains(expected.1)).then_some(()))
+            })
+            .await
+        };
+        is_answered("moved", "/api/assisted-install/v2/clusters", (200, "[]")).await?;
+        // The page has none of these.
+        is_answered("web", "/api/assisted-install/v2/none", (404, "code")).await?;
+        let log = podman(&["logs", container])?;
+        ensure!(log.contains(&format!("moved.{DOMAIN}")), "{log}");
+        // One that cannot be used leaves all in force.
+        self.folder.set_proxy([
+            ("API_HOST", "a b".to_owned()),
+            ("WEB_URL", "http://none:1".to_owned()),
+        ])?;
+        until("the log names the setting", READY_LIMIT, async || {
+            // The second stream of the container is that of podman.
+            let script = format!("podman logs {container} 2>&1");
+            let log = succeed(Command::new("sh").args(["-c", &script]))?;
+            let is_named = log
+                .lines()
+                .any(|line| line.contains("not reloaded") && line.contains("API_HOST"));
+            Ok(is_named.then_some(()))
+        })
+        .await?;
+        is_answered("moved", "/api/assisted-install/v2/clusters", (200, "[]")).await?;
+        self.folder.set_proxy([("API_HOST", "moved".to_owned())])?;
+        is_answered("web", "/", (503, "")).await?;
+        ensure!(started()? == before, "{container} was restarted");
         Ok(())
     }
 

@@ -16,20 +16,22 @@ use super::reader::Verified;
 use super::swap::{StagedFolder, is_vacant};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
 use super::{content, walk};
+use crate::pod::proxy_settings::PROXY_FOLDER;
 use crate::{podman, terminal};
 
 const SETTINGS: &str = ".env";
 /// Saved entries of the folder. Boot images are left out: they are large and come from outside.
-const SAVED: [&str; 6] = [
+const SAVED: [&str; 7] = [
     SETTINGS,
     "compose.yaml",
     "pod.yml",
     "catalog.yml",
     "secrets",
+    PROXY_FOLDER,
     "catalogs",
 ];
 /// Folders that containers mount.
-const MOUNTED: [&str; 3] = ["catalogs", "downloads", "images"];
+const MOUNTED: [&str; 4] = ["catalogs", "downloads", "images", PROXY_FOLDER];
 /// Member folders of the saved volumes.
 const REGISTRY: &str = "registry";
 const CLUSTERS: &str = "api-server";

@@ -15,6 +15,8 @@ use url::Url;
 
 use super::catalogs::CatalogSite;
 use super::settings_file::SettingsFile;
+use crate::pod::init::DOMAIN_SETTING;
+use crate::pod::proxy_settings::PROXY_SETTINGS;
 use crate::pod::{LOGINS, PROXY, REGISTRY, SETTINGS};
 
 /// Units: bytes.
@@ -60,6 +62,8 @@ const CATALOG: (&str, &str) = ("PUBLISH_CATALOG", "50051");
 struct PodFiles<'a> {
     dir: &'a Path,
     settings: SettingsFile,
+    /// Of the proxy; those of earlier versions are in `.env`.
+    proxy: Option<SettingsFile>,
 }
 
 /// The site of the pod in `dir`.
@@ -67,7 +71,14 @@ struct PodFiles<'a> {
 /// Errors: unreadable or malformed files; the text names the setting.
 pub(super) fn site(dir: &Path) -> Result<SiteFacts, Error> {
     let settings = SettingsFile::read(dir.join(SETTINGS))?;
-    PodFiles { dir, settings }.site()
+    let proxy = dir.join(PROXY_SETTINGS);
+    let proxy = proxy.exists().then(|| SettingsFile::read(proxy));
+    let files = PodFiles {
+        dir,
+        settings,
+        proxy: proxy.transpose()?,
+    };
+    files.site()
 }
 
 impl PodFiles<'_> {
@@ -105,6 +116,11 @@ impl PodFiles<'_> {
 
     fn value(&self, name: &str) -> Option<&str> {
         self.settings.value(name)
+    }
+
+    /// A setting of the proxy.
+    fn of_proxy(&self, name: &str) -> Option<&str> {
+        self.proxy.as_ref().unwrap_or(&self.settings).value(name)
     }
 
     fn host(&self) -> Option<String> {
@@ -183,13 +199,13 @@ impl PodFiles<'_> {
 
     /// Names of the domain.
     fn names(&self, domain: &str) -> Vec<String> {
-        let labels = ["API_HOST", "WEB_HOST", "SERVICE_HOST"].map(|name| self.value(name));
+        let labels = ["API_HOST", "WEB_HOST", "SERVICE_HOST"].map(|name| self.of_proxy(name));
         let labels = labels.into_iter().flatten().chain(FIXED);
         labels.map(|label| format!("{label}.{domain}")).collect()
     }
 
     fn front(&self, host: Option<&str>) -> Option<FrontNames> {
-        let domain = self.value("NETWORK_DOMAIN")?;
+        let domain = self.of_proxy(DOMAIN_SETTING)?;
         let ends = format!(".{domain}");
         let uses = |name: &str| {
             self.value(name).is_some_and(|url| {
@@ -207,7 +223,7 @@ impl PodFiles<'_> {
     /// Names of the domain at the port of HTTPS, and of the registry at its own port.
     fn served_names(&self, host: Option<&str>, port: u16) -> Result<Vec<ServedName>, Error> {
         let mut all = Vec::new();
-        if let Some(domain) = self.value("NETWORK_DOMAIN") {
+        if let Some(domain) = self.of_proxy(DOMAIN_SETTING) {
             let of_registry = format!("{REGISTRY}.{domain}");
             let address = self.port(HTTPS.0, HTTPS.1)?;
             all.extend(self.names(domain).into_iter().map(|name| ServedName {
@@ -251,7 +267,7 @@ impl PodFiles<'_> {
             all.push(published("image-service", FURTHER_IMAGES, "", http)?);
         }
         // Without a domain the proxy serves none.
-        if let Some(domain) = self.value("NETWORK_DOMAIN") {
+        if let Some(domain) = self.of_proxy(DOMAIN_SETTING) {
             let name = format!("mirror.{domain}");
             let redirect = ServicePort::Redirect(name.clone());
             all.push(published(PROXY_SERVICE, HTTP.0, HTTP.1, redirect)?);
@@ -352,13 +368,15 @@ impl PodFiles<'_> {
                 "remove secrets/registry.crt and secrets/registry.key, and run `atoll pod init`"
                     .to_owned(),
         };
-        let domain = self.value("NETWORK_DOMAIN");
-        let of_domain = domain.into_iter().flat_map(|domain| self.of_proxy(domain));
+        let domain = self.of_proxy(DOMAIN_SETTING);
+        let of_domain = domain
+            .into_iter()
+            .flat_map(|domain| self.certificates_of_proxy(domain));
         std::iter::once(of_registry).chain(of_domain).collect()
     }
 
     /// The certificate of the domain, and further ones in the list of the proxy.
-    fn of_proxy(&self, domain: &str) -> Vec<CertificateFile> {
+    fn certificates_of_proxy(&self, domain: &str) -> Vec<CertificateFile> {
         let folder = self.dir.join(PROXY);
         let name = format!("{domain}.pem");
         let own = CertificateFile {

@@ -14,8 +14,8 @@ use url::Url;
 
 use super::record::InstallRecord;
 use super::{InstallArgs, SETTINGS};
-use crate::pod::init;
-use crate::terminal;
+use crate::pod::init::{self, DOMAIN_SETTING};
+use crate::{host_name, terminal};
 
 /// The setting with the host's name.
 const BASE_URL: &str = "SERVICE_BASE_URL";
@@ -29,7 +29,7 @@ const ELSEWHERE: &str = "192.0.2.1:9";
 pub(super) struct Answers {
     /// Name of the host for users and machines.
     pub(super) host: String,
-    /// Variables of `.env` that differ from its template.
+    /// Variables of `.env` and `proxy/proxy.env` that differ from the templates.
     pub(super) settings: Vec<(String, String)>,
 }
 
@@ -68,12 +68,24 @@ impl Answers {
             let value = text(&value);
             let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_name || name.is_empty() || value.contains('\n') {
-                let reason = "expected the name of a variable of .env, and one line";
+                let reason = "expected the name of a variable, and one line";
                 return Err(Error::new(format!("reading the setting {name:?}"), reason));
             }
             settings.push((name, value));
         }
         Ok(Self { host, settings })
+    }
+
+    /// The network domain, if it is among the settings: certificates are made for it.
+    ///
+    /// Errors: it is no name.
+    pub(super) fn domain(&self) -> Result<Option<String>, Error> {
+        let mut settings = self.settings.iter();
+        let given = settings.find(|(name, value)| name == DOMAIN_SETTING && !value.is_empty());
+        let domain = given
+            .map(|(_, domain)| host_name::domain(domain))
+            .transpose();
+        domain.map_err(|e| Error::new(format!("reading {DOMAIN_SETTING}"), e))
     }
 }
 

@@ -11,6 +11,7 @@ use service::Error;
 use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
+use super::proxy_settings::{self, PROXY_FOLDER};
 use crate::certificate::SiteAuthority;
 use crate::certs::LEAF_DAYS;
 use crate::certs::site::{SiteCertificate, SiteFiles};
@@ -22,11 +23,11 @@ use crate::terminal;
 /// Placeholder of the host name in the settings template.
 const HOST: &str = "<host>";
 /// Placeholder of the network domain in the settings template.
-const DOMAIN: &str = "<domain>";
+pub(super) const DOMAIN: &str = "<domain>";
 /// Network domain of hosts without a name in a domain. Source: ICANN reserves `internal` for private networks.
 const DEFAULT_DOMAIN: &str = "atoll.internal";
 /// The setting of the network domain.
-const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
+pub(crate) const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
 /// Host name of the registry's container.
 pub(crate) const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
@@ -34,8 +35,9 @@ const REGISTRY_PORT: u16 = 5000;
 pub(crate) const LOGINS: &str = "registry-logins.json";
 /// Folder of the proxy's certificates.
 pub(crate) const PROXY: &str = "secrets/proxy";
-/// Folders for content of the site; the proxy serves the files of the last one.
-const FOLDERS: [&str; 5] = [
+/// Folders for settings of the proxy and for content of the site; the proxy serves the files of the last one.
+const FOLDERS: [&str; 6] = [
+    PROXY_FOLDER,
     "catalogs",
     "images",
     "downloads",
@@ -69,8 +71,8 @@ pub(crate) struct PodInitArgs {
     /// Host name or IP address of this host for users and booting machines
     #[arg(long, value_name = "NAME", value_parser = parse_host)]
     host: String,
-    /// Network domain, whose names the proxy serves: api., web., service., registry. and mirror. Default: the one in .env,
-    /// else the host name if it has a dot, else atoll.internal
+    /// Network domain, whose names the proxy serves: api., web., service., registry. and mirror. Default: the one in
+    /// proxy/proxy.env, else the host name if it has a dot, else atoll.internal
     #[arg(long, value_name = "DOMAIN", value_parser = host_name::domain)]
     domain: Option<String>,
     /// Target folder
@@ -79,13 +81,9 @@ pub(crate) struct PodInitArgs {
 }
 
 impl PodInitArgs {
-    /// The pod of `host` in `dir`.
-    pub(crate) fn new(host: String, dir: PathBuf) -> Self {
-        Self {
-            host,
-            domain: None,
-            dir,
-        }
+    /// The pod of `host` in `dir`; without a `domain`, that of the folder or of the host.
+    pub(crate) fn new(host: String, domain: Option<String>, dir: PathBuf) -> Self {
+        Self { host, domain, dir }
     }
 }
 
@@ -138,10 +136,11 @@ pub(crate) fn prepare(arguments: &PodInitArgs) -> Result<PreparedPod, Error> {
     let settings = TEMPLATE_OF_SETTINGS
         .replace(HOST, &in_url(&arguments.host))
         .replace(DOMAIN, &domain);
-    write_settings(&dir.join(SETTINGS), &settings)?;
+    write_settings(&dir.join(SETTINGS), &settings, OWN)?;
     for name in FOLDERS {
         folder(&dir.join(name), OPEN)?;
     }
+    proxy_settings::ensure(dir, &domain)?;
     let (secrets, authority) = secrets(dir, &arguments.host, &domain)?;
     Ok(PreparedPod {
         domain,
@@ -155,7 +154,7 @@ fn domain(arguments: &PodInitArgs) -> Result<String, Error> {
     if let Some(domain) = &arguments.domain {
         return Ok(domain.clone());
     }
-    let path = arguments.dir.join(SETTINGS);
+    let path = proxy_settings::with_domain(&arguments.dir);
     let settings = read(&path)?.unwrap_or_default();
     let settings = String::from_utf8_lossy(&settings);
     let mut lines = env_lines(&settings).unwrap_or_default().into_iter();
@@ -276,11 +275,11 @@ fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Writes the settings unless they exist.
-fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn write_settings(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let shown = path.display();
     match read(path)? {
         None => {
-            write_atomic(path, text.as_bytes(), OWN)?;
+            write_atomic(path, text.as_bytes(), mode)?;
             terminal::print(&format!("{shown} written."));
         }
         Some(found) if found != text.as_bytes() => {
@@ -309,7 +308,7 @@ fn missing_settings(found: &str, template: &str) -> Vec<String> {
         .collect()
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match std::fs::read(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -351,6 +350,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::pod::proxy_settings::PROXY_SETTINGS;
 
     fn init(dir: &Path, host: &str) {
         let arguments = PodInitArgs {
@@ -406,18 +406,25 @@ mod tests {
         init(dir.path(), "fd00::1");
         let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
         assert!(settings.contains("SERVICE_BASE_URL=http://[fd00::1]:8090\n"));
-        for name in ["compose.yaml", "pod.yml", "catalog.yml", SETTINGS] {
+        for name in [
+            "compose.yaml",
+            "pod.yml",
+            "catalog.yml",
+            SETTINGS,
+            PROXY_SETTINGS,
+        ] {
             let text = fs::read_to_string(dir.path().join(name)).unwrap();
             let placeholders = [HOST, DIR, DOMAIN];
             assert!(placeholders.iter().all(|one| !text.contains(one)), "{text}");
         }
+        let of_proxy = fs::read_to_string(dir.path().join(PROXY_SETTINGS)).unwrap();
         for line in [
             "NETWORK_DOMAIN=atoll.internal",
             "API_HOST=api",
             "WEB_HOST=web",
             "SERVICE_HOST=service",
         ] {
-            assert!(settings.lines().any(|one| one == line), "{line}");
+            assert!(of_proxy.lines().any(|one| one == line), "{line}");
         }
         for name in [
             "secrets/registry.crt",

@@ -193,13 +193,15 @@ pub(crate) fn wait_ready(project: &ComposeProject, services: &[&str]) -> Result<
         loop {
             let containers = existing(&project.name)?;
             let own = by_service(&containers).remove(name).unwrap_or_default();
-            let missing = own.iter().find(|it| health(project, it).is_err());
-            let Some(missing) = missing.filter(|_| !own.is_empty()) else {
+            let missing = own
+                .iter()
+                .find_map(|it| Some((it, health(project, it).err()?)));
+            let Some((missing, reason)) = missing else {
                 break;
             };
             if Instant::now() >= deadline {
-                let log = podman::run(&["logs", "--tail", "20", &missing.name]);
-                let reason = format!("it is not ready; its log:\n{}", log.unwrap_or_default());
+                let log = podman::last_lines(&missing.name, "20");
+                let reason = format!("it is not ready: {}; its log:\n{log}", reason.trim_end());
                 return Err(Error::new(format!("starting {}", missing.name), reason));
             }
             terminal::progress(&format!("waiting for {name}"));
@@ -319,6 +321,11 @@ pub(super) fn scale(arguments: &PodScaleArgs) -> Result<(), Error> {
 pub(crate) fn set(path: &Path, values: &[(String, String)]) -> Result<(), Error> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+    rewrite_atomic(path, with_values(&text, values).as_bytes(), 0o600)
+}
+
+/// The text of an env file with these values: their lines are replaced, others kept.
+pub(super) fn with_values(text: &str, values: &[(String, String)]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (name, value) in values {
         let new = format!("{name}={value}");
@@ -332,8 +339,7 @@ pub(crate) fn set(path: &Path, values: &[(String, String)]) -> Result<(), Error>
             None => lines.push(new),
         }
     }
-    let text = lines.join("\n") + "\n";
-    rewrite_atomic(path, text.as_bytes(), 0o600)
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]

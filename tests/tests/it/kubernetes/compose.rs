@@ -107,6 +107,8 @@ fn is_same(service: &Service, template: &Value) -> Result<()> {
             ensure!(own == value, "{variable}: {own:?}, not {value:?}");
         }
     }
+    let arguments = container["args"].as_array().cloned().unwrap_or_default();
+    ensure!(arguments == service.command, "arguments: {arguments:?}");
     let ports = container["ports"].as_array().context("no ports")?;
     for published in &service.ports {
         let inside = published.rsplit(':').next().unwrap_or_default();
