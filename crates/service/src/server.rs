@@ -59,7 +59,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// of the memory of a server with many slow downloads.
 const MAX_BUFFER: usize = 64 * 1024;
 /// Units: header lines of a request. Source: hyper's default, which costs no memory of its own.
-const MAX_HEADERS: u64 = 100;
+pub(crate) const MAX_HEADERS: usize = 100;
 /// Drain timeout of in-flight requests: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: connections that wait to be accepted; the kernel's own bound may be lower. A burst beyond std's 128 would

@@ -180,6 +180,7 @@ async fn broken_chunks_end_the_request() {
 }
 
 // limit: header lines
+// limit: header lines of a forwarded request
 // limit: request head
 #[tokio::test]
 async fn heads_are_bounded_in_lines_and_bytes() {
@@ -200,8 +201,9 @@ async fn heads_are_bounded_in_lines_and_bytes() {
             answer => Some(parsed(answer).0.as_u16()),
         }
     };
-    // With Host and Connection, one hundred lines are read. The upstream has the same bound, and gets three more.
-    assert_eq!(status(95, 1).await, Some(200));
+    // With Host and Connection. The upstream reads one hundred lines, with those that are added.
+    assert_eq!(status(94, 1).await, Some(200));
+    assert_eq!(status(95, 1).await, Some(431));
     assert_eq!(status(99, 1).await, Some(431));
     assert_eq!(status(5000, 1).await, Some(431));
     assert_eq!(status(1, 60 * 1024).await, Some(200));
@@ -223,6 +225,26 @@ async fn heads_of_http_2_are_bounded() {
     assert_eq!(status(15_000).await, Some(200));
     assert!(matches!(status(17_000).await, None | Some(431)));
     assert_eq!(status(1).await, Some(200));
+}
+
+/// The upstream refuses more than one hundred lines, and would get further ones with a request of HTTP/2.
+#[tokio::test]
+async fn lines_of_http_2_are_bounded_as_those_of_http_1() {
+    let site = SiteWorld::start().await;
+    let client = http_client(&site, true);
+    let status = async |lines: usize| {
+        let url = format!("https://api.site.test:{}/a", site.at.https.port());
+        let chunks = futures_util::stream::iter([Ok::<_, std::io::Error>("of unknown length")]);
+        let mut request = client.post(url).body(reqwest::Body::wrap_stream(chunks));
+        for line in 0..lines {
+            request = request.header(format!("x-{line}"), "y");
+        }
+        request.send().await.ok().map(|it| it.status().as_u16())
+    };
+    // The client adds one: `Accept`.
+    assert_eq!(status(94).await, Some(200));
+    assert_eq!(status(95).await, Some(431));
+    assert_eq!(status(300).await, Some(431));
 }
 
 /// A client of the site's API that trusts its certificate.

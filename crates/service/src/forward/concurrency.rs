@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{HeaderValue, header};
 
 use super::balance::Forward;
+use super::headers::MAX_LINES;
 use super::replay_body::{MAX_REPLAY_BYTES, ReplayBody};
 use crate::limits::{Bound, Limit};
 use crate::server::{ClientQuota, Permit};
@@ -110,6 +111,12 @@ pub fn limits(max: usize) -> Vec<Limit> {
             "forwarded uploads of a client",
             bound(uploads_per_client(uploads), "requests"),
             "client address and upstream",
+        ),
+        Limit::fixed(
+            "header lines of a forwarded request",
+            Bound::Count(MAX_LINES as u64, "lines"),
+            "request",
+            "431",
         ),
     ]
 }

@@ -37,6 +37,13 @@ impl Forward {
             let text = "CONNECT is not supported: requests are forwarded to one service";
             return json_error(StatusCode::METHOD_NOT_ALLOWED, text);
         }
+        if headers::has_too_many_lines(request.headers()) {
+            let text = format!(
+                "the request has more than {} header lines",
+                headers::MAX_LINES
+            );
+            return json_error(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &text);
+        }
         let upgrade = headers::upgrade_of(request.version(), request.headers());
         let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let answering = request.extensions().get::<AnsweringReplica>().cloned();

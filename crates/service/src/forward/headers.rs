@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
-use crate::server::{ClientAddress, X_FORWARDED_FOR};
+use crate::server::{ClientAddress, MAX_HEADERS, X_FORWARDED_FOR};
 
 /// Hop-by-hop headers. Source: RFC 9110 §7.6.1, and two that old clients send.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -20,6 +20,26 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const ADDED_LINES: usize = 5;
+/// Lines of a request to a replica that may be missing in that of the client; requests of HTTP/2 have no `Host`.
+static ADDED: [HeaderName; ADDED_LINES] = [
+    X_FORWARDED_FOR,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PROTO,
+    header::TRANSFER_ENCODING,
+    header::HOST,
+];
+/// Most header lines of a forwarded request, `Host` included: with the added ones, a replica still reads it.
+pub(super) const MAX_LINES: usize = MAX_HEADERS + 1 - ADDED_LINES;
+
+/// Whether a replica may refuse a request with these lines and those that are added.
+pub(super) fn has_too_many_lines(headers: &HeaderMap) -> bool {
+    if headers.len() <= MAX_HEADERS - ADDED_LINES {
+        return false;
+    }
+    let missing = ADDED.iter().filter(|name| !headers.contains_key(*name));
+    headers.len() + missing.count() > MAX_HEADERS
+}
 
 /// The protocol of an `Upgrade` request. HTTP/2 has none.
 pub(super) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {

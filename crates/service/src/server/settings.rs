@@ -94,7 +94,7 @@ impl HttpSettings {
             ),
             Limit::fixed(
                 "header lines",
-                Bound::Count(MAX_HEADERS, "lines"),
+                Bound::Count(MAX_HEADERS as u64, "lines"),
                 "request of HTTP/1",
                 "431",
             ),
