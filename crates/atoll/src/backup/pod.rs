@@ -16,6 +16,7 @@ use super::reader::Verified;
 use super::swap::{StagedFolder, is_vacant};
 use super::writer::{BackupWriter, Owner, private, rewound, temporary};
 use super::{content, walk};
+use crate::pod::PROXY;
 use crate::pod::proxy_settings::PROXY_FOLDER;
 use crate::{podman, terminal};
 
@@ -30,8 +31,9 @@ const SAVED: [&str; 7] = [
     PROXY_FOLDER,
     "catalogs",
 ];
-/// Folders that containers mount.
-const MOUNTED: [&str; 4] = ["catalogs", "downloads", "images", PROXY_FOLDER];
+/// Folders that containers mount, whose users are others than the engine's.
+const MOUNTED: [&str; 5] = ["catalogs", "downloads", "images", PROXY_FOLDER, PROXY];
+const OPEN: u32 = 0o755;
 /// Member folders of the saved volumes.
 const REGISTRY: &str = "registry";
 const CLUSTERS: &str = "api-server";
@@ -212,10 +214,7 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
         Some((CLUSTERS, rest)) => Some(new[1].path().join(rest)),
         Some(_) => None,
     })?;
-    // Empty folders have no members, but containers mount them.
-    for name in MOUNTED {
-        crate::file::folder(&new_folder.path().join(name), 0o755)?;
-    }
+    open_mounted(new_folder.path())?;
     load(&settings, new_folder.path(), &dump, new[2].path())?;
     fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
     // The folder is swapped last: its presence marks an installation, and a crash before leaves complete volumes.
@@ -228,6 +227,30 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
          `atoll pod init --host NAME` writes compose.yaml for this version.",
         folder.display()
     ));
+    Ok(())
+}
+
+/// Makes the folders that containers mount readable for all, as `atoll pod init` made them. Empty folders have no members, and
+/// others are private after the extraction.
+fn open_mounted(pod: &Path) -> Result<(), Error> {
+    for name in MOUNTED {
+        let folder = pod.join(name);
+        crate::file::folder(&folder, OPEN)?;
+        open_folders(&folder)?;
+    }
+    Ok(())
+}
+
+fn open_folders(folder: &Path) -> Result<(), Error> {
+    crate::file::set_mode(folder, OPEN)?;
+    let failed = |e| Error::new(format!("reading {}", folder.display()), e);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Links lead elsewhere.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            open_folders(&entry.path())?;
+        }
+    }
     Ok(())
 }
 
@@ -334,4 +357,42 @@ fn chown_to_database_user(volume: &Path) -> Result<(), Error> {
     const USER: u32 = 999;
     std::os::unix::fs::chown(volume, Some(USER), Some(USER))
         .map_err(|e| Error::new(format!("setting the owner of {}", volume.display()), e))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn containers_read_restored_folders_and_others_stay_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        // As the extraction makes them.
+        for name in [
+            "secrets",
+            "secrets/ca",
+            "secrets/proxy",
+            "catalogs",
+            "catalogs/own",
+        ] {
+            crate::file::folder(&path(name), 0o700).unwrap();
+        }
+        std::os::unix::fs::symlink("../secrets", path("catalogs/link")).unwrap();
+        open_mounted(dir.path()).unwrap();
+        let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
+        for name in [
+            "proxy",
+            "secrets/proxy",
+            "catalogs/own",
+            "images",
+            "downloads",
+        ] {
+            assert_eq!(mode(name), 0o755, "{name}");
+        }
+        for name in ["secrets", "secrets/ca"] {
+            assert_eq!(mode(name), 0o700, "{name}");
+        }
+    }
 }
