@@ -59,6 +59,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use cache::StoredSnapshot;
 use offer::CurrentOffer;
 pub(crate) use preparation::PreparationAttempt;
+pub(crate) use site_checks::remote_services;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;

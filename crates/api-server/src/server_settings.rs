@@ -117,6 +117,9 @@ impl ServerSettings for Settings {
         {
             report("RELEASE_KEYRING", error.chain());
         }
+        if let Err((variable, reason)) = crate::app::remote_services(self) {
+            report(variable, reason);
+        }
         problems_of_database(self, &mut report);
         crate::file_storage::problems(self, &mut report);
         if let Err(text) = mounted_iso(Path::new(LIVE_ISO)) {

@@ -291,6 +291,10 @@ service::settings! {
         assisted_service_host: String = "127.0.0.1:8090",
         /// External URL of the image service, for users and hosts.
         image_service_base_url: BaseUrl = "http://127.0.0.1:8888",
+        /// Services that `GET /v2/doctor` checks from here: `tls://HOST:PORT`, whose certificate is valid; `grpc://HOST:PORT`, which serves operator catalogs; `tcp://HOST:PORT`, which accepts connections.
+        doctor_services: CommaList = "",
+        /// Published ports that `GET /v2/doctor` checks at the host of SERVICE_BASE_URL, each as `[ADDRESS:]PORT`; those of a loopback address are left out.
+        doctor_published: CommaList = "",
         /// Authentication of callers: none; local, tokens of users, agents and images by EC_PRIVATE_KEY_PEM;
         /// agent-installer-local, the same with tokens that the agent-based installer issues; oidc, users of an issuer
         /// of OpenID Connect; or rhsso, the same without required issuer and audience.

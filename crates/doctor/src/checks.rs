@@ -7,6 +7,7 @@ mod machine;
 mod names;
 mod port_holder;
 mod ports;
+mod remote;
 mod served_certificates;
 mod services;
 mod time;
@@ -134,6 +135,9 @@ pub static CHECKS: &[SiteCheck] = &[
     }),
     row("registry-login", CheckGroup::Services, |site| {
         Box::pin(services::registry(site))
+    }),
+    row("connection", CheckGroup::Services, |site| {
+        Box::pin(remote::connections(site))
     }),
     row("base-url", CheckGroup::Services, |site| {
         Box::pin(base_urls::base_urls(site))

@@ -10,5 +10,5 @@ pub use probe::{ProbeProblem, SiteProbe};
 pub use report::{CheckGroup, CheckResult, CheckStatus, DoctorReport};
 pub use site::{
     BootImage, CertificateFile, ClusterNames, DataFolder, FrontNames, NamedImage, PortUse,
-    RegistryAccess, ServedName, ServicePort, SiteFacts,
+    RegistryAccess, RemoteCheck, RemoteService, ServedName, ServicePort, SiteFacts,
 };

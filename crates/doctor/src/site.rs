@@ -1,5 +1,6 @@
 //! The description of a site: facts of its settings. Absent facts are not checked.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -47,6 +48,8 @@ pub struct SiteFacts {
     pub images: Vec<NamedImage>,
     /// Operator catalogs.
     pub catalogs: Vec<SiteProbe>,
+    /// Services that are reached by their names.
+    pub remote: Vec<RemoteService>,
     /// `SERVICE_BASE_URL`.
     pub service_base_url: Option<String>,
     /// `IMAGE_SERVICE_BASE_URL`.
@@ -145,6 +148,69 @@ pub struct ServedName {
     pub name: String,
     /// Address at which this machine reaches it.
     pub address: SocketAddr,
+}
+
+/// A check of a service that is reached by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteCheck {
+    /// It accepts connections.
+    Connection,
+    /// Its certificate is valid.
+    Tls,
+    /// It serves operator catalogs by gRPC.
+    Catalogs,
+}
+
+/// A service that is reached by its name, as from within a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteService {
+    /// The check.
+    pub check: RemoteCheck,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// The setting that names it, for remedies.
+    pub setting: &'static str,
+}
+
+impl RemoteService {
+    /// Parses `tcp://HOST:PORT`, `tls://HOST:PORT` or `grpc://HOST:PORT`, of the setting `setting`.
+    ///
+    /// Errors: anything else.
+    pub fn parse(text: &str, setting: &'static str) -> Result<Self, String> {
+        let expected =
+            || format!("{text:?}: expected tcp://HOST:PORT, tls://HOST:PORT or grpc://HOST:PORT");
+        let (scheme, address) = text.split_once("://").ok_or_else(expected)?;
+        let check = match scheme {
+            "tcp" => RemoteCheck::Connection,
+            "tls" => RemoteCheck::Tls,
+            "grpc" => RemoteCheck::Catalogs,
+            _ => return Err(expected()),
+        };
+        let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || host.contains(['/', '@', '?']) {
+            return Err(expected());
+        }
+        Ok(Self {
+            check,
+            host: host.to_owned(),
+            port: port.parse().map_err(|_| expected())?,
+            setting,
+        })
+    }
+}
+
+impl fmt::Display for RemoteService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, .. } = self;
+        if host.contains(':') {
+            write!(f, "[{host}]:{port}")
+        } else {
+            write!(f, "{host}:{port}")
+        }
+    }
 }
 
 /// Access to the local registry.

@@ -1,12 +1,16 @@
 //! Use case of the checks of the site: those of `atoll doctor` that are possible from the API server's place.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doctor::{BootImage, DataFolder, DoctorReport, NamedImage, SiteFacts};
+use doctor::{
+    BootImage, DataFolder, DoctorReport, NamedImage, RemoteCheck, RemoteService, SiteFacts,
+};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use url::Url;
 
 use super::ApiServer;
 use crate::db::database_probe;
@@ -18,6 +22,10 @@ const SITE_REPORT_AGE: Duration = Duration::from_secs(30);
 const REQUIRED_DISK: u64 = 1024 * 1024 * 1024;
 /// Units: bytes. Of this server with an installer.
 const REQUIRED_MEMORY: u64 = 1024 * 1024 * 1024;
+
+/// Settings of the services that are checked.
+const SERVICES: &str = "DOCTOR_SERVICES";
+const PUBLISHED: &str = "DOCTOR_PUBLISHED";
 
 /// The last report. The lock is held during a run: callers that arrive meanwhile get its report.
 #[derive(Debug, Default)]
@@ -79,11 +87,55 @@ impl ApiServer {
             boot_images: Some(offer.os_images.iter().filter_map(boot_image).collect()),
             releases: Some(offer.releases.clone()),
             images: images(settings),
+            remote: remote_services(settings).unwrap_or_default(),
             service_base_url: settings.service_base_url.as_ref().map(|url| url.0.clone()),
             image_service_base_url: Some(settings.image_service_base_url.0.clone()),
             ..SiteFacts::default()
         }
     }
+}
+
+/// Services that are checked by their names, and published ports.
+///
+/// Errors: the malformed setting, and the reason.
+pub(crate) fn remote_services(
+    settings: &Settings,
+) -> Result<Vec<RemoteService>, (&'static str, String)> {
+    let mut services = Vec::new();
+    for text in settings.doctor_services.iter() {
+        let service = RemoteService::parse(text, SERVICES);
+        services.push(service.map_err(|reason| (SERVICES, reason))?);
+    }
+    let url = settings.service_base_url.as_ref();
+    let url = url.and_then(|url| Url::parse(&url.0).ok());
+    let host = url.as_ref().and_then(Url::host_str);
+    for text in settings.doctor_published.iter() {
+        let port = published(text).map_err(|reason| (PUBLISHED, reason))?;
+        if let (Some(host), Some(port)) = (host, port) {
+            services.push(RemoteService {
+                check: RemoteCheck::Connection,
+                host: host.trim_matches(['[', ']']).to_owned(),
+                port,
+                setting: PUBLISHED,
+            });
+        }
+    }
+    Ok(services)
+}
+
+/// The port of `[ADDRESS:]PORT`, unless this machine alone reaches it.
+fn published(text: &str) -> Result<Option<u16>, String> {
+    let expected = || format!("{text:?}: expected [ADDRESS:]PORT");
+    let (address, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let port = port.parse().map_err(|_| expected())?;
+    let is_local = match address.trim_matches(['[', ']']) {
+        "" => false,
+        address => address
+            .parse::<IpAddr>()
+            .map_err(|_| expected())?
+            .is_loopback(),
+    };
+    Ok((!is_local).then_some(port))
 }
 
 /// Images that hosts pull.
@@ -121,6 +173,35 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn published_ports_are_those_of_the_host() {
+        let settings = |services: &str, published: &str| {
+            let list = |text: &str| service::settings::Setting::parse(text).unwrap();
+            Settings {
+                service_base_url: Some(
+                    service::settings::Setting::parse("http://[fd00::1]:8090").unwrap(),
+                ),
+                doctor_services: list(services),
+                doctor_published: list(published),
+                ..Settings::default()
+            }
+        };
+        let found = remote_services(&settings(
+            "tls://proxy:8443",
+            "80,127.0.0.1:5432,[::1]:1,0.0.0.0:443",
+        ));
+        let shown: Vec<_> = found.unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["proxy:8443", "[fd00::1]:80", "[fd00::1]:443"]);
+        let wrong = |services, published| {
+            remote_services(&settings(services, published))
+                .unwrap_err()
+                .0
+        };
+        assert_eq!(wrong("proxy:1", ""), "DOCTOR_SERVICES");
+        assert_eq!(wrong("", "a:b"), "DOCTOR_PUBLISHED");
+        assert_eq!(wrong("", "host:80"), "DOCTOR_PUBLISHED");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn many_callers_cost_one_run() {

@@ -395,8 +395,23 @@ async fn served_catalogs_are_listed() {
     expect(&found, "catalog:own", "passed", "serves 1 package of it");
     let other = &found["catalog:other"];
     assert_ne!(other["status"], "passed", "{other}");
+    // As the API server asks it, from within its container.
+    let address = running.address();
+    let by_name = async || {
+        let service = doctor::RemoteService::parse(&format!("grpc://{address}"), "DOCTOR_SERVICES");
+        let site = doctor::SiteFacts {
+            remote: vec![service.unwrap()],
+            ..doctor::SiteFacts::default()
+        };
+        doctor::run(site).await.checks.remove(0)
+    };
+    let one = by_name().await;
+    assert_eq!(one.id, format!("catalog:{address}"));
+    assert_eq!(one.status, doctor::CheckStatus::Passed, "{one:?}");
     shutdown.cancel();
     running.wait().await.unwrap();
+    let one = by_name().await;
+    assert_eq!(one.status, doctor::CheckStatus::Failed, "{one:?}");
     set(dir, "CATALOGS=/a,/b");
     let output = atoll(&["doctor", "--dir", dir.to_str().unwrap()]);
     let printed = String::from_utf8_lossy(&output.stderr);

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::certificates::{CheckedChain, check_chain};
-use super::{SubjectFinding, each};
+use super::{SubjectFinding, each, remote};
 use crate::site::{CertificateFile, ServedName, SiteFacts};
 
 const REMEDY: &str = "check that the service runs";
@@ -22,7 +22,7 @@ pub(super) async fn served(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
         let port = one.address.port();
         (format!("{}:{port}", one.name), one)
     });
-    each(subjects.collect(), REMEDY, |subject, served| {
+    let found = each(subjects.collect(), REMEDY, |subject, served| {
         let mut files = site.certificates.iter();
         let file = files.find(|file| file.service == served.service);
         async move {
@@ -31,8 +31,10 @@ pub(super) async fn served(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
                 None => SubjectFinding::failed(subject, "its certificate has no file", REMEDY),
             }
         }
-    })
-    .await
+    });
+    let mut found = found.await;
+    found.extend(remote::certificates(&site).await);
+    found
 }
 
 async fn check(subject: String, served: &ServedName, file: &CertificateFile) -> SubjectFinding {
@@ -92,7 +94,7 @@ pub(super) async fn handshake(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
 
     use rustls::ServerConfig;
@@ -106,7 +108,7 @@ mod tests {
     use crate::CheckStatus;
 
     /// A TLS server with the certificate of `file`.
-    async fn server(file: &CertificateFile) -> SocketAddr {
+    pub(in crate::checks) async fn server(file: &CertificateFile) -> SocketAddr {
         let chain = certificate::of_pem(&fs::read(&file.path).unwrap()).unwrap();
         let key = PrivateKeyDer::from_pem_file(&file.key).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());

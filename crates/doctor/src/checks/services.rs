@@ -8,7 +8,7 @@ use net::resolve::Resolver;
 use oci::Reference;
 use oci_client::{Client, ClientOptions};
 
-use super::{SubjectFinding, each};
+use super::{SubjectFinding, each, remote};
 use crate::probe::SiteProbe;
 use crate::site::{SiteFacts, shown};
 
@@ -26,6 +26,18 @@ pub(super) fn client(ca: Option<&[u8]>, insecure: bool) -> Result<reqwest::Clien
         .dns_resolver(Resolver::system())
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .map_err(|e| e.to_string())
+}
+
+/// A client of HTTP/2 without TLS.
+pub(super) fn http2_client() -> Result<reqwest::Client, String> {
+    let tls = net::trust::client_config(None, true).map_err(|e| e.to_string())?;
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .http2_prior_knowledge()
+        .connect_timeout(CONNECT_TIMEOUT)
         .no_proxy()
         .build()
         .map_err(|e| e.to_string())
@@ -143,7 +155,9 @@ async fn ready(client: &reqwest::Client, base: &url::Url) -> Result<(), String> 
 }
 
 pub(super) async fn catalogs(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
-    probes(&site.catalogs, "check that the catalog server runs").await
+    let mut found = probes(&site.catalogs, "check that the catalog server runs").await;
+    found.extend(remote::catalogs(&site).await);
+    found
 }
 
 /// Results of probes; `remedy` is for those without an answer.

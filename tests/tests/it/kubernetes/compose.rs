@@ -9,7 +9,10 @@ use serde_json::Value;
 use system_tests::pod::{Compose, Service, Variables};
 
 /// Variables of compose.yaml that other PostgreSQL images read, or that blank those of neighbours in its env file.
-const COMPOSE_ONLY: [&str; 8] = [
+const COMPOSE_ONLY: [&str; 10] = [
+    // Other pods and published ports, which policies keep the API server from.
+    "DOCTOR_SERVICES",
+    "DOCTOR_PUBLISHED",
     "POSTGRES_DB",
     "POSTGRES_USER",
     "POSTGRES_PASSWORD_FILE",
