@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
     }
     // `atoll up` gives it to hosts from its own folder.
     let agent = scratch.path().join(images::agent_name());
-    let shipped = images::shipped_programs()?.join(images::DISCOVERY_AGENT.1);
+    let shipped = images::shipped_agent()?;
     std::fs::copy(&shipped, &agent).with_context(|| format!("copying {}", shipped.display()))?;
     let bills = scratch.path().join("sbom");
     images::copy_bills(&bills)?;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn images_and_program_share_compiled_dependencies() {
-        let images = features(&images::program_packages());
+        let images = features(&[images::SERVICES.package]);
         let program = features(&[PROGRAM]);
         let shared: Vec<_> = images
             .iter()

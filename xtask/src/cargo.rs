@@ -76,6 +76,8 @@ pub(crate) enum Profile {
     Tests,
     /// As shipped.
     Dist,
+    /// The discovery agent as shipped.
+    Agent,
 }
 
 impl Profile {
@@ -85,6 +87,7 @@ impl Profile {
             Self::Dev | Self::Tests => ("dev", "debug"),
             Self::Release => ("release", "release"),
             Self::Dist => ("dist", "dist"),
+            Self::Agent => ("agent", "agent"),
         }
     }
 }

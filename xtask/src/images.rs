@@ -1,7 +1,7 @@
-//! `cargo xtask images`: a container image of each service, from its program alone.
+//! `cargo xtask images`: a container image of each service, from the program of all services alone.
 //!
-//! There is no base image, and the same input gives the same digest: unchanged images need not be
-//! carried to an isolated machine again.
+//! The images of services share one layer with the program; nothing of a distribution is below it. The same input gives
+//! the same digest: unchanged images need not be carried to an isolated machine again.
 
 mod authorities;
 mod context;
@@ -20,23 +20,23 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 
 use crate::cargo::{self, Profile, root, target_directory};
 use crate::scratch::ScratchFolder;
-use context::ImageSource;
-use engine::ImageEngine;
-use list::{IMAGES, ServiceImage, VERSION};
-
+use context::{ImageSource, SourceFolders};
+use engine::{ImageBuild, ImageEngine, Stored};
+use list::{BASE, IMAGES, ServiceImage, ServiceImageContent, VERSION};
 use record::PackingRecord;
 use report::{ImageReport, ImageRow};
 
-pub(crate) use list::{AGENT as DISCOVERY_AGENT, agent_name};
+pub(crate) use list::{AGENT, SERVICES, agent_name};
 pub(crate) use report::Figure;
 
 /// In the folder of images: the size of the last shipped build.
@@ -90,11 +90,26 @@ pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
     let programs = build(&images, profile)?;
     let folder = target_directory()?.join("images");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let packing = ImagePacking {
+        engine,
+        sources: SourceFolders {
+            deploy: &root().join("deploy"),
+            programs: &programs,
+            is_shipped: !arguments.quick,
+        },
+        records: &folder,
+    };
     let mut report = ImageReport::default();
+    let mut base = None;
+    if images.iter().any(|image| image.is_service()) {
+        let packed = packing.pack(&BASE, None)?;
+        report.rows.push(packed.row(&BASE, 0));
+        base = Some(packed.stored);
+    }
     for image in &images {
-        let source = ImageSource::new(image, &root().join("deploy"), &programs, !arguments.quick);
-        let row = pack(engine, image, &source, &folder)
-            .with_context(|| format!("the image {}", image.name))?;
+        let base = base.as_ref().filter(|_| image.is_service());
+        let packed = packing.pack(image, base)?;
+        let row = packed.row(image, base.map_or(0, |base| base.size_bytes));
         if arguments.ci {
             let layout = folder.join(image.name);
             layout::write(engine, &image.reference(), &row.digest, &layout)?;
@@ -177,57 +192,121 @@ pub(crate) fn figure() -> Result<Option<Figure>> {
 
 /// The folder with the programs of these images.
 fn build(images: &[&ServiceImage], profile: Profile) -> Result<PathBuf> {
-    if !images.iter().any(|image| image.is_program()) {
+    if !images.iter().any(|image| image.program().is_some()) {
         return Ok(PathBuf::new());
     }
-    // Always all of them: features of shared dependencies depend on the set of packages, and a program built alone
-    // would differ from the one built with the others.
     match profile {
         Profile::Tests => cargo::build(&[], profile),
-        _ => programs::build(&program_packages(), profile),
+        _ => shipped_programs(),
     }
 }
 
-/// The folder of the programs as shipped, after [`run`].
-pub(crate) fn shipped_programs() -> Result<PathBuf> {
-    programs::build(&program_packages(), Profile::Dist)
+/// The folder of the programs as shipped.
+fn shipped_programs() -> Result<PathBuf> {
+    let folder = programs::build(&[SERVICES.package], Profile::Dist)?;
+    let (agent, beside) = (shipped_agent()?, folder.join(AGENT.program));
+    fs::copy(&agent, &beside).with_context(|| format!("copying {}", agent.display()))?;
+    Ok(folder)
 }
 
-/// The packages of all images that carry a program.
-pub(crate) fn program_packages() -> Vec<&'static str> {
-    let programs = IMAGES.iter().filter(|image| image.is_program());
-    programs.map(|image| image.name).collect()
+/// The program of the discovery agent as shipped.
+pub(crate) fn shipped_agent() -> Result<PathBuf> {
+    let folder = programs::build(&[AGENT.package], Profile::Agent)?;
+    Ok(folder.join(AGENT.program))
 }
 
-/// Packs one image, unless the engine's image was made from the same input.
-fn pack(
+/// A folder with the services as shipped, each under its name.
+pub(crate) fn shipped_services() -> Result<PathBuf> {
+    let programs = programs::build(&[SERVICES.package], Profile::Dist)?;
+    let folder = programs.join(SERVICES.package);
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    for image in IMAGES.iter().filter(|image| image.is_service()) {
+        let link = folder.join(image.name);
+        fs::remove_file(&link).ok();
+        symlink(Path::new("..").join(SERVICES.program), &link)
+            .with_context(|| format!("linking {}", link.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Packs images.
+#[derive(Debug, Clone, Copy)]
+struct ImagePacking<'a> {
     engine: ImageEngine,
-    image: &ServiceImage,
-    source: &ImageSource,
-    folder: &Path,
-) -> Result<ImageRow> {
-    let path = folder.join(image.name).with_extension("json");
-    let reference = image.reference();
-    let inputs = source.inputs()?;
-    let row = |stored: engine::Stored, is_new| ImageRow {
-        name: image.name,
-        size_bytes: stored.size_bytes,
-        digest: stored.digest,
-        is_new,
-        // The agent is in the image service, too.
-        counts: image.is_program() && image.pulled_as.is_none(),
-    };
-    if let Some(record) = record::read::<PackingRecord>(&path)
-        && record.inputs == inputs
-        && let Some(stored) = engine.inspect(&reference)?
-        && stored.digest == record.digest
-    {
-        return Ok(row(stored, false));
+    sources: SourceFolders<'a>,
+    /// The folder with the record of each image.
+    records: &'a Path,
+}
+
+/// A packed image.
+struct PackedImage {
+    stored: Stored,
+    /// Whether it was packed now, or is unchanged.
+    is_new: bool,
+}
+
+impl ImagePacking<'_> {
+    /// Packs one image, unless the engine's image was made from the same input.
+    fn pack(&self, image: &'static ServiceImage, base: Option<&Stored>) -> Result<PackedImage> {
+        let source = ImageSource::new(image, base, self.sources);
+        let packed = self.pack_changed(image, &source);
+        let packed = packed.with_context(|| format!("the image {}", image.name))?;
+        let has_base = base.is_none_or(|base| packed.stored.layers.starts_with(&base.layers));
+        ensure!(
+            has_base,
+            "the image {} does not share the layer of {}",
+            image.name,
+            BASE.reference()
+        );
+        Ok(packed)
     }
-    let scratch = ScratchFolder::new()?;
-    let containerfile = source.fill(scratch.path())?;
-    let stored = engine.pack(&reference, VERSION, &containerfile, scratch.path())?;
-    let digest = stored.digest.clone();
-    record::write(&PackingRecord { inputs, digest }, &path)?;
-    Ok(row(stored, true))
+
+    fn pack_changed(&self, image: &ServiceImage, source: &ImageSource) -> Result<PackedImage> {
+        let path = self.records.join(image.name).with_extension("json");
+        let reference = image.reference();
+        let inputs = source.inputs()?;
+        if let Some(record) = record::read::<PackingRecord>(&path)
+            && record.inputs == inputs
+            && let Some(stored) = self.engine.inspect(&reference)?
+            && stored.digest == record.digest
+        {
+            return Ok(PackedImage {
+                stored,
+                is_new: false,
+            });
+        }
+        let scratch = ScratchFolder::new()?;
+        let containerfile = source.fill(scratch.path())?;
+        let base = image.is_service().then(|| BASE.reference());
+        let stored = self.engine.pack(ImageBuild {
+            reference: &reference,
+            version: VERSION,
+            base: base.as_deref(),
+            containerfile: &containerfile,
+            context: scratch.path(),
+        })?;
+        let digest = stored.digest.clone();
+        record::write(&PackingRecord { inputs, digest }, &path)?;
+        Ok(PackedImage {
+            stored,
+            is_new: true,
+        })
+    }
+}
+
+impl PackedImage {
+    /// Its row, of which `shared_bytes` are those of the layer below.
+    fn row(&self, image: &ServiceImage, shared_bytes: u64) -> ImageRow {
+        ImageRow {
+            name: image.name,
+            size_bytes: self.stored.size_bytes.saturating_sub(shared_bytes),
+            digest: self.stored.digest.clone(),
+            is_new: self.is_new,
+            // The agent is in the image service, too.
+            counts: matches!(
+                image.content,
+                ServiceImageContent::Base | ServiceImageContent::Service
+            ),
+        }
+    }
 }

@@ -57,9 +57,9 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<ExitCode> {
     let programs = build(&["atoll"], profile)?;
     if arguments.agent {
         // Static and small, as shipped: it runs on hosts.
-        let shipped = images::programs::build(&[images::DISCOVERY_AGENT.0], Profile::Dist)?;
+        let shipped = images::shipped_agent()?;
         let target = programs.join(images::agent_name());
-        std::fs::copy(shipped.join(images::DISCOVERY_AGENT.1), &target)?;
+        std::fs::copy(shipped, &target)?;
     }
     let mut command = Command::new(programs.join("atoll"));
     command.arg("up");

@@ -23,9 +23,10 @@ pub mod settings;
 mod tasks;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use service::health::Health;
-use service::program::ServerSettings as _;
+use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::Running;
 use service::{CancellationToken, Error};
 
@@ -51,8 +52,13 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     Ok(running)
 }
 
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_with("api-server", arguments, run)
+}
+
 /// Serves until `shutdown`.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 

@@ -7,5 +7,5 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox::entry() {
         return code;
     }
-    service::program::main("api-server", api_server::run)
+    service::program::main("api-server", api_server::main)
 }

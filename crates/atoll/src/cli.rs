@@ -34,7 +34,7 @@ enum AtollCommand {
     /// Run one service; also its `settings`, `health` and `--check-config`
     Serve {
         #[command(subcommand)]
-        service: serve::Service,
+        service: serve::ServiceCommand,
     },
     /// Prepare the containers of `podman-compose up` and `podman play kube`
     Pod {
@@ -94,7 +94,7 @@ pub fn main() -> ExitCode {
         return mirror::oc_mirror::main(std::env::args_os());
     }
     let result = match AtollCli::parse().command {
-        AtollCommand::Serve { service } => return serve::run(service),
+        AtollCommand::Serve { service } => return serve::run(&service),
         AtollCommand::Up(arguments) => up::run(&arguments),
         AtollCommand::Backup(arguments) => backup::save(&arguments),
         AtollCommand::Restore(arguments) => backup::restore(&arguments),

@@ -7,6 +7,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+const OPM: &str = "opm";
+const HEALTH_PROBE: &str = "grpc_health_probe";
+/// Names of the programs that catalog images call.
+pub const COMPAT_NAMES: [&str; 2] = [OPM, HEALTH_PROBE];
+
 /// Program selected by name and first argument.
 #[derive(Debug, PartialEq, Eq)]
 enum Invocation {
@@ -21,35 +26,37 @@ enum Invocation {
 }
 
 impl Invocation {
-    fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let mut arguments = arguments.into_iter();
-        let program = arguments.next().unwrap_or_default();
-        let name = Path::new(&program).file_name().unwrap_or_default();
-        let rest: Vec<_> = arguments.collect();
-        if name == "grpc_health_probe" {
-            return Self::Probe(rest);
+    fn of(arguments: &[OsString]) -> Self {
+        let Some((program, rest)) = arguments.split_first() else {
+            return Self::Own;
+        };
+        let name = Path::new(program).file_name().unwrap_or_default();
+        if name == HEALTH_PROBE {
+            return Self::Probe(rest.to_vec());
         }
         match rest.split_first() {
             // Without a folder it is the verb of all servers.
-            Some((verb, after)) if verb == "serve" && (name == "opm" || !after.is_empty()) => {
+            Some((verb, after)) if verb == "serve" && (name == OPM || !after.is_empty()) => {
                 Self::Serve(after.to_vec())
             }
-            _ if name == "opm" => Self::Other,
+            _ if name == OPM => Self::Other,
             _ => Self::Own,
         }
     }
 }
 
-/// Runs the selected program; returns the exit code.
-pub fn main() -> ExitCode {
-    match Invocation::of(std::env::args_os()) {
+/// Runs the program that `arguments` select, the name of the program first; returns its exit code, and `None` for the
+/// catalog server itself.
+pub fn compat_main(arguments: &[OsString]) -> Option<ExitCode> {
+    let code = match Invocation::of(arguments) {
         Invocation::Probe(arguments) => probe::main(arguments),
         Invocation::Serve(arguments) => serve::main(arguments),
         Invocation::Other => {
             say("opm: only serve is supported here; use `atoll catalog` for other verbs")
         }
-        Invocation::Own => service::program::main("catalog-server", crate::run),
-    }
+        Invocation::Own => return None,
+    };
+    Some(code)
 }
 
 fn say(text: &str) -> ExitCode {
@@ -64,8 +71,8 @@ mod tests {
 
     #[test]
     fn name_and_first_argument_select_the_program() {
-        let called = |line: &str| Invocation::of(line.split(' ').map(OsString::from));
-        let rest = |line: &str| line.split(' ').map(OsString::from).collect();
+        let rest = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let called = |line: &str| Invocation::of(&rest(line));
         assert_eq!(
             called("/bin/opm serve /configs"),
             Invocation::Serve(rest("/configs"))

@@ -16,10 +16,12 @@ mod site_check;
 mod snapshot;
 mod source;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
 use service::health::{self, Health};
+use service::program::{self, ServerArgs};
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
@@ -27,7 +29,7 @@ use caches::Caches;
 use http::HttpApp;
 use reload::{CatalogReloader, ReloadContext};
 
-pub use compat::main;
+pub use compat::{COMPAT_NAMES, compat_main};
 pub use settings::{CatalogConfig, CatalogList, Settings};
 pub use site_check::{ServedCatalogError, served_packages};
 pub use snapshot::ServedCatalog;
@@ -42,10 +44,15 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     serve(settings, health, reloaders, shutdown).await
 }
 
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_with("catalog-server", arguments, run)
+}
+
 /// [`start`], then waits for the end of the server.
 ///
 /// Errors: as [`start`], or when the listener breaks.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 

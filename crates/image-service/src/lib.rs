@@ -17,10 +17,11 @@ mod stale_files;
 mod stream_limit;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use service::health::Health;
-use service::program::ServerSettings as _;
+use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
@@ -99,10 +100,15 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     Ok(running)
 }
 
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_with("image-service", arguments, run)
+}
+
 /// [`start`], then waits until the server has ended.
 ///
 /// Errors: as [`start`], or when a listener breaks.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::program::main::<image_service::Settings, _, _>("image-service", image_service::run)
+    service::program::main("image-service", image_service::main)
 }

@@ -14,10 +14,11 @@ mod status_page;
 mod upstreams;
 
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
 use net::resolve::Resolver;
 use service::health::{self, Health};
-use service::program::SettingsSource;
+use service::program::{self, ServerArgs, SettingsSource};
 use service::server::{self, Running};
 use service::tls::{CertificateControl, Passthrough};
 use service::{AccessLog, CancellationToken, Error};
@@ -170,17 +171,15 @@ async fn start_live(
     Ok((running, live))
 }
 
-/// [`start`], then waits until the server has ended.
-///
-/// Errors: as [`start`], or when a listener breaks.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
-    start(settings, shutdown).await?.wait().await
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_reloading_with("proxy", arguments, run_reloading)
 }
 
-/// [`run`], taking over settings that change in `source`.
+/// [`start`], then waits until the server has ended, taking over settings that change in `source`.
 ///
-/// Errors: as [`run`].
-pub async fn run_reloading(
+/// Errors: as [`start`], or when a listener breaks.
+async fn run_reloading(
     settings: Settings,
     source: SettingsSource<Settings>,
     shutdown: CancellationToken,

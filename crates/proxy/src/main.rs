@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::program::main_reloading::<proxy::Settings, _, _>("proxy", proxy::run_reloading)
+    service::program::main("proxy", proxy::main)
 }

@@ -24,11 +24,12 @@ mod upstream;
 mod validation;
 
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
 use service::health::{self, Health};
-use service::program::ServerSettings as _;
+use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Listen, Running};
 use service::{CancellationToken, Error};
 
@@ -210,9 +211,14 @@ fn tasks(parts: AppParts, health: Health, settings: Settings) -> Vec<Task> {
     tasks
 }
 
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_with("registry", arguments, run)
+}
+
 /// [`start`], then until the server has ended.
 ///
 /// Errors: as [`start`], or when the listener breaks.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::program::main::<registry::Settings, _, _>("registry", registry::run)
+    service::program::main("registry", registry::main)
 }

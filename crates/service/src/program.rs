@@ -1,5 +1,6 @@
 //! The command line of every server: serve, `--check-config`, `settings`, `health`.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use crate::{Error, limit_table, logs, open_files, privileges, probe, shutdown};
 pub use crate::server_settings::ServerSettings;
 pub use crate::settings_source::{ReloadedSettings, SettingsSource, SettingsWatch};
 
-/// Exit code for settings that cannot be used.
+/// Exit code for settings and arguments that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
 /// How long blocking work on files may take to finish at shutdown. Longer work, as building a catalog's cache, may be
 /// interrupted at any time.
@@ -104,38 +105,41 @@ crate::settings! {
     }
 }
 
-/// Parses the command line and runs the server called `name`; the value is the process's exit code.
-pub fn main<S, F, Fut>(name: &'static str, run: F) -> ExitCode
-where
-    S: ServerSettings,
-    F: FnOnce(S, CancellationToken) -> Fut,
-    Fut: Future<Output = Result<(), Error>>,
-{
-    match arguments(name) {
-        Ok(arguments) => main_with(name, &arguments, run),
+/// Parses the command line of the server called `name` and runs it by `run`; the value is the process's exit code.
+pub fn main(name: &'static str, run: fn(&ServerArgs) -> ExitCode) -> ExitCode {
+    match parsed(command(name), std::env::args_os()) {
+        Ok(arguments) => run(&arguments),
         Err(code) => code,
     }
 }
 
-fn arguments(name: &'static str) -> Result<ServerArgs, ExitCode> {
-    let command = <ServerArgs as clap::CommandFactory>::command()
+/// The command line of the server called `name`.
+pub fn command(name: &'static str) -> clap::Command {
+    <ServerArgs as clap::CommandFactory>::command()
         .name(name)
-        .version(env!("CARGO_PKG_VERSION"));
-    let matches = command.get_matches();
-    <ServerArgs as clap::FromArgMatches>::from_arg_matches(&matches)
-        .map_err(|error| fail(&error.to_string(), EXIT_SETTINGS))
+        .version(env!("CARGO_PKG_VERSION"))
 }
 
-/// [`main`] for a server that takes over changed settings while it runs.
-pub fn main_reloading<S, F, Fut>(name: &'static str, run: F) -> ExitCode
-where
-    S: ServerSettings,
-    F: FnOnce(S, SettingsSource<S>, CancellationToken) -> Fut,
-    Fut: Future<Output = Result<(), Error>>,
-{
-    match arguments(name) {
-        Ok(arguments) => main_reloading_with(name, &arguments, run),
-        Err(code) => code,
+/// The arguments of a server with this command line; `arguments` begin with the name of the program.
+///
+/// Errors: the exit code, after messages, the help or the version are printed.
+pub fn parsed(
+    command: clap::Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<ServerArgs, ExitCode> {
+    let matches = command.try_get_matches_from(arguments);
+    let arguments =
+        matches.and_then(|it| <ServerArgs as clap::FromArgMatches>::from_arg_matches(&it));
+    arguments.map_err(|message| print(&message))
+}
+
+/// Prints an error of the command line, its help or its version; returns the exit code.
+pub fn print(message: &clap::Error) -> ExitCode {
+    message.print().ok();
+    if message.use_stderr() {
+        ExitCode::from(EXIT_SETTINGS)
+    } else {
+        ExitCode::SUCCESS
     }
 }
 

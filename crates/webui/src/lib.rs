@@ -8,6 +8,7 @@ mod files;
 mod login;
 mod settings;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,7 +17,7 @@ use axum::routing::any;
 use net::resolve::Resolver;
 use service::forward::{self, Forward};
 use service::health::{self, Health};
-use service::program::ServerSettings as _;
+use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
@@ -60,10 +61,15 @@ pub async fn start_with(
     Ok(running)
 }
 
+/// Runs the command line of this server; returns the exit code of the process.
+pub fn main(arguments: &ServerArgs) -> ExitCode {
+    program::main_with("webui", arguments, run)
+}
+
 /// [`start`], then waits until the server has ended.
 ///
 /// Errors: as [`start`], or when a listener breaks.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
 }
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::program::main::<webui::Settings, _, _>("webui", webui::run)
+    service::program::main("webui", webui::main)
 }

@@ -29,17 +29,25 @@ impl Build {
     }
 }
 
-/// The folder with the programs of the images, as they are shipped.
+/// The folder with the services, each under its name, as images carry them.
 pub(super) fn of_images() -> Result<PathBuf> {
-    shipped(&images::program_packages())
+    match given()? {
+        Some(folder) => Ok(folder),
+        None => images::shipped_services(),
+    }
 }
 
 /// The folder with these programs, as they are shipped.
-pub(super) fn shipped(packages: &[&str]) -> Result<PathBuf> {
-    if let Some(folder) = std::env::var_os(PROGRAMS) {
-        return std::path::absolute(folder).context("the folder of shipped programs");
+fn shipped(packages: &[&str]) -> Result<PathBuf> {
+    match given()? {
+        Some(folder) => Ok(folder),
+        None => images::programs::build(packages, Profile::Dist),
     }
-    images::programs::build(packages, Profile::Dist)
+}
+
+fn given() -> Result<Option<PathBuf>> {
+    let folder = std::env::var_os(PROGRAMS).map(std::path::absolute);
+    folder.transpose().context("the folder of shipped programs")
 }
 
 /// The simulator of hosts, quick to run: it shares the cores with the services whose durations it measures.

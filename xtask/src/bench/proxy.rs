@@ -86,7 +86,7 @@ pub(crate) fn run(plan: &ProxyBenchArgs) -> Result<ExitCode> {
             "{tool} is not installed: apt install {package}"
         );
     }
-    let programs = build::shipped(&[OURS])?;
+    let programs = build::of_images()?;
     let scratch = ScratchFolder::new()?;
     let root = scratch.path().join("files");
     fs::create_dir_all(&root)?;

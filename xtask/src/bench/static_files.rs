@@ -49,7 +49,7 @@ pub(crate) struct FilesBenchArgs {
 
 /// Runs the benchmark and prints its results.
 pub(crate) fn run(plan: &FilesBenchArgs) -> Result<ExitCode> {
-    let programs = build::shipped(&[OURS])?;
+    let programs = build::of_images()?;
     let scratch = ScratchFolder::new()?;
     let root = scratch.path().join("files");
     content(plan, &root)?;

@@ -8,8 +8,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use super::list::{AGENT, ServiceImage, ServiceImageContent, VERSION, agent_name};
-use super::{authorities, db, elf, engine, libraries};
+use super::engine::{self, Stored};
+use super::list::{AGENT, SERVICES, ServiceImage, ServiceImageContent, VERSION, agent_name};
+use super::{authorities, db, elf, libraries};
 use crate::apt;
 use crate::command::run;
 
@@ -20,30 +21,50 @@ const FILE_MODE: u32 = 0o644;
 /// Longest discovery agent. Units: bytes.
 const MAX_AGENT: usize = 8 << 20;
 
+/// Where the sources of images are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceFolders<'a> {
+    /// Instructions, in a folder of each image.
+    pub(super) deploy: &'a Path,
+    /// Programs.
+    pub(super) programs: &'a Path,
+    /// Whether the programs are shipped, or of the tests.
+    pub(super) is_shipped: bool,
+}
+
 /// The sources of an image.
 #[derive(Debug)]
-pub(super) struct ImageSource {
+pub(super) struct ImageSource<'a> {
     image: &'static ServiceImage,
+    /// The image below it.
+    base: Option<&'a Stored>,
     /// The instructions.
     containerfile: PathBuf,
-    program: PathBuf,
+    /// The program that is copied into it.
+    program: Option<PathBuf>,
     /// The discovery agent; none in images of the tests, whose programs need libraries.
     agent: Option<PathBuf>,
 }
 
-impl ImageSource {
-    /// The image's part of `deploy`, and its program in the folder `programs`, which are shipped or of the tests.
+impl<'a> ImageSource<'a> {
+    /// Those of `image`, which is packed upon `base`, if it is one of a service.
     pub(super) fn new(
         image: &'static ServiceImage,
-        deploy: &Path,
-        programs: &Path,
-        is_shipped: bool,
+        base: Option<&'a Stored>,
+        folders: SourceFolders<'_>,
     ) -> Self {
+        let SourceFolders {
+            deploy,
+            programs,
+            is_shipped,
+        } = folders;
+        let own = image.program().filter(|_| !image.is_service());
         Self {
             image,
+            base,
             containerfile: deploy.join(image.name).join("Containerfile"),
-            program: programs.join(image.program()),
-            agent: (image.has_agent && is_shipped).then(|| programs.join(AGENT.1)),
+            program: own.map(|package| programs.join(package.program)),
+            agent: (image.has_agent && is_shipped).then(|| programs.join(AGENT.program)),
         }
     }
 
@@ -60,18 +81,18 @@ impl ImageSource {
         }
         part(VERSION.as_bytes());
         part(&read(&self.containerfile)?);
-        match self.image.content {
-            ServiceImageContent::Program => {
-                part(&read(&self.program)?);
-                if let Some(agent) = &self.agent {
-                    part(&read(agent)?);
-                }
-                part(&authorities::bundle()?);
-                for name in self.image.aliases {
-                    part(name.as_bytes());
-                }
-            }
-            ServiceImageContent::Database => part(db::inputs()?.as_bytes()),
+        if self.image.content == ServiceImageContent::Database {
+            part(db::inputs()?.as_bytes());
+        }
+        if let Some(base) = self.base {
+            part(base.digest.as_bytes());
+            part(&authorities::bundle()?);
+        }
+        for path in self.program.iter().chain(&self.agent) {
+            part(&read(path)?);
+        }
+        for name in self.image.aliases {
+            part(name.as_bytes());
         }
         Ok(hex::encode(hash.finalize()))
     }
@@ -82,10 +103,21 @@ impl ImageSource {
             db::context(folder)?;
             return Ok(self.containerfile.clone());
         }
-        // Modes are part of an image: those of this machine's checkout and umask are not used.
-        let program = folder.join(self.image.name);
-        let bytes = read(&self.program)?;
-        write(&program, &bytes, PROGRAM_MODE)?;
+        let root = folder.join("root");
+        make_folder(&root, PROGRAM_MODE)?;
+        make_folder(&root.join("tmp"), TEMPORARY_MODE)?;
+        self.link(&root)?;
+        if self.image.is_service() {
+            self.fill_service(folder)?;
+        }
+        match &self.program {
+            Some(program) => self.add_program(folder, program),
+            None => Ok(self.containerfile.clone()),
+        }
+    }
+
+    /// Adds the files of a service beside its program.
+    fn fill_service(&self, folder: &Path) -> Result<()> {
         let authorities = folder.join("ca-certificates.crt");
         write(&authorities, &authorities::bundle()?, FILE_MODE)?;
         make_folder(&folder.join("data"), PROGRAM_MODE)?;
@@ -100,11 +132,16 @@ impl ImageSource {
             );
             write(&agents.join(agent_name()), &program, PROGRAM_MODE)?;
         }
-        let root = folder.join("root");
-        make_folder(&root, PROGRAM_MODE)?;
-        make_folder(&root.join("tmp"), TEMPORARY_MODE)?;
-        self.link(&root.join("bin"))?;
-        if elf::is_static(&bytes).with_context(|| self.program.display().to_string())? {
+        Ok(())
+    }
+
+    /// Adds the program at `path`, and its libraries where it needs any; returns the Containerfile.
+    fn add_program(&self, folder: &Path, path: &Path) -> Result<PathBuf> {
+        // Modes are part of an image: those of this machine's checkout and umask are not used.
+        let bytes = read(path)?;
+        let program = folder.join(path.file_name().unwrap_or_default());
+        write(&program, &bytes, PROGRAM_MODE)?;
+        if elf::is_static(&bytes).with_context(|| path.display().to_string())? {
             Ok(self.containerfile.clone())
         } else {
             self.add_libraries(folder, &program)
@@ -133,9 +170,15 @@ impl ImageSource {
         Ok(containerfile)
     }
 
-    /// Makes the other names of the program.
-    fn link(&self, folder: &Path) -> Result<()> {
-        make_folder(folder, PROGRAM_MODE)?;
+    /// Makes the names of the program: a service's own in the root folder, others in /bin.
+    fn link(&self, root: &Path) -> Result<()> {
+        if self.image.is_service() {
+            symlink(SERVICES.program, root.join(self.image.name))?;
+        }
+        let folder = root.join("bin");
+        if !self.image.aliases.is_empty() {
+            make_folder(&folder, PROGRAM_MODE)?;
+        }
         for name in self.image.aliases {
             let program = Path::new("..").join(self.image.path());
             symlink(program, folder.join(name))?;

@@ -39,8 +39,38 @@ pub(super) struct Stored {
     /// Digest of its manifest.
     pub(super) digest: String,
     pub(super) size_bytes: u64,
+    /// Digests of its layers, the lowest first.
+    pub(super) layers: Vec<String>,
     /// Its names; unknown with buildah.
     names: Option<Vec<String>>,
+}
+
+#[cfg(test)]
+impl Stored {
+    /// An image with this digest.
+    pub(super) fn of_test(digest: &str) -> Self {
+        Self {
+            id: String::new(),
+            digest: digest.to_owned(),
+            size_bytes: 0,
+            layers: Vec::new(),
+            names: None,
+        }
+    }
+}
+
+/// An image to be packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ImageBuild<'a> {
+    /// Its name in storage.
+    pub(super) reference: &'a str,
+    pub(super) version: &'a str,
+    /// Name of the image below it; none: the one of the Containerfile.
+    pub(super) base: Option<&'a str>,
+    /// The instructions.
+    pub(super) containerfile: &'a Path,
+    /// The folder with the files.
+    pub(super) context: &'a Path,
 }
 
 impl ImageEngine {
@@ -91,22 +121,20 @@ impl ImageEngine {
         command
     }
 
-    /// Packs the folder `context`. An earlier image of that name is removed, unless a container uses it.
-    pub(super) fn pack(
-        self,
-        reference: &str,
-        version: &str,
-        containerfile: &Path,
-        context: &Path,
-    ) -> Result<Stored> {
+    /// Packs an image. An earlier one of that name is removed, unless a container or another image uses it.
+    pub(super) fn pack(self, build: ImageBuild<'_>) -> Result<Stored> {
+        let reference = build.reference;
         let before = self.inspect(reference)?;
         let mut command = self.command(&FLAGS);
+        if let Some(base) = build.base {
+            command.args(["--from", base]);
+        }
         command
-            .arg(format!("--label={VERSION_LABEL}={version}"))
+            .arg(format!("--label={VERSION_LABEL}={}", build.version))
             .args(["--tag", reference])
             .arg("--file")
-            .arg(containerfile)
-            .arg(context);
+            .arg(build.containerfile)
+            .arg(build.context);
         output(&mut command)?;
         let packed = self
             .inspect(reference)?
@@ -258,6 +286,14 @@ struct PodmanImage {
     digest: String,
     size: u64,
     repo_tags: Option<Vec<String>>,
+    #[serde(rename = "RootFS")]
+    root_fs: PodmanRootFs,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PodmanRootFs {
+    layers: Vec<String>,
 }
 
 fn of_podman(answer: &[u8]) -> Result<Stored> {
@@ -267,6 +303,7 @@ fn of_podman(answer: &[u8]) -> Result<Stored> {
         id: image.id,
         digest: image.digest,
         size_bytes: image.size,
+        layers: image.root_fs.layers,
         names: Some(image.repo_tags.unwrap_or_default()),
     })
 }
@@ -290,16 +327,19 @@ struct BuildahManifest {
 #[derive(Debug, Deserialize)]
 struct BuildahBlob {
     size: u64,
+    digest: String,
 }
 
 fn of_buildah(answer: &[u8]) -> Result<Stored> {
     let image: BuildahImage = serde_json::from_slice(answer)?;
     let manifest: BuildahManifest = serde_json::from_str(&image.manifest)?;
-    let layers: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
+    let sizes: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
+    let layers = manifest.layers.into_iter().map(|layer| layer.digest);
     Ok(Stored {
         id: image.from_image_id,
         digest: image.from_image_digest,
-        size_bytes: layers + manifest.config.size,
+        size_bytes: sizes + manifest.config.size,
+        layers: layers.collect(),
         names: None,
     })
 }
@@ -310,26 +350,34 @@ mod tests {
 
     #[test]
     fn podman_describes_an_image() {
-        let answer = br#"[{"Id":"81","Digest":"sha256:b0","Size":8588657,"RepoTags":["localhost/atoll/a:1"]}]"#;
+        let answer =
+            br#"[{"Id":"81","Digest":"sha256:b0","Size":8588657,"RepoTags":["localhost/atoll/a:1"],
+            "RootFS":{"Type":"layers","Layers":["sha256:c1","sha256:c2"]}}]"#;
         let stored = of_podman(answer).unwrap();
         assert_eq!(stored.digest, "sha256:b0");
         assert_eq!(stored.size_bytes, 8_588_657);
+        assert_eq!(stored.layers, ["sha256:c1", "sha256:c2"]);
         assert_eq!(stored.names.unwrap(), ["localhost/atoll/a:1"]);
-        let unnamed = of_podman(br#"[{"Id":"81","Digest":"sha256:b0","Size":1}]"#).unwrap();
+        let unnamed = br#"[{"Id":"81","Digest":"sha256:b0","Size":1,"RootFS":{"Layers":[]}}]"#;
+        let unnamed = of_podman(unnamed).unwrap();
         assert_eq!(unnamed.names.unwrap(), [""; 0]);
         assert!(of_podman(b"[]").is_err());
     }
 
     #[test]
     fn buildah_describes_an_image() {
-        let answer = br#"{"FromImageID":"74","FromImageDigest":"sha256:7a",
-            "Manifest":"{\"config\":{\"size\":1500},\"layers\":[{\"size\":8953344},{\"size\":6}]}"}"#;
-        let stored = of_buildah(answer).unwrap();
+        let manifest = r#"{"config":{"size":1500,"digest":"sha256:c0"},"layers":[
+            {"size":8953344,"digest":"sha256:c1"},{"size":6,"digest":"sha256:c2"}]}"#;
+        let answer = serde_json::json!({
+            "FromImageID": "74", "FromImageDigest": "sha256:7a", "Manifest": manifest,
+        });
+        let stored = of_buildah(answer.to_string().as_bytes()).unwrap();
         assert_eq!(
             (stored.id.as_str(), stored.digest.as_str()),
             ("74", "sha256:7a")
         );
         assert_eq!(stored.size_bytes, 8_954_850);
+        assert_eq!(stored.layers, ["sha256:c1", "sha256:c2"]);
         assert_eq!(stored.names, None);
     }
 

@@ -17,8 +17,24 @@ pub(super) struct ServiceImage {
     pub(super) pulled_as: Option<&'static str>,
 }
 
-/// The package of the discovery agent, and its program.
-pub(crate) const AGENT: (&str, &str) = ("agent", "atoll-agent");
+/// A package with one program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProgramPackage {
+    pub(crate) package: &'static str,
+    /// The file of the program.
+    pub(crate) program: &'static str,
+}
+
+/// All services.
+pub(crate) const SERVICES: ProgramPackage = ProgramPackage {
+    package: "services",
+    program: "atoll-services",
+};
+/// The discovery agent.
+pub(crate) const AGENT: ProgramPackage = ProgramPackage {
+    package: "agent",
+    program: "atoll-agent",
+};
 
 /// The name of this machine's agent in folders of agents, which the image service reads.
 pub(crate) fn agent_name() -> String {
@@ -26,53 +42,61 @@ pub(crate) fn agent_name() -> String {
         "aarch64" => "arm64",
         other => other,
     };
-    format!("{}-{architecture}", AGENT.1)
+    format!("{}-{architecture}", AGENT.program)
 }
 
 /// The content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServiceImageContent {
-    /// The program of the package with the image's name.
-    Program,
+    /// The program of all services, alone.
+    Base,
+    /// [`BASE`], and one service's link to its program.
+    Service,
+    /// The discovery agent.
+    Agent,
     /// PostgreSQL, from Debian's packages.
     Database,
 }
 
-const fn program(name: &'static str) -> ServiceImage {
+/// The image below those of services: its layer is the same blob in all of them, which is stored and carried once.
+pub(super) static BASE: ServiceImage = ServiceImage {
+    content: ServiceImageContent::Base,
+    ..service(SERVICES.package)
+};
+
+const fn service(name: &'static str) -> ServiceImage {
     ServiceImage {
         name,
-        content: ServiceImageContent::Program,
+        content: ServiceImageContent::Service,
         aliases: &[],
         has_agent: false,
         pulled_as: None,
     }
 }
 
-/// Every image, in the order of the table.
+/// Every image but [`BASE`], in the order of the table.
 pub(super) static IMAGES: &[ServiceImage] = &[
-    program("api-server"),
+    service("api-server"),
     ServiceImage {
         has_agent: true,
-        ..program("image-service")
+        ..service("image-service")
     },
-    program("registry"),
-    program("webui"),
-    program("proxy"),
+    service("registry"),
+    service("webui"),
+    service("proxy"),
     ServiceImage {
         aliases: &["opm", "grpc_health_probe"],
-        ..program("catalog-server")
+        ..service("catalog-server")
     },
     ServiceImage {
-        name: "db",
         content: ServiceImageContent::Database,
-        aliases: &[],
-        has_agent: false,
-        pulled_as: None,
+        ..service("db")
     },
     ServiceImage {
+        content: ServiceImageContent::Agent,
         aliases: &["cp", "inventory"],
         pulled_as: Some(AGENT_IMAGE),
-        ..program(AGENT.0)
+        ..service(AGENT.package)
     },
 ];
 
@@ -94,27 +118,26 @@ impl ServiceImage {
         }
     }
 
-    /// The file of its program, among those of its package.
-    pub(super) fn program(&self) -> &'static str {
-        if self.name == AGENT.0 {
-            AGENT.1
-        } else {
-            self.name
+    /// The program in it; none of the database's.
+    pub(super) fn program(&self) -> Option<&'static ProgramPackage> {
+        match self.content {
+            ServiceImageContent::Base | ServiceImageContent::Service => Some(&SERVICES),
+            ServiceImageContent::Agent => Some(&AGENT),
+            ServiceImageContent::Database => None,
         }
     }
 
-    /// Path of its program in the image.
+    /// Path of its program in the image, below its root.
     pub(super) fn path(&self) -> &'static str {
-        if self.name == AGENT.0 {
-            AGENT_PATH
-        } else {
-            self.name
+        match self.content {
+            ServiceImageContent::Agent => AGENT_PATH,
+            _ => SERVICES.program,
         }
     }
 
-    /// Whether it holds a program of this workspace.
-    pub(super) fn is_program(&self) -> bool {
-        self.content == ServiceImageContent::Program
+    /// Whether it is packed upon [`BASE`].
+    pub(super) fn is_service(&self) -> bool {
+        self.content == ServiceImageContent::Service
     }
 }
 
@@ -179,24 +202,29 @@ mod tests {
 
     #[test]
     fn each_container_file_packs_what_the_list_says() {
-        for image in IMAGES {
+        for image in std::iter::once(&BASE).chain(IMAGES) {
             let path = root().join("deploy").join(image.name).join("Containerfile");
             let text =
                 fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
             let has = |line: &str| text.lines().any(|found| found.starts_with(line));
-            assert!(has("FROM scratch"), "{path:?}");
             assert_eq!(text.matches("\nFROM ").count(), 1, "{path:?}");
-            if !image.is_program() {
-                continue;
-            }
-            let name = image.name;
-            assert!(has(&format!("COPY {name} /{}", image.path())), "{path:?}");
-            if image.pulled_as.is_some() {
-                // Hosts run it as root, with a command of theirs.
+            if let Some(package) = image.program().filter(|_| !image.is_service()) {
+                let copy = format!("COPY {} /{}", package.program, image.path());
+                assert!(has("FROM scratch") && has(&copy), "{path:?}");
+                // Hosts run the agent as root, with a command of theirs.
                 assert!(!has("USER") && !has("ENTRYPOINT"), "{path:?}");
+            }
+            if !image.is_service() {
                 continue;
             }
-            assert!(has(&format!("ENTRYPOINT [\"/{name}\"]")), "{path:?}");
+            assert!(has("FROM localhost/atoll/services"), "{path:?}");
+            assert!(!has("COPY atoll-services"), "{path:?}");
+            let name = image.name;
+            // A link to the program.
+            assert!(
+                has("COPY root /") && has(&format!("ENTRYPOINT [\"/{name}\"]")),
+                "{path:?}"
+            );
             let user = ["USER 10001:10001", "ENV RUN_AS_USER=10001"];
             assert!(user.into_iter().any(has), "{path:?}");
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::elf;
-use super::list::AGENT;
+use super::list::{AGENT, SERVICES};
 use crate::apt;
 use crate::cargo::{self, Profile, root};
 use crate::command::{bounded, output, shown};
@@ -66,7 +66,9 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
 
 /// The program of a package.
 fn program_of(package: &str) -> &str {
-    if package == AGENT.0 { AGENT.1 } else { package }
+    let named = [SERVICES, AGENT];
+    let named = named.iter().find(|it| it.package == package);
+    named.map_or(package, |it| it.program)
 }
 
 /// The command that tests `package` as shipped: static, with the same C library.

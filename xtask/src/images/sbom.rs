@@ -1,4 +1,4 @@
-//! The bill of materials of an image, as CycloneDX: the crates of its program, or the packages of the distribution.
+//! The bill of materials of an image, as CycloneDX: the crates of its programs, or the packages of the distribution.
 //!
 //! The output is reproducible: the same source gives the same bytes at any time, on any machine.
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::db;
-use super::list::{ServiceImage, ServiceImageContent, VERSION};
+use super::list::{AGENT, ServiceImage, VERSION};
 use crate::cargo::{cargo, root};
 use crate::command::output;
 
@@ -65,9 +65,17 @@ struct Hash {
 ///
 /// Errors: cargo's, those of the package database.
 pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec<u8>> {
-    let components = match image.content {
-        ServiceImageContent::Program => crates(image.name, triple)?,
-        ServiceImageContent::Database => db::packages()?
+    let components = match image.program() {
+        Some(own) => {
+            let agent = image.has_agent.then_some(&AGENT);
+            let packages: Vec<_> = [own]
+                .into_iter()
+                .chain(agent)
+                .map(|it| it.package)
+                .collect();
+            crates(&packages, triple)?
+        }
+        None => db::packages()?
             .into_iter()
             .map(|(name, version)| debian(name, version))
             .collect(),
@@ -93,23 +101,16 @@ pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec
     Ok(text)
 }
 
-/// The crates that are linked into a program, without build and dev dependencies and those of other systems.
-fn crates(package: &str, triple: &str) -> Result<Vec<Component>> {
+/// The crates that are linked into the programs of `packages`, without build and dev dependencies and those of other
+/// systems.
+fn crates(packages: &[&str], triple: &str) -> Result<Vec<Component>> {
     let format = format!("{{p}}{SEPARATOR}{{l}}");
-    let answer = output(&mut cargo(&[
-        "tree",
-        "--locked",
-        "--package",
-        package,
-        "--edges",
-        "normal",
-        "--target",
-        triple,
-        "--prefix",
-        "none",
-        "--format",
-        &format,
-    ]))?;
+    let mut command = cargo(&["tree", "--locked", "--edges", "normal", "--prefix", "none"]);
+    command.args(["--target", triple, "--format", &format]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    let answer = output(&mut command)?;
     let lock = fs::read_to_string(root().join("Cargo.lock")).context("reading Cargo.lock")?;
     let tree = String::from_utf8(answer).context("cargo's output is not UTF-8")?;
     parse(&tree, &checksums(&lock)?)
@@ -187,6 +188,7 @@ fn debian(name: String, version: String) -> Component {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::images::list::IMAGES;
 
     const LOCK: &str = "[[package]]\nname = \"acme\"\nversion = \"1.2.3\"\nchecksum = \"1f\"\n\
                         [[package]]\nname = \"own\"\nversion = \"0.1.0\"\n";
@@ -203,28 +205,37 @@ mod tests {
         assert!(parse("nonsense", &BTreeMap::new()).is_err());
     }
 
+    /// The bill of an image for this machine's own target, whose crates are built here anyway: no download is needed.
+    fn bill(name: &str) -> String {
+        let image = IMAGES.iter().find(|image| image.name == name).unwrap();
+        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        String::from_utf8(of(image, "sha256:1f", &triple).unwrap()).unwrap()
+    }
+
     #[test]
     fn the_bill_of_an_image_is_reproducible() {
-        let image = super::super::list::IMAGES
-            .iter()
-            .find(|image| image.name == "proxy")
-            .unwrap();
-        // Built here anyway: no download is needed.
-        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let text = of(image, "sha256:1f", &triple).unwrap();
-        assert_eq!(text, of(image, "sha256:1f", &triple).unwrap());
-        let bom: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let text = bill("proxy");
+        assert_eq!(text, bill("proxy"));
+        let bom: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(bom["bomFormat"], "CycloneDX");
-        let has = |name: &str| {
-            let components = bom["components"].as_array().unwrap();
-            components.iter().any(|component| component["name"] == name)
-        };
-        assert!(has("hyper") && has("service") && !has("sqlx"));
         // No path of this machine.
-        assert!(
-            !String::from_utf8(text)
-                .unwrap()
-                .contains(root().to_str().unwrap())
-        );
+        assert!(!text.contains(root().to_str().unwrap()));
+    }
+
+    #[test]
+    fn the_bill_has_all_programs_of_the_image() {
+        let has = |image: &str, package: &str| {
+            let bom: serde_json::Value = serde_json::from_str(&bill(image)).unwrap();
+            let components = bom["components"].as_array().unwrap();
+            components
+                .iter()
+                .any(|component| component["name"] == package)
+        };
+        // The services share a program.
+        for package in ["hyper", "service", "sqlx", "redb", "tonic"] {
+            assert!(has("proxy", package), "{package}");
+        }
+        assert!(!has("proxy", "rtnetlink") && has("image-service", "rtnetlink"));
+        assert!(has("agent", "rtnetlink") && !has("agent", "sqlx"));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-use super::context::ImageSource;
-use super::engine::ImageEngine;
-use super::list::{IMAGES, ServiceImage, agent_name};
+use super::context::{ImageSource, SourceFolders};
+use super::engine::{ImageBuild, ImageEngine, Stored};
+use super::list::{AGENT, BASE, IMAGES, SERVICES, ServiceImage, agent_name};
 use super::{elf, layout};
 use crate::cargo::root;
 use crate::scratch::ScratchFolder;
@@ -15,8 +16,10 @@ use crate::scratch::ScratchFolder;
 struct Packed {
     engine: ImageEngine,
     reference: String,
-    digest: String,
+    stored: Stored,
 }
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Drop for Packed {
     fn drop(&mut self) {
@@ -36,38 +39,65 @@ fn engine() -> Option<ImageEngine> {
 }
 
 /// Writes a program with its own mtime and mode.
-fn write_program(folder: &Path, image: &ServiceImage, hours: u64, mode: u32) {
+fn write_program(folder: &Path, name: &str, hours: u64, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = folder.join(image.program());
+    let path = folder.join(name);
     fs::write(&path, elf::tests::program(&[1])).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     let time = SystemTime::now() - Duration::from_hours(hours);
     File::open(&path).unwrap().set_modified(time).unwrap();
 }
 
+/// Programs of the tests, with the instructions in `deploy`.
+fn folders<'a>(deploy: &'a Path, programs: &'a Path) -> SourceFolders<'a> {
+    SourceFolders {
+        deploy,
+        programs,
+        is_shipped: false,
+    }
+}
+
+/// Packs `image` upon `base`, with programs of their own mtime and mode.
 fn pack(
     engine: ImageEngine,
     image: &'static ServiceImage,
+    base: Option<&Packed>,
     version: &str,
-    hours: u64,
-    mode: u32,
+    (hours, mode): (u64, u32),
 ) -> Packed {
     let (programs, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
-    write_program(programs.path(), image, hours, mode);
-    let source = ImageSource::new(image, &root().join("deploy"), programs.path(), false);
+    for package in [SERVICES, AGENT] {
+        write_program(programs.path(), package.program, hours, mode);
+    }
+    let deploy = root().join("deploy");
+    let below = base.map(|base| &base.stored);
+    let source = ImageSource::new(image, below, folders(&deploy, programs.path()));
     let containerfile = source.fill(context.path()).unwrap();
     let name = image.name;
     let pid = std::process::id();
-    let reference = format!("localhost/atoll-test-{pid}/{name}:{version}-{hours}");
+    // Names of their own: tests run at the same time.
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let reference = format!("localhost/atoll-test-{pid}/{name}:{version}-{number}");
     let stored = engine
-        .pack(&reference, version, &containerfile, context.path())
+        .pack(ImageBuild {
+            reference: &reference,
+            version,
+            base: base.map(|base| base.reference.as_str()),
+            containerfile: &containerfile,
+            context: context.path(),
+        })
         .unwrap();
     assert!(stored.size_bytes > 0);
     Packed {
         engine,
         reference,
-        digest: stored.digest,
+        stored,
     }
+}
+
+/// The image below those of services.
+fn pack_base(engine: ImageEngine) -> Packed {
+    pack(engine, &BASE, None, "1.2.3", (1, 0o755))
 }
 
 #[test]
@@ -75,28 +105,58 @@ fn the_same_input_gives_the_same_digest() {
     let Some(engine) = engine() else {
         return;
     };
-    for image in IMAGES {
-        if !image.is_program() {
+    let below = pack_base(engine);
+    for image in std::iter::once(&BASE).chain(IMAGES) {
+        if image.program().is_none() {
             continue;
         }
-        let first = pack(engine, image, "1.2.3", 1, 0o755);
-        let second = pack(engine, image, "1.2.3", 700, 0o700);
-        assert_eq!(first.digest, second.digest, "{}", image.name);
+        let base = image.is_service().then_some(&below);
+        let pack = |version, program| pack(engine, image, base, version, program);
+        let first = pack("1.2.3", (1, 0o755));
+        let second = pack("1.2.3", (700, 0o700));
+        let digest = &first.stored.digest;
+        assert_eq!(digest, &second.stored.digest, "{}", image.name);
         assert_eq!(
-            engine.inspect(&first.reference).unwrap().unwrap().digest,
-            first.digest
+            &engine.inspect(&first.reference).unwrap().unwrap().digest,
+            digest
         );
-        let other = pack(engine, image, "1.2.4", 1, 0o755);
-        assert_ne!(first.digest, other.digest, "{}", image.name);
+        let other = pack("1.2.4", (1, 0o755));
+        assert_ne!(digest, &other.stored.digest, "{}", image.name);
     }
+}
+
+#[test]
+fn images_of_services_share_the_layer_of_their_program() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let base = pack_base(engine);
+    let shared = &base.stored.layers;
+    assert_eq!(shared.len(), 1);
+    let services: Vec<_> = IMAGES.iter().filter(|image| image.is_service()).collect();
+    assert_eq!(services.len(), 6);
+    for image in services {
+        let packed = pack(engine, image, Some(&base), "1.2.3", (1, 0o755));
+        let layers = &packed.stored.layers;
+        // As few as possible: some storages copy all files for each.
+        assert_eq!(layers.len(), 2, "{}", image.name);
+        assert_eq!(&layers[..1], shared, "{}", image.name);
+    }
+    // The layer depends on the program alone.
+    let later = pack(engine, &BASE, None, "1.2.4", (700, 0o700));
+    assert_eq!(&later.stored.layers, shared);
 }
 
 #[test]
 fn the_shipped_image_service_has_the_agent() {
     let (programs, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
     let image = IMAGES.iter().find(|image| image.has_agent).unwrap();
-    write_program(programs.path(), image, 1, 0o755);
-    let source = ImageSource::new(image, &root().join("deploy"), programs.path(), true);
+    let deploy = root().join("deploy");
+    let folders = SourceFolders {
+        is_shipped: true,
+        ..folders(&deploy, programs.path())
+    };
+    let source = ImageSource::new(image, None, folders);
     assert!(source.inputs().is_err(), "there is no agent yet");
     fs::write(programs.path().join("atoll-agent"), "agent").unwrap();
     let inputs = source.inputs().unwrap();
@@ -118,15 +178,17 @@ fn a_layout_keeps_the_digest() {
     let Some(engine) = engine() else {
         return;
     };
-    let packed = pack(engine, &IMAGES[0], "layout", 1, 0o755);
+    let base = pack_base(engine);
+    let packed = pack(engine, &IMAGES[0], Some(&base), "layout", (1, 0o755));
+    let digest = &packed.stored.digest;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
-    layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
+    layout::write(engine, &packed.reference, digest, &path).unwrap();
     let index = fs::read_to_string(path.join("index.json")).unwrap();
-    assert!(index.contains(&packed.digest), "{index}");
+    assert!(index.contains(digest), "{index}");
     // Again: the earlier layout is replaced, without leftovers.
     fs::write(path.join("index.json"), "{}").unwrap();
-    layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
+    layout::write(engine, &packed.reference, digest, &path).unwrap();
     let entries = fs::read_dir(folder.path()).unwrap();
     assert_eq!(entries.count(), 1);
 }
@@ -143,22 +205,50 @@ fn a_missing_image_is_not_found() {
 #[test]
 fn each_input_changes_the_hash() {
     let (programs, deploy) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
-    let image = &IMAGES[0];
-    let containerfile = deploy.path().join(image.name).join("Containerfile");
+    let containerfile = deploy.path().join(BASE.name).join("Containerfile");
     fs::create_dir(containerfile.parent().unwrap()).unwrap();
     fs::write(&containerfile, "FROM scratch\n").unwrap();
-    let inputs = || {
-        let source = ImageSource::new(image, deploy.path(), programs.path(), false);
-        source.inputs()
-    };
+    let folders = folders(deploy.path(), programs.path());
+    let inputs = || ImageSource::new(&BASE, None, folders).inputs();
     assert!(inputs().is_err(), "there is no program yet");
-    write_program(programs.path(), image, 1, 0o755);
+    write_program(programs.path(), SERVICES.program, 1, 0o755);
     let first = inputs().unwrap();
-    write_program(programs.path(), image, 2, 0o700);
+    write_program(programs.path(), SERVICES.program, 2, 0o700);
     assert_eq!(inputs().unwrap(), first);
     fs::write(&containerfile, "FROM scratch\nUSER 1\n").unwrap();
     let second = inputs().unwrap();
     assert_ne!(second, first);
-    fs::write(programs.path().join(image.name), elf::tests::program(&[2])).unwrap();
+    let program = programs.path().join(SERVICES.program);
+    fs::write(program, elf::tests::program(&[2])).unwrap();
     assert_ne!(inputs().unwrap(), second);
+}
+
+#[test]
+fn another_program_of_all_services_changes_the_hash() {
+    let deploy = root().join("deploy");
+    let inputs = |digest: &str| {
+        let base = Stored::of_test(digest);
+        let folders = folders(&deploy, Path::new("/none"));
+        ImageSource::new(&IMAGES[0], Some(&base), folders)
+            .inputs()
+            .unwrap()
+    };
+    assert_eq!(inputs("sha256:1f"), inputs("sha256:1f"));
+    assert_ne!(inputs("sha256:1f"), inputs("sha256:2e"));
+}
+
+#[test]
+fn a_service_has_links_to_the_program_of_all() {
+    let deploy = root().join("deploy");
+    for image in IMAGES.iter().filter(|image| image.is_service()) {
+        let context = ScratchFolder::new().unwrap();
+        let source = ImageSource::new(image, None, folders(&deploy, Path::new("/none")));
+        source.fill(context.path()).unwrap();
+        let link = |path: &str| fs::read_link(context.path().join("root").join(path)).unwrap();
+        assert_eq!(link(image.name), Path::new("atoll-services"));
+        for name in image.aliases {
+            let target = link(&format!("bin/{name}"));
+            assert_eq!(target, Path::new("../atoll-services"));
+        }
+    }
 }

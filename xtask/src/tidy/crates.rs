@@ -139,6 +139,12 @@ static DENIED: &[Deny] = &[
     },
     Deny {
         from: ANY,
+        on: &["services"],
+        but: &["atoll"],
+        why: "the program of all services is above them",
+    },
+    Deny {
+        from: ANY,
         on: &["sqlx"],
         but: &["api-server", "testkit", "xtask"],
         why: "only the API server has a database",
@@ -180,6 +186,7 @@ static DENIED: &[Deny] = &[
             "registry",
             "webui",
             "proxy",
+            "services",
             "atoll",
         ],
         but: &[],
@@ -276,6 +283,7 @@ mod tests {
             ("rules", "sqlx"),
             ("api-server", "registry"),
             ("webui", "sqlx"),
+            ("proxy", "services"),
             ("service", "host-sim"),
             ("host-sim", "model"),
             ("registry", "anyhow"),
