@@ -37,6 +37,7 @@ pub mod settings;
 mod settings_source;
 pub mod shutdown;
 mod splice;
+mod startup_code;
 mod state_log;
 pub mod tls;
 
