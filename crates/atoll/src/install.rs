@@ -97,6 +97,8 @@ pub(crate) fn run(arguments: &InstallArgs) -> Result<(), Error> {
     extract_program(&bundle, &dir)?;
     init::prepare(&PodInitArgs::new(answers.host.clone(), domain, dir.clone()))?;
     proxy_settings::set(&dir, &answers.settings)?;
+    // The answers may have another port of the registry.
+    init::complete_logins(&dir, &answers.host)?;
     content::boot_images(&bundle, &dir)?;
     // Another registry than the recorded one.
     let recorded = installed.as_ref().filter(|_| !change.restores());

@@ -53,6 +53,9 @@ impl CatalogSite {
             ),
             Ok(1) => return Ok(format!("{address} serves 1 package of it")),
             Ok(count) => return Ok(format!("{address} serves {count} packages of it")),
+            Err(ServedCatalogError::Unreachable(_)) if self.absent == CheckStatus::Passed => {
+                return Ok(format!("the catalog server does not run; {}", self.start));
+            }
             Err(error @ ServedCatalogError::Unreachable(_)) => (
                 self.absent,
                 format!("{address}: {error}"),

@@ -18,13 +18,14 @@ use super::settings_file::SettingsFile;
 use crate::pod::init::DOMAIN_SETTING;
 use crate::pod::proxy_settings::PROXY_SETTINGS;
 use crate::pod::{LOGINS, PROXY, REGISTRY, SETTINGS};
+use crate::podman;
 
 /// Units: bytes.
 const REQUIRED_DISK: u64 = 1024 * 1024 * 1024;
 /// Units: bytes. Of all services, without the installer of a preparation.
 const REQUIRED_MEMORY: u64 = 2 * 1024 * 1024 * 1024;
-/// Volumes of podman, of root and of users.
-const VOLUMES: [&str; 1] = ["/var/lib/containers/storage/volumes"];
+/// Volumes of podman, unless it names another folder.
+const VOLUMES: &str = "/var/lib/containers/storage/volumes";
 /// Fixed names of the domain.
 const FIXED: [&str; 2] = [REGISTRY, "mirror"];
 /// Service of the names of the domain.
@@ -70,6 +71,9 @@ struct PodFiles<'a> {
 ///
 /// Errors: unreadable or malformed files; the text names the setting.
 pub(super) fn site(dir: &Path) -> Result<SiteFacts, Error> {
+    let absolute = |e| Error::new(format!("reading {}", dir.display()), e);
+    // Findings and remedies are read elsewhere, too.
+    let dir = &std::path::absolute(dir).map_err(absolute)?;
     let settings = SettingsFile::read(dir.join(SETTINGS))?;
     let proxy = dir.join(PROXY_SETTINGS);
     let proxy = proxy.exists().then(|| SettingsFile::read(proxy));
@@ -130,8 +134,9 @@ impl PodFiles<'_> {
     }
 
     fn folders(&self) -> Vec<DataFolder> {
-        let volumes = VOLUMES.iter().map(PathBuf::from);
-        let volumes = volumes.filter(|path| path.exists());
+        let volumes = podman::run(&["info", "--format", "{{.Store.VolumePath}}"]);
+        let volumes = volumes.map_or_else(|_| VOLUMES.into(), |path| PathBuf::from(path.trim()));
+        let volumes = Some(volumes).filter(|path| path.exists());
         let folder = |path| DataFolder {
             path,
             required_bytes: REQUIRED_DISK,
@@ -177,9 +182,10 @@ impl PodFiles<'_> {
             absent: if profiles.iter().any(|profile| profile == "catalog") {
                 CheckStatus::Failed
             } else {
-                CheckStatus::Warning
+                // Not wanted.
+                CheckStatus::Passed
             },
-            start: "if clusters use it, start the catalog server: COMPOSE_PROFILES=catalog in .env, then `atoll pod up`",
+            start: "COMPOSE_PROFILES=catalog in .env, then `atoll pod up`, starts it",
             log: "`atoll pod logs catalog`".to_owned(),
         };
         let catalogs = self.value("CATALOGS").unwrap_or("/catalogs");

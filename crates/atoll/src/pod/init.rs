@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use net::certificate;
-use serde_json::{Map, json};
+use serde_json::{Value, json};
 use service::Error;
 use service::settings::env_lines;
 
@@ -31,6 +31,8 @@ pub(crate) const DOMAIN_SETTING: &str = "NETWORK_DOMAIN";
 /// Host name of the registry's container.
 pub(crate) const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
+/// The setting of its port on this host.
+const PUBLISHED: &str = "PUBLISH_REGISTRY";
 /// Registry credentials in the format of container tools (auth.json).
 pub(crate) const LOGINS: &str = "registry-logins.json";
 /// Folder of the proxy's certificates.
@@ -177,13 +179,7 @@ fn secrets(dir: &Path, host: &str, domain: &str) -> Result<(SecretFiles, SiteAut
         SecretFiles::in_folder(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
     secrets.ensure(&names, READABLE, Some(&authority))?;
     warn_of_missing_names(&secrets, &names)?;
-    let mut addresses: Vec<String> = names
-        .iter()
-        .map(|name| format!("{}:{REGISTRY_PORT}", in_url(name)))
-        .collect();
-    // The proxy's port 443.
-    addresses.push(of_domain);
-    write_logins(&folder_of_secrets.join(LOGINS), &secrets, &addresses)?;
+    add_logins(dir, &secrets, &names, of_domain)?;
     Ok((secrets, authority))
 }
 
@@ -228,32 +224,74 @@ fn warn_of_missing_names(secrets: &SecretFiles, names: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Writes the credentials of the registry for each of its `addresses`. An existing file is kept: it may have others.
+/// Adds the registry's login at each of its addresses to the file of logins, where the services find it.
+///
+/// Errors: files that cannot be read or written.
+pub(crate) fn complete_logins(dir: &Path, host: &str) -> Result<(), Error> {
+    let folder = dir.join("secrets");
+    let secrets = SecretFiles::in_folder(&folder, folder.join("registry.crt"));
+    let arguments = PodInitArgs::new(host.to_owned(), None, dir.to_owned());
+    let of_domain = format!("{REGISTRY}.{}", domain(&arguments)?);
+    let names = registry_names(&[host.to_owned(), REGISTRY.to_owned(), of_domain.clone()]);
+    add_logins(dir, &secrets, &names, of_domain)
+}
+
+fn add_logins(
+    dir: &Path,
+    secrets: &SecretFiles,
+    names: &[String],
+    of_domain: String,
+) -> Result<(), Error> {
+    let at = |port: u16| {
+        let addresses = names.iter().map(move |name| (name, port));
+        addresses.map(|(name, port)| format!("{}:{port}", in_url(name)))
+    };
+    let mut addresses: Vec<String> = at(REGISTRY_PORT).collect();
+    addresses.extend(at(published_registry(dir)?));
+    // The proxy's port 443.
+    addresses.push(of_domain);
+    write_logins(&dir.join("secrets").join(LOGINS), secrets, &addresses)
+}
+
+/// The port of the registry on this host.
+fn published_registry(dir: &Path) -> Result<u16, Error> {
+    let settings = read(&dir.join(SETTINGS))?.unwrap_or_default();
+    let settings = String::from_utf8_lossy(&settings);
+    let mut lines = env_lines(&settings).unwrap_or_default().into_iter().rev();
+    let published = lines.find(|(name, _)| *name == PUBLISHED);
+    let port = published.and_then(|(_, value)| value.rsplit(':').next()?.parse().ok());
+    Ok(port.unwrap_or(REGISTRY_PORT))
+}
+
+/// Writes the credentials of the registry for each of its `addresses`. An existing file gets those that are missing: it may have
+/// others.
 fn write_logins(path: &Path, secrets: &SecretFiles, addresses: &[String]) -> Result<(), Error> {
-    if let Some(found) = read(path)? {
-        let found: serde_json::Value = serde_json::from_slice(&found).unwrap_or_default();
-        let is_missing = |address: &&String| found["auths"].get(address.as_str()).is_none();
-        let missing: Vec<&str> = addresses
-            .iter()
-            .filter(is_missing)
-            .map(String::as_str)
-            .collect();
-        if !missing.is_empty() {
-            let (path, missing) = (path.display(), missing.join(", "));
-            terminal::notice(&format!("{path} is kept, but has no login for {missing}"));
+    let found = match read(path)? {
+        Some(text) => {
+            let found: Result<Value, _> = serde_json::from_slice(&text);
+            found.map_err(|e| Error::new(format!("reading {}", path.display()), e))?
         }
-        return Ok(());
-    }
+        None => json!({}),
+    };
+    let mut all = found.clone();
     let password = &secrets.registry_password;
     let password = std::fs::read_to_string(password)
         .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
     let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
-    let login = json!({ "auth": login });
-    let logins: Map<_, _> = addresses
-        .iter()
-        .map(|address| (address.clone(), login.clone()))
-        .collect();
-    let text = format!("{:#}\n", json!({ "auths": logins }));
+    let members = all.as_object_mut();
+    let logins = members.map(|members| members.entry("auths").or_insert_with(|| json!({})));
+    let Some(logins) = logins.and_then(Value::as_object_mut) else {
+        let reason = "expected an object with the member auths, as `podman login` writes it";
+        return Err(Error::new(format!("reading {}", path.display()), reason));
+    };
+    for address in addresses {
+        let entry = logins.entry(address.clone());
+        entry.or_insert_with(|| json!({ "auth": login }));
+    }
+    if all == found {
+        return Ok(());
+    }
+    let text = format!("{all:#}\n");
     write_atomic(path, text.as_bytes(), READABLE)
 }
 
@@ -457,9 +495,38 @@ mod tests {
             let found = &logins["auths"][address]["auth"];
             assert_eq!(*found, STANDARD.encode(&login), "{address}");
         }
-        fs::write(dir.path().join("secrets/registry-logins.json"), "{}").unwrap();
+        // Another port, and logins of others, which stay.
+        let settings =
+            read(SETTINGS).replace("PUBLISH_REGISTRY=5000", "PUBLISH_REGISTRY=[::]:5443");
+        fs::write(dir.path().join(SETTINGS), settings).unwrap();
+        let own =
+            json!({"auths": {"quay.io": {"auth": "a"}, "registry:5000": {"auth": "b"}}, "x": 1});
+        fs::write(
+            dir.path().join("secrets/registry-logins.json"),
+            own.to_string(),
+        )
+        .unwrap();
         init(dir.path(), "fd00::1");
-        assert_eq!(read("secrets/registry-logins.json"), "{}");
+        let all: Value = serde_json::from_str(&read("secrets/registry-logins.json")).unwrap();
+        assert_eq!(
+            (&all["auths"]["quay.io"]["auth"], &all["x"]),
+            (&json!("a"), &json!(1))
+        );
+        assert_eq!(all["auths"]["registry:5000"]["auth"], "b");
+        for address in ["[fd00::1]:5443", "127.0.0.1:5443", "[fd00::1]:5000"] {
+            assert_eq!(
+                all["auths"][address]["auth"],
+                STANDARD.encode(&login),
+                "{address}"
+            );
+        }
+        for wrong in ["{", "[]", r#"{"auths": []}"#] {
+            fs::write(dir.path().join("secrets/registry-logins.json"), wrong).unwrap();
+            let arguments = PodInitArgs::new("fd00::1".to_owned(), None, dir.path().to_owned());
+            let error = run(&arguments).unwrap_err().to_string();
+            assert!(error.contains("registry-logins.json"), "{error}");
+            assert_eq!(read("secrets/registry-logins.json"), wrong);
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ const IN_REGISTRY: &str = "oci://";
 struct ImageAccess {
     client: Client,
     has_logins: bool,
+    /// The place of the logins.
+    source: String,
 }
 
 impl ImageAccess {
@@ -33,6 +35,10 @@ impl ImageAccess {
         Ok(Self {
             client: registry_client(site)?,
             has_logins: site.registry.is_some(),
+            source: site
+                .registry
+                .as_ref()
+                .map_or_else(String::new, |it| it.source.clone()),
         })
     }
 }
@@ -126,6 +132,13 @@ async fn present(
                 format!("{text} needs a login, which this server does not have"),
                 "run `atoll doctor` on the host of the registry".to_owned(),
             ))
+        }
+        Err(Error::Unauthenticated { .. } | Error::Forbidden { .. }) => {
+            let remedy = format!(
+                "add a login for {text} to {}, or correct {setting}",
+                access.source
+            );
+            Err((Failed, format!("{text} needs another login"), remedy))
         }
         Err(error) => Err(failed(format!("{text} cannot be read: {}", error.chain()))),
     }

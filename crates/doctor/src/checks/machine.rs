@@ -1,5 +1,7 @@
 //! Disks and memory of this machine.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +16,16 @@ const MEMINFO: &str = "/proc/meminfo";
 
 pub(super) async fn disks(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
     // A hanging network file system hangs in the kernel: not on the runtime.
-    let found = tokio::task::spawn_blocking(move || site.folders.iter().map(disk).collect());
+    let found = tokio::task::spawn_blocking(move || {
+        let mut known = BTreeSet::new();
+        let folders = site.folders.iter();
+        // One finding for each file system; folders with another demand have their own.
+        let folders = folders.filter(|one| {
+            let device = existing(&one.path).metadata().map(|it| it.dev());
+            device.map_or(true, |device| known.insert((device, one.required_bytes)))
+        });
+        folders.map(disk).collect()
+    });
     found.await.unwrap_or_default()
 }
 
@@ -37,7 +48,7 @@ fn disk(folder: &DataFolder) -> SubjectFinding {
     } else if found.f_files > 0 && found.f_favail == 0 {
         SubjectFinding::failed(shown, "no file can be created: all inodes are used", remedy)
     } else if free < size / FREE_PART {
-        SubjectFinding::warning(shown, finding, remedy)
+        SubjectFinding::warning(shown, format!("{finding}, less than a tenth"), remedy)
     } else {
         SubjectFinding::passed(shown, finding)
     }
@@ -104,6 +115,22 @@ mod tests {
         let found = disk(&folder(&path, u64::MAX));
         assert_eq!(found.status, CheckStatus::Failed);
         assert!(found.remedy.contains(path.to_str().unwrap()), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn each_file_system_has_one_finding() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = async |folders: [(&str, u64); 2]| {
+            let folders = folders.map(|(name, required)| folder(&dir.path().join(name), required));
+            let site = SiteFacts {
+                folders: folders.into(),
+                ..SiteFacts::default()
+            };
+            disks(Arc::new(site)).await.len()
+        };
+        assert_eq!(found([("a", 1), ("b/c", 1)]).await, 1);
+        assert_eq!(found([("a", 1), ("b/c", 2)]).await, 2);
+        assert_eq!(found([(".", 1), ("/proc", 1)]).await, 2);
     }
 
     #[test]

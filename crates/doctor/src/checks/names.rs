@@ -8,6 +8,7 @@ use net::resolve::Resolver;
 use super::{SubjectFinding, each};
 use crate::site::{ClusterNames, SiteFacts};
 
+const MISSING: &str = "does not resolve";
 const REMEDY: &str = "check the name servers in /etc/resolv.conf";
 
 pub(super) async fn front(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
@@ -24,10 +25,25 @@ pub(super) async fn front(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
         .map(|name| (name.clone(), expected.clone()))
         .collect();
     let mut found = look_up_all(&resolver, subjects).await;
-    if !front.is_used {
-        for one in &mut found {
-            one.status = one.status.min(crate::CheckStatus::Warning);
-        }
+    if front.is_used {
+        return found;
+    }
+    // One warning for a domain that the name server does not have.
+    let is_missing = |one: &SubjectFinding| one.finding.starts_with(MISSING);
+    if found.len() > 1 && found.iter().all(is_missing) {
+        let remedy = format!(
+            "unless ports are enough for users: add address records for {} to the name server, to {}",
+            front.names.join(", "),
+            target(&expected)
+        );
+        return vec![SubjectFinding::warning(
+            "",
+            "no name of the network domain resolves",
+            remedy,
+        )];
+    }
+    for one in &mut found {
+        one.status = one.status.min(crate::CheckStatus::Warning);
     }
     found
 }
@@ -63,15 +79,11 @@ async fn look_up_all(
 }
 
 async fn look_up(resolver: &Resolver, name: String, expected: &[IpAddr]) -> SubjectFinding {
-    let target = if expected.is_empty() {
-        "its host".to_owned()
-    } else {
-        list(expected)
-    };
+    let target = target(expected);
     match resolver.lookup(&name).await {
         Err(error) => {
             let remedy = format!("add an address record {name} for {target} to the name server");
-            SubjectFinding::failed(name, format!("does not resolve: {error}"), remedy)
+            SubjectFinding::failed(name, format!("{MISSING}: {error}"), remedy)
         }
         Ok(found) if expected.is_empty() || found.iter().any(|one| expected.contains(one)) => {
             SubjectFinding::passed(name, format!("resolves to {}", list(&found)))
@@ -81,6 +93,14 @@ async fn look_up(resolver: &Resolver, name: String, expected: &[IpAddr]) -> Subj
             let remedy = format!("change the address record {name} to {target}");
             SubjectFinding::failed(name, finding, remedy)
         }
+    }
+}
+
+fn target(expected: &[IpAddr]) -> String {
+    if expected.is_empty() {
+        "its host".to_owned()
+    } else {
+        list(expected)
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) async fn clock(site: Arc<SiteFacts>) -> Vec<SubjectFinding> {
         )],
         _ => vec![SubjectFinding::passed(
             "",
-            format!("not before the newest known date, of {source}"),
+            format!("this machine's clock is not before the date of {source}"),
         )],
     }
 }
