@@ -98,7 +98,7 @@ impl FilePlace {
         }
     }
 
-    fn damaged(&self, what: &str) -> Error {
+    pub(super) fn damaged(&self, what: &str) -> Error {
         Error::invalid(self.file.to_string(), format!("{what} is damaged"))
     }
 

@@ -1,22 +1,23 @@
 //! Verification of a set: every byte is read, and all faults are reported.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use model::Error;
-use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest};
+use oci::{Algorithm, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
 use super::file::ArchiveFile;
 use super::index::{self, SetIndex};
 use super::name::{self, INDEX, SIGNATURE};
-use super::read::FilePlace;
+use super::read::{FilePlace, HashingReader};
 use super::set::locate::Located;
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
 use super::source::ArchiveSource;
-use super::walk::{FoundMember, walk};
+use super::walk::{FoundMember, stream, walk};
 use crate::progress::{Amount, Phase, RunProgress};
 
 /// Threads that hash: one disk is not faster with more.
@@ -42,6 +43,8 @@ struct ContentCheck {
     path: String,
     place: FilePlace,
     digests: Vec<Digest>,
+    /// Of the content, if it has been read.
+    computed: Option<Digest>,
 }
 
 /// Verifies a set without trusting its index: members are found by their headers.
@@ -57,13 +60,22 @@ pub fn verify(
     let located = Located::find(&source)?;
     let mut report = SetReport::default();
     report.note(located.check_numbers());
-    let mut files = Vec::new();
-    for file in located.files() {
+    let (mut files, mut computed) = (Vec::new(), ContentDigests::new());
+    begin_streams(&located, progress);
+    for (number, file) in located.files().enumerate() {
         let mut members = Vec::new();
-        let walked = walk(file, |found| {
-            members.push(found);
-            Ok(true)
-        });
+        let walked = if file.local().is_some() {
+            walk(file, |found| {
+                members.push(found);
+                Ok(true)
+            })
+        } else {
+            let mut digests = Vec::new();
+            let streamed = hash_stream(file, &mut members, &mut digests, progress);
+            let digests = digests.into_iter();
+            computed.extend(digests.map(|(offset, digest)| ((number, offset), digest)));
+            streamed
+        };
         report.note(walked);
         report.files += 1;
         report.members += members.len();
@@ -71,12 +83,47 @@ pub fn verify(
     }
     let index = report.index(&files, key);
     let digests = index.map(|index| report.compare(&index, &located, &files));
-    let checks = checks(&files, digests.unwrap_or_default());
+    let checks = checks(&files, digests.unwrap_or_default(), computed);
     report.hash(&checks, progress);
     if let Some(set) = report.note(Set::open(source)) {
         set.gather(&mut report.faults);
     }
     Ok(report)
+}
+
+/// Announces the bytes of files that are read as streams.
+fn begin_streams(located: &Located, progress: &RunProgress) {
+    let files = located.files().filter(|file| file.local().is_none());
+    let sizes: Vec<u64> = files.map(ArchiveFile::size).collect();
+    if !sizes.is_empty() {
+        let whole = Amount {
+            items: 0,
+            bytes: sizes.iter().sum(),
+        };
+        progress.begin(Phase::Verifying, whole);
+    }
+}
+
+/// Finds the members of a file of a web server and hashes their content in one pass: a request for each member would take a
+/// round trip each. The digest of a member is of the algorithm in its name, else SHA-256, which the index has.
+fn hash_stream(
+    file: &ArchiveFile,
+    members: &mut Vec<FoundMember>,
+    digests: &mut Vec<(u64, Digest)>,
+    progress: &RunProgress,
+) -> Result<(), Error> {
+    stream(file, |found, content| {
+        if found.target.is_none() && !found.path.ends_with('/') {
+            let promised = name::promised(&found.path);
+            let algorithm = promised.map_or(Algorithm::Sha256, |it| it.algorithm());
+            let mut content = HashingReader::new(content, Hasher::new(algorithm));
+            let count = io::copy(&mut content, &mut io::sink())?;
+            progress.add_bytes(count);
+            digests.push((found.offset, content.finish()));
+        }
+        members.push(found);
+        Ok(())
+    })
 }
 
 /// Digests of the index, by the file's place among all and the member's offset.
@@ -179,11 +226,15 @@ impl SetReport {
     }
 
     fn hash(&mut self, checks: &[ContentCheck], progress: &RunProgress) {
+        self.hashed_bytes = checks.iter().map(|check| check.place.size).sum();
+        let unread = checks.iter().filter(|check| check.computed.is_none());
         let whole = Amount {
-            items: checks.len() as u64,
-            bytes: checks.iter().map(|check| check.place.size).sum(),
+            items: unread.clone().count() as u64,
+            bytes: unread.map(|check| check.place.size).sum(),
         };
-        progress.begin(Phase::Verifying, whole);
+        if whole.items > 0 {
+            progress.begin(Phase::Verifying, whole);
+        }
         let next = AtomicUsize::new(0);
         let faults = Mutex::new(BTreeMap::new());
         let work = || {
@@ -196,8 +247,10 @@ impl SetReport {
                     let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
                     faults.insert(number, fault);
                 }
-                progress.add_items(1);
-                progress.add_bytes(check.place.size);
+                if check.computed.is_none() {
+                    progress.add_items(1);
+                    progress.add_bytes(check.place.size);
+                }
             }
         };
         let threads = thread::available_parallelism().map_or(1, |it| it.get().min(HASHERS));
@@ -208,7 +261,6 @@ impl SetReport {
         });
         let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.faults.extend(faults.into_values());
-        self.hashed_bytes = whole.bytes;
     }
 
     fn fault(&mut self, file: &ArchiveFile, reason: &str) {
@@ -221,7 +273,11 @@ fn key_of(found: &FoundMember) -> (&str, u64) {
 }
 
 /// Members with a digest in the index or in their name.
-fn checks(files: &SetFiles, mut digests: ContentDigests) -> Vec<ContentCheck> {
+fn checks(
+    files: &SetFiles,
+    mut digests: ContentDigests,
+    mut computed: ContentDigests,
+) -> Vec<ContentCheck> {
     let mut checks = Vec::new();
     for (number, (file, members)) in files.iter().enumerate() {
         for found in members
@@ -236,6 +292,7 @@ fn checks(files: &SetFiles, mut digests: ContentDigests) -> Vec<ContentCheck> {
                     path: found.path.clone(),
                     place: set::place(file, found),
                     digests: expected,
+                    computed: computed.remove(&(number, found.offset)),
                 });
             }
         }
@@ -246,12 +303,25 @@ fn checks(files: &SetFiles, mut digests: ContentDigests) -> Vec<ContentCheck> {
 impl ContentCheck {
     fn run(&self) -> Result<(), Error> {
         for digest in &self.digests {
-            match self.place.check(&self.path, digest) {
+            match self.compare(digest) {
                 Err(Error::Invalid { .. }) if self.is_signed_manifest(digest)? => {}
                 checked => checked?,
             }
         }
         Ok(())
+    }
+
+    fn compare(&self, digest: &Digest) -> Result<(), Error> {
+        match &self.computed {
+            Some(computed) if computed.algorithm() == digest.algorithm() => {
+                if computed == digest {
+                    Ok(())
+                } else {
+                    Err(self.place.damaged(&self.path))
+                }
+            }
+            _ => self.place.check(&self.path, digest),
+        }
     }
 
     /// The digest of a manifest of schema 1 is not over its signatures.

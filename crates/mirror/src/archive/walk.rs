@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use model::Error;
 use tar::{Archive, EntryType};
 
-use super::file::{ArchiveFile, SeekableArchive};
+use super::file::ArchiveFile;
 use super::header::{self, BLOCK_BYTES};
 use super::read::{truncated, unreadable};
 
@@ -43,7 +43,7 @@ pub(super) fn walk(
         failure: Cell::new(None),
     };
     let failed = |e: io::Error| headers.failure.take().unwrap_or_else(|| damaged(file, &e));
-    refuse_gzip(file, &headers).map_err(failed)??;
+    refuse_gzip(file)?;
     let mut archive = Archive::new(&headers);
     let mut end = 0;
     for entry in archive.entries_with_seek().map_err(failed)? {
@@ -60,14 +60,53 @@ pub(super) fn walk(
             return Ok(());
         }
     }
+    check_end(file, end)
+}
+
+/// Calls `each` for every member with its content, in one pass over the file from front to back: a web server sends it as one
+/// response. Content that `each` leaves is skipped.
+///
+/// Blocking. Errors: as [`walk`].
+pub(super) fn stream(
+    file: &ArchiveFile,
+    mut each: impl FnMut(FoundMember, &mut dyn Read) -> io::Result<()>,
+) -> Result<(), Error> {
+    let length = file.size();
+    let bytes = Headers {
+        archive: RefCell::new(file.open(0, length)?),
+        budget: Cell::new(HEADERS_LIMIT_BYTES),
+        failure: Cell::new(None),
+    };
+    let failed = |e: io::Error| bytes.failure.take().unwrap_or_else(|| damaged(file, &e));
+    refuse_gzip(file)?;
+    let mut archive = Archive::new(&bytes);
+    let mut end = 0;
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        let (offset, size) = (entry.raw_file_position(), entry.size());
+        end = offset.saturating_add(header::padded(size));
+        if end > length {
+            return Err(truncated(file));
+        }
+        // Content is not bounded, and is not kept.
+        bytes.budget.set(u64::MAX);
+        if let Some(found) = found(&entry, file)? {
+            each(found, &mut entry).map_err(failed)?;
+        }
+        io::copy(&mut entry, &mut io::sink()).map_err(failed)?;
+        bytes.budget.set(HEADERS_LIMIT_BYTES);
+    }
+    check_end(file, end)
+}
+
+/// Whether the block of zeros at the end of an archive is at `end`.
+///
+/// Errors: Invalid – it is not; others as [`walk`].
+fn check_end(file: &ArchiveFile, end: u64) -> Result<(), Error> {
     let mut block = Vec::new();
-    let read = (&headers)
-        .seek(SeekFrom::Start(end))
-        .and_then(|_| (&headers).take(BLOCK_BYTES).read_to_end(&mut block));
-    read.map_err(|e| {
-        let failure = headers.failure.take();
-        failure.unwrap_or_else(|| unreadable(file, e))
-    })?;
+    file.open(end, BLOCK_BYTES)?
+        .read_to_end(&mut block)
+        .map_err(|e| unreadable(file, e))?;
     let is_end = block.len() as u64 == BLOCK_BYTES && block.iter().all(|byte| *byte == 0);
     if is_end { Ok(()) } else { Err(truncated(file)) }
 }
@@ -84,15 +123,17 @@ pub(super) fn members(file: &ArchiveFile) -> Result<Vec<FoundMember>, Error> {
     Ok(all)
 }
 
-fn refuse_gzip(file: &ArchiveFile, mut headers: &Headers) -> io::Result<Result<(), Error>> {
+/// Errors: Invalid – it is compressed; others as [`walk`].
+fn refuse_gzip(file: &ArchiveFile) -> Result<(), Error> {
     let mut magic = Vec::new();
-    headers.take(GZIP.len() as u64).read_to_end(&mut magic)?;
-    headers.seek(SeekFrom::Start(0))?;
+    file.open(0, GZIP.len() as u64)?
+        .read_to_end(&mut magic)
+        .map_err(|e| unreadable(file, e))?;
     if magic == GZIP {
         let reason = "it is compressed by gzip, archives are not: `gunzip` it first";
-        return Ok(Err(Error::invalid(file.to_string(), reason)));
+        return Err(Error::invalid(file.to_string(), reason));
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn found<R: Read>(
@@ -141,16 +182,16 @@ fn damaged(file: &ArchiveFile, error: &io::Error) -> Error {
     Error::invalid(file.to_string(), reason)
 }
 
-/// A file of which only headers are read: content is skipped by seeking.
-struct Headers {
-    archive: RefCell<SeekableArchive>,
+/// A file whose headers are bounded. Content is skipped by seeking, or read where it is not.
+struct Headers<A> {
+    archive: RefCell<A>,
     /// Budget until the next member. Units: bytes.
     budget: Cell<u64>,
     /// The error of a web server, which the reader of the archive would wrap.
     failure: Cell<Option<Error>>,
 }
 
-impl Read for &Headers {
+impl<A: Read> Read for &Headers<A> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.archive.borrow_mut().read(buffer);
         let count = read.map_err(|e| match e.downcast::<Error>() {
@@ -167,7 +208,7 @@ impl Read for &Headers {
     }
 }
 
-impl Seek for &Headers {
+impl<A: Seek> Seek for &Headers<A> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.archive.borrow_mut().seek(to)
     }
