@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bundle::assemble::{BOOT_IMAGE_LIST, BundleContent, BundleHeading};
 use bundle::{BundleFile, ImageUse, PlannedContent};
 use oci_client::image::{ImageLocation, Layout};
 use serde_json::{Value, json};
+use sha2::Digest as _;
 use system_tests::pod::{Engine, PORTS};
 use system_tests::process::program;
-use system_tests::{Scratch, free_ports};
+use system_tests::{Scratch, free_ports, until};
 
 use crate::podman_compose::succeed;
 use crate::{Trials, say};
@@ -33,6 +34,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A release in the local registry, by its tag: an installation offers it.
 const RELEASE: &str = "localhost/openshift/release-images:4.18.30-x86_64";
 const NEWER: &str = "99.0.0";
+/// The boot image of the archive in the registry, and the member of archives with offers.
+const ARCHIVED: &str = "openshift/boot-images:419.1-x86_64";
+const OFFERS: &str = "boot-images/os-images.json";
+const READY_LIMIT: Duration = Duration::from_mins(3);
 /// Settings of published ports.
 const PUBLISHED: [&str; 9] = [
     "PUBLISH_API",
@@ -96,8 +101,8 @@ async fn installs(_engine: Engine) -> Result<()> {
         "installed in {:.1} s",
         began.elapsed().as_secs_f64()
     ));
-    site.offers()?;
-    site.has_archives()?;
+    site.has_content()?;
+    site.serves_boot_images().await?;
 
     let own = site.pod().join("atoll");
     site.sql("create table kept as select 7 as number")?;
@@ -136,8 +141,7 @@ async fn installs(_engine: Engine) -> Result<()> {
     let kept = site.sql("select number from kept")?;
     ensure!(kept.trim() == "9", "{kept}");
     // Boot images are in no backup, and stay.
-    site.offers()?;
-    site.has_archives()?;
+    site.has_content()?;
 
     let sent = site.run(&[
         "cat",
@@ -250,24 +254,90 @@ impl Site {
         Ok(content)
     }
 
-    /// An archive of an image that was in a layout.
+    /// An archive of an image and a boot image, which were in layouts.
     fn archives(&self) -> Result<PathBuf> {
         let (set, folder) = (self.scratch.path().join("set.yaml"), self.scratch.path());
         let archives = folder.join("archives");
         if !archives.exists() {
-            let layout = folder.join("layouts/webui");
+            let (layout, boot) = (folder.join("layouts/webui"), folder.join("layouts/boot"));
+            let mut push = Command::new(program("atoll")?);
+            push.args(["image", "push"]).arg(self.boot_image()?);
+            succeed(push.arg(format!("oci://{}:{ARCHIVED}", boot.display())))?;
             let text = format!(
                 "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v1alpha2\nmirror:\n  \
-                 additionalImages: [{{name: \"oci://{}\"}}]\n",
-                layout.display()
+                 additionalImages: [{{name: \"oci://{}\"}}, {{name: \"oci://{}\"}}]\n",
+                layout.display(),
+                boot.display(),
             );
             fs::write(&set, text)?;
             let mut mirror = Command::new(program("atoll")?);
             mirror.arg("mirror").arg("--config").arg(set);
             mirror.arg(format!("file://{}", archives.display()));
             succeed(mirror.arg("--dir").arg(folder.join("workspace")))?;
+            self.add_offer(&archives.join("mirror_seq1_000000.tar"))?;
         }
         Ok(archives)
+    }
+
+    /// Adds the offer of the boot image to an archive, as a release with `bootImages` would. Archives of the peer have no index
+    /// either, which would have to name it.
+    fn add_offer(&self, archive: &Path) -> Result<()> {
+        let new = archive.with_extension("new");
+        let mut target = tar::Builder::new(fs::File::create(&new)?);
+        let mut source = tar::Archive::new(fs::File::open(archive)?);
+        for entry in source.entries()? {
+            let entry = entry?;
+            if !entry.path()?.starts_with("atoll/index.json") {
+                let mut header = entry.header().clone();
+                let path = entry.path()?.into_owned();
+                target.append_data(&mut header, path, entry)?;
+            }
+        }
+        let mut offer = self.archived_entry()?;
+        offer.as_object_mut().context("no object")?.remove("url");
+        let offers = json!([offer]).to_string();
+        let mut header = tar::Header::new_gnu();
+        header.set_size(offers.len() as u64);
+        header.set_mode(0o644);
+        target.append_data(&mut header, OFFERS, offers.as_bytes())?;
+        target.into_inner()?.sync_all()?;
+        Ok(fs::rename(new, archive)?)
+    }
+
+    /// The entry of the boot image of the archive in OS_IMAGES.
+    fn archived_entry(&self) -> Result<Value> {
+        let digest = sha2::Sha256::digest(fs::read(self.boot_image()?)?);
+        Ok(json!({
+            "openshift_version": "4.19", "cpu_architecture": "x86_64", "version": "419.1",
+            "url": format!("oci://registry:5000/{ARCHIVED}"), "sha256": hex::encode(digest),
+        }))
+    }
+
+    /// The image service has both boot images, of which one is in the registry alone.
+    async fn serves_boot_images(&self) -> Result<()> {
+        let container = format!("{}_image-service_1", self.name);
+        let port = self.first_port + 1;
+        until("the image service is ready", READY_LIMIT, async || {
+            let mut health = Command::new("podman");
+            health.args(["exec", &container, "/image-service", "health", "--ready"]);
+            Ok(succeed(&mut health).ok())
+        })
+        .await?;
+        for version in ["4.18", "4.19"] {
+            let url = format!(
+                "http://127.0.0.1:{port}/boot-artifacts/kernel?version={version}&arch=x86_64"
+            );
+            self.run(&[
+                "curl",
+                "--silent",
+                "--show-error",
+                "--fail",
+                "-o",
+                "/dev/null",
+                &url,
+            ])?;
+        }
+        Ok(())
     }
 
     /// A live image.
@@ -280,7 +350,13 @@ impl Site {
         Ok(file)
     }
 
-    /// The settings name the boot image and the release of the bundle, once.
+    /// The content of the bundle is there, and on offer.
+    fn has_content(&self) -> Result<()> {
+        self.offers()?;
+        self.has_archives()
+    }
+
+    /// The settings name the boot images and the release of the bundle, once.
     fn offers(&self) -> Result<()> {
         ensure!(fs::read(self.pod().join("images/live.iso"))? == fs::read(self.boot_image()?)?);
         let settings = fs::read_to_string(self.pod().join(".env"))?;
@@ -290,7 +366,8 @@ impl Site {
         );
         let list = fs::read(self.pod().join("images/os-images.json"))?;
         let list: Value = serde_json::from_slice(&list)?;
-        ensure!(list == json!([boot_image_entry()]), "{list}");
+        let expected = json!([boot_image_entry(), self.archived_entry()?]);
+        ensure!(list == expected, "{list}");
         let mut lines = settings.lines();
         let releases = lines.find_map(|line| line.strip_prefix("RELEASE_IMAGES="));
         let releases: Value = serde_json::from_str(releases.context("no RELEASE_IMAGES")?)?;
