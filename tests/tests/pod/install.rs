@@ -114,18 +114,7 @@ async fn installs(_engine: Engine) -> Result<()> {
         "a repeated installation restarts containers"
     );
 
-    site.atoll(&own, &["pod", "scale", "api-server=3"])?;
-    let scaled = site.containers()?;
-    ensure!(scaled.len() == 8, "{scaled:?}");
-    for (name, id) in &before {
-        ensure!(scaled.get(name) == Some(id), "scaling restarts {name}");
-    }
-    let settings = fs::read_to_string(site.pod().join(".env"))?;
-    ensure!(settings.contains("\nAPI_SERVER_REPLICAS=3\n"), "{settings}");
-    let status = site.atoll(&own, &["pod", "status"])?;
-    ensure!(status.matches(" healthy").count() == 8, "{status}");
-    site.atoll(&own, &["pod", "scale", "api-server=1"])?;
-    ensure!(site.containers()? == before);
+    site.scales(&own, &before)?;
 
     site.refuses_small_disks_for_backups(&newer)?;
     site.atoll(&own, &["install", &shown(&newer)])?;
@@ -554,6 +543,23 @@ impl Site {
         }
         fs::write(&path, text)?;
         Ok(shown(&path))
+    }
+
+    /// Scaling a service touches no container of the others.
+    fn scales(&self, own: &Path, before: &BTreeMap<String, String>) -> Result<()> {
+        self.atoll(own, &["pod", "scale", "api-server=3"])?;
+        let scaled = self.containers()?;
+        ensure!(scaled.len() == 8, "{scaled:?}");
+        for (name, id) in before {
+            ensure!(scaled.get(name) == Some(id), "scaling restarts {name}");
+        }
+        let settings = fs::read_to_string(self.pod().join(".env"))?;
+        ensure!(settings.contains("\nAPI_SERVER_REPLICAS=3\n"), "{settings}");
+        let status = self.atoll(own, &["pod", "status"])?;
+        ensure!(status.matches(" healthy").count() == 8, "{status}");
+        self.atoll(own, &["pod", "scale", "api-server=1"])?;
+        ensure!(self.containers()? == *before);
+        Ok(())
     }
 
     /// Ids of running containers by name.
