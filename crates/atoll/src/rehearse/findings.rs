@@ -54,6 +54,11 @@ pub(super) fn failures(cluster: &Value) -> Vec<SiteFinding> {
     with_status(cluster, &["failure", "error"])
 }
 
+/// Whether a validation still waits for results of hosts.
+pub(super) fn has_pending(cluster: &Value) -> bool {
+    !with_status(cluster, &["pending"]).is_empty()
+}
+
 fn with_status(cluster: &Value, statuses: &[&str]) -> Vec<SiteFinding> {
     let mut found = of_record(cluster, "", statuses);
     for host in list(&cluster["hosts"]) {

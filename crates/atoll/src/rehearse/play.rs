@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const PAUSE: u32 = 4;
 /// Statuses in which validations are up to date.
 const JUDGED: [&str; 3] = ["ready", "preparing-for-installation", "insufficient"];
+/// Multiple of the time without any change, while validations wait for results of hosts.
+const PATIENCE: u32 = 3;
 /// Statuses that an installation does not leave.
 const ENDED: [&str; 3] = ["installed", "error", "cancelled"];
 
@@ -425,7 +427,12 @@ impl PlayedInstallation<'_> {
             if is_new || is_sent || causes.len() > known {
                 unchanged = Duration::ZERO;
             }
-            if unchanged >= self.options.quiet {
+            let patience = if findings::has_pending(&cluster) {
+                PATIENCE
+            } else {
+                1
+            };
+            if unchanged >= self.options.quiet * patience {
                 return Ok(View { cluster, findings });
             }
             unchanged += LOOK;
