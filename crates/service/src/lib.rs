@@ -37,7 +37,6 @@ pub mod settings;
 mod settings_source;
 pub mod shutdown;
 mod splice;
-mod startup_code;
 mod state_log;
 pub mod tls;
 

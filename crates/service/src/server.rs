@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access_log::AccessLog;
 use crate::opening_timeout::OpeningAcceptor;
 use crate::sendfile::SendfileAcceptor;
-use crate::{Error, health, open_files, startup_code, tls};
+use crate::{Error, health, open_files, tls};
 
 use admission::{AdmissionRules, Admitted, MakeAdmitted};
 use body_timeout::BodyLimits;
@@ -274,7 +274,6 @@ pub async fn start_each(
         let doing = doing();
         tasks.spawn(async move { served.await.map_err(|e| Error::new(doing, e)) });
     }
-    startup_code::release();
     let connections = ConnectionCount(bounds.admission.connections);
     Ok(Running {
         addresses,
