@@ -1,21 +1,21 @@
-//! The UI's files: from the static root, or the built-in page.
+//! The UI's files from the static root, and the status page.
 //!
 //! A path that is no file gets index.html, so that client-side routes can be opened and reloaded. A missing asset gets
 //! 404, so that an old tab fails with the right reason after an upgrade; nginx under the specification's rules sends
-//! index.html for it, too.
+//! index.html for it, too. Without a static root all pages are those of the status page.
 
 use std::convert::Infallible;
 use std::path::Path;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use tower::util::BoxCloneSyncService;
 use tower::{ServiceExt as _, service_fn};
 use tower_http::services::ServeDir;
 
-use crate::builtin;
 use crate::settings::Settings;
+use crate::status_page;
 
 const INDEX: &str = "index.html";
 /// Path of files whose names contain a hash of their content.
@@ -32,7 +32,7 @@ pub(crate) fn service(settings: &Settings) -> FileService {
     if disk.is_some() {
         tracing::info!(root = %settings.static_root.display(), "serving the UI from STATIC_ROOT");
     } else {
-        tracing::info!("serving the built-in page");
+        tracing::info!("STATIC_ROOT has no index.html: serving the status page alone");
     }
     let service = service_fn(move |request: Request<Body>| {
         let (disk, policy) = (disk.clone(), policy.clone());
@@ -62,35 +62,65 @@ async fn answer(disk: Option<ServeDir>, request: Request<Body>) -> Response {
         response.headers_mut().insert(header::ALLOW, allowed);
         return response;
     }
-    let headers = request.headers().clone();
-    let found = find(disk.as_ref(), &path, &method, &headers).await;
-    match found {
+    let headers = request.headers();
+    if let Some(name) = status_page_path(&path) {
+        let page = || status_page::find(INDEX).filter(|_| is_page(&path, headers));
+        return match status_page::find(name).or_else(page) {
+            Some(file) => file.answer(&method, headers).map(Body::from),
+            None => status(StatusCode::NOT_FOUND),
+        };
+    }
+    let Some(disk) = disk else {
+        return if is_page(&path, headers) {
+            to_status_page(request.uri())
+        } else {
+            status(StatusCode::NOT_FOUND)
+        };
+    };
+    match find(&disk, &path, &method, headers).await {
         Some(response) => response,
-        None if is_page(&path, &headers) => find(disk.as_ref(), "/", &method, &headers)
+        None if is_page(&path, headers) => find(&disk, "/", &method, headers)
             .await
             .unwrap_or_else(|| status(StatusCode::NOT_FOUND)),
         None => status(StatusCode::NOT_FOUND),
     }
 }
 
+/// The path below the status page's root; none of other paths.
+fn status_page_path(path: &str) -> Option<&str> {
+    if path == status_page::ROOT.trim_end_matches('/') {
+        return Some(INDEX);
+    }
+    let name = path.strip_prefix(status_page::ROOT)?;
+    Some(if name.is_empty() { INDEX } else { name })
+}
+
+/// Leads to the same page below the status page's root: older bookmarks have no prefix.
+fn to_status_page(uri: &Uri) -> Response {
+    let page = uri.path_and_query().map_or("/", |page| page.as_str());
+    let target = format!("{}{}", status_page::ROOT, page.trim_start_matches('/'));
+    let Ok(target) = HeaderValue::from_str(&target) else {
+        return status(StatusCode::NOT_FOUND);
+    };
+    let mut response = status(StatusCode::TEMPORARY_REDIRECT);
+    response.headers_mut().insert(header::LOCATION, target);
+    response
+}
+
 async fn find(
-    disk: Option<&ServeDir>,
+    disk: &ServeDir,
     path: &str,
     method: &Method,
     headers: &HeaderMap,
 ) -> Option<Response> {
-    let Some(disk) = disk else {
-        let name = match path.trim_start_matches('/') {
-            "" => INDEX,
-            name => name,
-        };
-        let file = builtin::find(name)?;
-        return Some(file.answer(method, headers).map(Body::from));
-    };
     let mut request = Request::new(Body::empty());
     *request.method_mut() = method.clone();
     *request.uri_mut() = path.parse().ok()?;
     *request.headers_mut() = headers.clone();
+    if !path.starts_with(ASSETS) {
+        // Files of a reproducible image all have one time: 304 would keep the index of the version before.
+        request.headers_mut().remove(header::IF_MODIFIED_SINCE);
+    }
     let Ok(response) = disk.clone().oneshot(request).await;
     (response.status() != StatusCode::NOT_FOUND).then(|| response.map(Body::new))
 }
@@ -167,30 +197,61 @@ mod tests {
             static_root: root.path().to_owned(),
             ..Settings::default()
         };
-        let builtin = Settings {
-            static_root: root.path().join("missing"),
-            ..Settings::default()
-        };
-        for settings in [&disk, &builtin] {
-            for (path, accept, code) in [
-                ("/", "*/*", 200),
-                ("/clusters/x", "*/*", 200),
-                ("/clusters/x.y", "text/html", 200),
-                ("/clusters/x.js", "*/*", 404),
-                ("/assets/old.js", "text/html", 404),
-                ("/%2e%2e/%2e%2e/etc/passwd", "*/*", 200),
-            ] {
-                let response = ask(settings, path, accept).await;
-                assert_eq!(response.status(), code, "{path}");
-                if code == 200 {
-                    assert!(media_type(&response).starts_with("text/html"), "{path}");
-                    assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
-                }
+        for (path, accept, code) in [
+            ("/", "*/*", 200),
+            ("/clusters/x", "*/*", 200),
+            ("/clusters/x.y", "text/html", 200),
+            ("/clusters/x.js", "*/*", 404),
+            ("/assets/old.js", "text/html", 404),
+            ("/%2e%2e/%2e%2e/etc/passwd", "*/*", 200),
+            ("/status", "*/*", 200),
+            ("/status/", "*/*", 200),
+            ("/status/clusters/x", "*/*", 200),
+            ("/status/missing.js", "*/*", 404),
+        ] {
+            let response = ask(&disk, path, accept).await;
+            assert_eq!(response.status(), code, "{path}");
+            if code == 200 {
+                assert!(media_type(&response).starts_with("text/html"), "{path}");
+                assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
             }
         }
         let asset = ask(&disk, "/assets/a.js", "*/*").await;
         let cache = asset.headers()[header::CACHE_CONTROL].to_str().unwrap();
         assert!(cache.contains("immutable"), "{cache}");
+    }
+
+    #[tokio::test]
+    async fn without_a_root_pages_are_those_of_the_status_page() {
+        for (path, accept, target) in [
+            ("/", "*/*", Some("/status/")),
+            ("/clusters/x?a=b", "*/*", Some("/status/clusters/x?a=b")),
+            ("//evil.example/", "*/*", Some("/status/evil.example/")),
+            ("/clusters/x.js", "*/*", None),
+            ("/assets/old.js", "text/html", None),
+        ] {
+            let response = ask(&Settings::default(), path, accept).await;
+            let location = response.headers().get(header::LOCATION);
+            assert_eq!(location.map(|at| at.to_str().unwrap()), target, "{path}");
+            let code = if target.is_some() { 307 } else { 404 };
+            assert_eq!(response.status(), code, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_index_of_the_same_time_is_sent_again() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("index.html"), "<p>new").unwrap();
+        let settings = Settings {
+            static_root: root.path().to_owned(),
+            ..Settings::default()
+        };
+        let mut request = Request::new(Body::empty());
+        let future = HeaderValue::from_static("Fri, 01 Jan 2100 00:00:00 GMT");
+        let headers = request.headers_mut();
+        headers.insert(header::IF_MODIFIED_SINCE, future);
+        let response = service(&settings).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
     }
 
     #[tokio::test]

@@ -3,10 +3,10 @@
 //! It knows nothing of clusters and keeps no state. The invariant: requests to `/api` change in their hop-by-hop
 //! headers and, with a log-in, their credentials alone; the UI relies on `//` inside paths.
 
-mod builtin;
 mod files;
 mod login;
 mod settings;
+mod status_page;
 
 use std::process::ExitCode;
 use std::sync::Arc;

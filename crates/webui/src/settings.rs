@@ -52,7 +52,7 @@ service::settings! {
         webui_port: u16 = "8080",
         /// Port of the UI for the reverse proxy.
         webui_static_port: u16 = "8989",
-        /// Folder with the UI's files; the built-in page is served when it has no index.html.
+        /// Folder with the UI's files; when it has no index.html, the status page is all there is.
         static_root: PathBuf = "/app",
         /// Origin of the installer API. Default: ASSISTED_SERVICE_SCHEME and ASSISTED_SERVICE_HOST.
         api_url: Option<String> = "",

@@ -89,9 +89,13 @@ async fn people_log_in_at_a_real_provider() -> Result<()> {
         return Ok(());
     };
     let mut alice = site.browser()?;
-    let page = log_in(&mut alice, &site.url("/clusters"), "alice").await?;
+    let page = log_in(&mut alice, &site.url("/status/clusters"), "alice").await?;
     page.shows(200, "<title>Atoll")?;
-    ensure!(page.url.as_str() == site.url("/clusters"), "{}", page.url);
+    ensure!(
+        page.url.as_str() == site.url("/status/clusters"),
+        "{}",
+        page.url
+    );
     let listed = alice.get(&site.url(API)).await?;
     listed.shows(200, "[]")?;
     alice

@@ -110,7 +110,7 @@ fn page(status: StatusCode, title: &str, head: &str, main: &str) -> Response {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Atoll</title>{head}\
-         <link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/style.css\"></head>\
+         <link rel=\"icon\" href=\"/status/icon.svg\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"/status/style.css\"></head>\
          <body><header class=\"top\"><a class=\"brand\" href=\"/\">Atoll</a></header>\
          <main id=\"main\" tabindex=\"-1\">{main}</main></body></html>\n"
     );

@@ -180,7 +180,7 @@ async fn serve(fake: &Fake) -> Server {
     server::api(router).await
 }
 
-/// The built-in page at `path`; nothing without a browser.
+/// The status page at `path`; nothing without a browser.
 async fn visit(fake: &Fake, path: &str, seconds: u32) -> Option<Visit> {
     let browser = chromium::find()?;
     let api = serve(fake).await;
@@ -188,33 +188,29 @@ async fn visit(fake: &Fake, path: &str, seconds: u32) -> Option<Visit> {
     Some(chromium::visit(&browser, &webui.url(path), seconds).await)
 }
 
-/// The page with a script that acts as a user.
+/// The page of that path with a script that acts as a user.
 async fn act(fake: &Fake, path: &str, script: &str) -> Option<Visit> {
     let browser = chromium::find()?;
     let root = tempfile::tempdir().unwrap();
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
-    copy(&web, root.path());
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/status");
     let index = std::fs::read_to_string(web.join("index.html")).unwrap();
-    let acting = r#"<script type="module" src="/act.js"></script></head>"#;
-    let index = index.replace("</head>", acting);
-    std::fs::write(root.path().join("index.html"), index).unwrap();
-    std::fs::write(root.path().join("act.js"), script).unwrap();
+    // Scripts run in their order: the address first, which the page reads.
+    let [entering, acting] = ["/enter.js", "/act.js"]
+        .map(|path| format!(r#"<script type="module" src="{path}"></script>"#));
+    let index = index
+        .replace("<script", &format!("{entering}<script"))
+        .replace("</head>", &format!("{acting}</head>"));
+    let enter = format!(r#"history.replaceState(null, "", "{path}");"#);
+    for (name, content) in [
+        ("index.html", index.as_str()),
+        ("enter.js", &enter),
+        ("act.js", script),
+    ] {
+        std::fs::write(root.path().join(name), content).unwrap();
+    }
     let api = serve(fake).await;
     let webui = server::webui_of(api.address, root.path().to_owned()).await;
-    Some(chromium::visit(&browser, &webui.url(path), 8).await)
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
+    Some(chromium::visit(&browser, &webui.url("/"), 8).await)
 }
 
 /// Asserts that the page shows these texts, sent no request elsewhere, and kept its security policy.
@@ -236,7 +232,7 @@ const NO_NOTICE: &str = r#"role="alert" hidden="""#;
 async fn requests_to_others_would_be_seen() {
     let fake = Fake::default();
     let load = r#"new Image().src = "http://outside.test/x";"#;
-    let Some(refused) = act(&fake, "/", load).await else {
+    let Some(refused) = act(&fake, "/status/", load).await else {
         return;
     };
     let console = refused.console.join("\n");
@@ -250,7 +246,7 @@ async fn requests_to_others_would_be_seen() {
 #[tokio::test]
 async fn clusters_are_listed() {
     let fake = Fake::default();
-    let Some(visit) = visit(&fake, "/", 4).await else {
+    let Some(visit) = visit(&fake, "/status/", 4).await else {
         return;
     };
     assert_shows(
@@ -270,7 +266,7 @@ async fn clusters_are_listed() {
 #[tokio::test]
 async fn a_cluster_lists_its_failed_validations() {
     let fake = Fake::default();
-    let Some(visit) = visit(&fake, &format!("/clusters/{CLUSTER}"), 4).await else {
+    let Some(visit) = visit(&fake, &format!("/status/clusters/{CLUSTER}"), 4).await else {
         return;
     };
     let image = r#"href="http://127.0.0.1:8888/byid/full.iso""#;
@@ -297,7 +293,7 @@ async fn a_cluster_lists_its_failed_validations() {
 #[tokio::test]
 async fn a_refused_installation_and_disconnected_hosts_are_shown() {
     let fake = Fake::default();
-    let Some(visit) = visit(&fake, &format!("/clusters/{REFUSED}"), 4).await else {
+    let Some(visit) = visit(&fake, &format!("/status/clusters/{REFUSED}"), 4).await else {
         return;
     };
     let texts = [
@@ -311,7 +307,7 @@ async fn a_refused_installation_and_disconnected_hosts_are_shown() {
 #[tokio::test]
 async fn the_password_is_shown_on_request() {
     let fake = Fake::default();
-    let path = format!("/clusters/{OTHER}");
+    let path = format!("/status/clusters/{OTHER}");
     let Some(unasked) = visit(&fake, &path, 8).await else {
         return;
     };
@@ -337,7 +333,7 @@ async fn the_password_does_not_stay_in_a_page_that_was_left() {
         let step = 0;
         const steps = [
             () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent.startsWith("Show")),
-            () => document.body.textContent.includes("sEcrt") && document.querySelector('#nav a[href="/versions"]'),
+            () => document.body.textContent.includes("sEcrt") && document.querySelector('#nav a[href="/status/versions"]'),
             () => document.body.textContent.includes("production") || document.querySelector("h1")?.textContent === "Versions"
                 ? { click: () => history.back() } : null,
         ];
@@ -349,7 +345,7 @@ async fn the_password_does_not_stay_in_a_page_that_was_left() {
             target.click();
         }, 100);
     "#;
-    let path = format!("/clusters/{OTHER}");
+    let path = format!("/status/clusters/{OTHER}");
     let Some(visit) = act(&fake, &path, leave).await else {
         return;
     };
@@ -376,7 +372,10 @@ fn click_agent(times: usize) -> String {
 #[tokio::test]
 async fn the_agent_is_put_into_the_image_and_taken_out() {
     for (clicks, is_embedded) in [(1, true), (2, false)] {
-        for path in ["/infra-envs".to_owned(), format!("/clusters/{CLUSTER}")] {
+        for path in [
+            "/status/infra-envs".to_owned(),
+            format!("/status/clusters/{CLUSTER}"),
+        ] {
             let fake = Fake::default();
             let Some(visit) = act(&fake, &path, &click_agent(clicks)).await else {
                 return;
@@ -405,7 +404,7 @@ async fn a_refused_change_of_the_agent_is_shown_and_undone() {
         is_read_only: true,
         ..Fake::default()
     };
-    let Some(visit) = act(&fake, "/infra-envs", &click_agent(1)).await else {
+    let Some(visit) = act(&fake, "/status/infra-envs", &click_agent(1)).await else {
         return;
     };
     for text in ["Not changed: You may only read it", r#"data-agent="false""#] {
@@ -420,7 +419,7 @@ async fn failed_checks_come_first_with_their_remedies() {
         const find = () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent === "Check again");
         const timer = setInterval(() => { const button = find(); if (button) { clearInterval(timer); button.click(); } }, 100);
     "#;
-    let Some(visit) = act(&fake, "/checks", click).await else {
+    let Some(visit) = act(&fake, "/status/checks", click).await else {
         return;
     };
     assert_shows(
@@ -432,7 +431,7 @@ async fn failed_checks_come_first_with_their_remedies() {
             "correct DB_USER",
             r#"<span class="badge bad">Failed</span>"#,
             r#"<span class="badge good">Passed</span>"#,
-            r#"<a href="/checks" aria-current="page">"#,
+            r#"<a href="/status/checks" aria-current="page">"#,
             EVIL_AS_TEXT,
             NO_NOTICE,
         ],
@@ -451,7 +450,7 @@ async fn checks_that_are_refused_are_an_error() {
         is_read_only: true,
         ..Fake::default()
     };
-    let Some(visit) = visit(&fake, "/checks", 4).await else {
+    let Some(visit) = visit(&fake, "/status/checks", 4).await else {
         return;
     };
     for text in ["Only administrators may do this", "Nothing to show."] {
@@ -463,7 +462,7 @@ async fn checks_that_are_refused_are_an_error() {
 #[tokio::test]
 async fn events_are_chosen_by_severity_and_page() {
     let fake = Fake::default();
-    let Some(visit) = visit(&fake, "/events?severities=warning&page=2", 4).await else {
+    let Some(visit) = visit(&fake, "/status/events?severities=warning&page=2", 4).await else {
         return;
     };
     assert_shows(
@@ -483,7 +482,7 @@ async fn a_choice_of_events_is_in_the_address() {
             if (box) { clearInterval(timer); box.click(); }
         }, 100);
     "#;
-    let Some(visit) = act(&fake, "/events", choose).await else {
+    let Some(visit) = act(&fake, "/status/events", choose).await else {
         return;
     };
     assert_shows(&visit, &["Something happened to"]);
@@ -497,11 +496,11 @@ async fn every_page_says_when_it_is_empty() {
         ..Fake::default()
     };
     for (path, text) in [
-        ("/", "No clusters yet."),
-        ("/infra-envs", "No infra-envs yet."),
-        ("/events", "No events yet."),
-        ("/versions", "No versions."),
-        ("/nowhere", "There is no such page."),
+        ("/status/", "No clusters yet."),
+        ("/status/infra-envs", "No infra-envs yet."),
+        ("/status/events", "No events yet."),
+        ("/status/versions", "No versions."),
+        ("/status/nowhere", "There is no such page."),
     ] {
         let Some(visit) = visit(&fake, path, 2).await else {
             return;
@@ -516,7 +515,7 @@ async fn content_stays_while_the_api_is_unavailable() {
         fails: 2..usize::MAX,
         ..Fake::default()
     };
-    let Some(visit) = visit(&fake, "/", 8).await else {
+    let Some(visit) = visit(&fake, "/status/", 8).await else {
         return;
     };
     for text in [
@@ -533,7 +532,7 @@ async fn an_unavailable_api_is_shown_and_retried() {
         fails: 1..usize::MAX,
         ..Fake::default()
     };
-    let Some(broken) = visit(&away, "/", 3).await else {
+    let Some(broken) = visit(&away, "/status/", 3).await else {
         return;
     };
     for text in ["The database is away.", "Trying again…", "Nothing to show."] {
@@ -544,7 +543,7 @@ async fn an_unavailable_api_is_shown_and_retried() {
         fails: 1..3,
         ..Fake::default()
     };
-    let mended = visit(&back, "/", 10).await.unwrap();
+    let mended = visit(&back, "/status/", 10).await.unwrap();
     assert!(mended.dom.contains("north"), "{}", mended.dom);
     assert!(mended.dom.contains(NO_NOTICE), "{}", mended.dom);
 }

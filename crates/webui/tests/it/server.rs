@@ -56,7 +56,7 @@ pub(crate) async fn api_on(address: SocketAddr, router: Router) -> Server {
     }
 }
 
-/// The web UI server in front of `api`, with the built-in page.
+/// The web UI server in front of `api`, with the status page alone.
 pub(crate) async fn webui(api: SocketAddr) -> Server {
     webui_of(api, PathBuf::from("/nonexistent")).await
 }

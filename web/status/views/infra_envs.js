@@ -38,7 +38,7 @@ export function draw(data, page) {
 function belonging({ cluster_id: id, created_at: created }, { clusters }) {
   const cluster = clusters.get(id);
   return h("p", { class: "muted small" },
-    id ? ["Hosts join cluster ", h("a", { href: `/clusters/${id}` }, cluster?.name || id),
+    id ? ["Hosts join cluster ", h("a", { href: `/status/clusters/${id}` }, cluster?.name || id),
       cluster?.total_host_count ? ` (${count(cluster.total_host_count, "host")})` : ""] : "Hosts wait to be bound to a cluster",
     " · created ", time(created));
 }

@@ -1,11 +1,14 @@
-//! The built-in page: small, without a build step, works without a network.
+//! The status page: why a cluster is not ready, on one page that is small, needs no build step and is part of the program.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
-/// A file of the built-in page.
+/// Root of the status page.
+pub(crate) const ROOT: &str = "/status/";
+
+/// A file of the status page.
 pub(crate) struct BuiltinFile {
-    /// Path below the root, without the leading slash.
+    /// Path below [`ROOT`].
     pub(crate) path: &'static str,
     /// Its media type.
     pub(crate) media_type: &'static str,
@@ -18,12 +21,12 @@ macro_rules! files {
         &[$(BuiltinFile {
             path: $path,
             media_type: $media_type,
-            content: include_bytes!(concat!("../../../web/", $path)),
+            content: include_bytes!(concat!("../../../web/status/", $path)),
         }),*]
     };
 }
 
-/// Every file of the built-in page.
+/// Every file of the status page.
 pub(crate) static FILES: &[BuiltinFile] = files! {
     "index.html" => "text/html; charset=utf-8",
     "style.css" => "text/css; charset=utf-8",
@@ -44,7 +47,7 @@ pub(crate) static FILES: &[BuiltinFile] = files! {
     "views/versions.js" => "text/javascript; charset=utf-8",
 };
 
-/// The file at `path`, without the leading slash.
+/// The file at `path` below [`ROOT`].
 pub(crate) fn find(path: &str) -> Option<&'static BuiltinFile> {
     FILES.iter().find(|file| file.path == path)
 }
@@ -116,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_page_is_built_in() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/status");
         let mut found = Vec::new();
         listed(&folder, "", &mut found);
         found.sort();
@@ -148,7 +151,7 @@ mod tests {
                 assert!(find(&target).is_some(), "{} imports {target}", file.path);
             }
         }
-        assert!(text("index.html").contains("/app.js"));
+        assert!(text("index.html").contains("/status/app.js"));
     }
 
     #[test]

@@ -11,12 +11,12 @@ import * as siteChecks from "./views/site_checks.js";
 import * as versions from "./views/versions.js";
 
 const ROUTES = [
-  [/^\/(?:clusters\/?)?$/, clusters],
-  [/^\/clusters\/(?<id>[0-9a-f-]{36})\/?$/, cluster],
-  [/^\/infra-envs\/?$/, infraEnvs],
-  [/^\/events\/?$/, events],
-  [/^\/versions\/?$/, versions],
-  [/^\/checks\/?$/, siteChecks],
+  [/^\/status\/?(?:clusters\/?)?$/, clusters],
+  [/^\/status\/clusters\/(?<id>[0-9a-f-]{36})\/?$/, cluster],
+  [/^\/status\/infra-envs\/?$/, infraEnvs],
+  [/^\/status\/events\/?$/, events],
+  [/^\/status\/versions\/?$/, versions],
+  [/^\/status\/checks\/?$/, siteChecks],
 ];
 // Units: milliseconds. Stages of an installation last seconds; a hidden page asks nothing.
 const REFRESH = 5000;
@@ -109,7 +109,7 @@ function go(changes) {
 
 function markNavigation() {
   for (const link of document.querySelectorAll("#nav a")) {
-    const isCurrent = link.pathname === "/" ? /^\/(clusters|$)/.test(location.pathname) : location.pathname.startsWith(link.pathname);
+    const isCurrent = link.pathname === "/status/" ? /^\/status\/?(clusters|$)/.test(location.pathname) : location.pathname.startsWith(link.pathname);
     if (isCurrent) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -122,7 +122,7 @@ function open() {
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
-  const isOurs = link && link.origin === location.origin && !link.hasAttribute("download") && !link.hash && !link.closest("#account");
+  const isOurs = link && link.origin === location.origin && link.pathname.startsWith("/status") && !link.hasAttribute("download") && !link.hash;
   if (!isOurs || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
   event.preventDefault();
   history.pushState(null, "", link.href);

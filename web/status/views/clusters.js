@@ -25,7 +25,7 @@ function card(cluster) {
   const [first, ...more] = reasons(cluster);
   const total = cluster.progress?.total_percentage;
   return h("li", { class: "card", "data-key": cluster.id },
-    h("h2", {}, h("a", { href: `/clusters/${cluster.id}` }, cluster.name || cluster.id)),
+    h("h2", {}, h("a", { href: `/status/clusters/${cluster.id}` }, cluster.name || cluster.id)),
     h("p", { class: "line" }, badge(cluster.status), h("span", { class: "muted" }, cluster.openshift_version)),
     isMoving(cluster) ? progress(total, "Installation") : "",
     h("p", { class: "clamp", title: [first, ...more].join("\n") }, first),

@@ -48,7 +48,7 @@ export function draw({ cluster, infraEnvs, happened }, page) {
     ? credentials.panel(cluster, page.redraw)
     : h("p", { class: "muted" }, "Kubeconfig and kubeadmin password are here once the installation has begun."));
   return [
-    h("p", { class: "small" }, h("a", { href: "/" }, "Clusters"), " / ", name({ cluster })),
+    h("p", { class: "small" }, h("a", { href: "/status/" }, "Clusters"), " / ", name({ cluster })),
     h("h1", {}, name({ cluster }), " ", badge(cluster.status)),
     holdup(cluster),
     overview(cluster),
