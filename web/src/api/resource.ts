@@ -1,0 +1,38 @@
+// Data of the API in components: loaded once, shared, kept while the service is unavailable, read again on changes.
+
+import { useEffect } from "react";
+import useSWR, { type KeyedMutator, mutate } from "swr";
+import { type ApiError, get } from "./client";
+import { onEvents } from "./events";
+
+/** Changes without an event (heartbeats, percentages) appear after this time. Units: milliseconds. */
+const REFRESH = 20_000;
+const REFRESH_UNAVAILABLE = 2_000;
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  reload: KeyedMutator<T>;
+}
+
+/** The response to a GET of `path`; none while `path` is undefined. */
+export function useResource<T>(path: string | undefined, refresh = REFRESH): Resource<T> {
+  const { data, error, mutate: reload } = useSWR<T, ApiError>(path, (key: string) => get<T>(key), {
+    refreshInterval: (latest) => (latest === undefined ? REFRESH_UNAVAILABLE : refresh),
+    revalidateOnFocus: true,
+    keepPreviousData: false,
+    shouldRetryOnError: true,
+    errorRetryInterval: REFRESH_UNAVAILABLE,
+    onErrorRetry: (failure, _key, _config, retry, { retryCount }) => {
+      if (failure.isUnavailable) setTimeout(() => void retry({ retryCount }), REFRESH_UNAVAILABLE);
+    },
+  });
+  return { data, error, reload };
+}
+
+/** Reads the resources of `paths` again when an event of `query` arrives. */
+export function useLive(query: Record<string, string>, paths: (string | undefined)[]): void {
+  const filter = new URLSearchParams(query).toString();
+  const list = paths.filter((path) => path !== undefined).join("\n");
+  useEffect(() => onEvents(filter, () => list.split("\n").forEach((path) => void mutate(path))), [filter, list]);
+}

@@ -1,0 +1,84 @@
+// A host: its name, failing validations, disks and network interfaces.
+
+import { Button, Content, InputGroup, InputGroupItem, TextInput } from "@patternfly/react-core";
+import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import type { ApiError } from "../api/client";
+import { send } from "../api/client";
+import { type Host, type Inventory, hostName, inner } from "../api/records";
+import { gigabytes } from "../components/format";
+import { Failure } from "../components/loaded";
+import { StatusLabel } from "../components/status";
+
+interface Validation {
+  id: string;
+  status: string;
+  message: string;
+}
+
+export function HostDetails({ host, inventory, reload }: { host: Host; inventory: Inventory; reload: () => void }) {
+  const { t } = useTranslation();
+  const [name, setName] = useState(hostName(host));
+  const [error, setError] = useState<ApiError>();
+  const path = `/infra-envs/${host.infra_env_id}/hosts/${host.id}`;
+  const change = (members: object) =>
+    send("PATCH", path, members).then(() => {
+      setError(undefined);
+      reload();
+    }, setError);
+  const unsuccessful = Object.values(inner<Record<string, Validation[]>>(host.validations_info, {})).flat()
+    .filter(({ status }) => status === "failure" || status === "error");
+  return (
+    <>
+      {error && <Failure error={error} />}
+      <InputGroup>
+        <InputGroupItem isFill><TextInput aria-label={t("Name of the host")} value={name} onChange={(_, value) => setName(value)} /></InputGroupItem>
+        <InputGroupItem>
+          <Button variant="control" isDisabled={name === hostName(host)} onClick={() => void change({ host_name: name })}>{t("Rename")}</Button>
+        </InputGroupItem>
+      </InputGroup>
+      {unsuccessful.length > 0 && (
+        <>
+          <Content component="h3">{t("Failing validations")}</Content>
+          <ul>{unsuccessful.map(({ id, status, message }) => <li key={id}><StatusLabel status={status} /> {message} <code>{id}</code></li>)}</ul>
+        </>
+      )}
+      <Table aria-label={t("Disks")} variant="compact">
+        <Thead><Tr><Th>{t("Disk")}</Th><Th>{t("Type")}</Th><Th>{t("Size")}</Th><Th>{t("Model and serial number")}</Th><Th>{t("Installation")}</Th></Tr></Thead>
+        <Tbody>
+          {(inventory.disks ?? []).map((disk, index) => {
+            const reasons = disk.installation_eligibility?.not_eligible_reasons ?? [];
+            const isChosen = !!disk.id && disk.id === host.installation_disk_id;
+            return (
+              <Tr key={disk.id ?? disk.path ?? index}>
+                <Td dataLabel={t("Disk")} className="atoll-mono">{disk.name ?? disk.path}</Td>
+                <Td dataLabel={t("Type")}>{disk.drive_type}</Td>
+                <Td dataLabel={t("Size")}>{gigabytes(disk.size_bytes)}</Td>
+                <Td dataLabel={t("Model and serial number")}>{[disk.vendor, disk.model, disk.serial].filter(Boolean).join(" ")}</Td>
+                <Td dataLabel={t("Installation")}>
+                  {isChosen ? t("chosen") : reasons.length > 0 ? reasons.join("; ") : (
+                    <Button variant="link" isInline onClick={() => void change({ disks_selected_config: [{ id: disk.id, role: "install" }] })}>{t("Choose")}</Button>
+                  )}
+                </Td>
+              </Tr>
+            );
+          })}
+        </Tbody>
+      </Table>
+      <Table aria-label={t("Network interfaces")} variant="compact">
+        <Thead><Tr><Th>{t("Interface")}</Th><Th>MAC</Th><Th>{t("Speed")}</Th><Th>{t("Addresses")}</Th></Tr></Thead>
+        <Tbody>
+          {(inventory.interfaces ?? []).map((one) => (
+            <Tr key={one.name}>
+              <Td dataLabel={t("Interface")}>{one.name} {one.has_carrier === false && t("(no carrier)")}</Td>
+              <Td dataLabel="MAC" className="atoll-mono">{one.mac_address}</Td>
+              <Td dataLabel={t("Speed")}>{one.speed_mbps && one.speed_mbps > 0 ? `${one.speed_mbps} Mbit/s` : "–"}</Td>
+              <Td dataLabel={t("Addresses")} className="atoll-mono">{[...(one.ipv4_addresses ?? []), ...(one.ipv6_addresses ?? [])].join(" ")}</Td>
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </>
+  );
+}

@@ -1,0 +1,92 @@
+// Hosts of a cluster: filter, details of hardware, and actions on many at once.
+
+import { Button, Dropdown, DropdownItem, DropdownList, MenuToggle } from "@patternfly/react-core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { address } from "../api/client";
+import { type Cluster, type Host, type Inventory, hostName, inner } from "../api/records";
+import { type Action, ActionDialog, type Change } from "../components/action_dialog";
+import { type Column, DataTable } from "../components/data_table";
+import { bytes, words } from "../components/format";
+import { Percentage, StatusLabel } from "../components/status";
+import { Age } from "../components/time";
+import { HostDetails } from "./host_details";
+
+interface Row {
+  host: Host;
+  inventory: Inventory;
+  name: string;
+}
+
+const ROLES = ["auto-assign", "master", "worker"];
+
+const addresses = ({ interfaces = [] }: Inventory) =>
+  interfaces.flatMap((one) => [...(one.ipv4_addresses ?? []), ...(one.ipv6_addresses ?? [])]).map((cidr) => cidr.split("/")[0] ?? "");
+
+/** What is searched beside the columns: what is written on the machine. */
+const searched = ({ inventory, host }: Row) =>
+  [host.id, inventory.system_vendor?.serial_number, inventory.bmc_address, ...(inventory.interfaces ?? []).map(({ mac_address: mac }) => mac)].join(" ");
+
+export function Hosts({ cluster, reload }: { cluster: Cluster; reload: () => void }) {
+  const { t } = useTranslation();
+  const rows = (cluster.hosts ?? []).map((host): Row => ({ host, inventory: inner<Inventory>(host.inventory, {}), name: hostName(host) }));
+  const role = ({ host }: Row) => (host.role === "auto-assign" && host.suggested_role ? host.suggested_role : (host.role ?? ""));
+  const columns: Column<Row>[] = [
+    { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <>{name}<div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
+    { id: "role", title: t("Role"), text: role, cell: (row) => <>{words(role(row))}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
+    { id: "status", title: t("Status"), text: ({ host }) => host.status, cell: ({ host }) => <><StatusLabel status={host.status} /><div className="atoll-muted">{host.status_info}</div></> },
+    { id: "stage", title: t("Stage"), text: ({ host }) => host.progress?.current_stage ?? "", cell: ({ host, name }) => host.progress?.current_stage
+      ? <>{host.progress.current_stage}{host.progress.installation_percentage !== undefined && <Percentage value={host.progress.installation_percentage} label={name} />}</>
+      : "–" },
+    { id: "cpu", title: t("CPUs"), order: ({ inventory }) => inventory.cpu?.count ?? 0, cell: ({ inventory }) => inventory.cpu?.count ?? "–" },
+    { id: "memory", title: t("Memory"), order: ({ inventory }) => inventory.memory?.physical_bytes ?? 0, cell: ({ inventory }) => bytes(inventory.memory?.physical_bytes) },
+    { id: "addresses", title: t("Addresses"), text: ({ inventory }) => addresses(inventory).join(" "), cell: ({ inventory }) => <span className="atoll-mono">{addresses(inventory).slice(0, 3).join(" ")}</span> },
+    { id: "seen", title: t("Last seen"), cell: ({ host }) => <Age at={host.checked_in_at} /> },
+  ];
+  return (
+    <DataTable label={t("Hosts")} columns={columns} rows={rows} rowId={({ host }) => host.id} searched={searched}
+      choice={{ id: "state", title: t("Status"), of: ({ host }) => host.status }}
+      actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} reload={reload} />}
+      details={({ host, inventory }) => <HostDetails host={host} inventory={inventory} reload={reload} />}
+      empty={{ title: t("No hosts yet"), body: t("Boot machines from the discovery image: they appear here by themselves.") }} />
+  );
+}
+
+function HostActions({ hosts, reload }: { hosts: Host[]; reload: () => void }) {
+  const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
+  const [action, setAction] = useState<Action>();
+  const path = (host: Host) => `/infra-envs/${host.infra_env_id}/hosts/${host.id}`;
+  const names = hosts.map(hostName).join(", ");
+  const each = (change: (host: Host) => Change) => hosts.map(change);
+  const post = (verb: string) => each((host) => ({ method: "POST", path: `${path(host)}/actions/${verb}` }));
+  const actions: Action[] = [
+    ...ROLES.map((role) => ({
+      title: t("Role: {{role}}", { role: words(role) }), body: names,
+      changes: each((host) => ({ method: "PATCH", path: path(host), body: { host_role: role } })),
+    })),
+    { title: t("Install"), body: names, changes: post("install") },
+    { title: t("Reset"), body: names, changes: post("reset"), isDangerous: true },
+    { title: t("Unbind"), body: names, changes: post("unbind"), isDangerous: true },
+    { title: t("Delete"), body: names, changes: each((host) => ({ method: "DELETE", path: path(host) })), isDangerous: true },
+  ];
+  const first = hosts[0];
+  return (
+    <>
+      <Dropdown isOpen={isOpen} onOpenChange={setOpen} onSelect={() => setOpen(false)}
+        toggle={(toggle) => (
+          <MenuToggle ref={toggle} isDisabled={hosts.length === 0} isExpanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            {t("Actions on {{count}} hosts", { count: hosts.length })}
+          </MenuToggle>
+        )}>
+        <DropdownList>
+          {actions.map((one) => <DropdownItem key={one.title} onClick={() => setAction(one)}>{one.title}</DropdownItem>)}
+        </DropdownList>
+      </Dropdown>
+      {first?.cluster_id && hosts.length === 1 && (
+        <Button variant="link" component="a" download href={address(`/clusters/${first.cluster_id}/logs`, { logs_type: "host", host_id: first.id })}>{t("Logs")}</Button>
+      )}
+      {action && <ActionDialog action={action} close={() => setAction(undefined)} done={reload} />}
+    </>
+  );
+}

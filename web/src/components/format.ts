@@ -1,0 +1,58 @@
+// Values as people read them, in the viewer's language and time zone.
+
+import { serviceTime } from "../api/client";
+
+/** `pending-for-input` as `Pending for input`. */
+export function words(text: string | undefined): string {
+  const plain = (text ?? "").replaceAll(/[-_]/g, " ");
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
+}
+
+/** Bytes in the binary unit that makes them short. */
+export function bytes(count: number | undefined): string {
+  if (!count) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const step = Math.min(Math.floor(Math.log2(count) / 10), units.length - 1);
+  const value = count / 1024 ** step;
+  return `${value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
+}
+
+/** Sizes of disks as vendors give them. */
+export function gigabytes(count: number | undefined): string {
+  return count ? `${Math.round(count / 1e9)} GB` : "–";
+}
+
+/** Milliseconds of a time of the wire; undefined for the zero time. */
+export function instant(text: string | undefined): number | undefined {
+  return !text || text.startsWith("0001-") ? undefined : Date.parse(text);
+}
+
+/** A length of time in its two largest units. Units: milliseconds. */
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d`;
+}
+
+/** Time since a time of the wire. */
+export function since(text: string | undefined): string {
+  const then = instant(text);
+  return then === undefined ? "–" : span(serviceTime() - then);
+}
+
+/** A time of the wire by the viewer's clock; the date is left out today. */
+export function localTime(text: string | undefined, locale?: string): string {
+  const then = instant(text);
+  if (then === undefined) return "–";
+  const date = new Date(then);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? date.toLocaleTimeString(locale) : date.toLocaleString(locale, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** Order of names with numbers in them: `node-2` before `node-10`. */
+export function byName(one: string, other: string): number {
+  return one.localeCompare(other, undefined, { numeric: true });
+}

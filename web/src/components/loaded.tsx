@@ -1,0 +1,30 @@
+// A resource on a page: skeleton, content, or the failure with its remedy. Content stays while the service is unavailable.
+
+import { Alert, AlertActionLink, Skeleton } from "@patternfly/react-core";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import type { ApiError } from "../api/client";
+import type { Resource } from "../api/resource";
+
+export function Failure({ error, retry, isStale = false }: { error: ApiError; retry?: () => void; isStale?: boolean }) {
+  const { t } = useTranslation();
+  return (
+    <Alert isInline variant={error.isUnavailable ? "warning" : "danger"} title={t(error.message)}
+      actionLinks={retry && <AlertActionLink onClick={retry}>{t("Try again")}</AlertActionLink>}>
+      {t(error.remedy)} {isStale && t("The data shown may be out of date.")}
+    </Alert>
+  );
+}
+
+export function Loaded<T>({ resource, children }: { resource: Resource<T>; children: (data: T) => ReactNode }) {
+  const { t } = useTranslation();
+  const { data, error, reload } = resource;
+  return (
+    <>
+      {error && <Failure error={error} retry={() => void reload()} isStale={data !== undefined} />}
+      {data === undefined
+        ? !error && <Skeleton height="12rem" screenreaderText={t("Loading")} />
+        : children(data)}
+    </>
+  );
+}

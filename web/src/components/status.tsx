@@ -1,0 +1,29 @@
+// Statuses as labels: the word says it, colour and icon repeat it.
+
+import { Label, Progress } from "@patternfly/react-core";
+import { words } from "./format";
+
+type Kind = "success" | "info" | "danger" | "warning";
+
+const KINDS: Record<Kind, string[]> = {
+  success: ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "passed", "production",
+    "available", "settled"],
+  info: ["installing", "installing-in-progress", "finalizing", "preparing-for-installation", "preparing-successful",
+    "discovering", "discovering-unbound", "binding", "unbinding", "resetting", "reclaiming", "reclaiming-rebooting",
+    "adding-hosts", "progressing", "info", "in-progress", "waiting", "pending"],
+  danger: ["error", "preparing-failed", "critical", "failure", "failed", "stuck", "overdue"],
+  warning: [],
+};
+
+/** The kind of a status; a warning if it is none of the others. */
+export function kindOf(status: string): Kind {
+  return (Object.keys(KINDS) as Kind[]).find((kind) => KINDS[kind].includes(status)) ?? "warning";
+}
+
+export function StatusLabel({ status }: { status: string | undefined }) {
+  return status ? <Label isCompact status={kindOf(status)}>{words(status)}</Label> : null;
+}
+
+export function Percentage({ value, label }: { value: number | undefined; label: string }) {
+  return <Progress value={Math.min(100, Math.max(0, value ?? 0))} aria-label={label} size="sm" />;
+}

@@ -1,0 +1,119 @@
+// The site at a glance: what is stuck, how the clusters and the site's checks stand, what happened last.
+
+import { Alert, Card, CardBody, CardTitle, Content, Flex, Gallery, List, ListItem } from "@patternfly/react-core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router-dom-v5-compat";
+import type { Cluster, ExplanationList, SiteCheck, SiteEvent, Versions } from "../api/records";
+import { useLive, useResource } from "../api/resource";
+import { Causes } from "../components/causes";
+import { Loaded } from "../components/loaded";
+import { PageFrame } from "../components/page";
+import { StatusLabel } from "../components/status";
+import { Time } from "../components/time";
+import { NewCluster } from "./clusters";
+
+const CLUSTERS = "/clusters/";
+const EXPLANATIONS = "/explain?limit=10";
+const EVENTS = "/events?order=descending&limit=10";
+
+function counted(clusters: Cluster[]): [status: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const { status } of clusters) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].sort(([, one], [, other]) => other - one);
+}
+
+export default function Overview() {
+  const { t } = useTranslation();
+  const clusters = useResource<Cluster[]>(CLUSTERS);
+  const explanations = useResource<ExplanationList>(EXPLANATIONS);
+  const events = useResource<SiteEvent[]>(EVENTS);
+  const checks = useResource<{ checks: SiteCheck[] }>("/doctor", 60_000);
+  const versions = useResource<Versions>("/openshift-versions", 60_000);
+  useLive({}, [CLUSTERS, EXPLANATIONS, EVENTS]);
+  return (
+    <PageFrame title={t("Overview")} actions={<NewCluster />}>
+      <Gallery hasGutter minWidths={{ default: "18rem" }}>
+        <Card isFullHeight>
+          <CardTitle component="h2"><Link to="/clusters">{t("Clusters")}</Link></CardTitle>
+          <CardBody>
+            <Loaded resource={clusters}>
+              {(list) => (
+                <>
+                  <div className="atoll-number">{list.length}</div>
+                  {counted(list).map(([status, count]) => (
+                    <Link key={status} to={`/clusters?status=${status}`}><StatusLabel status={status} /> {count} </Link>
+                  ))}
+                </>
+              )}
+            </Loaded>
+          </CardBody>
+        </Card>
+        <Card isFullHeight>
+          <CardTitle component="h2"><Link to="/readiness">{t("Readiness")}</Link></CardTitle>
+          <CardBody>
+            {checks.error?.status === 403
+              ? <Content component="p">{t("Only administrators see the checks of the site.")}</Content>
+              : (
+                <Loaded resource={checks}>
+                  {({ checks: list }) => {
+                    const failed = list.filter(({ status }) => status === "failed");
+                    return failed.length === 0
+                      ? <Content component="p">{t("No check failed.")}</Content>
+                      : <List>{failed.slice(0, 3).map(({ id, finding }) => <ListItem key={id}>{finding}</ListItem>)}</List>;
+                  }}
+                </Loaded>
+              )}
+          </CardBody>
+        </Card>
+        <Card isFullHeight>
+          <CardTitle component="h2"><Link to="/versions">{t("Versions")}</Link></CardTitle>
+          <CardBody>
+            <Loaded resource={versions}>
+              {(table) => <div className="atoll-number">{Object.keys(table).length}</div>}
+            </Loaded>
+          </CardBody>
+        </Card>
+      </Gallery>
+      <Card>
+        <CardTitle component="h2">{t("Not ready or stuck")}</CardTitle>
+        <CardBody>
+          <Loaded resource={explanations}>
+            {({ items, next }) => items.length === 0
+              ? <Alert isInline isPlain variant="success" title={t("Nothing waits for you.")} />
+              : (
+                <Flex direction={{ default: "column" }}>
+                  {items.map(({ subject, causes, outcome }) => (
+                    <div key={subject.id}>
+                      <Content component="h3">
+                        {subject.kind === "cluster" ? <Link to={`/clusters/${subject.id}`}>{subject.name}</Link> : subject.name} <StatusLabel status={outcome} />
+                      </Content>
+                      <Causes causes={causes.slice(0, 3)} />
+                    </div>
+                  ))}
+                  {next && <Link to="/clusters">{t("There are more.")}</Link>}
+                </Flex>
+              )}
+          </Loaded>
+        </CardBody>
+      </Card>
+      <Card>
+        <CardTitle component="h2"><Link to="/events">{t("Events")}</Link></CardTitle>
+        <CardBody>
+          <Loaded resource={events}>
+            {(list) => list.length === 0
+              ? <Content component="p">{t("No events.")}</Content>
+              : (
+                <List isPlain>
+                  {list.map((event, index) => (
+                    <ListItem key={`${event.event_time} ${index}`}>
+                      <Time at={event.event_time} /> <StatusLabel status={event.severity} /> {event.message}
+                    </ListItem>
+                  ))}
+                </List>
+              )}
+          </Loaded>
+        </CardBody>
+      </Card>
+    </PageFrame>
+  );
+}

@@ -1,0 +1,26 @@
+// The table of pages: path, title and place in the navigation; each is loaded when it is opened.
+
+import { type ComponentType, lazy } from "react";
+
+export interface PageRoute {
+  path: string;
+  title: string;
+  /** Group of the navigation; none: the page is reached from others. */
+  group?: (typeof GROUPS)[number];
+  component: ComponentType;
+}
+
+/** Groups of the navigation, in their order. */
+export const GROUPS = ["Site", "Installation", "Content"] as const;
+
+export const ROUTES: PageRoute[] = [
+  { path: "/", title: "Overview", group: "Site", component: lazy(() => import("./overview")) },
+  { path: "/clusters", title: "Clusters", group: "Installation", component: lazy(() => import("./clusters")) },
+  { path: "/clusters/:id", title: "Cluster", component: lazy(() => import("./cluster")) },
+  { path: "/infra-envs", title: "Discovery images", group: "Installation", component: lazy(() => import("./infra_envs")) },
+  { path: "/events", title: "Events", group: "Installation", component: lazy(() => import("./events")) },
+  { path: "/readiness", title: "Readiness", group: "Site", component: lazy(() => import("./readiness")) },
+  { path: "/versions", title: "Versions", group: "Content", component: lazy(() => import("./versions")) },
+  { path: "/pull-secret", title: "Pull secret", group: "Content", component: lazy(() => import("./pull_secret")) },
+  { path: "/help", title: "Help", group: "Site", component: lazy(() => import("./help")) },
+];

@@ -1,0 +1,33 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+import { brand } from "./build/brand";
+import { notices } from "./build/notices";
+import { precompress } from "./build/precompress";
+
+const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  plugins: [brand(), notices(), precompress()],
+  resolve: {
+    // The library's sources: as modules of ES they leave out what is not used, its CommonJS build does not.
+    conditions: ["source", "module", "browser", "production"],
+    alias: {
+      "@sentry/browser": file("src/wizard/no_telemetry.ts"),
+      "@monaco-editor/loader": file("src/wizard/editor.ts"),
+    },
+    dedupe: ["react", "react-dom", "react-router-dom-v5-compat", "i18next", "react-i18next"],
+  },
+  define: { "process.env": {}, global: "globalThis" },
+  build: {
+    target: "es2022",
+    outDir: "../target/web",
+    emptyOutDir: true,
+    // Inlined images are `data:` URLs, which the page's security policy has no rule for.
+    assetsInlineLimit: 0,
+    // The wizard and the editor are large and loaded when they are opened; the shell's size is checked by a test.
+    chunkSizeWarningLimit: 4000,
+    modulePreload: { polyfill: false },
+  },
+  server: { proxy: { "/api": "http://127.0.0.1:8090", "/status": "http://127.0.0.1:8080" } },
+  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}", "build/**/*.test.ts"] },
+} as Parameters<typeof defineConfig>[0]);
