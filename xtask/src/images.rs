@@ -30,6 +30,7 @@ use clap::builder::FalseyValueParser;
 
 use crate::cargo::{self, Profile, root, target_directory};
 use crate::scratch::ScratchFolder;
+use crate::web;
 use context::{ImageSource, SourceFolders};
 use engine::{ImageBuild, ImageEngine, Stored};
 use list::{BASE, IMAGES, ServiceImage, ServiceImageContent, VERSION};
@@ -88,6 +89,12 @@ pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
         Profile::Dist
     };
     let programs = build(&images, profile)?;
+    // The tests of the pod work without them: they are in the images if they are built anyway.
+    let pages = if arguments.quick {
+        web::built()
+    } else {
+        Some(web::build()?)
+    };
     let folder = target_directory()?.join("images");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let packing = ImagePacking {
@@ -96,6 +103,7 @@ pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
             deploy: &root().join("deploy"),
             programs: &programs,
             is_shipped: !arguments.quick,
+            pages: pages.as_deref(),
         },
         records: &folder,
     };

@@ -28,6 +28,7 @@ mod task;
 mod test;
 mod tidy;
 mod up;
+mod web;
 
 use std::process::ExitCode;
 

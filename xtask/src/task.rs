@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::{advisories, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up};
+use crate::{advisories, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up, web};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ pub(crate) enum Task {
     IgnitionCorpus,
     /// List dependencies with known vulnerabilities, by a committed snapshot of the RustSec database
     Advisories(advisories::AdvisoriesArgs),
+    /// Build the pages of the web UI
+    Web,
     /// Build container images of the services, small and reproducible
     Images(images::ImagesArgs),
     /// Write the bundle for the disconnected host: the images, and the program that prepares it
@@ -45,6 +47,7 @@ impl Task {
             Self::Codegen => codegen::run(),
             Self::IgnitionCorpus => ignition_corpus::run(),
             Self::Advisories(arguments) => advisories::run(&arguments),
+            Self::Web => web::run(),
             Self::Images(arguments) => images::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
             Self::Bench(what) => bench::run(&what),

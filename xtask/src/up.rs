@@ -10,7 +10,10 @@ use clap::Args;
 use crate::cargo::{Profile, build};
 use crate::demo::{self, Break};
 use crate::images;
-use crate::postgres;
+use crate::{postgres, web};
+
+/// Names the folder of the web UI's pages.
+const STATIC_ROOT: &str = "STATIC_ROOT";
 
 /// Arguments of `up`.
 #[derive(Debug, Args)]
@@ -63,6 +66,16 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<ExitCode> {
     }
     let mut command = Command::new(programs.join("atoll"));
     command.arg("up");
+    if std::env::var_os(STATIC_ROOT).is_none() {
+        match web::build() {
+            Ok(pages) => {
+                command.env(STATIC_ROOT, pages);
+            }
+            Err(error) => {
+                println!("The web UI cannot be built, its status page remains: {error:#}");
+            }
+        }
+    }
     if let Some(data) = &arguments.data {
         command.arg("--data").arg(data);
     }

@@ -13,11 +13,14 @@ use super::list::{AGENT, SERVICES, ServiceImage, ServiceImageContent, VERSION, a
 use super::{authorities, db, elf, libraries};
 use crate::apt;
 use crate::command::run;
+use crate::web;
 
 /// World-writable and sticky: users cannot delete files of others.
 const TEMPORARY_MODE: u32 = 0o1777;
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
+/// Folder of the web UI's pages in its image: the default of STATIC_ROOT.
+const PAGES: &str = "app";
 /// Longest discovery agent. Units: bytes.
 const MAX_AGENT: usize = 8 << 20;
 
@@ -30,6 +33,8 @@ pub(super) struct SourceFolders<'a> {
     pub(super) programs: &'a Path,
     /// Whether the programs are shipped, or of the tests.
     pub(super) is_shipped: bool,
+    /// The pages of the web UI; none: its image has the status page alone.
+    pub(super) pages: Option<&'a Path>,
 }
 
 /// The sources of an image.
@@ -44,6 +49,8 @@ pub(super) struct ImageSource<'a> {
     program: Option<PathBuf>,
     /// The discovery agent; none in images of the tests, whose programs need libraries.
     agent: Option<PathBuf>,
+    /// The pages of the web UI.
+    pages: Option<&'a Path>,
 }
 
 impl<'a> ImageSource<'a> {
@@ -51,12 +58,13 @@ impl<'a> ImageSource<'a> {
     pub(super) fn new(
         image: &'static ServiceImage,
         base: Option<&'a Stored>,
-        folders: SourceFolders<'_>,
+        folders: SourceFolders<'a>,
     ) -> Self {
         let SourceFolders {
             deploy,
             programs,
             is_shipped,
+            pages,
         } = folders;
         let own = image.program().filter(|_| !image.is_service());
         Self {
@@ -65,6 +73,7 @@ impl<'a> ImageSource<'a> {
             containerfile: deploy.join(image.name).join("Containerfile"),
             program: own.map(|package| programs.join(package.program)),
             agent: (image.has_agent && is_shipped).then(|| programs.join(AGENT.program)),
+            pages: pages.filter(|_| image.has_pages),
         }
     }
 
@@ -91,6 +100,10 @@ impl<'a> ImageSource<'a> {
         for path in self.program.iter().chain(&self.agent) {
             part(&read(path)?);
         }
+        for (path, name) in self.page_files()? {
+            part(name.as_os_str().as_encoded_bytes());
+            part(&read(&path)?);
+        }
         for name in self.image.aliases {
             part(name.as_bytes());
         }
@@ -107,6 +120,7 @@ impl<'a> ImageSource<'a> {
         make_folder(&root, PROGRAM_MODE)?;
         make_folder(&root.join("tmp"), TEMPORARY_MODE)?;
         self.link(&root)?;
+        self.fill_pages(&root)?;
         if self.image.is_service() {
             self.fill_service(folder)?;
         }
@@ -133,6 +147,42 @@ impl<'a> ImageSource<'a> {
             write(&agents.join(agent_name()), &program, PROGRAM_MODE)?;
         }
         Ok(())
+    }
+
+    /// Adds the pages of the web UI, where it looks for them.
+    fn fill_pages(&self, root: &Path) -> Result<()> {
+        for (path, name) in self.page_files()? {
+            let target = root.join(PAGES).join(name);
+            let mut folder = root.to_owned();
+            for part in target
+                .strip_prefix(root)?
+                .parent()
+                .iter()
+                .flat_map(|path| path.iter())
+            {
+                folder.push(part);
+                if !folder.exists() {
+                    make_folder(&folder, PROGRAM_MODE)?;
+                }
+            }
+            write(&target, &read(&path)?, FILE_MODE)?;
+        }
+        Ok(())
+    }
+
+    /// The files of the pages, with their paths below the pages' folder, sorted.
+    fn page_files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let Some(folder) = self.pages else {
+            return Ok(Vec::new());
+        };
+        let mut files = Vec::new();
+        web::list(folder, &mut files)?;
+        files.sort();
+        let named = files.into_iter().map(|path| {
+            let name = path.strip_prefix(folder)?.to_owned();
+            Ok((path, name))
+        });
+        named.collect()
     }
 
     /// Adds the program at `path`, and its libraries where it needs any; returns the Containerfile.

@@ -13,6 +13,8 @@ pub(super) struct ServiceImage {
     pub(super) aliases: &'static [&'static str],
     /// Whether the discovery agent is beside the program, for discovery images.
     pub(super) has_agent: bool,
+    /// Whether it has the pages of the web UI.
+    pub(super) has_pages: bool,
     /// Its name in the local registry, from which hosts pull it; none for services of the pod.
     pub(super) pulled_as: Option<&'static str>,
 }
@@ -70,6 +72,7 @@ const fn service(name: &'static str) -> ServiceImage {
         content: ServiceImageContent::Service,
         aliases: &[],
         has_agent: false,
+        has_pages: false,
         pulled_as: None,
     }
 }
@@ -82,7 +85,10 @@ pub(super) static IMAGES: &[ServiceImage] = &[
         ..service("image-service")
     },
     service("registry"),
-    service("webui"),
+    ServiceImage {
+        has_pages: true,
+        ..service("webui")
+    },
     service("proxy"),
     ServiceImage {
         aliases: &["opm", "grpc_health_probe"],

@@ -54,6 +54,7 @@ fn folders<'a>(deploy: &'a Path, programs: &'a Path) -> SourceFolders<'a> {
         deploy,
         programs,
         is_shipped: false,
+        pages: None,
     }
 }
 
@@ -171,6 +172,33 @@ fn the_shipped_image_service_has_the_agent() {
     assert!(refused.contains("8388609 bytes"), "{refused}");
     fs::write(programs.path().join("atoll-agent"), "other").unwrap();
     assert_ne!(source.inputs().unwrap(), inputs);
+}
+
+#[test]
+fn the_pages_are_in_the_image_of_the_web_ui() {
+    let (pages, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
+    let folder = pages.path().join("assets");
+    fs::create_dir(&folder).unwrap();
+    fs::write(pages.path().join("index.html"), "index").unwrap();
+    fs::write(folder.join("a.js"), "one").unwrap();
+    let deploy = root().join("deploy");
+    let programs = ScratchFolder::new().unwrap();
+    let source = |name: &str| {
+        let image = IMAGES.iter().find(|image| image.name == name).unwrap();
+        let folders = SourceFolders {
+            pages: Some(pages.path()),
+            ..folders(&deploy, programs.path())
+        };
+        ImageSource::new(image, None, folders)
+    };
+    let inputs = source("webui").inputs().unwrap();
+    source("webui").fill(context.path()).unwrap();
+    let script = context.path().join("root/app/assets/a.js");
+    assert_eq!(fs::read_to_string(script).unwrap(), "one");
+    let other = source("proxy").inputs().unwrap();
+    fs::write(folder.join("a.js"), "two").unwrap();
+    assert_ne!(source("webui").inputs().unwrap(), inputs);
+    assert_eq!(source("proxy").inputs().unwrap(), other);
 }
 
 #[test]

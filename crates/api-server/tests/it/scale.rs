@@ -29,29 +29,28 @@ async fn register(server: &Server, infra_env: &str, number: u32) -> Duration {
     }
 }
 
-/// The minimal latency of the sequential registrations up to host `number`.
-async fn cost(server: &Server, infra_env: &str, number: u32) -> Duration {
-    let mut shortest = Duration::MAX;
-    for number in number - SAMPLE..=number {
-        shortest = shortest.min(register(server, infra_env, number).await);
-    }
-    shortest
-}
-
-/// Cost of the last registration, relative to the 50th.
+/// Cost of the last registration of a cluster, relative to the 50th of another one. They alternate, so that what else the
+/// machine does counts for both.
 async fn ratio(last: u32) -> f64 {
     let server = Server::start().await;
-    let cluster = server.cluster(json!({})).await;
-    let infra_env = server.infra_env(Some(&cluster)).await;
-    let fill = async |numbers: std::ops::Range<u32>| {
-        let registering = numbers.map(|number| register(&server, &infra_env, number));
+    let infra_env = async || {
+        let cluster = server.cluster(json!({})).await;
+        server.infra_env(Some(&cluster)).await
+    };
+    let (small, large) = (infra_env().await, infra_env().await);
+    let fill = async |infra_env: &str, numbers: std::ops::Range<u32>| {
+        let registering = numbers.map(|number| register(&server, infra_env, number));
         let done = stream::iter(registering).buffer_unordered(CONCURRENCY);
         done.for_each(async |_| ()).await;
     };
-    fill(1..50 - SAMPLE).await;
-    let few = cost(&server, &infra_env, 50).await;
-    fill(51..last - SAMPLE).await;
-    let many = cost(&server, &infra_env, last).await;
+    let first = last + 1;
+    fill(&small, first..first + 50 - SAMPLE).await;
+    fill(&large, 1..last - SAMPLE).await;
+    let (mut few, mut many) = (Duration::MAX, Duration::MAX);
+    for number in 0..=SAMPLE {
+        few = few.min(register(&server, &small, first + 50 - SAMPLE + number).await);
+        many = many.min(register(&server, &large, last - SAMPLE + number).await);
+    }
     many.as_secs_f64() / few.as_secs_f64()
 }
 
