@@ -10,6 +10,14 @@ interface PackageInfo {
   license?: string;
 }
 
+/** Licences that packages of the page may have: those that ask for a notice at most. */
+const LICENCES = /^(0BSD|Apache-2\.0|BSD-[23]-Clause|BlueOak-1\.0\.0|CC0-1\.0|ISC|MIT|OFL-1\.1|Unlicense)$/;
+
+/** Whether one of the licences that a package offers is allowed. Source: SPDX expressions with OR. */
+export function isAllowed(licence: string | undefined): boolean {
+  return (licence ?? "").replace(/^\(|\)$/g, "").split(" OR ").some((one) => LICENCES.test(one.trim()));
+}
+
 /** The folder of the package that a module belongs to; none for modules of ours. */
 export function packageFolder(id: string): string | undefined {
   return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id.split("?")[0] ?? "")?.[0];
@@ -17,11 +25,12 @@ export function packageFolder(id: string): string | undefined {
 
 function notice(folder: string): string {
   const info = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as PackageInfo;
+  if (!isAllowed(info.license)) throw new Error(`${info.name} ${info.version} has the licence ${info.license}, which is not allowed`);
   const texts = readdirSync(folder)
     .filter((name) => /^(licen[cs]e|notice|copying)/i.test(name))
     .sort()
     .map((name) => readFileSync(join(folder, name), "utf8").trim());
-  return [`${info.name} ${info.version}`, `Licence: ${info.license ?? "see below"}`, ...texts].join("\n\n");
+  return [`${info.name} ${info.version}`, `Licence: ${info.license}`, ...texts].join("\n\n");
 }
 
 export function notices(): Plugin {

@@ -6,6 +6,7 @@ mod distribution;
 mod engine;
 mod kubernetes;
 mod openid_provider;
+mod pages;
 mod programs;
 mod python;
 mod report;
@@ -114,6 +115,7 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
         dependencies(&mut report);
     }
     report.demo(None);
+    pages::run(&mut report);
     if arguments.full {
         report.demo(Some(Break::Ram));
         report.demo(Some(Break::Registry));
