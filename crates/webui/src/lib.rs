@@ -1,4 +1,5 @@
-//! The web UI server: the UI's files on `/`, the installer API on `/api`.
+//! The web UI server: the UI's files on `/`, the installer API on `/api`, the catalog server's query API on
+//! `/services/catalogs`.
 //!
 //! It knows nothing of clusters and keeps no state. The invariant: requests to `/api` change in their hop-by-hop
 //! headers and, with a log-in, their credentials alone; the UI relies on `//` inside paths.
@@ -14,11 +15,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use axum::routing::any;
+use http::StatusCode;
 use net::resolve::Resolver;
 use service::forward::{self, Forward};
 use service::health::{self, Health};
 use service::program::{self, ServerArgs, ServerSettings as _};
 use service::server::{self, Running};
+use service::settings::Problem;
 use service::{CancellationToken, Error};
 
 use login::LogIn;
@@ -43,16 +46,19 @@ pub async fn start_with(
     names: Resolver,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
-    let upstream = settings
-        .upstream()
-        .map_err(|problem| Error::new(format!("reading {}", problem.variable), problem.reason))?;
+    let wrong =
+        |problem: Problem| Error::new(format!("reading {}", problem.variable), problem.reason);
+    let upstream = settings.upstream().map_err(wrong)?;
+    let catalog_server = settings.catalog_server().map_err(wrong)?;
     let health = Health::new();
     health.starting(API);
     let max_requests = settings.max_forwarded_requests;
     let api = Forward::start(upstream, names.clone(), max_requests, &shutdown);
+    let catalogs = catalog_server
+        .map(|upstream| Forward::start(upstream, names.clone(), max_requests, &shutdown));
     let log_in = LogIn::open(&settings, &names, api.clone())?;
     let own = health::routes(health.clone(), settings.http.metrics_on_public_port);
-    let router = router(&settings, api.clone(), log_in).merge(own);
+    let router = router(&settings, api.clone(), catalogs, log_in).merge(own);
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tokio::spawn(
@@ -73,18 +79,38 @@ async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Erro
     start(settings, shutdown).await?.wait().await
 }
 
-fn router(settings: &Settings, api: Forward, log_in: Option<Arc<LogIn>>) -> Router {
+fn router(
+    settings: &Settings,
+    api: Forward,
+    catalogs: Option<Forward>,
+    log_in: Option<Arc<LogIn>>,
+) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI. nginx under the specification's rules forwards it, too.
     let router = Router::new()
         .route("/api", any(forward::forward))
         .route("/api/", any(forward::forward))
         .route("/api/{*path}", any(forward::forward))
         .with_state(api)
+        .nest("/services", other_services(catalogs))
         .fallback_service(files::service(settings));
     match log_in {
         Some(log_in) => router
             .merge(login::routes(Arc::clone(&log_in)))
             .layer(middleware::from_fn_with_state(log_in, login::gate)),
+        None => router,
+    }
+}
+
+/// Services beside the installer API, each below its name.
+fn other_services(catalogs: Option<Forward>) -> Router {
+    let router = Router::new().fallback(async || StatusCode::NOT_FOUND);
+    match catalogs {
+        Some(catalogs) => router.merge(
+            Router::new()
+                .route("/catalogs", any(forward::forward))
+                .route("/catalogs/{*path}", any(forward::forward))
+                .with_state(catalogs),
+        ),
         None => router,
     }
 }

@@ -60,6 +60,8 @@ service::settings! {
         assisted_service_scheme: String = "http",
         /// Host and port of the installer API.
         assisted_service_host: String = "127.0.0.1:8090",
+        /// Origin of the catalog server, as in http://catalog:50051, for the UI's pages of operators; empty: there are none.
+        catalog_server_url: Option<String> = "",
         /// Concurrent requests to the installer API, over all clients; one more gets 503. 0: no limit.
         max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
@@ -109,6 +111,18 @@ impl Settings {
         Upstream::parse(&url)
             .map(|upstream| upstream.called("the installer API"))
             .map_err(|error| Problem::new(variable, format!("{}{error}", shown(&url))))
+    }
+
+    /// Origin of the catalog server, if there is one.
+    ///
+    /// Errors: CATALOG_SERVER_URL is no plain HTTP origin.
+    pub(crate) fn catalog_server(&self) -> Result<Option<Upstream>, Problem> {
+        let Some(url) = self.catalog_server_url.as_deref() else {
+            return Ok(None);
+        };
+        Upstream::parse(url)
+            .map(|upstream| Some(upstream.called("the catalog server")))
+            .map_err(|error| Problem::new("CATALOG_SERVER_URL", format!("{}{error}", shown(url))))
     }
 
     /// Origin of this server for browsers, without a slash at its end.
@@ -184,9 +198,10 @@ impl ServerSettings for Settings {
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let upstream = self.upstream().err();
-        upstream
+        let upstreams = [self.upstream().err(), self.catalog_server().err()];
+        upstreams
             .into_iter()
+            .flatten()
             .chain(self.problems_of_log_in())
             .collect()
     }

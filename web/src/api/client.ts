@@ -53,18 +53,33 @@ export function serviceTime(): number {
   return Date.now() + ahead;
 }
 
-/** Sends a request; the body of the response, parsed, and its headers. Errors: `ApiError`. */
-export async function request<T>(
-  path: string,
-  { method = "GET", body, signal }: { method?: string; body?: unknown; signal?: AbortSignal } = {},
-): Promise<{ data: T; headers: Headers }> {
+interface Options {
+  method?: string;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+/** Sends a request to the installer API; the body of the response, parsed, and its headers. Errors: `ApiError`. */
+export async function request<T>(path: string, options: Options = {}): Promise<{ data: T; headers: Headers }> {
+  const { text, headers } = await exchange(`${BASE}${path}`, options);
+  return { data: parsed(text) as T, headers };
+}
+
+/** The documents of a response to a GET of `url`: JSON lines, or one document. */
+export async function documents<T>(url: string): Promise<T[]> {
+  const { text, headers } = await exchange(url, {});
+  if (!headers.get("content-type")?.includes("jsonl")) return parsed(text) as T[];
+  return text.split("\n").flatMap((line) => (line === "" ? [] : [parsed(line) as T]));
+}
+
+async function exchange(url: string, { method = "GET", body, signal }: Options): Promise<{ text: string; headers: Headers }> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   const signals = [AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])];
   let response: Response;
   let text: string;
   try {
-    response = await fetch(`${BASE}${path}`, {
+    response = await fetch(url, {
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),
@@ -80,12 +95,11 @@ export async function request<T>(
   }
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) ahead = date - Date.now();
-  const data = parsed(text);
   if (!response.ok) {
     if (response.status === 401 && response.headers.has("atoll-session")) logIn();
-    throw failure(response.status, data);
+    throw failure(response.status, parsed(text));
   }
-  return { data: data as T, headers: response.headers };
+  return { text, headers: response.headers };
 }
 
 /** The body of the response to a GET. */

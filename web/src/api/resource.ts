@@ -2,7 +2,7 @@
 
 import { useEffect } from "react";
 import useSWR, { type KeyedMutator, mutate } from "swr";
-import { type ApiError, get } from "./client";
+import { type ApiError, documents, get } from "./client";
 import { onEvents } from "./events";
 
 /** Changes without an event (heartbeats, percentages) appear after this time. Units: milliseconds. */
@@ -27,6 +27,12 @@ export function useResource<T>(path: string | undefined, refresh = REFRESH): Res
       if (failure.isUnavailable) setTimeout(() => void retry({ retryCount }), REFRESH_UNAVAILABLE);
     },
   });
+  return { data, error, reload };
+}
+
+/** The documents at `url`, which change seldom: read once for a page. */
+export function useDocuments<T>(url: string | undefined): Resource<T[]> {
+  const { data, error, mutate: reload } = useSWR<T[], ApiError>(url, (key: string) => documents<T>(key), { revalidateOnFocus: false });
   return { data, error, reload };
 }
 

@@ -66,6 +66,15 @@ impl Environment {
         self.socket(self.ports.catalog).to_string()
     }
 
+    /// URL of the catalog server for the web UI; empty when there is none.
+    fn catalog_server_url(&self) -> String {
+        if self.catalogs.is_empty() {
+            return String::new();
+        }
+        let address = SocketAddr::new(loopback(self.listen), self.ports.catalog);
+        format!("http://{address}")
+    }
+
     /// Services of this installation, in start order.
     pub(crate) fn services(&self) -> impl Iterator<Item = ServiceName> + use<> {
         let has_catalogs = !self.catalogs.is_empty();
@@ -131,6 +140,7 @@ impl Environment {
                 ("DATA_DIR", folder),
             ],
             ServiceName::Webui => vec![
+                ("CATALOG_SERVER_URL", self.catalog_server_url().into()),
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("WEBUI_PORT", port(self.ports.webui)),
                 ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),
@@ -313,6 +323,10 @@ mod tests {
         assert_eq!(
             environment.fixed(ServiceName::CatalogServer)["CATALOGS"],
             "/configs"
+        );
+        assert_eq!(
+            environment.fixed(ServiceName::Webui)["CATALOG_SERVER_URL"],
+            "http://127.0.0.1:7"
         );
     }
 

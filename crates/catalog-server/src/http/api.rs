@@ -10,10 +10,11 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Extension, Router};
+use axum::{Extension, Json, Router};
 use bytes::{Bytes, BytesMut};
 use catalog::cache::{ByteRange, CatalogCache, Damaged};
 use futures_util::stream;
+use serde::Serialize;
 use service::conditional::Validator;
 use service::range::{RangeRequest, content_range};
 use tower_http::compression::CompressionLayer;
@@ -28,6 +29,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(super) fn routes() -> Router<HttpApp> {
     // Compresses these routes only: gRPC has its own compression.
     Router::new()
+        .route("/catalogs", get(list))
         .route("/catalogs/{catalog}/api/v1/all", get(all))
         .route("/catalogs/{catalog}/api/v1/metas", get(metas))
         .layer(CompressionLayer::new().gzip(true))
@@ -52,6 +54,24 @@ async fn conditional(request: Request, next: Next) -> Response {
     let chosen_by = HeaderValue::from_static("accept-encoding");
     headers.insert(header::VARY, chosen_by);
     response
+}
+
+/// A catalog in the list of all, which catalogd has as resources of Kubernetes.
+#[derive(Debug, Serialize)]
+struct CatalogEntry<'a> {
+    name: &'a str,
+    source: &'a str,
+    /// Whether it is loaded.
+    is_ready: bool,
+}
+
+async fn list(State(app): State<HttpApp>) -> Response {
+    let entries = app.0.catalogs.iter().map(|listed| CatalogEntry {
+        name: &listed.name,
+        source: &listed.source,
+        is_ready: listed.catalog.current().is_some(),
+    });
+    Json(entries.collect::<Vec<_>>()).into_response()
 }
 
 async fn all(

@@ -251,6 +251,9 @@ async fn metas_filters_by_schema_package_and_name() {
     );
     assert_eq!(names("?schema=OLM.package").await, [""; 0]);
     assert_eq!(names("").await.len(), 6);
+    let list: Value = serde_json::from_str(&world.text("/catalogs").await).unwrap();
+    assert_eq!(list[0]["name"], "catalog");
+    assert_eq!(list[0]["is_ready"], true);
     for (path, status) in [
         ("catalog/api/v1/metas?unknown=1", StatusCode::BAD_REQUEST),
         ("Catalog/api/v1/all", StatusCode::BAD_REQUEST),

@@ -50,6 +50,33 @@ fn client() -> reqwest::Client {
 }
 
 #[tokio::test]
+async fn the_catalog_server_is_below_services() {
+    let api = server::api(Router::new().fallback(mirror)).await;
+    let catalogs = server::api(Router::new().fallback(mirror)).await;
+    let with = server::webui_with(api.address, |settings| {
+        settings.catalog_server_url = Some(format!("http://{}", catalogs.address));
+    })
+    .await;
+    let without = server::webui(api.address).await;
+    for (path, seen) in [
+        ("/services/catalogs", Some("/catalogs")),
+        (
+            "/services/catalogs/a/api/v1/metas?schema=olm.package",
+            Some("/catalogs/a/api/v1/metas?schema=olm.package"),
+        ),
+        ("/services/registry", None),
+    ] {
+        let response = client().get(with.url(path)).send().await.unwrap();
+        match seen {
+            Some(seen) => assert_eq!(mirrored(response).await["path"], seen),
+            None => assert_eq!(response.status(), StatusCode::NOT_FOUND),
+        }
+        let response = client().get(without.url(path)).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn paths_and_hosts_pass_untouched() {
     let api = server::api(Router::new().fallback(mirror)).await;
     let webui = server::webui(api.address).await;
