@@ -75,7 +75,8 @@ export async function documents<T>(url: string): Promise<T[]> {
 async function exchange(url: string, { method = "GET", body, signal }: Options): Promise<{ text: string; headers: Headers }> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  const signals = [AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])];
+  const timeout = AbortSignal.timeout(TIMEOUT);
+  const either = signal ? AbortSignal.any([timeout, signal]) : timeout;
   let response: Response;
   let text: string;
   try {
@@ -83,7 +84,7 @@ async function exchange(url: string, { method = "GET", body, signal }: Options):
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.any(signals),
+      signal: either,
     });
     text = await response.text();
   } catch (error) {
