@@ -4,9 +4,11 @@ import { Alert, Button, Page, PageSidebar, PageSidebarBody, PageToggleButton, Sk
 import { Masthead, MastheadBrand, MastheadContent, MastheadLogo, MastheadMain, MastheadToggle, Nav, NavGroup, NavItem } from "@patternfly/react-core";
 import { FormSelect, FormSelectOption, PageSection, Toolbar, ToolbarContent, ToolbarItem } from "@patternfly/react-core";
 import BarsIcon from "@patternfly/react-icons/dist/esm/icons/bars-icon";
-import { Component, type ReactNode, Suspense, lazy, useState } from "react";
+import { Component, type ReactNode, Suspense, lazy, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
 import { BrowserRouter, Link, Route, Routes, useLocation } from "react-router-dom-v5-compat";
+import { session } from "./api/client";
+import { useServices } from "./api/site";
 import { LANGUAGES, type Language, chooseLanguage, language } from "./i18n";
 import { NotFound } from "./pages/not_found";
 import { GROUPS, ROUTES } from "./pages/routes";
@@ -19,6 +21,7 @@ const LIBRARY = "/assisted-installer";
 function Preferences() {
   const { t } = useTranslation();
   const [chosen, choose] = useState(theme());
+  const isLoggedIn = useSyncExternalStore(session.subscribe, session.get);
   const change = (value: Theme) => {
     chooseTheme(value);
     choose(value);
@@ -31,6 +34,12 @@ function Preferences() {
             {Object.entries(LANGUAGES).map(([id, name]) => <FormSelectOption key={id} value={id} label={name} />)}
           </FormSelect>
         </ToolbarItem>
+        {isLoggedIn && (
+          <ToolbarItem alignSelf="center">
+            {/* Pages of the server, not of this application. */}
+            <a href="/token">{t("Token")}</a> <a href="/logout">{t("Log out")}</a>
+          </ToolbarItem>
+        )}
         <ToolbarItem>
           <FormSelect aria-label={t("Appearance")} value={chosen} onChange={(_, value) => change(value as Theme)}>
             <FormSelectOption value="system" label={t("As the system")} />
@@ -65,6 +74,8 @@ function Header() {
 function Navigation() {
   const { t } = useTranslation();
   const { pathname } = useLocation();
+  const services = useServices();
+  const links = [[t("Registry"), services?.registry], [t("Downloads"), services?.downloads]];
   const isActive = (path: string) =>
     path === "/" ? pathname === "/" : pathname.startsWith(path) || (path === "/clusters" && pathname.startsWith(LIBRARY));
   return (
@@ -73,8 +84,11 @@ function Navigation() {
         <Nav aria-label={t("Main")}>
           {GROUPS.map((group) => (
             <NavGroup key={group} title={t(group)}>
-              {ROUTES.filter((route) => route.group === group).map(({ path, title }) => (
+              {ROUTES.filter((route) => route.group === group && (route.needs === undefined || services?.[route.needs])).map(({ path, title }) => (
                 <NavItem key={path} itemId={path} isActive={isActive(path)}><Link to={path}>{t(title)}</Link></NavItem>
+              ))}
+              {group === "Content" && links.map(([title, url]) => url && (
+                <NavItem key={url} itemId={url} to={url}>{title}</NavItem>
               ))}
             </NavGroup>
           ))}

@@ -6,6 +6,7 @@
 
 mod files;
 mod login;
+mod services;
 mod settings;
 mod status_page;
 
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use axum::routing::any;
-use http::StatusCode;
 use net::resolve::Resolver;
 use service::forward::{self, Forward};
 use service::health::{self, Health};
@@ -91,26 +91,12 @@ fn router(
         .route("/api/", any(forward::forward))
         .route("/api/{*path}", any(forward::forward))
         .with_state(api)
-        .nest("/services", other_services(catalogs))
+        .nest("/services", services::routes(settings, catalogs))
         .fallback_service(files::service(settings));
     match log_in {
         Some(log_in) => router
             .merge(login::routes(Arc::clone(&log_in)))
             .layer(middleware::from_fn_with_state(log_in, login::gate)),
-        None => router,
-    }
-}
-
-/// Services beside the installer API, each below its name.
-fn other_services(catalogs: Option<Forward>) -> Router {
-    let router = Router::new().fallback(async || StatusCode::NOT_FOUND);
-    match catalogs {
-        Some(catalogs) => router.merge(
-            Router::new()
-                .route("/catalogs", any(forward::forward))
-                .route("/catalogs/{*path}", any(forward::forward))
-                .with_state(catalogs),
-        ),
         None => router,
     }
 }

@@ -62,6 +62,10 @@ service::settings! {
         assisted_service_host: String = "127.0.0.1:8090",
         /// Origin of the catalog server, as in http://catalog:50051, for the UI's pages of operators; empty: there are none.
         catalog_server_url: Option<String> = "",
+        /// URL of the registry's pages for browsers, as in https://registry.example.org/ui/, which the UI links to.
+        registry_page_url: Option<String> = "",
+        /// URL of the downloads of the site for browsers, as in https://mirror.example.org/, which the UI links to.
+        downloads_url: Option<String> = "",
         /// Concurrent requests to the installer API, over all clients; one more gets 503. 0: no limit.
         max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
@@ -136,6 +140,18 @@ impl Settings {
         self.auth_type == AuthType::Oidc && !self.oidc_client_id.is_empty()
     }
 
+    fn problems_of_links(&self) -> Vec<Problem> {
+        let links = [
+            ("REGISTRY_PAGE_URL", &self.registry_page_url),
+            ("DOWNLOADS_URL", &self.downloads_url),
+        ];
+        let wrong = links.into_iter().filter_map(|(name, link)| {
+            let reason = origin(link.as_deref()?, false).err()?;
+            Some(Problem::new(name, reason))
+        });
+        wrong.collect()
+    }
+
     fn problems_of_log_in(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let key = self.session_key.expose_secret();
@@ -202,6 +218,7 @@ impl ServerSettings for Settings {
         upstreams
             .into_iter()
             .flatten()
+            .chain(self.problems_of_links())
             .chain(self.problems_of_log_in())
             .collect()
     }
@@ -272,6 +289,10 @@ mod tests {
         assert_eq!(
             found(|s| s.webui_base_url = Some("https://a/b".to_owned())),
             "WEBUI_BASE_URL"
+        );
+        assert_eq!(
+            found(|s| s.downloads_url = Some("javascript:alert(1)".to_owned())),
+            "DOWNLOADS_URL"
         );
         assert_eq!(found(|s| s.oidc_issuer = String::new()), "OIDC_ISSUER");
         assert_eq!(

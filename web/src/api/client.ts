@@ -65,6 +65,11 @@ export async function request<T>(path: string, options: Options = {}): Promise<{
   return { data: parsed(text) as T, headers };
 }
 
+/** The JSON document at `url`. */
+export async function document<T>(url: string): Promise<T> {
+  return parsed((await exchange(url, {})).text) as T;
+}
+
 /** The documents of a response to a GET of `url`: JSON lines, or one document. */
 export async function documents<T>(url: string): Promise<T[]> {
   const { text, headers } = await exchange(url, {});
@@ -94,6 +99,7 @@ async function exchange(url: string, { method = "GET", body, signal }: Options):
       ? failure(504, undefined)
       : new ApiError("This page cannot reach its server.", "Check the connection; the page tries again.");
   }
+  if (url.startsWith(BASE)) noteSession(response.headers);
   const date = Date.parse(response.headers.get("date") ?? "");
   if (!Number.isNaN(date)) ahead = date - Date.now();
   if (!response.ok) {
@@ -111,6 +117,25 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 /** Sends a change; the body of the response. */
 export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
   return (await request<T>(path, { method, body })).data;
+}
+
+let hasSession = false;
+const sessionListeners = new Set<() => void>();
+
+/** Whether the person is logged in: the server adds the credentials itself, and scripts see only that there are some. */
+export const session = {
+  get: () => hasSession,
+  subscribe(listener: () => void): () => void {
+    sessionListeners.add(listener);
+    return () => sessionListeners.delete(listener);
+  },
+};
+
+function noteSession(headers: Headers): void {
+  const isLoggedIn = headers.get("atoll-session") === "1";
+  if (isLoggedIn === hasSession) return;
+  hasSession = isLoggedIn;
+  for (const listener of sessionListeners) listener();
 }
 
 function logIn(): void {

@@ -1,6 +1,6 @@
 // One cluster: why it is not ready, its hosts, their connectivity, events, discovery images, and the way into it.
 
-import { Button, Card, CardBody, CardTitle, Content, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, Tab, TabContent, TabTitleText, Tabs } from "@patternfly/react-core";
+import { Button, Card, CardBody, CardTitle, Content, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, List, ListItem, Tab, TabContent, TabTitleText, Tabs } from "@patternfly/react-core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router-dom-v5-compat";
@@ -93,6 +93,7 @@ function Status({ cluster, explanation }: { cluster: Cluster; explanation: Retur
     [t("Installation completed"), <Time key="completed" at={cluster.install_completed_at} />],
     [t("Id"), <span key="id" className="atoll-mono">{cluster.id}</span>],
   ];
+  const operators = (cluster.monitored_operators ?? []).filter(({ status }) => status);
   return (
     <div className="atoll-content">
       {cluster.status_info && <Content component="p">{cluster.status_info}</Content>}
@@ -110,6 +111,16 @@ function Status({ cluster, explanation }: { cluster: Cluster; explanation: Retur
             </Card>
           )}
       </Loaded>
+      {operators.length > 0 && (
+        <Card>
+          <CardTitle component="h2">{t("Operators")}</CardTitle>
+          <CardBody>
+            <List isPlain>
+              {operators.map(({ name, status, status_info: info }) => <ListItem key={name}><StatusLabel status={status} /> {name} <span className="atoll-muted">{info}</span></ListItem>)}
+            </List>
+          </CardBody>
+        </Card>
+      )}
       <Card>
         <CardTitle component="h2">{t("Details")}</CardTitle>
         <CardBody>

@@ -10,6 +10,7 @@ import { useSearchParams } from "react-router-dom-v5-compat";
 import { useDocuments } from "../api/resource";
 import { CATALOGS, type CatalogEntry, type Channel, type Package, metas } from "../catalog/records";
 import { Copyable } from "../components/copyable";
+import { download } from "../components/download";
 import { PageFrame } from "../components/page";
 import { ARCHITECTURES, EMPTY, type Plan, type PlannedCatalog, type PlannedPackage, problems, toYaml, withPackage } from "../mirror/plan";
 
@@ -22,14 +23,6 @@ function draft(): Plan {
   } catch {
     return EMPTY;
   }
-}
-
-function download(text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
-  link.download = FILE;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 const replaced = <T,>(list: T[], index: number, item: T): T[] => list.map((one, at) => (at === index ? item : one));
@@ -56,7 +49,7 @@ export default function MirrorPlan() {
     <PageFrame title={t("Mirror plan")}
       actions={(
         <>
-          <Button variant="primary" isDisabled={found.length > 0} onClick={() => download(yaml)}>{t("Download")}</Button>
+          <Button variant="primary" isDisabled={found.length > 0} onClick={() => download(FILE, yaml)}>{t("Download")}</Button>
           <Button variant="link" onClick={() => setPlan(EMPTY)}>{t("Start anew")}</Button>
         </>
       )}>

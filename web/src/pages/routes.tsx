@@ -1,12 +1,15 @@
 // The table of pages: path, title and place in the navigation; each is loaded when it is opened.
 
 import { type ComponentType, lazy } from "react";
+import type { SiteServices } from "../api/site";
 
 export interface PageRoute {
   path: string;
   title: string;
   /** Group of the navigation; none: the page is reached from others. */
   group?: (typeof GROUPS)[number];
+  /** The service without which the page is not in the navigation. */
+  needs?: keyof SiteServices;
   component: ComponentType;
 }
 
@@ -20,10 +23,11 @@ export const ROUTES: PageRoute[] = [
   { path: "/infra-envs", title: "Discovery images", group: "Installation", component: lazy(() => import("./infra_envs")) },
   { path: "/events", title: "Events", group: "Installation", component: lazy(() => import("./events")) },
   { path: "/readiness", title: "Readiness", group: "Site", component: lazy(() => import("./readiness")) },
-  { path: "/catalogs", title: "Operator catalogs", group: "Content", component: lazy(() => import("./catalogs")) },
+  { path: "/catalogs", title: "Operator catalogs", group: "Content", needs: "catalogs", component: lazy(() => import("./catalogs")) },
   { path: "/catalogs/:catalog/:package", title: "Operator", component: lazy(() => import("./operator")) },
   { path: "/mirror-plan", title: "Mirror plan", group: "Content", component: lazy(() => import("./mirror_plan")) },
   { path: "/versions", title: "Versions", group: "Content", component: lazy(() => import("./versions")) },
   { path: "/pull-secret", title: "Pull secret", group: "Content", component: lazy(() => import("./pull_secret")) },
+  { path: "/support", title: "Support report", group: "Site", component: lazy(() => import("./support")) },
   { path: "/help", title: "Help", group: "Site", component: lazy(() => import("./help")) },
 ];

@@ -5,6 +5,7 @@
 import { Button, Flex, Label } from "@patternfly/react-core";
 import { type ChangeEvent, type ReactNode, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
+import { download } from "../components/download";
 import type { CodeMirror } from "./code_mirror";
 
 /** Larger files cannot be what a form asks for. Units: bytes. */
@@ -38,14 +39,6 @@ interface ControlProps {
 
 export function CodeEditorControl({ icon, "aria-label": label, onClick, isVisible = true }: ControlProps) {
   return isVisible ? <Button variant="plain" icon={icon} aria-label={label} title={label} onClick={() => onClick?.("")} /> : null;
-}
-
-function download(name: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 export function CodeEditor({ code = "", language = Language.yaml, height, isReadOnly = false, onCodeChange, customControls, ...features }: CodeEditorProps) {

@@ -141,6 +141,10 @@ impl Environment {
             ],
             ServiceName::Webui => vec![
                 ("CATALOG_SERVER_URL", self.catalog_server_url().into()),
+                (
+                    "REGISTRY_PAGE_URL",
+                    text(&format!("https://{}/ui/", self.registry())),
+                ),
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("WEBUI_PORT", port(self.ports.webui)),
                 ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),

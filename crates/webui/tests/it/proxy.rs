@@ -55,9 +55,19 @@ async fn the_catalog_server_is_below_services() {
     let catalogs = server::api(Router::new().fallback(mirror)).await;
     let with = server::webui_with(api.address, |settings| {
         settings.catalog_server_url = Some(format!("http://{}", catalogs.address));
+        settings.registry_page_url = Some("https://registry.example/ui/".to_owned());
     })
     .await;
     let without = server::webui(api.address).await;
+    let listed = async |server: &server::Server| {
+        let response = client().get(server.url("/services")).send().await.unwrap();
+        mirrored(response).await
+    };
+    let all = serde_json::json!({
+        "catalogs": true, "registry": "https://registry.example/ui/", "downloads": null,
+    });
+    assert_eq!(listed(&with).await, all);
+    assert_eq!(listed(&without).await["catalogs"], false);
     for (path, seen) in [
         ("/services/catalogs", Some("/catalogs")),
         (

@@ -1,0 +1,16 @@
+// The site: its services beside the installer API, and the session of the person.
+
+import useSWR from "swr";
+import { type ApiError, document } from "./client";
+
+/** Services that the site has; the URLs are those for browsers. */
+export interface SiteServices {
+  catalogs: boolean;
+  registry: string | null;
+  downloads: string | null;
+}
+
+/** The services of the site; undefined until they are known. */
+export function useServices(): SiteServices | undefined {
+  return useSWR<SiteServices, ApiError>("/services", document, { revalidateOnFocus: false }).data;
+}
