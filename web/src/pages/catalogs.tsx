@@ -4,16 +4,16 @@ import { Content, FormSelect, FormSelectOption } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import { Link, useSearchParams } from "react-router-dom-v5-compat";
 import { useDocuments } from "../api/resource";
-import { CATALOGS, type CatalogEntry, type Package, metas } from "../catalog/records";
+import { NoCatalogs, useCatalogs } from "../catalog/catalogs";
+import { type Package, metas } from "../catalog/records";
 import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
-import { NoCatalogs, isWithoutCatalogs } from "../catalog/absent";
 
 export default function Catalogs() {
   const { t } = useTranslation();
   const [parameters, setParameters] = useSearchParams();
-  const catalogs = useDocuments<CatalogEntry>(CATALOGS);
+  const catalogs = useCatalogs();
   const ready = catalogs.data?.filter(({ is_ready: isReady }) => isReady) ?? [];
   const chosen = ready.find(({ name }) => name === parameters.get("catalog")) ?? ready[0];
   const packages = useDocuments<Package>(chosen && metas(chosen.name, { schema: "olm.package" }));
@@ -28,7 +28,7 @@ export default function Catalogs() {
           {ready.map(({ name }) => <FormSelectOption key={name} value={name} label={name} />)}
         </FormSelect>
       )}>
-      {isWithoutCatalogs(catalogs)
+      {catalogs.hasNone
         ? <NoCatalogs />
         : (
           <Loaded resource={catalogs}>

@@ -8,7 +8,8 @@ import { type ReactNode, useEffect, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
 import { useDocuments } from "../api/resource";
-import { CATALOGS, type CatalogEntry, type Channel, type Package, metas } from "../catalog/records";
+import { useCatalogs } from "../catalog/catalogs";
+import { type CatalogEntry, type Channel, type Package, metas } from "../catalog/records";
 import { Copyable } from "../components/copyable";
 import { download } from "../components/download";
 import { PageFrame } from "../components/page";
@@ -32,7 +33,7 @@ export default function MirrorPlan() {
   const { t } = useTranslation();
   const [plan, setPlan] = useState(draft);
   const [parameters, setParameters] = useSearchParams();
-  const served = useDocuments<CatalogEntry>(CATALOGS);
+  const served = useCatalogs();
   useEffect(() => sessionStorage.setItem(DRAFT, JSON.stringify(plan)), [plan]);
   useEffect(() => {
     const [catalog, name] = [parameters.get("catalog"), parameters.get("package")];
