@@ -1,4 +1,4 @@
-// Hosts of a cluster: filter, details of hardware, and actions on many at once.
+// Hosts of a cluster or an infra-env: filter, details of hardware, and actions on many at once.
 
 import { Button, Dropdown, DropdownItem, DropdownList, MenuToggle } from "@patternfly/react-core";
 import { useState } from "react";
@@ -27,9 +27,16 @@ const addresses = ({ interfaces = [] }: Inventory) =>
 const searched = ({ inventory, host }: Row) =>
   [host.id, inventory.system_vendor?.serial_number, inventory.bmc_address, ...(inventory.interfaces ?? []).map(({ mac_address: mac }) => mac)].join(" ");
 
-export function Hosts({ cluster, reload }: { cluster: Cluster; reload: () => void }) {
+interface Props {
+  hosts: Host[];
+  /** Clusters that hosts may be bound to. */
+  clusters?: Cluster[];
+  reload: () => void;
+}
+
+export function Hosts({ hosts, clusters = [], reload }: Props) {
   const { t } = useTranslation();
-  const rows = (cluster.hosts ?? []).map((host): Row => ({ host, inventory: inner<Inventory>(host.inventory, {}), name: hostName(host) }));
+  const rows = hosts.map((host): Row => ({ host, inventory: inner<Inventory>(host.inventory, {}), name: hostName(host) }));
   const role = ({ host }: Row) => (host.role === "auto-assign" && host.suggested_role ? host.suggested_role : (host.role ?? ""));
   const columns: Column<Row>[] = [
     { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <>{name}<div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
@@ -44,15 +51,15 @@ export function Hosts({ cluster, reload }: { cluster: Cluster; reload: () => voi
     { id: "seen", title: t("Last seen"), cell: ({ host }) => <Age at={host.checked_in_at} /> },
   ];
   return (
-    <DataTable label={t("Hosts")} columns={columns} rows={rows} rowId={({ host }) => host.id} searched={searched}
+    <DataTable label={t("Hosts")} scope="hosts-" columns={columns} rows={rows} rowId={({ host }) => host.id} searched={searched}
       choice={{ id: "state", title: t("Status"), of: ({ host }) => host.status }}
-      actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} reload={reload} />}
+      actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} clusters={clusters} reload={reload} />}
       details={({ host, inventory }) => <HostDetails host={host} inventory={inventory} reload={reload} />}
       empty={{ title: t("No hosts yet"), body: t("Boot machines from the discovery image: they appear here by themselves.") }} />
   );
 }
 
-function HostActions({ hosts, reload }: { hosts: Host[]; reload: () => void }) {
+function HostActions({ hosts, clusters, reload }: Required<Props>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [action, setAction] = useState<Action>();
@@ -64,6 +71,10 @@ function HostActions({ hosts, reload }: { hosts: Host[]; reload: () => void }) {
     ...ROLES.map((role) => ({
       title: t("Role: {{role}}", { role: words(role) }), body: names,
       changes: each((host) => ({ method: "PATCH", path: path(host), body: { host_role: role } })),
+    })),
+    ...clusters.map(({ id, name }) => ({
+      title: t("Bind to {{cluster}}", { cluster: name ?? id }), body: names,
+      changes: each((host) => ({ method: "POST", path: `${path(host)}/actions/bind`, body: { cluster_id: id } })),
     })),
     { title: t("Install"), body: names, changes: post("install") },
     { title: t("Reset"), body: names, changes: post("reset"), isDangerous: true },

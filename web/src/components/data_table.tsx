@@ -23,6 +23,8 @@ export interface Column<Row> {
 
 interface Props<Row> {
   label: string;
+  /** Prefix of its parameters in the address, where a page has several tables. */
+  scope?: string;
   columns: Column<Row>[];
   rows: Row[];
   rowId: (row: Row) => string;
@@ -36,23 +38,24 @@ interface Props<Row> {
 
 const PAGE_SIZES = [20, 50, 100];
 
-export function DataTable<Row>({ label, columns, rows, rowId, searched, choice, actions, details, empty }: Props<Row>) {
+export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, choice, actions, details, empty }: Props<Row>) {
   const { t } = useTranslation();
   const [parameters, setParameters] = useSearchParams();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
-  const search = parameters.get("search") ?? "";
-  const chosen = choice ? (parameters.get(choice.id) ?? "") : "";
-  const sortColumn = Math.max(0, columns.findIndex(({ id }) => id === parameters.get("sort")));
-  const isDescending = parameters.get("order") === "desc";
-  const size = Number(parameters.get("size")) || 20;
+  const parameter = (name: string) => parameters.get(scope + name);
+  const search = parameter("search") ?? "";
+  const chosen = choice ? (parameter(choice.id) ?? "") : "";
+  const sortColumn = Math.max(0, columns.findIndex(({ id }) => id === parameter("sort")));
+  const isDescending = parameter("order") === "desc";
+  const size = Number(parameter("size")) || 20;
 
   const change = (changes: Record<string, string>) =>
     setParameters((before) => {
       const after = new URLSearchParams(before);
       for (const [name, value] of Object.entries({ page: "", ...changes })) {
-        if (value === "") after.delete(name);
-        else after.set(name, value);
+        if (value === "") after.delete(scope + name);
+        else after.set(scope + name, value);
       }
       return after;
     }, { replace: true });
@@ -69,7 +72,7 @@ export function DataTable<Row>({ label, columns, rows, rowId, searched, choice, 
   }, [rows, columns, wanted, chosen, sortColumn, isDescending]);
 
   const pages = Math.max(1, Math.ceil(found.length / size));
-  const page = Math.min(pages, Math.max(1, Number(parameters.get("page")) || 1));
+  const page = Math.min(pages, Math.max(1, Number(parameter("page")) || 1));
   const shown = found.slice((page - 1) * size, page * size);
   const selectedRows = rows.filter((row) => selected.has(rowId(row)));
   const toggled = (set: ReadonlySet<string>, id: string) => {

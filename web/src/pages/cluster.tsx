@@ -56,7 +56,7 @@ export default function ClusterPage() {
             </Tabs>
             <TabContent id={`tab-${tab}`} activeKey={tab} eventKey={tab} aria-label={titles[tab]}>
               {tab === "status" && <Status cluster={data} explanation={explanation} />}
-              {tab === "hosts" && <Hosts cluster={data} reload={reload} />}
+              {tab === "hosts" && <Hosts hosts={data.hosts ?? []} reload={reload} />}
               {tab === "connections" && <Connections hosts={data.hosts ?? []} />}
               {tab === "events" && <EventsTable clusterId={id} />}
               {tab === "images" && (

@@ -2,8 +2,9 @@
 
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
-import type { Cluster, InfraEnv } from "../api/records";
+import type { Cluster, Host, InfraEnv } from "../api/records";
 import { useLive, useResource } from "../api/resource";
+import { Hosts } from "../cluster/hosts";
 import { type Column, DataTable } from "../components/data_table";
 import { DiscoveryImage } from "../components/discovery_image";
 import { Loaded } from "../components/loaded";
@@ -30,10 +31,29 @@ export default function InfraEnvs() {
       <Loaded resource={infraEnvs}>
         {(data) => (
           <DataTable label={t("Discovery images")} columns={columns} rows={data} rowId={({ id }) => id}
-            details={(infraEnv) => <DiscoveryImage infraEnv={infraEnv} />}
+            details={(infraEnv) => (
+              <>
+                <DiscoveryImage infraEnv={infraEnv} />
+                {!infraEnv.cluster_id && <UnboundHosts infraEnv={infraEnv} clusters={clusters.data ?? []} />}
+              </>
+            )}
             empty={{ title: t("No discovery images yet"), body: t("A cluster's discovery image is made with the cluster."), action: <NewCluster /> }} />
         )}
       </Loaded>
     </PageFrame>
+  );
+}
+
+/** Statuses of clusters that take hosts. Source: openshift/assisted-service, binding of hosts. */
+const OPEN = ["insufficient", "ready", "pending-for-input", "adding-hosts"];
+
+function UnboundHosts({ infraEnv, clusters }: { infraEnv: InfraEnv; clusters: Cluster[] }) {
+  const path = `/infra-envs/${infraEnv.id}/hosts`;
+  const hosts = useResource<Host[]>(path);
+  useLive({ infra_env_id: infraEnv.id }, [path]);
+  return (
+    <Loaded resource={hosts}>
+      {(list) => <Hosts hosts={list} clusters={clusters.filter(({ status }) => OPEN.includes(status))} reload={() => void hosts.reload()} />}
+    </Loaded>
   );
 }
