@@ -39,12 +39,15 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
   const rows = hosts.map((host): Row => ({ host, inventory: inner<Inventory>(host.inventory, {}), name: hostName(host) }));
   const role = ({ host }: Row) => (host.role === "auto-assign" && host.suggested_role ? host.suggested_role : (host.role ?? ""));
   const columns: Column<Row>[] = [
-    { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <>{name}<div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
+    { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <><span className="atoll-name">{name}</span><div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
     { id: "role", title: t("Role"), text: role, cell: (row) => <>{words(role(row))}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
-    { id: "status", title: t("Status"), text: ({ host }) => host.status, cell: ({ host }) => <><StatusLabel status={host.status} /><div className="atoll-muted">{host.status_info}</div></> },
-    { id: "stage", title: t("Stage"), text: ({ host }) => host.progress?.current_stage ?? "", cell: ({ host, name }) => host.progress?.current_stage
-      ? <>{host.progress.current_stage}{host.progress.installation_percentage !== undefined && <Percentage value={host.progress.installation_percentage} label={name} />}</>
-      : "–" },
+    { id: "status", title: t("Status"), text: ({ host }) => `${host.status} ${host.progress?.current_stage ?? ""}`, cell: ({ host, name }) => (
+      <>
+        <StatusLabel status={host.status} />
+        <Stage host={host} name={name} />
+        <div className="atoll-muted atoll-clamp" title={host.status_info}>{host.status_info}</div>
+      </>
+    ) },
     { id: "cpu", title: t("CPUs"), order: ({ inventory }) => inventory.cpu?.count ?? 0, cell: ({ inventory }) => inventory.cpu?.count ?? "–" },
     { id: "memory", title: t("Memory"), order: ({ inventory }) => inventory.memory?.physical_bytes ?? 0, cell: ({ inventory }) => bytes(inventory.memory?.physical_bytes) },
     { id: "addresses", title: t("Addresses"), text: ({ inventory }) => addresses(inventory).join(" "), cell: ({ inventory }) => <span className="atoll-mono">{addresses(inventory).slice(0, 3).join(" ")}</span> },
@@ -56,6 +59,17 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
       actions={(selected) => <HostActions hosts={selected.map(({ host }) => host)} clusters={clusters} reload={reload} />}
       details={({ host, inventory }) => <HostDetails host={host} inventory={inventory} reload={reload} />}
       empty={{ title: t("No hosts yet"), body: t("Boot machines from the discovery image: they appear here by themselves.") }} />
+  );
+}
+
+/** The stage of an installation, with its progress. */
+function Stage({ host: { progress, status }, name }: { host: Host; name: string }) {
+  if (!progress?.current_stage || status === "installed") return null;
+  return (
+    <>
+      <div>{progress.current_stage}</div>
+      {progress.installation_percentage !== undefined && <Percentage value={progress.installation_percentage} label={name} />}
+    </>
   );
 }
 

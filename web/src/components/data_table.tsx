@@ -117,50 +117,52 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
           <ToolbarItem align={{ default: "alignEnd" }}>{pagination("top")}</ToolbarItem>
         </ToolbarContent>
       </Toolbar>
-      <Table aria-label={label} variant="compact" isExpandable={details !== undefined}>
-        <Thead>
-          <Tr>
-            {details && <Th screenReaderText={t("Details")} />}
-            {actions && (
-              <Th aria-label={t("Select all")} select={{
-                isSelected: shown.length > 0 && shown.every((row) => selected.has(rowId(row))),
-                onSelect: (_, isAll) => setSelected(new Set(isAll ? found.map(rowId) : [])),
-              }} />
-            )}
-            {columns.map((column, index) => (
-              <Th key={column.id} {...((column.text ?? column.order) && {
-                sort: {
-                  columnIndex: index,
-                  sortBy: { index: sortColumn, direction: isDescending ? ("desc" as const) : ("asc" as const) },
-                  onSort: (_: unknown, __: number, direction: string) => change({ sort: column.id, order: direction === "desc" ? "desc" : "" }),
-                },
-              })}>{column.title}</Th>
-            ))}
-          </Tr>
-        </Thead>
-        {shown.map((row, rowIndex) => {
-          const id = rowId(row);
-          const isExpanded = expanded.has(id);
-          return (
-            <Tbody key={id} isExpanded={isExpanded}>
-              <Tr>
-                {details && (
-                  <Td expand={{ rowIndex, isExpanded, onToggle: () => setExpanded(toggled(expanded, id)) }} />
-                )}
-                {actions && (
-                  <Td select={{ rowIndex, isSelected: selected.has(id), onSelect: () => setSelected(toggled(selected, id)) }} />
-                )}
-                {columns.map((column) => <Td key={column.id} dataLabel={column.title}>{column.cell(row)}</Td>)}
-              </Tr>
-              {details && isExpanded && (
-                <Tr isExpanded>
-                  <Td colSpan={columnCount}><ExpandableRowContent>{details(row)}</ExpandableRowContent></Td>
-                </Tr>
+      <div className="atoll-scroll">
+        <Table aria-label={label} variant="compact" isExpandable={details !== undefined}>
+          <Thead>
+            <Tr>
+              {details && <Th screenReaderText={t("Details")} />}
+              {actions && (
+                <Th aria-label={t("Select all")} select={{
+                  isSelected: shown.length > 0 && shown.every((row) => selected.has(rowId(row))),
+                  onSelect: (_, isAll) => setSelected(new Set(isAll ? found.map(rowId) : [])),
+                }} />
               )}
-            </Tbody>
-          );
-        })}
-      </Table>
+              {columns.map((column, index) => (
+                <Th key={column.id} modifier="nowrap" {...((column.text ?? column.order) && {
+                  sort: {
+                    columnIndex: index,
+                    sortBy: { index: sortColumn, direction: isDescending ? ("desc" as const) : ("asc" as const) },
+                    onSort: (_: unknown, __: number, direction: string) => change({ sort: column.id, order: direction === "desc" ? "desc" : "" }),
+                  },
+                })}>{column.title}</Th>
+              ))}
+            </Tr>
+          </Thead>
+          {shown.map((row, rowIndex) => {
+            const id = rowId(row);
+            const isExpanded = expanded.has(id);
+            return (
+              <Tbody key={id} isExpanded={isExpanded}>
+                <Tr>
+                  {details && (
+                    <Td expand={{ rowIndex, isExpanded, onToggle: () => setExpanded(toggled(expanded, id)) }} />
+                  )}
+                  {actions && (
+                    <Td select={{ rowIndex, isSelected: selected.has(id), onSelect: () => setSelected(toggled(selected, id)) }} />
+                  )}
+                  {columns.map((column) => <Td key={column.id} dataLabel={column.title}>{column.cell(row)}</Td>)}
+                </Tr>
+                {details && isExpanded && (
+                  <Tr isExpanded>
+                    <Td colSpan={columnCount}><ExpandableRowContent>{details(row)}</ExpandableRowContent></Td>
+                  </Tr>
+                )}
+              </Tbody>
+            );
+          })}
+        </Table>
+      </div>
       {found.length === 0 && <p className="atoll-nothing">{t("Nothing matches the filter.")}</p>}
       {found.length > size && pagination("bottom")}
     </>

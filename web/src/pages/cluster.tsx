@@ -96,7 +96,8 @@ function Status({ cluster, explanation }: { cluster: Cluster; explanation: Retur
   const operators = (cluster.monitored_operators ?? []).filter(({ status }) => status);
   return (
     <div className="atoll-content">
-      {cluster.status_info && <Content component="p">{cluster.status_info}</Content>}
+      {/* Causes say the same, and more. */}
+      {cluster.status_info && explanation.data?.causes.length === 0 && <Content component="p">{cluster.status_info}</Content>}
       {MOVING.includes(cluster.status) && <Percentage value={cluster.progress?.total_percentage} label={t("Installation")} />}
       <Loaded resource={explanation}>
         {({ outcome, causes, omitted_causes: omitted }) => causes.length === 0
