@@ -48,7 +48,8 @@ export async function startTexts(): Promise<void> {
     fallbackLng: "en",
     resources: { [lng]: { translation: ours?.default ?? {} } },
     keySeparator: false,
-    nsSeparator: "~",
+    // Reasons of the service are looked up, too: no character of them is a separator.
+    nsSeparator: false,
     interpolation: { escapeValue: false, format: formatValue },
     react: { transSupportBasicHtmlNodes: true },
   });

@@ -24,7 +24,8 @@ export class ApiError extends Error {
   }
 }
 
-const CAUSES: Record<number, [cause: string, remedy: string]> = {
+/** Causes of failures by the status of the response: texts of the locale files. */
+export const CAUSES: Record<number | "other", [cause: string, remedy: string]> = {
   401: ["The service wants a login.", "Log in, or paste a new token."],
   403: ["You are not allowed to do this.", "Ask an administrator of the site for the role."],
   404: ["It does not exist any more.", "Return to the list."],
@@ -34,6 +35,7 @@ const CAUSES: Record<number, [cause: string, remedy: string]> = {
   502: ["The service broke off.", "It may be restarting; the page tries again."],
   503: ["The service is not ready.", "It waits for its database; the page tries again."],
   504: ["The service did not respond in time.", "It is overloaded or its network is; the page tries again."],
+  other: ["The service responded with {{status}}.", "Try again."],
 };
 
 /** The URL of `path` with a query. */
@@ -143,7 +145,7 @@ function logIn(): void {
 }
 
 function failure(status: number, body: unknown): ApiError {
-  const [cause, remedy] = CAUSES[status] ?? [`The service responded with ${status}.`, "Try again."];
+  const [cause, remedy] = CAUSES[status] ?? CAUSES.other;
   const { message, reason } = (body ?? {}) as { message?: unknown; reason?: unknown };
   const said = [message, reason].find((text) => typeof text === "string" && text.trim() !== "") as string | undefined;
   return new ApiError(said ? sentence(said) : cause, remedy, status);

@@ -40,7 +40,7 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
   const role = ({ host }: Row) => (host.role === "auto-assign" && host.suggested_role ? host.suggested_role : (host.role ?? ""));
   const columns: Column<Row>[] = [
     { id: "name", title: t("Host"), text: ({ name }) => name, cell: ({ name, inventory }) => <><span className="atoll-name">{name}</span><div className="atoll-muted">{inventory.system_vendor?.product_name}</div></> },
-    { id: "role", title: t("Role"), text: role, cell: (row) => <>{words(role(row))}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
+    { id: "role", title: t("Role"), text: role, cell: (row) => <>{t(words(role(row)))}{row.host.bootstrap && <div className="atoll-muted">{t("bootstrap")}</div>}</> },
     { id: "status", title: t("Status"), text: ({ host }) => `${host.status} ${host.progress?.current_stage ?? ""}`, cell: ({ host, name }) => (
       <>
         <StatusLabel status={host.status} />
@@ -64,10 +64,11 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
 
 /** The stage of an installation, with its progress. */
 function Stage({ host: { progress, status }, name }: { host: Host; name: string }) {
+  const { t } = useTranslation();
   if (!progress?.current_stage || status === "installed") return null;
   return (
     <>
-      <div>{progress.current_stage}</div>
+      <div>{t(progress.current_stage)}</div>
       {progress.installation_percentage !== undefined && <Percentage value={progress.installation_percentage} label={name} />}
     </>
   );
@@ -83,7 +84,7 @@ function HostActions({ hosts, clusters, reload }: Required<Props>) {
   const post = (verb: string) => each((host) => ({ method: "POST", path: `${path(host)}/actions/${verb}` }));
   const actions: Action[] = [
     ...ROLES.map((role) => ({
-      title: t("Role: {{role}}", { role: words(role) }), body: names,
+      title: t("Role: {{role}}", { role: t(words(role)) }), body: names,
       changes: each((host) => ({ method: "PATCH", path: path(host), body: { host_role: role } })),
     })),
     ...clusters.map(({ id, name }) => ({

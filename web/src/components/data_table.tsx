@@ -10,6 +10,7 @@ import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
 import { byName, words } from "./format";
+import { usePaginationTitles } from "./pagination_titles";
 
 export interface Column<Row> {
   id: string;
@@ -40,6 +41,7 @@ const PAGE_SIZES = [20, 50, 100];
 
 export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, choice, actions, details, empty }: Props<Row>) {
   const { t } = useTranslation();
+  const titles = usePaginationTitles();
   const [parameters, setParameters] = useSearchParams();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
@@ -91,7 +93,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
   }
   const values = choice && [...new Set(rows.map(choice.of))].sort(byName);
   const pagination = (variant: "top" | "bottom") => (
-    <Pagination itemCount={found.length} page={page} perPage={size} variant={variant} isCompact={variant === "top"}
+    <Pagination itemCount={found.length} page={page} perPage={size} variant={variant} titles={titles} isCompact={variant === "top"}
       perPageOptions={PAGE_SIZES.map((value) => ({ title: String(value), value }))}
       onSetPage={(_, value) => change({ page: String(value) })}
       onPerPageSelect={(_, value) => change({ size: String(value) })} />
@@ -102,14 +104,14 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
       <Toolbar>
         <ToolbarContent>
           <ToolbarItem>
-            <SearchInput aria-label={t("Filter")} placeholder={t("Filter")} value={search}
+            <SearchInput aria-label={t("Filter")} placeholder={t("Filter")} resetButtonLabel={t("Clear")} value={search}
               onChange={(_, value) => change({ search: value })} onClear={() => change({ search: "" })} />
           </ToolbarItem>
           {choice && (
             <ToolbarItem>
               <FormSelect aria-label={choice.title} value={chosen} onChange={(_, value) => change({ [choice.id]: value })}>
                 <FormSelectOption value="" label={`${choice.title}: ${t("all")}`} />
-                {values?.map((value) => <FormSelectOption key={value} value={value} label={words(value)} />)}
+                {values?.map((value) => <FormSelectOption key={value} value={value} label={t(words(value))} />)}
               </FormSelect>
             </ToolbarItem>
           )}

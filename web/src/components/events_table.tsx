@@ -10,6 +10,7 @@ import type { SiteEvent } from "../api/records";
 import { useLive } from "../api/resource";
 import { words } from "./format";
 import { Loaded } from "./loaded";
+import { usePaginationTitles } from "./pagination_titles";
 import { StatusLabel } from "./status";
 import { Time } from "./time";
 
@@ -18,6 +19,7 @@ const PAGE = 50;
 
 export function EventsTable({ clusterId }: { clusterId?: string }) {
   const { t } = useTranslation();
+  const titles = usePaginationTitles();
   const [message, setMessage] = useState("");
   const [severity, setSeverity] = useState("");
   const [page, setPage] = useState(1);
@@ -38,17 +40,17 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
       <Toolbar>
         <ToolbarContent>
           <ToolbarItem>
-            <SearchInput aria-label={t("Message")} placeholder={t("Message")} value={message}
+            <SearchInput aria-label={t("Message")} placeholder={t("Message")} resetButtonLabel={t("Clear")} value={message}
               onChange={(_, value) => choose(() => setMessage(value))} onClear={() => choose(() => setMessage(""))} />
           </ToolbarItem>
           <ToolbarItem>
             <FormSelect aria-label={t("Severity")} value={severity} onChange={(_, value) => choose(() => setSeverity(value))}>
               <FormSelectOption value="" label={`${t("Severity")}: ${t("all")}`} />
-              {SEVERITIES.map((one) => <FormSelectOption key={one} value={one} label={words(one)} />)}
+              {SEVERITIES.map((one) => <FormSelectOption key={one} value={one} label={t(words(one))} />)}
             </FormSelect>
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Pagination itemCount={count} page={page} perPage={PAGE} isCompact onSetPage={(_, value) => setPage(value)} perPageOptions={[]} />
+            <Pagination itemCount={count} page={page} perPage={PAGE} titles={titles} isCompact onSetPage={(_, value) => setPage(value)} perPageOptions={[]} />
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>

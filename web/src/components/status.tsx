@@ -1,6 +1,7 @@
 // Statuses as labels: the word says it, colour and icon repeat it.
 
 import { Label, Progress } from "@patternfly/react-core";
+import { useTranslation } from "react-i18next";
 import { words } from "./format";
 
 type Kind = "success" | "info" | "danger" | "warning";
@@ -21,7 +22,8 @@ export function kindOf(status: string): Kind {
 }
 
 export function StatusLabel({ status }: { status: string | undefined }) {
-  return status ? <Label isCompact status={kindOf(status)}>{words(status)}</Label> : null;
+  const { t } = useTranslation();
+  return status ? <Label isCompact status={kindOf(status)}>{t(words(status))}</Label> : null;
 }
 
 export function Percentage({ value, label }: { value: number | undefined; label: string }) {

@@ -46,21 +46,27 @@ const RELEASE_CHANNEL = /^[a-z-]+-\d+\.\d+$/;
 // Without spaces and control characters, with at least a name: the tool checks the rest, with better words.
 const IMAGE = /^[a-z0-9][^\s"]*$/i;
 
+/** A text of the locale files, and its values. */
+export interface Problem {
+  problem: string;
+  values: Record<string, string>;
+}
+
 /** Problems of the plan, each with its place; none when it can be mirrored. */
-export function problems(plan: Plan): string[] {
-  const found: string[] = [];
+export function problems(plan: Plan): Problem[] {
+  const found: Problem[] = [];
   for (const { name, minVersion, maxVersion } of plan.channels) {
-    if (!RELEASE_CHANNEL.test(name)) found.push(`${name || "?"}: a release channel is named as in stable-4.18`);
-    for (const one of [minVersion, maxVersion]) if (one && !VERSION.test(one)) found.push(`${name}: ${one} is no version as in 4.18.30`);
+    if (!RELEASE_CHANNEL.test(name)) found.push({ problem: "{{name}}: a release channel is named as in stable-4.18", values: { name: name || "?" } });
+    for (const one of [minVersion, maxVersion]) if (one && !VERSION.test(one)) found.push({ problem: "{{name}}: {{version}} is no version as in 4.18.30", values: { name, version: one } });
   }
   for (const { catalog, packages } of plan.catalogs) {
-    if (!IMAGE.test(catalog)) found.push(`${catalog || "?"}: a catalog is an image, as in registry.example.org/catalog:v4.18`);
+    if (!IMAGE.test(catalog)) found.push({ problem: "{{catalog}}: a catalog is an image, as in registry.example.org/catalog:v4.18", values: { catalog: catalog || "?" } });
     for (const { name, minVersion } of packages) {
-      if (!name) found.push(`${catalog}: a package has no name`);
-      if (minVersion && !VERSION.test(minVersion)) found.push(`${name}: ${minVersion} is no version`);
+      if (!name) found.push({ problem: "{{catalog}}: a package has no name", values: { catalog } });
+      if (minVersion && !VERSION.test(minVersion)) found.push({ problem: "{{name}}: {{version}} is no version", values: { name, version: minVersion } });
     }
   }
-  for (const image of plan.additionalImages) if (!IMAGE.test(image)) found.push(`${image || "?"}: an image is HOST/PATH:TAG or HOST/PATH@DIGEST`);
+  for (const image of plan.additionalImages) if (!IMAGE.test(image)) found.push({ problem: "{{image}}: an image is HOST/PATH:TAG or HOST/PATH@DIGEST", values: { image: image || "?" } });
   return found;
 }
 

@@ -90,7 +90,7 @@ export default function MirrorPlan() {
       </Form>
       {found.length > 0 && (
         <Alert isInline variant="warning" title={t("The plan is not complete")}>
-          <List>{found.map((problem) => <ListItem key={problem}>{problem}</ListItem>)}</List>
+          <List>{found.map(({ problem, values }) => <ListItem key={problem + JSON.stringify(values)}>{t(problem, values)}</ListItem>)}</List>
         </Alert>
       )}
       <Card>

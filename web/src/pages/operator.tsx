@@ -56,7 +56,7 @@ function UpgradePath({ channel, bundles }: { channel: Channel; bundles: Map<stri
               <Td dataLabel={t("Replaces")}>{entry.replaces ?? "–"}</Td>
               <Td dataLabel={t("Skips")}>
                 {entry.skipRange ?? ""}
-                {entry.skips && <LabelGroup numLabels={3}>{entry.skips.map((skipped) => <Label isCompact key={skipped}>{skipped}</Label>)}</LabelGroup>}
+                {entry.skips && <LabelGroup numLabels={3} collapsedText={t("${remaining} more")} expandedText={t("Show less")}>{entry.skips.map((skipped) => <Label isCompact key={skipped}>{skipped}</Label>)}</LabelGroup>}
               </Td>
               <Td dataLabel={t("Images")}>
                 {images.length > 0 && (

@@ -18,7 +18,7 @@ export default function Readiness() {
   const report = useResource<{ checks: SiteCheck[] }>("/doctor", 60_000);
   const columns: Column<SiteCheck>[] = [
     { id: "status", title: t("Status"), order: ({ status }) => ORDER.indexOf(status), text: ({ status }) => status, cell: ({ status }) => <StatusLabel status={status} /> },
-    { id: "check", title: t("Check"), text: ({ id }) => id, cell: ({ id, group }) => <>{id}<div className="atoll-muted">{words(group)}</div></> },
+    { id: "check", title: t("Check"), text: ({ id }) => id, cell: ({ id, group }) => <>{id}<div className="atoll-muted">{t(words(group))}</div></> },
     { id: "finding", title: t("Finding"), text: ({ finding }) => finding, cell: ({ finding }) => finding },
     { id: "remedy", title: t("Remedy"), text: ({ remedy }) => remedy ?? "", cell: ({ remedy }) => remedy ?? "–" },
   ];
