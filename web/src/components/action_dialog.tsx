@@ -68,7 +68,7 @@ export function ActionDialog({ action, close, done }: { action: Action; close: (
         {state === "checking" && <Spinner size="md" aria-label={t("Asking the service whether it is possible")} />}
         {isRefused && <Failure error={state} />}
         {state === "running" && action.changes.length > 1 && (
-          <Alert isInline isPlain variant="info" title={t("{{done}} of {{all}} done", { done: finished, all: action.changes.length })} />
+          <Alert isInline isPlain variant="info" variantLabel={t("Info")} title={t("{{done}} of {{all}} done", { done: finished, all: action.changes.length })} />
         )}
       </ModalBody>
       <ModalFooter>

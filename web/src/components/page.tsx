@@ -2,6 +2,7 @@
 
 import { Breadcrumb, BreadcrumbItem, Flex, FlexItem, PageSection, Title } from "@patternfly/react-core";
 import { type ReactNode, useEffect } from "react";
+import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
 
 interface Frame {
@@ -13,6 +14,7 @@ interface Frame {
 }
 
 export function PageFrame({ title, beside, parents, actions, children }: Frame) {
+  const { t } = useTranslation();
   useEffect(() => {
     document.title = `${title} · Atoll`;
   }, [title]);
@@ -20,7 +22,7 @@ export function PageFrame({ title, beside, parents, actions, children }: Frame) 
     <>
       <PageSection hasBodyWrapper={false} aria-labelledby="page-title">
         {parents && (
-          <Breadcrumb className="atoll-path">
+          <Breadcrumb className="atoll-path" aria-label={t("Path")}>
             {parents.map(({ path, title: name }) => (
               <BreadcrumbItem key={path} render={(props) => <Link {...props} to={path}>{name}</Link>} />
             ))}

@@ -6,6 +6,7 @@ import { useTranslation } from "react-i18next";
 export function usePaginationTitles(): PaginationTitles {
   const { t } = useTranslation();
   return {
+    items: t("rows"),
     itemsPerPage: t("Rows per page"),
     perPageSuffix: t("per page"),
     ofWord: t("of"),

@@ -89,7 +89,7 @@ export default function MirrorPlan() {
         </Part>
       </Form>
       {found.length > 0 && (
-        <Alert isInline variant="warning" title={t("The plan is not complete")}>
+        <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("The plan is not complete")}>
           <List>{found.map(({ problem, values }) => <ListItem key={problem + JSON.stringify(values)}>{t(problem, values)}</ListItem>)}</List>
         </Alert>
       )}

@@ -79,7 +79,7 @@ export default function Overview() {
         <CardBody>
           <Loaded resource={explanations}>
             {({ items, next }) => items.length === 0
-              ? <Alert isInline isPlain variant="success" title={t("Nothing waits for you.")} />
+              ? <Alert isInline isPlain variant="success" variantLabel={t("Success")} title={t("Nothing waits for you.")} />
               : (
                 <Flex direction={{ default: "column" }}>
                   {items.map(({ subject, causes, outcome }) => (
