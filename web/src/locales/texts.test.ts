@@ -1,0 +1,102 @@
+// Each language has every text of the pages, and no other.
+
+import { readFileSync, readdirSync } from "node:fs";
+import ts from "typescript";
+import { describe, expect, test } from "vitest";
+import { CAUSES } from "../api/client";
+import { words } from "../components/format";
+import { TOPICS } from "../pages/help_topics";
+import { GROUPS } from "../pages/routes";
+
+const SOURCES = "src";
+const LOCALES = `${SOURCES}/locales`;
+const CRATES = "../crates";
+
+/** Sets of identifiers that pages show as words: file and enum, whose values are quoted. */
+const ENUMS: [file: string, name: string][] = [
+  ["model/src/cluster.rs", "ClusterStatus"],
+  ["model/src/host.rs", "HostStatus"],
+  ["model/src/host.rs", "HostRole"],
+  ["model/src/host.rs", "HostStage"],
+  ["model/src/events.rs", "EventSeverity"],
+  ["model/src/explain.rs", "ExplanationOutcome"],
+  ["model/src/explain.rs", "CauseStatus"],
+  ["model/src/versions.rs", "ReleaseSupportLevel"],
+  ["model/src/operators.rs", "OperatorStatus"],
+  ["doctor/src/report.rs", "CheckStatus"],
+  ["doctor/src/report.rs", "CheckGroup"],
+];
+/** Statuses of connections, which the pages make themselves. */
+const CONNECTIONS = ["success", "warning", "failure"];
+
+/** Members that are texts, of tables that pages are drawn from. */
+const MEMBERS = ["title", "problem"];
+/** Arguments of `t` that are no literals: all of them members as above, texts of the tables below, or of the service. */
+const VARIABLES = ["group", "title", "text", "problem", "result.problem", "error.message", "error.remedy", "host.progress.current_stage"];
+
+function identifiers([file, name]: [string, string]): string[] {
+  const source = readFileSync(`${CRATES}/${file}`, "utf8");
+  const body = new RegExp(`^(?: *pub enum|impl) ${name} \\{\n([^}]*"[^}]*)\\}`, "m").exec(source)?.[1] ?? "";
+  return [...body.matchAll(/"([^"]+)"/g)].map(([, text]) => text!);
+}
+
+interface Found {
+  literals: string[];
+  variables: string[];
+}
+
+/** Texts of the sources: arguments of `t` and of `ApiError`, members of tables. */
+function collect(): Found {
+  const found: Found = { literals: [], variables: [] };
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && node.expression.text === "t") {
+      const [argument] = node.arguments;
+      if (argument && ts.isStringLiteralLike(argument)) found.literals.push(argument.text);
+      else found.variables.push(argument?.getText() ?? "");
+    } else if (ts.isNewExpression(node) && node.expression.getText() === "ApiError") {
+      found.literals.push(...(node.arguments ?? []).flatMap((one) => (ts.isStringLiteralLike(one) ? [one.text] : [])));
+    } else if (ts.isPropertyAssignment(node) && MEMBERS.includes(node.name.getText()) && ts.isStringLiteralLike(node.initializer)) {
+      found.literals.push(node.initializer.text);
+    }
+    ts.forEachChild(node, visit);
+  };
+  for (const file of readdirSync(SOURCES, { recursive: true, encoding: "utf8" })) {
+    if (!/\.tsx?$/.test(file) || /\.test\.tsx?$/.test(file)) continue;
+    visit(ts.createSourceFile(file, readFileSync(`${SOURCES}/${file}`, "utf8"), ts.ScriptTarget.Latest, true));
+  }
+  return found;
+}
+
+const FOUND = collect();
+const TEXTS = [...new Set([
+  ...FOUND.literals,
+  ...GROUPS,
+  ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
+  ...Object.values(CAUSES).flat(),
+  ...[...ENUMS.flatMap(identifiers), ...CONNECTIONS].map(words),
+])].sort();
+
+/** Places of values, in the order of the alphabet: languages differ in theirs. */
+const places = (text: string) => (text.match(/\{\{[^}]+\}\}|\$\{[^}]+\}/g) ?? []).sort();
+
+test("texts of the sources are found", () => {
+  expect(FOUND.literals).toContain("Create a cluster");
+  expect(ENUMS.filter((one) => identifiers(one).length < 3)).toEqual([]);
+});
+
+test("texts in variables are known", () => {
+  expect(FOUND.variables.filter((text) => !VARIABLES.includes(text) && !/^words\(.+\)$/.test(text))).toEqual([]);
+});
+
+describe.each(["es", "fr", "ja", "ko", "zh"])("%s", (language) => {
+  const texts = JSON.parse(readFileSync(`${LOCALES}/${language}.json`, "utf8")) as Record<string, string>;
+
+  test("every text is there, and no other", () => {
+    expect(TEXTS.filter((text) => !(text in texts))).toEqual([]);
+    expect(Object.keys(texts).filter((text) => !TEXTS.includes(text))).toEqual([]);
+  });
+
+  test("no text is empty, values keep their places", () => {
+    expect(Object.entries(texts).filter(([text, value]) => value.trim() === "" || places(text).join() !== places(value).join())).toEqual([]);
+  });
+});
