@@ -304,27 +304,17 @@ impl Site {
 
     /// The image service has both boot images, of which one is in the registry alone.
     async fn serves_boot_images(&self) -> Result<()> {
-        let container = format!("{}_image-service_1", self.name);
         let port = self.first_port + 1;
-        until("the image service is ready", READY_LIMIT, async || {
-            let mut health = Command::new("podman");
-            health.args(["exec", &container, "/image-service", "health", "--ready"]);
-            Ok(succeed(&mut health).ok())
-        })
-        .await?;
         for version in ["4.18", "4.19"] {
             let url = format!(
                 "http://127.0.0.1:{port}/boot-artifacts/kernel?version={version}&arch=x86_64"
             );
-            self.run(&[
-                "curl",
-                "--silent",
-                "--show-error",
-                "--fail",
-                "-o",
-                "/dev/null",
-                &url,
-            ])?;
+            // The service reads the image first, and then the proxy has to notice that it is ready.
+            until("the image is served", READY_LIMIT, async || {
+                let answer = self.run(&["curl", "--silent", "--fail", "-o", "/dev/null", &url]);
+                Ok(answer.ok())
+            })
+            .await?;
         }
         Ok(())
     }
