@@ -6,6 +6,7 @@ import { Link } from "react-router-dom-v5-compat";
 import type { Cluster, ExplanationList, SiteCheck, SiteEvent, Versions } from "../api/records";
 import { useLive, useResource } from "../api/resource";
 import { Causes } from "../components/causes";
+import { byName, words } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
@@ -20,6 +21,18 @@ function counted(clusters: Cluster[]): [status: string, count: number][] {
   const counts = new Map<string, number>();
   for (const { status } of clusters) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].sort(([, one], [, other]) => other - one);
+}
+
+const URGENCY: SiteCheck["status"][] = ["passed", "warning", "failed"];
+
+/** The worst check of each group. */
+function worstByGroup(checks: SiteCheck[]): SiteCheck[] {
+  const worst = new Map<string, SiteCheck>();
+  for (const check of checks) {
+    const known = worst.get(check.group);
+    if (!known || URGENCY.indexOf(check.status) > URGENCY.indexOf(known.status)) worst.set(check.group, check);
+  }
+  return [...worst.values()];
 }
 
 export default function Overview() {
@@ -55,12 +68,16 @@ export default function Overview() {
               ? <Content component="p">{t("Only administrators see the checks of the site.")}</Content>
               : (
                 <Loaded resource={checks}>
-                  {({ checks: list }) => {
-                    const failed = list.filter(({ status }) => status === "failed");
-                    return failed.length === 0
-                      ? <Content component="p">{t("No check failed.")}</Content>
-                      : <List>{failed.slice(0, 3).map(({ id, finding }) => <ListItem key={id}>{finding}</ListItem>)}</List>;
-                  }}
+                  {({ checks: list }) => (
+                    <List isPlain>
+                      {worstByGroup(list).map(({ group, status, finding }) => (
+                        <ListItem key={group}>
+                          <StatusLabel status={status} /> {t(words(group))}
+                          {status !== "passed" && <div className="atoll-muted atoll-clamp" title={finding}>{finding}</div>}
+                        </ListItem>
+                      ))}
+                    </List>
+                  )}
                 </Loaded>
               )}
           </CardBody>
@@ -69,7 +86,12 @@ export default function Overview() {
           <CardTitle component="h2"><Link to="/versions">{t("Versions")}</Link></CardTitle>
           <CardBody>
             <Loaded resource={versions}>
-              {(table) => <div className="atoll-number">{Object.keys(table).length}</div>}
+              {(table) => (
+                <>
+                  <div className="atoll-number">{Object.keys(table).length}</div>
+                  {Object.keys(table).sort(byName).slice(-3).join(", ")}
+                </>
+              )}
             </Loaded>
           </CardBody>
         </Card>
