@@ -1,8 +1,12 @@
-//! Services of the site beside the installer API: which there are, and the catalog server's query API.
+//! Services of the site beside the installer API: which there are, the catalog server's query API, and the certificates
+//! of the registry.
 
+use std::path::{Path, PathBuf};
+
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use http::StatusCode;
+use http::{StatusCode, header};
 use serde::Serialize;
 use service::forward::{self, Forward};
 
@@ -15,19 +19,29 @@ struct SiteServices {
     catalogs: bool,
     /// URL of the registry's pages.
     registry: Option<String>,
+    /// Whether the registry's certificates can be downloaded.
+    registry_ca: bool,
     /// URL of the site's downloads.
     downloads: Option<String>,
 }
+
+/// Name of the download.
+const CA_NAME: &str = "registry-ca.crt";
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
 
 /// Routes below `/services`.
 pub(crate) fn routes(settings: &Settings, catalogs: Option<Forward>) -> Router {
     let list = SiteServices {
         catalogs: catalogs.is_some(),
         registry: settings.registry_page_url.clone(),
+        registry_ca: settings.registry_ca_file.is_some(),
         downloads: settings.downloads_url.clone(),
     };
+    let ca = settings.registry_ca_file.clone();
     let router = Router::new()
         .route("/", get(async || Json(list)))
+        .route(&format!("/{CA_NAME}"), get(async || registry_ca(ca).await))
         .fallback(async || StatusCode::NOT_FOUND);
     match catalogs {
         Some(catalogs) => router.merge(
@@ -37,5 +51,66 @@ pub(crate) fn routes(settings: &Settings, catalogs: Option<Forward>) -> Router {
                 .with_state(catalogs),
         ),
         None => router,
+    }
+}
+
+/// The certificates in the file as it is now: it changes when they are renewed.
+async fn registry_ca(path: Option<PathBuf>) -> Response {
+    let Some(path) = path else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    match tokio::fs::read_to_string(&path).await {
+        Ok(text) => (
+            [
+                (
+                    header::CONTENT_TYPE,
+                    "application/x-x509-ca-cert".to_owned(),
+                ),
+                (
+                    header::CONTENT_DISPOSITION,
+                    format!("attachment; filename=\"{CA_NAME}\""),
+                ),
+            ],
+            certificates(&text),
+        )
+            .into_response(),
+        Err(error) => {
+            report(&path, &error);
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+    }
+}
+
+fn report(path: &Path, error: &std::io::Error) {
+    tracing::error!(path = %path.display(), %error, "REGISTRY_CA_FILE cannot be read");
+}
+
+/// The certificates of a PEM file, without its other content: it may have a private key, too.
+fn certificates(pem: &str) -> String {
+    let mut found = String::new();
+    let mut is_inside = false;
+    for line in pem.lines() {
+        is_inside |= line.trim_end() == BEGIN;
+        if is_inside {
+            found.push_str(line.trim_end());
+            found.push('\n');
+        }
+        is_inside &= line.trim_end() != END;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_keys_are_not_sent() {
+        let certificate = format!("{BEGIN}\nAAAA\n{END}\n");
+        let pem = format!(
+            "comment\n{certificate}-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n{certificate}"
+        );
+        assert_eq!(certificates(&pem), certificate.repeat(2));
+        assert_eq!(certificates("BBBB"), "");
     }
 }

@@ -64,6 +64,8 @@ service::settings! {
         catalog_server_url: Option<String> = "",
         /// URL of the registry's pages for browsers, as in https://registry.example.org/ui/, which the UI links to.
         registry_page_url: Option<String> = "",
+        /// PEM file with the certificates that clients of the registry have to trust, which the UI offers for download.
+        registry_ca_file: Option<PathBuf> = "",
         /// URL of the downloads of the site for browsers, as in https://mirror.example.org/, which the UI links to.
         downloads_url: Option<String> = "",
         /// Concurrent requests to the installer API, over all clients; one more gets 503. 0: no limit.

@@ -7,6 +7,8 @@ import { type ApiError, document } from "./client";
 export interface SiteServices {
   catalogs: boolean;
   registry: string | null;
+  /** Whether the registry's certificate can be downloaded. */
+  registry_ca: boolean;
   downloads: string | null;
 }
 

@@ -28,6 +28,7 @@ export const ROUTES: PageRoute[] = [
   { path: "/mirror-plan", title: "Mirror plan", group: "Content", component: lazy(() => import("./mirror_plan")) },
   { path: "/versions", title: "Versions", group: "Content", component: lazy(() => import("./versions")) },
   { path: "/pull-secret", title: "Pull secret", group: "Content", component: lazy(() => import("./pull_secret")) },
+  { path: "/certificates", title: "Certificates", group: "Site", needs: "registry_ca", component: lazy(() => import("./certificates")) },
   { path: "/support", title: "Support report", group: "Site", component: lazy(() => import("./support")) },
   { path: "/help", title: "Help", group: "Site", component: lazy(() => import("./help")) },
 ];

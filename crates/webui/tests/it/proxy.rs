@@ -53,9 +53,13 @@ fn client() -> reqwest::Client {
 async fn the_catalog_server_is_below_services() {
     let api = server::api(Router::new().fallback(mirror)).await;
     let catalogs = server::api(Router::new().fallback(mirror)).await;
+    let ca = tempfile::NamedTempFile::new().unwrap();
+    let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    std::fs::write(ca.path(), format!("{pem}secret")).unwrap();
     let with = server::webui_with(api.address, |settings| {
         settings.catalog_server_url = Some(format!("http://{}", catalogs.address));
         settings.registry_page_url = Some("https://registry.example/ui/".to_owned());
+        settings.registry_ca_file = Some(ca.path().to_owned());
     })
     .await;
     let without = server::webui(api.address).await;
@@ -64,10 +68,16 @@ async fn the_catalog_server_is_below_services() {
         mirrored(response).await
     };
     let all = serde_json::json!({
-        "catalogs": true, "registry": "https://registry.example/ui/", "downloads": null,
+        "catalogs": true, "registry": "https://registry.example/ui/", "registry_ca": true, "downloads": null,
     });
     assert_eq!(listed(&with).await, all);
     assert_eq!(listed(&without).await["catalogs"], false);
+    let download = with.url("/services/registry-ca.crt");
+    let response = client().get(download).send().await.unwrap();
+    assert_eq!(response.text().await.unwrap(), pem);
+    let none = without.url("/services/registry-ca.crt");
+    let response = client().get(none).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
     for (path, seen) in [
         ("/services/catalogs", Some("/catalogs")),
         (
