@@ -8,6 +8,8 @@ import { onEvents } from "./events";
 /** Changes without an event (heartbeats, percentages) appear after this time. Units: milliseconds. */
 const REFRESH = 20_000;
 const REFRESH_UNAVAILABLE = 2_000;
+/** Components that appear together share a response; a page that is opened after a change does not. Units: milliseconds. */
+const SHARED = 200;
 
 export interface Resource<T> {
   data: T | undefined;
@@ -19,6 +21,7 @@ export interface Resource<T> {
 export function useResource<T>(path: string | undefined, refresh = REFRESH): Resource<T> {
   const { data, error, mutate: reload } = useSWR<T, ApiError>(path, (key: string) => get<T>(key), {
     refreshInterval: (latest) => (latest === undefined ? REFRESH_UNAVAILABLE : refresh),
+    dedupingInterval: SHARED,
     revalidateOnFocus: true,
     keepPreviousData: false,
     shouldRetryOnError: true,

@@ -31,11 +31,11 @@ export function Connections({ hosts }: { hosts: Host[] }) {
       <Content component="p">{t("Each row is a host that reaches the hosts of the columns.")} {hosts.length > SHOWN && t("The first {{count}} hosts are shown.", { count: SHOWN })}</Content>
       <div role="region" aria-label={t("Connectivity")} tabIndex={0} className="atoll-scroll">
         <Table aria-label={t("Connectivity")} variant="compact" gridBreakPoint="">
-          <Thead><Tr><Th screenReaderText={t("Host")} />{sorted.map((to) => <Th key={to.id}>{hostName(to)}</Th>)}</Tr></Thead>
+          <Thead><Tr><Th screenReaderText={t("Host")} />{sorted.map((to) => <Th key={to.id} modifier="nowrap">{hostName(to)}</Th>)}</Tr></Thead>
           <Tbody>
             {sorted.map((from) => (
               <Tr key={from.id}>
-                <Th scope="row">{hostName(from)}</Th>
+                <Th scope="row" modifier="nowrap">{hostName(from)}</Th>
                 {sorted.map((to) => {
                   const found = from.id === to.id ? undefined : connection(from, to);
                   return <Td key={to.id}>{found ? <span title={found.detail}><StatusLabel status={found.status} /></span> : "–"}</Td>;

@@ -50,7 +50,7 @@ export function Hosts({ hosts, clusters = [], reload }: Props) {
     ) },
     { id: "cpu", title: t("CPUs"), order: ({ inventory }) => inventory.cpu?.count ?? 0, cell: ({ inventory }) => inventory.cpu?.count ?? "–" },
     { id: "memory", title: t("Memory"), order: ({ inventory }) => inventory.memory?.physical_bytes ?? 0, cell: ({ inventory }) => bytes(inventory.memory?.physical_bytes) },
-    { id: "addresses", title: t("Addresses"), text: ({ inventory }) => addresses(inventory).join(" "), cell: ({ inventory }) => <span className="atoll-mono">{addresses(inventory).slice(0, 3).join(" ")}</span> },
+    { id: "addresses", title: t("Addresses"), text: ({ inventory }) => addresses(inventory).join(" "), cell: ({ inventory }) => addresses(inventory).slice(0, 3).map((one) => <div key={one} className="atoll-mono atoll-address">{one}</div>) },
     { id: "seen", title: t("Last seen"), cell: ({ host }) => <Age at={host.checked_in_at} /> },
   ];
   return (

@@ -50,7 +50,7 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
             </FormSelect>
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Pagination itemCount={count} page={page} perPage={PAGE} titles={titles} isCompact onSetPage={(_, value) => setPage(value)} perPageOptions={[]} />
+            <Pagination itemCount={count} page={page} perPage={PAGE} titles={titles} isCompact onSetPage={(_, value) => setPage(value)} perPageOptions={[{ title: String(PAGE), value: PAGE }]} />
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>

@@ -17,5 +17,5 @@ export function Age({ at }: { at: string | undefined }) {
     return () => clearInterval(timer);
   }, []);
   const then = instant(at);
-  return then === undefined ? <>–</> : <time dateTime={at} title={localTime(at)}>{since(at)}</time>;
+  return then === undefined ? <>–</> : <time dateTime={at} title={localTime(at)} className="atoll-nowrap">{since(at)}</time>;
 }

@@ -13,6 +13,7 @@ import { type Action, ActionDialog } from "../components/action_dialog";
 import { Causes } from "../components/causes";
 import { DiscoveryImage } from "../components/discovery_image";
 import { EventsTable } from "../components/events_table";
+import { instant } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { Percentage, StatusLabel } from "../components/status";
@@ -63,12 +64,16 @@ export default function ClusterPage() {
                 <Loaded resource={infraEnvs}>
                   {(list) => list.length === 0
                     ? <Content component="p">{t("No discovery image belongs to this cluster; the wizard makes one when it adds hosts.")}</Content>
-                    : list.map((infraEnv) => (
-                      <Card key={infraEnv.id}>
-                        <CardTitle component="h2">{infraEnv.name}</CardTitle>
-                        <CardBody><DiscoveryImage infraEnv={infraEnv} /></CardBody>
-                      </Card>
-                    ))}
+                    : (
+                      <div className="atoll-tab">
+                        {list.map((infraEnv) => (
+                          <Card key={infraEnv.id}>
+                            <CardTitle component="h2">{infraEnv.name}</CardTitle>
+                            <CardBody><DiscoveryImage infraEnv={infraEnv} /></CardBody>
+                          </Card>
+                        ))}
+                      </div>
+                    )}
                 </Loaded>
               )}
               {tab === "access" && <Access cluster={data} />}
@@ -82,20 +87,21 @@ export default function ClusterPage() {
 
 function Status({ cluster, explanation }: { cluster: Cluster; explanation: ReturnType<typeof useResource<Explanation>> }) {
   const { t } = useTranslation();
+  const time = (at: string | undefined) => instant(at) !== undefined && <Time at={at} />;
   const facts: [string, React.ReactNode][] = [
     [t("Version"), [cluster.openshift_version, cluster.cpu_architecture].filter(Boolean).join(", ")],
     [t("Domain"), cluster.base_dns_domain && `${cluster.name}.${cluster.base_dns_domain}`],
     [t("API address"), cluster.api_vips?.map(({ ip }) => ip).join(", ")],
     [t("Ingress address"), cluster.ingress_vips?.map(({ ip }) => ip).join(", ")],
     [t("Machine network"), cluster.machine_networks?.map(({ cidr }) => cidr).join(", ")],
-    [t("Created"), <Time key="created" at={cluster.created_at} />],
-    [t("Installation started"), <Time key="started" at={cluster.install_started_at} />],
-    [t("Installation completed"), <Time key="completed" at={cluster.install_completed_at} />],
+    [t("Created"), time(cluster.created_at)],
+    [t("Installation started"), time(cluster.install_started_at)],
+    [t("Installation completed"), time(cluster.install_completed_at)],
     [t("Id"), <span key="id" className="atoll-mono">{cluster.id}</span>],
   ];
   const operators = (cluster.monitored_operators ?? []).filter(({ status }) => status);
   return (
-    <div className="atoll-content">
+    <div className="atoll-tab">
       {/* Causes say the same, and more. */}
       {cluster.status_info && explanation.data?.causes.length === 0 && <Content component="p">{cluster.status_info}</Content>}
       {MOVING.includes(cluster.status) && <Percentage value={cluster.progress?.total_percentage} label={t("Installation")} />}

@@ -53,9 +53,11 @@ export default function Overview() {
               {(list) => (
                 <>
                   <div className="atoll-number">{list.length}</div>
-                  {counted(list).map(([status, count]) => (
-                    <Link key={status} to={`/clusters?status=${status}`}><StatusLabel status={status} /> {count} </Link>
-                  ))}
+                  <Flex gap={{ default: "gapSm" }}>
+                    {counted(list).map(([status, count]) => (
+                      <Link key={status} to={`/clusters?status=${status}`} className="atoll-nowrap"><StatusLabel status={status} /> {count}</Link>
+                    ))}
+                  </Flex>
                 </>
               )}
             </Loaded>

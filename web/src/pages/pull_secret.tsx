@@ -5,11 +5,11 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Copyable } from "../components/copyable";
 import { PageFrame } from "../components/page";
-import { mergedPullSecret } from "./pull_secret_format";
+import { likelyRegistry, mergedPullSecret } from "./pull_secret_format";
 
 export default function PullSecret() {
   const { t } = useTranslation();
-  const [registry, setRegistry] = useState(`registry.${location.hostname.split(".").slice(1).join(".") || location.hostname}`);
+  const [registry, setRegistry] = useState(likelyRegistry(location.hostname));
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
   const [present, setPresent] = useState("");

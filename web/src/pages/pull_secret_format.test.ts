@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mergedPullSecret } from "./pull_secret_format";
+import { likelyRegistry, mergedPullSecret } from "./pull_secret_format";
 
 const LOGIN = { registry: "registry.example.org:5000", user: "ann", password: "pässwort", present: "" };
 
@@ -23,4 +23,11 @@ test.each([
   ["present", { present: "text" }],
 ])("a wrong %s is named", (field, change) => {
   expect(mergedPullSecret({ ...LOGIN, ...change })).toHaveProperty("field", field);
+});
+
+test("the registry of a site is named like its web UI", () => {
+  expect(likelyRegistry("ui.example.org")).toBe("registry.example.org");
+  expect(likelyRegistry("localhost")).toBe("localhost");
+  expect(likelyRegistry("127.0.0.1")).toBe("127.0.0.1");
+  expect(likelyRegistry("[::1]")).toBe("[::1]");
 });

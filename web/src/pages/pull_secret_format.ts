@@ -29,3 +29,9 @@ export function mergedPullSecret({ registry, user, password, present }: Login): 
   const auth = btoa(String.fromCharCode(...bytes));
   return { text: JSON.stringify({ auths: { ...others, [registry]: { auth } } }) };
 }
+
+/** The registry beside a web UI of this name, as the names of one site are usually built; addresses have none. */
+export function likelyRegistry(hostname: string): string {
+  const [, ...domain] = hostname.split(".");
+  return domain.length === 0 || /^[\d.]+$|:/.test(hostname) ? hostname : `registry.${domain.join(".")}`;
+}
