@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { accessibility } from "./build/accessibility";
 import { brand } from "./build/brand";
 import { notices } from "./build/notices";
 import { precompress } from "./build/precompress";
@@ -7,7 +8,7 @@ import { precompress } from "./build/precompress";
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
-  plugins: [brand(), notices(), precompress()],
+  plugins: [accessibility(), brand(), notices(), precompress()],
   resolve: {
     // The library's sources: as modules of ES they leave out what is not used, its CommonJS build does not.
     conditions: ["source", "module", "browser", "production"],

@@ -1,0 +1,112 @@
+// Names and roles that controls of the library's pages lack: without them, screen readers read out "button" only.
+
+import type { Plugin } from "vite";
+
+interface Patch {
+  /** End of the path of the source. */
+  file: string;
+  changes: [before: string, after: string][];
+  /** Uses the texts of the page where the source has no hook of its own. */
+  hasOwnTexts?: boolean;
+}
+
+const TEXTS = 'import ourTexts from "i18next";\n';
+
+/** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
+export const PATCHES: Patch[] = [
+  {
+    file: "common/components/ui/PopoverIcon.tsx",
+    changes: [
+      ["ouiaId={buttonOuiaId}", 'ouiaId={buttonOuiaId} aria-label={ourTexts.t("Help")}'],
+      // Links without an address are not reached by keyboard.
+      ["component={component}", 'component={component === "a" ? "button" : component}'],
+    ],
+    hasOwnTexts: true,
+  },
+  {
+    file: "ocm/components/clusterWizard/disconnected/InstallDisconnectedSwitch.tsx",
+    changes: [['ouiaId="DisconnectedInstall"', 'ouiaId="DisconnectedInstall" aria-label={t("ai:I\'m installing on a disconnected/air-gapped/secured environment")}']],
+  },
+  {
+    file: "ocm/components/clusterWizard/OperatorsBundle.tsx",
+    changes: [["selectableActionId: checkboxId,", "selectableActionId: checkboxId, selectableActionAriaLabel: bundle.title,"]],
+  },
+  {
+    file: "common/components/hosts/AITable.tsx",
+    changes: [["<Checkbox id={`select-${id}`}", '<Checkbox id={`select-${id}`} aria-label={ourTexts.t("Select")}']],
+    hasOwnTexts: true,
+  },
+  {
+    file: "common/components/hosts/AITableMemo.tsx",
+    changes: [
+      ["{onCollapse && <Th />}", '{onCollapse && <Th screenReaderText={ourTexts.t("Details")} />}'],
+      ["<Th key={`col-${i}`} {...col.props}", '<Th key={`col-${i}`} screenReaderText={col.title ? undefined : ourTexts.t("Select")} {...col.props}'],
+    ],
+    hasOwnTexts: true,
+  },
+  {
+    // A checkbox in a button cannot be reached.
+    file: "common/components/hosts/TableToolbar.tsx",
+    changes: [
+      [
+        'data-testid="select-dropdown-toggle"\n        >\n          <MenuToggleCheckbox',
+        'data-testid="select-dropdown-toggle" aria-label={t("ai:Select all")} splitButtonItems={[\n          <MenuToggleCheckbox',
+      ],
+      ["</MenuToggleCheckbox>\n        </MenuToggle>", "</MenuToggleCheckbox>]} />"],
+    ],
+  },
+  {
+    file: "common/components/clusterConfiguration/SecurityFields.tsx",
+    changes: [['name="sshPublicKey"\n', 'name="sshPublicKey" aria-label={t("ai:Host SSH Public Key for troubleshooting after installation")}\n']],
+  },
+  {
+    file: "common/components/clusterDetail/ClusterProgress.tsx",
+    changes: [
+      ['title=" "', 'aria-label={t("ai:Installation progress")} title=" "'],
+      // Lists of terms may hold nothing else.
+      ["<DetailList>\n        <Flex", "<>\n        <Flex"],
+      ["</Flex>\n      </DetailList>", "</Flex>\n      </>"],
+      ["<FlexItem>\n            <DetailItem\n              title", "<FlexItem><DetailList>\n            <DetailItem\n              title"],
+      ['idPrefix="cluster-progress-started-on"\n            />', 'idPrefix="cluster-progress-started-on"\n            /></DetailList>'],
+      ["<FlexItem>\n            <DetailItem\n              value", '<FlexItem><DetailList>\n            <DetailItem title={t("ai:Status")}\n              value'],
+      ['idPrefix="cluster-progress-status"\n            />', 'idPrefix="cluster-progress-status"\n            /></DetailList>'],
+    ],
+  },
+  {
+    file: "common/components/clusterDetail/ClusterCredentials.tsx",
+    changes: [["<TextInput value={credentials.username}", "<TextInput aria-label={t('ai:Username')} value={credentials.username}"]],
+  },
+  {
+    file: "ocm/components/clusters/ClustersListToolbar.tsx",
+    changes: [["isDisabled={clustersUIState === ResourceUIState.RELOADING}", 'aria-label={ourTexts.t("Refresh")} isDisabled={clustersUIState === ResourceUIState.RELOADING}']],
+    hasOwnTexts: true,
+  },
+  {
+    file: "ocm/components/clusters/ClustersTable.tsx",
+    changes: [['<Th key="col-action" />', '<Th key="col-action" screenReaderText={ourTexts.t("Actions")} />']],
+    hasOwnTexts: true,
+  },
+];
+
+/** The source with the changes of its patch; `undefined` without a patch. Throws when a change does not apply. */
+export function patched(path: string, source: string): string | undefined {
+  const patch = PATCHES.find(({ file }) => path.endsWith(`/${file}`));
+  if (!patch) return undefined;
+  const result = patch.changes.reduce((text, [before, after]) => {
+    if (text.split(before).length !== 2) throw new Error(`${patch.file} does not have one ${JSON.stringify(before)}: adapt its patch`);
+    return text.replace(before, () => after);
+  }, source);
+  return patch.hasOwnTexts ? TEXTS + result : result;
+}
+
+export function accessibility(): Plugin {
+  return {
+    name: "accessibility",
+    enforce: "pre",
+    transform(code, id) {
+      const path = id.split("?")[0] ?? id;
+      const result = path.includes("/@openshift-assisted/ui-lib/") ? patched(path, code) : undefined;
+      return result === undefined ? null : { code: result, map: null };
+    },
+  };
+}
