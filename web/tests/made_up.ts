@@ -1,0 +1,141 @@
+// Made-up responses of the installer API, for states that a new site does not have.
+
+import type { Page } from "playwright-core";
+import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
+
+/** Bodies of responses by path below the API's base. */
+export type Responses = Record<string, string>;
+
+export const CLUSTER_ID = uuid(1, 1);
+const STATUSES = ["ready", "insufficient", "installing", "installed", "error", "pending-for-input"];
+const SINCE = "2026-01-02T03:04:05.678Z";
+const GIB = 1024 ** 3;
+
+function uuid(kind: number, number: number): string {
+  return `${String(kind).padStart(8, "0")}-0000-4000-8000-${String(number).padStart(12, "0")}`;
+}
+
+function list<T>(count: number, make: (number: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index + 1));
+}
+
+function inventory(number: number): string {
+  return JSON.stringify({
+    hostname: `host-${number}`,
+    cpu: { count: 8 + (number % 4) * 8, architecture: "x86_64", model_name: "Processor", flags: Array.from({ length: 80 }, (_, flag) => `flag${flag}`) },
+    memory: { physical_bytes: (32 + (number % 8) * 16) * GIB, usable_bytes: 31 * GIB },
+    disks: Array.from({ length: 4 }, (_, disk) => ({
+      id: `/dev/disk/by-id/wwn-0x${number}${disk}`, name: `sd${"abcd"[disk]}`, path: `/dev/sd${"abcd"[disk]}`, drive_type: disk === 0 ? "SSD" : "HDD",
+      size_bytes: 480e9, vendor: "Vendor", model: "Model", serial: `S${number}-${disk}`,
+      installation_eligibility: { eligible: disk < 3, not_eligible_reasons: disk < 3 ? [] : ["Disk is removable"] },
+    })),
+    interfaces: Array.from({ length: 2 }, (_, nic) => ({
+      name: `eno${nic + 1}`, mac_address: `52:54:00:${[number >> 8, number & 255, nic].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`,
+      speed_mbps: 25_000, has_carrier: nic === 0, ipv4_addresses: nic === 0 ? [`10.${number >> 8}.${number & 255}.2/16`] : [], ipv6_addresses: [],
+    })),
+    system_vendor: { manufacturer: "Vendor", product_name: "Server 2U", serial_number: `SN${number}` },
+  });
+}
+
+function host(number: number): Host {
+  const isFailing = number % 5 === 0;
+  return {
+    id: uuid(2, number), infra_env_id: uuid(3, 1), cluster_id: CLUSTER_ID, requested_hostname: `host-${number}`, status: isFailing ? "insufficient" : "known",
+    status_info: isFailing ? "Host cannot be installed due to following failing validation(s): Require at least 32.00 GiB RAM for role master, found only 16.00 GiB" : "Host is ready to be installed",
+    role: number <= 3 ? "master" : "worker", inventory: inventory(number), checked_in_at: SINCE,
+    validations_info: JSON.stringify({ hardware: [{ id: "has-memory-for-role", status: isFailing ? "failure" : "success", message: "Require at least 32.00 GiB RAM" }] }),
+    connectivity: JSON.stringify({
+      remote_hosts: number > 40 ? [] : Array.from({ length: 40 }, (_, other) => ({
+        host_id: uuid(2, other + 1), l3_connectivity: [{ successful: other !== 7, average_rtt_ms: 0.4, packet_loss_percentage: other === 7 ? 100 : 0 }],
+      })),
+    }),
+  };
+}
+
+/** As large as that of the service: 8 kB of each cluster of a list are its validations. */
+const VALIDATIONS = JSON.stringify({
+  "operators": list(60, (id) => ({ id: `operator-${id}-requirements-satisfied`, status: "success", message: "The operator is not enabled; its requirements are not checked for this cluster" })),
+});
+
+function cluster(number: number): Cluster {
+  const status = STATUSES[number % STATUSES.length] ?? "ready";
+  return {
+    id: uuid(1, number), name: `cluster-${number}`, kind: "Cluster", status, status_info: `The cluster is ${status}`, openshift_version: "4.18.30", cpu_architecture: "x86_64",
+    base_dns_domain: "example.org", created_at: SINCE, total_host_count: 4, progress: { total_percentage: number % 100 }, hosts: [],
+    validations_info: VALIDATIONS,
+  };
+}
+
+function explanation(number: number): Explanation {
+  return {
+    subject: { kind: "cluster", id: uuid(1, number), name: `cluster-${number}` }, status: "insufficient", outcome: "not-ready",
+    causes: Array.from({ length: 4 }, (_, cause) => ({
+      kind: "validation" as const, id: `has-memory-for-role-${cause}`, status: "failure" as const, subject: { kind: "host" as const, id: uuid(2, cause), name: `host-${cause}` }, since: SINCE,
+      observed: "16.00 GiB RAM", required: "at least 32.00 GiB RAM for role master", fix: "Add memory, or choose another role for the host.", allowed_seconds: 3600,
+    })),
+  };
+}
+
+function event(number: number): SiteEvent {
+  const severity = (["info", "warning", "error", "critical"] as const)[number % 4] ?? "info";
+  return { id: uuid(4, number), name: "host_status_updated", cluster_id: CLUSTER_ID, severity, event_time: SINCE, message: `Host host-${number}: updated status from discovering to known (Host is ready to be installed)` };
+}
+
+function check(number: number): SiteCheck {
+  const status = (["passed", "warning", "failed"] as const)[number % 3] ?? "passed";
+  return { id: `registry-${number}`, group: "content", status, finding: `registry-${number}.example.org:5000 responds within 12 ms`, ...(status !== "passed" && { remedy: "Check its certificate: openssl s_client -connect registry.example.org:5000" }) };
+}
+
+function infraEnv(number: number): InfraEnv {
+  return { id: uuid(3, number), name: `cluster-${number}_infra-env`, cluster_id: uuid(1, number), type: "full-iso", cpu_architecture: "x86_64", openshift_version: "4.18.30", updated_at: SINCE };
+}
+
+function responses(clusters: number, hosts: number): Responses {
+  const isEmpty = clusters === 0;
+  const versions: Versions = Object.fromEntries(list(isEmpty ? 0 : 40, (patch) => [`4.18.${patch}`, { display_name: `4.18.${patch}`, support_level: "production", cpu_architectures: ["x86_64", "arm64"], default: patch === 40 }]));
+  const one = explanation(1);
+  const bodies = {
+    "/clusters/": list(clusters, cluster),
+    [`/clusters/${CLUSTER_ID}`]: { ...cluster(1), hosts: list(hosts, host) },
+    [`/clusters/${CLUSTER_ID}/explain`]: isEmpty ? { ...one, outcome: "settled", causes: [] } : { ...one, omitted_causes: 12 },
+    "/infra-envs/": list(clusters, infraEnv),
+    [`/infra-envs/?cluster_id=${CLUSTER_ID}`]: list(Math.min(clusters, 1), infraEnv),
+    "/explain": { items: list(Math.min(clusters, 10), explanation), ...(!isEmpty && { next: "10" }) },
+    "/events": list(isEmpty ? 0 : 50, event),
+    "/doctor": { checks: list(isEmpty ? 0 : 60, check) },
+    "/openshift-versions": versions,
+    "/component-versions": { release_tag: "latest", versions: isEmpty ? {} : { "assisted-installer-service": "registry.example.org:5000/atoll/api-server:latest" } },
+    [`/infra-envs/${uuid(3, 1)}/downloads/image-url`]: { url: `https://images.example.org/byid/${uuid(3, 1)}/4.18/x86_64/full.iso` },
+  };
+  return Object.fromEntries(Object.entries(bodies).map(([path, body]) => [path, JSON.stringify(body)]));
+}
+
+export const EMPTY = responses(0, 0);
+export const SOME = responses(12, 35);
+/** 500 clusters, one of them with 2000 hosts. */
+export const LARGE = responses(500, 2000);
+
+const BASE = "/api/assisted-install/v2";
+
+/** Responds to the page's requests with made-up data; the stream of events stays that of the site. */
+export async function respondWith(page: Page, table: Responses): Promise<void> {
+  await page.route(`**${BASE}/**`, (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    const path = pathname.slice(BASE.length);
+    if (path === "/events/stream") return route.continue();
+    const body = table[path + search] ?? table[path];
+    return body === undefined
+      ? route.fulfill({ status: 404, json: { code: "404", kind: "Error", id: 404, href: "", reason: `${path} was not made up` } })
+      : route.fulfill({ body, contentType: "application/json", headers: path === "/events" ? { "event-count": "120" } : {} });
+  });
+}
+
+/** Refuses the page's requests as the service does it. */
+export async function refuseWith(page: Page, status: number, reason: string): Promise<void> {
+  await page.route(`**${BASE}/**`, (route) => route.fulfill({ status, json: { code: String(status), kind: "Error", id: status, href: "", reason } }));
+}
+
+/** Lets requests through again. */
+export async function respondAgain(page: Page): Promise<void> {
+  await page.unroute(`**${BASE}/**`);
+}

@@ -1,0 +1,200 @@
+// A site of its own for a test: `atoll up` with the web UI in a temporary folder, and simulated hosts.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, closeSync, createWriteStream, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+
+const WEB = resolve(import.meta.dirname, "..");
+/** Cached tools, Postgres among them, are searched for below the workspace. */
+const WORKSPACE = resolve(WEB, "..");
+const PROGRAMS = resolve(WEB, process.env.ATOLL_PROGRAMS ?? "../target/debug");
+export const STATIC_ROOT = resolve(WEB, process.env.STATIC_ROOT ?? "../target/web");
+
+/** Ports of an `atoll up`. */
+const PORTS = 7;
+/** Below the ephemeral ports of outgoing connections. */
+const [FIRST_PORT, LAST_PORT] = [20_000, 32_000];
+const POLL_MS = 100;
+const PREFIX = "atoll-pages-";
+
+interface State {
+  api_url: string;
+  ui_url: string;
+  registry: string;
+  registry_user: string;
+  registry_password_file: string;
+}
+
+export interface Site {
+  /** Origin of the web UI. */
+  url: string;
+  /** A pull secret for the site's registry. */
+  pullSecret: string;
+  /** Starts hosts that boot the discovery image of a URL. */
+  boot(url: string, options?: Machines): Promise<HostSim>;
+  stop(): Promise<void>;
+}
+
+interface Machines {
+  masters?: number;
+  workers?: number;
+  speedup?: number;
+}
+
+export interface HostSim {
+  /** Resolves when all hosts are nodes of an installed cluster; rejects with the end of the log. */
+  installed: Promise<void>;
+  /** Waits for `wait`; rejects when the hosts fail before. */
+  until<T>(wait: Promise<T>): Promise<T>;
+}
+
+// Else a killed run leaves its worker, and with it services and browser. Vitest keeps a worker from exiting by itself.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+
+const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  return new Promise((done) => {
+    server.once("error", () => done(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
+  });
+}
+
+async function freePorts(): Promise<number> {
+  for (;;) {
+    const first = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT - PORTS));
+    const states = await Promise.all(Array.from({ length: PORTS }, (_, index) => isFree(first + index)));
+    if (states.every(Boolean)) return first;
+  }
+}
+
+function tail(log: string): string {
+  return existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(-20).join("\n") : "";
+}
+
+interface Program {
+  name: string;
+  args: string[];
+  log: string;
+  env?: Record<string, string>;
+}
+
+function start({ name, args, log, env = {} }: Program): ChildProcess {
+  const out = openSync(log, "a");
+  const child = spawn(join(PROGRAMS, name), args, { cwd: WORKSPACE, env: { ...process.env, NO_COLOR: "1", ...env }, stdio: ["pipe", out, out] });
+  closeSync(out);
+  return child;
+}
+
+/** Waits for the end of a program, which must be a success. */
+async function succeed(child: ChildProcess, { name, log }: Program): Promise<void> {
+  const [code, signal] = child.exitCode === null && child.signalCode === null ? await once(child, "exit") : [child.exitCode, child.signalCode];
+  if (code !== 0) throw new Error(`${name} ended with ${code ?? signal}; the end of its log:\n${tail(log)}`);
+}
+
+async function end(child: ChildProcess, signal?: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, "exit");
+  // A supervised `atoll up` ends with its input.
+  if (signal) child.kill(signal);
+  else child.stdin?.end();
+  await exit;
+}
+
+/** Removes folders of killed runs. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = name.startsWith(PREFIX) ? name.slice(PREFIX.length).split("-")[0] : undefined;
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+/** Starts the services, with a release and a live image if there is `content`. */
+export async function startSite({ content = true }: { content?: boolean } = {}): Promise<Site> {
+  sweep();
+  const data = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  // Under root, Postgres runs as another user.
+  chmodSync(data, 0o755);
+  mkdirSync(join(data, "demo"));
+  const settings = join(data, "demo/settings.env");
+  writeFileSync(settings, "");
+  const up: Program = {
+    name: "atoll",
+    args: ["up", "--supervised", "--data", data, "--ports-from", String(await freePorts()), "--env-file", settings],
+    log: join(data, "up.log"),
+    env: { STATIC_ROOT },
+  };
+  const services = start(up);
+  const machines: ChildProcess[] = [];
+  const stop = async () => {
+    await Promise.all(machines.map((child) => end(child, "SIGTERM")));
+    await end(services);
+    rmSync(data, { recursive: true, force: true });
+  };
+  try {
+    const stateFile = join(data, "atoll.json");
+    while (!existsSync(stateFile)) {
+      if (services.exitCode !== null) await succeed(services, up);
+      await sleep(POLL_MS);
+    }
+    if (content) {
+      const make: Program = { name: "demo", args: ["content", "--quiet", "--data", data], log: join(data, "content.log") };
+      await succeed(start(make), make);
+    }
+    const state = JSON.parse(readFileSync(stateFile, "utf8")) as State;
+    if (content) await contentIsServed(state.ui_url);
+    return {
+      url: state.ui_url,
+      pullSecret: pullSecret(state),
+      boot: async (image, options) => {
+        const { child, hostSim } = await boot(data, image, options);
+        machines.push(child);
+        return hostSim;
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The services restart when the settings of the content appear. */
+async function contentIsServed(url: string): Promise<void> {
+  for (;;) {
+    const response = await fetch(`${url}/api/assisted-install/v2/openshift-versions`).catch(() => undefined);
+    if (response?.ok && Object.keys((await response.json()) as object).length > 0) return;
+    await sleep(POLL_MS);
+  }
+}
+
+function pullSecret({ registry, registry_user: user, registry_password_file: file }: State): string {
+  const password = readFileSync(file, "utf8").trimEnd();
+  const auth = Buffer.from(`${user}:${password}`).toString("base64");
+  return JSON.stringify({ auths: { [registry]: { auth } } });
+}
+
+async function boot(data: string, url: string, { masters = 3, workers = 0, speedup = 60 }: Machines = {}): Promise<{ child: ChildProcess; hostSim: HostSim }> {
+  const folder = mkdtempSync(join(data, "machines-"));
+  const image = join(folder, "discovery.iso");
+  const { ok, status, body } = await fetch(url);
+  if (!ok || !body) throw new Error(`${url} responded with ${status}`);
+  await pipeline(Readable.fromWeb(body as never), createWriteStream(image));
+  const sim: Program = {
+    name: "host-sim",
+    args: ["--iso", image, "--hosts", `masters=${masters},workers=${workers}`, "--speedup", String(speedup), "--state-dir", join(folder, "state")],
+    log: join(folder, "host-sim.log"),
+  };
+  const child = start(sim);
+  const installed = succeed(child, sim);
+  const failed = new Promise<never>((_, reject) => installed.catch(reject));
+  // A test that ends earlier does not wait for them.
+  failed.catch(() => {});
+  return { child, hostSim: { installed, until: (wait) => Promise.race([wait, failed]) } };
+}

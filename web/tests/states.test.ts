@@ -1,0 +1,239 @@
+// Every page of ours in every state: empty, refused, large; narrow and dark; by keyboard; while the service restarts.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type CleanPage, assertClean, axe, launch, openPage } from "./browser";
+import { CLUSTER_ID, EMPTY, LARGE, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
+import { type Site, startSite } from "./site";
+
+interface OurPage {
+  name: string;
+  path: string;
+  heading: string;
+  /** Shows nothing of the API. */
+  isStatic?: boolean;
+}
+
+const PAGES: OurPage[] = [
+  { name: "overview", path: "/", heading: "Overview" },
+  { name: "clusters", path: "/clusters", heading: "Clusters" },
+  { name: "cluster", path: `/clusters/${CLUSTER_ID}`, heading: "cluster-1" },
+  { name: "cluster-hosts", path: `/clusters/${CLUSTER_ID}?tab=hosts`, heading: "cluster-1" },
+  { name: "cluster-connections", path: `/clusters/${CLUSTER_ID}?tab=connections`, heading: "cluster-1" },
+  { name: "cluster-images", path: `/clusters/${CLUSTER_ID}?tab=images`, heading: "cluster-1" },
+  { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },
+  { name: "events", path: "/events", heading: "Events" },
+  { name: "readiness", path: "/readiness", heading: "Readiness" },
+  { name: "versions", path: "/versions", heading: "Versions" },
+  { name: "pull-secret", path: "/pull-secret", heading: "Pull secret", isStatic: true },
+  { name: "help", path: "/help", heading: "Help", isStatic: true },
+  { name: "not-found", path: "/nowhere", heading: "There is no such page.", isStatic: true },
+];
+const NARROW = { width: 360, height: 740 };
+const CLUSTERS = 500;
+
+let site: Site;
+let browser: Browser;
+const opened: CleanPage[] = [];
+
+beforeAll(async () => {
+  [site, browser] = await Promise.all([startSite(), launch()]);
+});
+
+afterEach(async () => {
+  for (const { page } of opened.splice(0)) await page.context().close();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+async function newPage(name: string, options: Partial<Parameters<typeof openPage>[1]> = {}): Promise<CleanPage> {
+  const clean = await openPage(browser, { url: site.url, name, ...options });
+  clean.page.setDefaultTimeout(0);
+  opened.push(clean);
+  return clean;
+}
+
+async function settled(page: Page, heading: string): Promise<void> {
+  await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+  await page.waitForFunction(() => document.querySelector(".pf-v6-c-skeleton") === null);
+}
+
+/** Elements that are wider than the window, for a message that names them. */
+async function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const scrolled = [document.documentElement, ...document.querySelectorAll(".pf-v6-c-page__main-container, #main")];
+    if (scrolled.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)) return [];
+    const isOwnScroller = (element: Element) => element.closest(".atoll-scroll, .pf-m-scrollable, .pf-v6-c-tabs__list") !== null;
+    return [...document.querySelectorAll("#root *")]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !isOwnScroller(element))
+      .map((element) => `${element.tagName.toLowerCase()}.${String(element.className)}`)
+      .slice(0, 10);
+  });
+}
+
+describe.each(PAGES)("$name", ({ name, path, heading, isStatic }) => {
+  test.each([["empty", EMPTY], ["some", SOME], ["large", LARGE]] as const)("%s", async (state, table) => {
+    const clean = await newPage(name);
+    await respondWith(clean.page, table);
+    const start = performance.now();
+    await clean.open(path);
+    await settled(clean.page, heading);
+    console.info(`${name} ${state}: shown after ${Math.round(performance.now() - start)} ms`);
+    await clean.screenshot(state);
+    expect(await axe(clean.page)).toEqual([]);
+    assertClean(clean);
+  });
+
+  test.each([[503, "The service is restarting"], [500, "Something failed"]])("refused with %s", async (status, reason) => {
+    const clean = await newPage(name);
+    await refuseWith(clean.page, status, reason);
+    await clean.open(path);
+    await clean.page.getByRole("heading", { level: 1 }).waitFor();
+    if (!isStatic) await clean.page.getByText(reason).first().waitFor();
+    await clean.screenshot(String(status));
+    expect(await axe(clean.page)).toEqual([]);
+    assertClean(clean, /\/api\/assisted-install\//);
+  });
+
+  test("narrow", async () => {
+    const clean = await newPage(name, { viewport: NARROW });
+    await respondWith(clean.page, SOME);
+    await clean.open(path);
+    await settled(clean.page, heading);
+    await clean.screenshot("narrow");
+    expect(await overflowing(clean.page)).toEqual([]);
+    expect(await axe(clean.page)).toEqual([]);
+    assertClean(clean);
+  });
+
+  test("dark", async () => {
+    const clean = await newPage(name, { colorScheme: "dark" });
+    await respondWith(clean.page, SOME);
+    await clean.open(path);
+    await settled(clean.page, heading);
+    await clean.screenshot("dark");
+    expect(await axe(clean.page)).toEqual([]);
+    assertClean(clean);
+  });
+});
+
+test("500 clusters can be searched", async () => {
+  const clean = await newPage("many-clusters");
+  const { page } = clean;
+  await respondWith(page, LARGE);
+  const start = performance.now();
+  await clean.open("/clusters");
+  await page.getByRole("link", { name: "cluster-1", exact: true }).waitFor();
+  const shown = performance.now();
+  await page.getByRole("textbox", { name: "Filter" }).fill(`cluster-${CLUSTERS}`);
+  await page.getByRole("link", { name: `cluster-${CLUSTERS}` }).waitFor();
+  await page.getByRole("link", { name: "cluster-1", exact: true }).waitFor({ state: "detached" });
+  console.info(`500 clusters: shown after ${Math.round(shown - start)} ms, searched in ${Math.round(performance.now() - shown)} ms`);
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  await session.send("Performance.enable");
+  const { metrics } = await session.send("Performance.getMetrics");
+  const heap = metrics.find(({ name }) => name === "JSHeapUsedSize")?.value ?? 0;
+  console.info(`500 clusters: ${(heap / 1e6).toFixed(1)} MB of heap`);
+  assertClean(clean);
+});
+
+test("2000 hosts can be searched, and their details opened", async () => {
+  const clean = await newPage("many-hosts");
+  const { page } = clean;
+  await respondWith(page, LARGE);
+  const start = performance.now();
+  await clean.open(`/clusters/${CLUSTER_ID}?tab=hosts`);
+  await page.getByRole("gridcell", { name: /^host-1\b/ }).first().waitFor();
+  const shown = performance.now();
+  await page.getByRole("textbox", { name: "Filter" }).fill("SN1999");
+  await page.getByRole("gridcell", { name: /^host-1999/ }).waitFor();
+  await page.getByRole("gridcell", { name: /^host-1\b/ }).waitFor({ state: "detached" });
+  console.info(`2000 hosts: shown after ${Math.round(shown - start)} ms, searched in ${Math.round(performance.now() - shown)} ms`);
+  await page.getByRole("button", { name: "Details" }).click();
+  await page.getByRole("grid", { name: "Disks" }).waitFor();
+  await clean.screenshot("details");
+  expect(await axe(page)).toEqual([]);
+  assertClean(clean);
+});
+
+test("by keyboard", async () => {
+  const clean = await newPage("keyboard");
+  const { page } = clean;
+  await clean.open("/");
+  await settled(page, "Overview");
+  const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim() ?? "");
+  await page.keyboard.press("Tab");
+  expect(await focused()).toBe("Skip to content");
+  await clean.screenshot("skip-link");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("main");
+  await page.reload();
+  await settled(page, "Overview");
+  for (let presses = 0; presses < 30 && (await focused()) !== "Events"; presses++) await page.keyboard.press("Tab");
+  await clean.screenshot("navigation");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Events", level: 1 }).waitFor();
+  assertClean(clean);
+});
+
+test("data stays while the service restarts", async () => {
+  const clean = await newPage("restart");
+  const { page } = clean;
+  await respondWith(page, LARGE);
+  await clean.open("/clusters");
+  const row = page.getByRole("link", { name: "cluster-1", exact: true });
+  const warning = page.getByText("The data shown may be out of date.");
+  await row.waitFor();
+  await respondAgain(page);
+  await refuseWith(page, 503, "The service is restarting");
+  await warning.waitFor();
+  expect(await row.isVisible()).toBe(true);
+  await clean.screenshot("away");
+  await respondAgain(page);
+  await respondWith(page, LARGE);
+  await warning.waitFor({ state: "detached" });
+  expect(await row.isVisible()).toBe(true);
+  assertClean(clean, /\/api\/assisted-install\//);
+});
+
+test("a change in one tab appears in the other", async ({ task }) => {
+  const name = `two-tabs-${task.result?.retryCount ?? 0}`;
+  const body = { name, base_dns_domain: "example.org", openshift_version: "4.18.30", pull_secret: site.pullSecret };
+  const response = await fetch(`${site.url}/api/assisted-install/v2/clusters`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  expect(response.status).toBe(201);
+  const one = await newPage("tabs-one");
+  const other = await newPage("tabs-other", { context: one.page.context() });
+  await one.open("/clusters");
+  await other.open("/clusters");
+  await one.page.getByRole("link", { name }).waitFor();
+  await other.page.getByRole("link", { name }).click();
+  await other.page.getByRole("button", { name: "Delete" }).click();
+  await other.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await one.page.getByRole("link", { name }).waitFor({ state: "detached" });
+  // A tab in the background draws no frames.
+  await one.page.bringToFront();
+  await one.screenshot("deleted");
+  assertClean(one);
+  assertClean(other, /404 GET/);
+});
+
+const WIZARD = "/assisted-installer/clusters/~new";
+
+test.each([
+  ["wizard", WIZARD, /Cluster details/, {}],
+  ["wizard-dark", WIZARD, /Cluster details/, { colorScheme: "dark" as const }],
+  ["wizard-narrow", WIZARD, /Cluster details/, { viewport: NARROW }],
+  ["wizard-clusters", "/assisted-installer/clusters", /assisted cluster/i, {}],
+])("%s of the library", async (name, path, heading, options) => {
+  const clean = await newPage(name, options);
+  await clean.open(path);
+  await clean.page.getByRole("heading", { name: heading }).waitFor();
+  await clean.screenshot("shown");
+  expect(await overflowing(clean.page)).toEqual([]);
+  expect(await axe(clean.page)).toEqual([]);
+  assertClean(clean);
+});
