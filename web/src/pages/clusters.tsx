@@ -1,6 +1,5 @@
 // All clusters, as a table that stays fast with hundreds of them.
 
-import { Button } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
 import type { Cluster } from "../api/records";
@@ -8,6 +7,7 @@ import { useLive, useResource } from "../api/resource";
 import { type Column, DataTable } from "../components/data_table";
 import { instant } from "../components/format";
 import { Loaded } from "../components/loaded";
+import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
 import { Percentage, StatusLabel } from "../components/status";
 import { Time } from "../components/time";
@@ -15,11 +15,6 @@ import { Time } from "../components/time";
 // Without the hosts: their inventories would make megabytes of this list.
 const PATH = "/clusters/";
 const MOVING = ["preparing-for-installation", "installing", "finalizing"];
-
-export function NewCluster() {
-  const { t } = useTranslation();
-  return <Button component={(props) => <Link {...props} to="/assisted-installer/clusters/~new" />}>{t("Create a cluster")}</Button>;
-}
 
 export default function Clusters() {
   const { t } = useTranslation();

@@ -8,9 +8,9 @@ import { Hosts } from "../cluster/hosts";
 import { type Column, DataTable } from "../components/data_table";
 import { DiscoveryImage } from "../components/discovery_image";
 import { Loaded } from "../components/loaded";
+import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
 import { Time } from "../components/time";
-import { NewCluster } from "./clusters";
 
 export default function InfraEnvs() {
   const { t } = useTranslation();

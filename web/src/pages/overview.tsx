@@ -8,10 +8,10 @@ import { useLive, useResource } from "../api/resource";
 import { Causes } from "../components/causes";
 import { byName, words } from "../components/format";
 import { Loaded } from "../components/loaded";
+import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
-import { NewCluster } from "./clusters";
 
 const CLUSTERS = "/clusters/";
 const EXPLANATIONS = "/explain?limit=10";
