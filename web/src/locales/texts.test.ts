@@ -67,9 +67,13 @@ function collect(): Found {
   return found;
 }
 
+/** Texts that the build gives to controls of the library. */
+const GIVEN = [...readFileSync("build/accessibility.ts", "utf8").matchAll(/ourTexts\.t\("([^"]+)"\)/g)].map(([, text]) => text!);
+
 const FOUND = collect();
 const TEXTS = [...new Set([
   ...FOUND.literals,
+  ...GIVEN,
   ...GROUPS,
   ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
   ...Object.values(CAUSES).flat(),
