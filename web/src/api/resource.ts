@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import useSWR, { type KeyedMutator, mutate } from "swr";
 import { type ApiError, documents, get } from "./client";
 import { onEvents } from "./events";
+import { rested } from "./reading";
 
 /** Changes without an event (heartbeats, percentages) appear after this time. Units: milliseconds. */
 const REFRESH = 20_000;
@@ -43,5 +44,8 @@ export function useDocuments<T>(url: string | undefined): Resource<T[]> {
 export function useLive(query: Record<string, string>, paths: (string | undefined)[]): void {
   const filter = new URLSearchParams(query).toString();
   const list = paths.filter((path) => path !== undefined).join("\n");
-  useEffect(() => onEvents(filter, () => list.split("\n").forEach((path) => void mutate(path))), [filter, list]);
+  useEffect(() => {
+    const read = rested(() => Promise.all(list.split("\n").map((path) => mutate(path))));
+    return onEvents(filter, read);
+  }, [filter, list]);
 }
