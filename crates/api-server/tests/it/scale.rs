@@ -29,8 +29,8 @@ async fn register(server: &Server, infra_env: &str, number: u32) -> Duration {
     }
 }
 
-/// Cost of the last registration of a cluster, relative to the 50th of another one. They alternate, so that what else the
-/// machine does counts for both.
+/// Cost of the last registration of a cluster, relative to the 50th of another one. They alternate, so that other load of the
+/// machine counts for both.
 async fn ratio(last: u32) -> f64 {
     let server = Server::start().await;
     let infra_env = async || {
