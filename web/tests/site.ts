@@ -28,6 +28,7 @@ interface State {
   registry: string;
   registry_user: string;
   registry_password_file: string;
+  pids: Record<string, number>;
 }
 
 export interface Site {
@@ -35,6 +36,8 @@ export interface Site {
   url: string;
   /** A pull secret for the site's registry. */
   pullSecret: string;
+  /** Kills a service; the supervisor starts it again. */
+  kill(service: string): void;
   /** Starts hosts that boot the discovery image of a URL. */
   boot(url: string, options?: Machines): Promise<HostSim>;
   stop(): Promise<void>;
@@ -156,6 +159,12 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
         const { child, hostSim } = await boot(data, image, options);
         machines.push(child);
         return hostSim;
+      },
+      kill: (service) => {
+        const { pids } = JSON.parse(readFileSync(stateFile, "utf8")) as State;
+        const pid = pids[service];
+        if (pid === undefined) throw new Error(`no ${service} runs`);
+        process.kill(pid, "SIGKILL");
       },
       stop,
     };

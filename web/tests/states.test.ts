@@ -25,6 +25,10 @@ const PAGES: OurPage[] = [
   { name: "events", path: "/events", heading: "Events" },
   { name: "readiness", path: "/readiness", heading: "Readiness" },
   { name: "versions", path: "/versions", heading: "Versions" },
+  { name: "certificates", path: "/certificates", heading: "Certificates", isStatic: true },
+  { name: "catalogs", path: "/catalogs", heading: "Operator catalogs", isStatic: true },
+  { name: "mirror-plan", path: "/mirror-plan", heading: "Mirror plan", isStatic: true },
+  { name: "support", path: "/support", heading: "Support report", isStatic: true },
   { name: "pull-secret", path: "/pull-secret", heading: "Pull secret", isStatic: true },
   { name: "help", path: "/help", heading: "Help", isStatic: true },
   { name: "not-found", path: "/nowhere", heading: "There is no such page.", isStatic: true },
@@ -200,11 +204,50 @@ test("data stays while the service restarts", async () => {
   assertClean(clean, /\/api\/assisted-install\//);
 });
 
-test("a change in one tab appears in the other", async ({ task }) => {
-  const name = `two-tabs-${task.result?.retryCount ?? 0}`;
+/** Creates a cluster that has no hosts. */
+async function createCluster(name: string): Promise<{ id: string }> {
   const body = { name, base_dns_domain: "example.org", openshift_version: "4.18.30", pull_secret: site.pullSecret };
   const response = await fetch(`${site.url}/api/assisted-install/v2/clusters`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   expect(response.status).toBe(201);
+  return (await response.json()) as { id: string };
+}
+
+test("a refusal is explained before anything is confirmed", async ({ task }) => {
+  const { id } = await createCluster(`refused-${task.result?.retryCount ?? 0}`);
+  const clean = await newPage("refusal");
+  const { page } = clean;
+  await clean.open(`/clusters/${id}`);
+  await page.getByRole("button", { name: "Install", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Wait until the state changes, or reset it.").waitFor();
+  expect(await dialog.getByRole("button", { name: "Install" }).isDisabled()).toBe(true);
+  await clean.screenshot("dialog");
+  expect(await axe(page)).toEqual([]);
+  assertClean(clean, /^409 POST .*dry_run=true$/);
+});
+
+test("the page outlives the API server", async ({ task }) => {
+  const name = `outlived-${task.result?.retryCount ?? 0}`;
+  const { id } = await createCluster(name);
+  const clean = await newPage("killed");
+  const { page } = clean;
+  await clean.open(`/clusters/${id}`);
+  await page.getByRole("heading", { name, level: 1 }).waitFor();
+  site.kill("api-server");
+  // The stream of events ends with it: its new connection shows what changed meanwhile.
+  let changed: Response | undefined;
+  while (!changed?.ok) {
+    const change = { method: "PATCH", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: `${name}-b` }) };
+    changed = await fetch(`${site.url}/api/assisted-install/v2/clusters/${id}`, change).catch(() => undefined);
+  }
+  await page.getByRole("heading", { name: `${name}-b`, level: 1 }).waitFor();
+  expect(await page.getByText("The data shown may be out of date.").count()).toBe(0);
+  assertClean(clean, /^50[234] GET /);
+});
+
+test("a change in one tab appears in the other", async ({ task }) => {
+  const name = `two-tabs-${task.result?.retryCount ?? 0}`;
+  await createCluster(name);
   const one = await newPage("tabs-one");
   const other = await newPage("tabs-other", { context: one.page.context() });
   await one.open("/clusters");

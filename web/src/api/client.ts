@@ -151,8 +151,9 @@ function failure(status: number, body: unknown): ApiError {
   return new ApiError(said ? sentence(said) : cause, remedy, status);
 }
 
+/** The sentence alone: some reasons end with all validations as JSON, which the page of the cluster shows better. */
 function sentence(text: string): string {
-  const trimmed = text.trim();
+  const trimmed = text.replace(/\s*[{[]".*[}\]]\s*$/s, "").trim();
   return trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
 }
 

@@ -1,49 +1,66 @@
-// The stream of events: one connection for each filter that a visible page listens to.
+// The stream of events: one connection for each filter, shared by the components of a page, while it is visible. Browsers
+// open six connections to a server, over all tabs.
 
 import { BASE } from "./client";
-import type { SiteEvent } from "./records";
 
-/** Several events of one change arrive together: listeners of changes are called once for them. Units: milliseconds. */
+/** Several events of one change arrive together: listeners are called once for them. Units: milliseconds. */
 const GATHER = 200;
 
-/**
- * Calls `listener` with the events of a filter while the page is visible: browsers open six connections to a server, over
- * all tabs. Returns the function that stops it.
- */
-export function onEvents(filter: string, listener: (events: SiteEvent[]) => void): () => void {
-  let source: EventSource | undefined;
-  let gathered: SiteEvent[] = [];
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let hasConnected = false;
+interface Stream {
+  listeners: Set<() => void>;
+  source?: EventSource;
+  timer?: ReturnType<typeof setTimeout>;
+  hasConnected: boolean;
+}
 
-  const flush = () => {
-    timer = undefined;
-    const events = gathered;
-    gathered = [];
-    listener(events);
+const streams = new Map<string, Stream>();
+
+function call(stream: Stream): void {
+  stream.timer = undefined;
+  for (const listener of stream.listeners) listener();
+}
+
+function open(filter: string, stream: Stream): void {
+  const source = new EventSource(`${BASE}/events/stream${filter && `?${filter}`}`);
+  source.onopen = () => {
+    // Events between two connections are not sent to a new source: what they changed is read again.
+    if (stream.hasConnected) call(stream);
+    stream.hasConnected = true;
   };
-  const open = () => {
-    source = new EventSource(`${BASE}/events/stream${filter && `?${filter}`}`);
-    source.onopen = () => {
-      // Events between two connections are not sent to a new source: what they changed is read again.
-      if (hasConnected) listener([]);
-      hasConnected = true;
-    };
-    source.onmessage = ({ data }: MessageEvent<string>) => {
-      gathered.push(JSON.parse(data) as SiteEvent);
-      timer ??= setTimeout(flush, GATHER);
-    };
+  source.onmessage = () => {
+    stream.timer ??= setTimeout(() => call(stream), GATHER);
   };
-  const close = () => {
-    source?.close();
-    source = undefined;
-  };
-  const onVisibility = () => (document.hidden ? close() : source === undefined && open());
-  document.addEventListener("visibilitychange", onVisibility);
-  if (!document.hidden) open();
+  stream.source = source;
+}
+
+function close(stream: Stream): void {
+  stream.source?.close();
+  stream.source = undefined;
+  clearTimeout(stream.timer);
+  stream.timer = undefined;
+}
+
+document.addEventListener("visibilitychange", () => {
+  for (const [filter, stream] of streams) {
+    if (document.hidden) close(stream);
+    else if (!stream.source) open(filter, stream);
+  }
+});
+
+/** Calls `listener` after events of a filter, a query of the API's; returns the function that stops it. */
+export function onEvents(filter: string, listener: () => void): () => void {
+  let stream = streams.get(filter);
+  if (!stream) {
+    stream = { listeners: new Set(), hasConnected: false };
+    streams.set(filter, stream);
+    if (!document.hidden) open(filter, stream);
+  }
+  const shared = stream;
+  shared.listeners.add(listener);
   return () => {
-    document.removeEventListener("visibilitychange", onVisibility);
-    clearTimeout(timer);
-    close();
+    shared.listeners.delete(listener);
+    if (shared.listeners.size > 0) return;
+    close(shared);
+    streams.delete(filter);
   };
 }

@@ -63,7 +63,8 @@ export function ActionDialog({ action, close, done }: { action: Action; close: (
   return (
     <Modal isOpen variant="small" onClose={close} aria-label={action.title}>
       <ModalHeader title={action.title} {...(action.isDangerous && { titleIconVariant: "warning" as const })} />
-      <ModalBody>
+      {/* Long reasons scroll, also by keyboard. */}
+      <ModalBody tabIndex={0} role="region" aria-label={action.title}>
         <p>{action.body}</p>
         {state === "checking" && <Spinner size="md" aria-label={t("Asking the service whether it is possible")} />}
         {isRefused && <Failure error={state} />}

@@ -31,6 +31,8 @@ interface Props<Row> {
   rowId: (row: Row) => string;
   /** Texts that are searched beside those of the columns. */
   searched?: (row: Row) => string;
+  /** Whether the last one in order is first, until another order is chosen. */
+  startsDescending?: boolean;
   choice?: { id: string; title: string; of: (row: Row) => string };
   actions?: (selected: Row[]) => ReactNode;
   details?: (row: Row) => ReactNode;
@@ -39,7 +41,7 @@ interface Props<Row> {
 
 const PAGE_SIZES = [20, 50, 100];
 
-export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, choice, actions, details, empty }: Props<Row>) {
+export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, startsDescending = false, choice, actions, details, empty }: Props<Row>) {
   const { t } = useTranslation();
   const titles = usePaginationTitles();
   const [parameters, setParameters] = useSearchParams();
@@ -49,7 +51,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
   const search = parameter("search") ?? "";
   const chosen = choice ? (parameter(choice.id) ?? "") : "";
   const sortColumn = Math.max(0, columns.findIndex(({ id }) => id === parameter("sort")));
-  const isDescending = parameter("order") === "desc";
+  const isDescending = (parameter("order") ?? (startsDescending ? "desc" : "asc")) === "desc";
   const size = Number(parameter("size")) || 20;
 
   const change = (changes: Record<string, string>) =>
@@ -135,7 +137,7 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
                   sort: {
                     columnIndex: index,
                     sortBy: { index: sortColumn, direction: isDescending ? ("desc" as const) : ("asc" as const) },
-                    onSort: (_: unknown, __: number, direction: string) => change({ sort: column.id, order: direction === "desc" ? "desc" : "" }),
+                    onSort: (_: unknown, __: number, direction: string) => change({ sort: column.id, order: direction }),
                   },
                 })}>{column.title}</Th>
               ))}

@@ -29,7 +29,8 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
   const query = new URLSearchParams({ ...filter, order: "descending", limit: String(PAGE), offset: String((page - 1) * PAGE) });
   const path = `/events?${query.toString()}`;
   const { data, error, mutate } = useSWR<{ data: SiteEvent[]; headers: Headers }, ApiError>(path, (key: string) => request<SiteEvent[]>(key), { keepPreviousData: true });
-  useLive(filter, [path]);
+  // Not by the whole filter: the page has a connection of this one already.
+  useLive(clusterId ? { cluster_id: clusterId } : {}, [path]);
   const count = Number(data?.headers.get("event-count") ?? 0);
   const choose = (change: () => void) => {
     change();

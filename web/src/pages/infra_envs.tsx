@@ -50,7 +50,7 @@ const OPEN = ["insufficient", "ready", "pending-for-input", "adding-hosts"];
 function UnboundHosts({ infraEnv, clusters }: { infraEnv: InfraEnv; clusters: Cluster[] }) {
   const path = `/infra-envs/${infraEnv.id}/hosts`;
   const hosts = useResource<Host[]>(path);
-  useLive({ infra_env_id: infraEnv.id }, [path]);
+  useLive({}, [path]);
   return (
     <Loaded resource={hosts}>
       {(list) => <Hosts hosts={list} clusters={clusters.filter(({ status }) => OPEN.includes(status))} reload={() => void hosts.reload()} />}

@@ -24,7 +24,7 @@ export default function Versions() {
     <PageFrame title={t("Versions")}>
       <Loaded resource={versions}>
         {(table) => (
-          <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version}
+          <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version} startsDescending
             rows={Object.entries(table).map(([version, row]) => ({ ...row, version }))}
             empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror and publish its archive here; RELEASE_IMAGES of the API server names releases that are not mirrored.") }} />
         )}
