@@ -1,4 +1,4 @@
-// `notices.txt`: names, versions, licences and licence texts of all packages that are part of the page.
+// Packages that are part of the page: `notices.txt` with their licences for people, `packages.json` for bills of materials.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,8 +23,12 @@ export function packageFolder(id: string): string | undefined {
   return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id.split("?")[0] ?? "")?.[0];
 }
 
+function packageInfo(folder: string): PackageInfo {
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as PackageInfo;
+}
+
 function notice(folder: string): string {
-  const info = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as PackageInfo;
+  const info = packageInfo(folder);
   if (!isAllowed(info.license)) throw new Error(`${info.name} ${info.version} has the licence ${info.license}, which is not allowed`);
   const texts = readdirSync(folder)
     .filter((name) => /^(licen[cs]e|notice|copying)/i.test(name))
@@ -43,6 +47,8 @@ export function notices(): Plugin {
       const known = [...folders].filter((folder) => existsSync(join(folder, "package.json"))).sort();
       const line = `\n\n${"-".repeat(80)}\n\n`;
       const intro = "Packages that are part of this page, with their licences.";
+      const list = known.map(packageInfo).map(({ name, version, license }) => ({ name, version, license }));
+      this.emitFile({ type: "asset", fileName: "packages.json", source: JSON.stringify(list) });
       this.emitFile({ type: "asset", fileName: "notices.txt", source: [intro, ...known.map(notice)].join(line) });
     },
   };

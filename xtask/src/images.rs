@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
             let layout = folder.join(image.name);
             layout::write(engine, &image.reference(), &row.digest, &layout)?;
         }
-        let bill = sbom::of(image, &row.digest, &triple(&programs))?;
+        let bill = sbom::of(image, &row.digest, &triple(&programs), pages.as_deref())?;
         let path = bill_path(&folder, image);
         fs::write(&path, bill).with_context(|| format!("writing {}", path.display()))?;
         report.rows.push(row);

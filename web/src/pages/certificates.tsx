@@ -1,14 +1,13 @@
 // Certificates: that of the registry for download, how each client comes to trust it, and the site's checks of all.
 
 import { Button, Card, CardBody, CardTitle, Content, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm } from "@patternfly/react-core";
-import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useTranslation } from "react-i18next";
 import type { SiteCheck } from "../api/records";
 import { useResource } from "../api/resource";
 import { useServices } from "../api/site";
+import { ChecksTable } from "../components/checks_table";
 import { Copyable } from "../components/copyable";
 import { PageFrame } from "../components/page";
-import { StatusLabel } from "../components/status";
 
 const FILE = "registry-ca.crt";
 const URL_OF_FILE = `/services/${FILE}`;
@@ -58,19 +57,7 @@ export default function Certificates() {
         <Card>
           <CardTitle component="h2">{t("Checks")}</CardTitle>
           <CardBody>
-            <Table aria-label={t("Checks")} variant="compact">
-              <Thead><Tr><Th>{t("Status")}</Th><Th>{t("Check")}</Th><Th>{t("Finding")}</Th><Th>{t("Remedy")}</Th></Tr></Thead>
-              <Tbody>
-                {checks.map(({ id, status, finding, remedy }) => (
-                  <Tr key={id}>
-                    <Td dataLabel={t("Status")}><StatusLabel status={status} /></Td>
-                    <Td dataLabel={t("Check")}>{id}</Td>
-                    <Td dataLabel={t("Finding")}>{finding}</Td>
-                    <Td dataLabel={t("Remedy")}>{remedy ?? "–"}</Td>
-                  </Tr>
-                ))}
-              </Tbody>
-            </Table>
+            <ChecksTable checks={checks} />
           </CardBody>
         </Card>
       )}

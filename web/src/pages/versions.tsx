@@ -2,8 +2,9 @@
 
 import { Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, Label } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
-import type { Versions as VersionTable } from "../api/records";
+import type { SiteCheck, Versions as VersionTable } from "../api/records";
 import { useResource } from "../api/resource";
+import { ChecksTable } from "../components/checks_table";
 import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
@@ -15,6 +16,9 @@ export default function Versions() {
   const { t } = useTranslation();
   const versions = useResource<VersionTable>("/openshift-versions", 60_000);
   const components = useResource<{ versions?: Record<string, string>; release_tag?: string }>("/component-versions", 60_000);
+  // Only administrators see them.
+  const report = useResource<{ checks: SiteCheck[] }>("/doctor", 60_000);
+  const images = report.data?.checks.filter(({ group }) => group === "images") ?? [];
   const columns: Column<Row>[] = [
     { id: "version", title: t("Version"), text: ({ version }) => version, cell: (row) => <>{row.display_name ?? row.version} {row.default && <Label isCompact>{t("Default")}</Label>}</> },
     { id: "architectures", title: t("Architectures"), text: (row) => (row.cpu_architectures ?? []).join(", "), cell: (row) => (row.cpu_architectures ?? []).join(", ") },
@@ -29,6 +33,12 @@ export default function Versions() {
             empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror and publish its archive here; RELEASE_IMAGES of the API server names releases that are not mirrored.") }} />
         )}
       </Loaded>
+      {images.length > 0 && (
+        <Card>
+          <CardTitle component="h2">{t("Images of this site")}</CardTitle>
+          <CardBody><ChecksTable checks={images} /></CardBody>
+        </Card>
+      )}
       <Loaded resource={components}>
         {({ versions: table = {}, release_tag: tag }) => (
           <Card>

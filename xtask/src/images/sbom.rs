@@ -1,12 +1,14 @@
-//! The bill of materials of an image, as CycloneDX: the crates of its programs, or the packages of the distribution.
+//! The bill of materials of an image, as CycloneDX: the crates of its programs with the packages of the web UI's pages, or
+//! the packages of the distribution.
 //!
 //! The output is reproducible: the same source gives the same bytes at any time, on any machine.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::db;
 use super::list::{AGENT, ServiceImage, VERSION};
@@ -61,11 +63,25 @@ struct Hash {
     content: String,
 }
 
-/// The bill of materials of an image with this digest, whose program was built for `triple`.
+/// A package of npm that is part of the pages, as their build lists it.
+#[derive(Debug, Deserialize)]
+struct PagePackage {
+    name: String,
+    version: String,
+    license: String,
+}
+
+/// The bill of materials of an image with this digest, whose program was built for `triple`, and whose pages are in the
+/// folder `pages`.
 ///
-/// Errors: cargo's, those of the package database.
-pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec<u8>> {
-    let components = match image.program() {
+/// Errors: cargo's, those of the package database; the list of the pages' packages cannot be read.
+pub(super) fn of(
+    image: &ServiceImage,
+    digest: &str,
+    triple: &str,
+    pages: Option<&Path>,
+) -> Result<Vec<u8>> {
+    let mut components = match image.program() {
         Some(own) => {
             let agent = image.has_agent.then_some(&AGENT);
             let packages: Vec<_> = [own]
@@ -80,6 +96,10 @@ pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec
             .map(|(name, version)| debian(name, version))
             .collect(),
     };
+    if let Some(pages) = pages.filter(|_| image.has_pages) {
+        components.extend(page_packages(pages)?);
+        components.sort();
+    }
     let bom = Bom {
         format: "CycloneDX",
         spec_version: SPECIFICATION,
@@ -99,6 +119,27 @@ pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec
     let mut text = serde_json::to_vec_pretty(&bom)?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// The packages that are part of the pages in a folder.
+fn page_packages(folder: &Path) -> Result<Vec<Component>> {
+    let path = folder.join("packages.json");
+    let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    let packages: Vec<PagePackage> =
+        serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+    let components = packages.into_iter().map(|package| Component {
+        kind: "library",
+        purl: Some(format!(
+            "pkg:npm/{}@{}",
+            package.name.replace('@', "%40"),
+            package.version
+        )),
+        licenses: expression(&package.license),
+        hashes: Vec::new(),
+        name: package.name,
+        version: package.version,
+    });
+    Ok(components.collect())
 }
 
 /// The crates that are linked into the programs of `packages`, without build and dev dependencies and those of other
@@ -209,7 +250,17 @@ mod tests {
     fn bill(name: &str) -> String {
         let image = IMAGES.iter().find(|image| image.name == name).unwrap();
         let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        String::from_utf8(of(image, "sha256:1f", &triple).unwrap()).unwrap()
+        String::from_utf8(of(image, "sha256:1f", &triple, None).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn packages_of_the_pages_are_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = r#"[{"name":"@scope/a","version":"1.2.3","license":"MIT"}]"#;
+        fs::write(folder.path().join("packages.json"), list).unwrap();
+        let found = page_packages(folder.path()).unwrap();
+        assert_eq!(found[0].purl.as_deref(), Some("pkg:npm/%40scope/a@1.2.3"));
+        assert_eq!(found[0].licenses[0].expression, "MIT");
     }
 
     #[test]
