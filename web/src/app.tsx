@@ -34,12 +34,6 @@ function Preferences() {
             {Object.entries(LANGUAGES).map(([id, name]) => <FormSelectOption key={id} value={id} label={name} />)}
           </FormSelect>
         </ToolbarItem>
-        {isLoggedIn && (
-          <ToolbarItem alignSelf="center">
-            {/* Pages of the server, not of this application. */}
-            <a href="/token">{t("Token")}</a> <a href="/logout">{t("Log out")}</a>
-          </ToolbarItem>
-        )}
         <ToolbarItem>
           <FormSelect aria-label={t("Appearance")} value={chosen} onChange={(_, value) => change(value as Theme)}>
             <FormSelectOption value="system" label={t("As the system")} />
@@ -47,6 +41,12 @@ function Preferences() {
             <FormSelectOption value="dark" label={t("Dark")} />
           </FormSelect>
         </ToolbarItem>
+        {isLoggedIn && (
+          <ToolbarItem className="atoll-account">
+            {/* Pages of the server, not of this application. */}
+            <a href="/token">{t("Token")}</a> <a href="/logout">{t("Log out")}</a>
+          </ToolbarItem>
+        )}
       </ToolbarContent>
     </Toolbar>
   );
