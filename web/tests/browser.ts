@@ -121,6 +121,11 @@ export function assertClean({ findings }: CleanPage, expected?: RegExp): void {
 
 /** Serious and critical findings of axe, as `rule: element`. */
 export async function axe(page: Page, root = "body"): Promise<string[]> {
+  // Colours in the middle of a transition have a contrast of their own. Spinners never end.
+  await page.evaluate(async () => {
+    const ending = document.getAnimations().filter((one) => one.effect?.getComputedTiming().iterations !== Infinity);
+    await Promise.allSettled(ending.map(({ finished }) => finished));
+  });
   // As text of an evaluation: the security policy refuses added scripts.
   await page.evaluate(AXE);
   return page.evaluate(async (selector) => {
