@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::context::{ImageSource, SourceFolders};
@@ -29,13 +30,18 @@ impl Drop for Packed {
     }
 }
 
-/// The engine; `None`, and a skipped test, where none can pack.
-fn engine() -> Option<ImageEngine> {
-    let engine = ImageEngine::find();
-    if engine.is_none() {
+/// One test at a time has the engine: equal layers of images that are packed and saved at the same time are one to it, and
+/// the form in which it has them is part of digests.
+static ENGINE: Mutex<()> = Mutex::new(());
+
+/// The engine, for this test alone; `None`, and a skipped test, where none can pack.
+fn engine() -> Option<(ImageEngine, MutexGuard<'static, ()>)> {
+    let guard = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(engine) = ImageEngine::find() else {
         testkit::skipped("neither podman nor buildah works here");
-    }
-    engine
+        return None;
+    };
+    Some((engine, guard))
 }
 
 /// Writes a program with its own mtime and mode.
@@ -103,7 +109,7 @@ fn pack_base(engine: ImageEngine) -> Packed {
 
 #[test]
 fn the_same_input_gives_the_same_digest() {
-    let Some(engine) = engine() else {
+    let Some((engine, _guard)) = engine() else {
         return;
     };
     let below = pack_base(engine);
@@ -128,7 +134,7 @@ fn the_same_input_gives_the_same_digest() {
 
 #[test]
 fn images_of_services_share_the_layer_of_their_program() {
-    let Some(engine) = engine() else {
+    let Some((engine, _guard)) = engine() else {
         return;
     };
     let base = pack_base(engine);
@@ -203,7 +209,7 @@ fn the_pages_are_in_the_image_of_the_web_ui() {
 
 #[test]
 fn a_layout_keeps_the_digest() {
-    let Some(engine) = engine() else {
+    let Some((engine, _guard)) = engine() else {
         return;
     };
     let base = pack_base(engine);
@@ -223,7 +229,7 @@ fn a_layout_keeps_the_digest() {
 
 #[test]
 fn a_missing_image_is_not_found() {
-    let Some(engine) = engine() else {
+    let Some((engine, _guard)) = engine() else {
         return;
     };
     let missing = engine.inspect("localhost/atoll-test/missing:0").unwrap();
