@@ -29,6 +29,6 @@ export default defineConfig({
     chunkSizeWarningLimit: 2000,
     modulePreload: { polyfill: false },
   },
-  server: { proxy: { "/api": "http://127.0.0.1:8090", "/status": "http://127.0.0.1:8080" } },
+  server: { proxy: { "/api": "http://127.0.0.1:8090", "/services": "http://127.0.0.1:8080", "/status": "http://127.0.0.1:8080" } },
   test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}", "build/**/*.test.ts"] },
 } as Parameters<typeof defineConfig>[0]);

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use axum::extract::Request;
+use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
@@ -48,10 +50,19 @@ pub(crate) fn routes(settings: &Settings, catalogs: Option<Forward>) -> Router {
             Router::new()
                 .route("/catalogs", any(forward::forward))
                 .route("/catalogs/{*path}", any(forward::forward))
+                .layer(middleware::map_request(without_credentials))
                 .with_state(catalogs),
         ),
         None => router,
     }
+}
+
+/// Credentials are for the installer API: no other service gets them.
+async fn without_credentials(mut request: Request) -> Request {
+    for name in [header::AUTHORIZATION, header::COOKIE] {
+        request.headers_mut().remove(name);
+    }
+    request
 }
 
 /// The certificates in the file as it is now: it changes when they are renewed.

@@ -86,9 +86,15 @@ async fn the_catalog_server_is_below_services() {
         ),
         ("/services/registry", None),
     ] {
-        let response = client().get(with.url(path)).send().await.unwrap();
+        let request = client().get(with.url(path)).header("cookie", "a=b");
+        let response = request.bearer_auth("secret").send().await.unwrap();
         match seen {
-            Some(seen) => assert_eq!(mirrored(response).await["path"], seen),
+            Some(seen) => {
+                let answer = mirrored(response).await;
+                assert_eq!(answer["path"], seen);
+                assert_eq!(header_of(&answer, "cookie"), None);
+                assert_eq!(header_of(&answer, "authorization"), None);
+            }
             None => assert_eq!(response.status(), StatusCode::NOT_FOUND),
         }
         let response = client().get(without.url(path)).send().await.unwrap();
