@@ -10,6 +10,7 @@ test("phrases become neutral", () => {
   expect(neutral("Launch OpenShift Console")).toBe("Launch web console");
   expect(neutral("OpenShift version")).toBe("Platform version");
   expect(neutral("Select an OpenShift version from the list")).toBe("Select a platform version from the list");
+  expect(neutral("`OpenShift ${version}`")).toBe("`${version}`");
   expect(neutral("1 (Single Node OpenShift)")).toBe("1 (single-node clusters)");
   expect(neutral("requirements for OpenShift Data Foundation")).toBe("requirements for OpenShift Data Foundation");
 });

@@ -34,6 +34,8 @@ const PHRASES: [RegExp, string][] = [
   [/\bOpenShift (networking|Logging Operator|requirements|releases|deployment|installation|images?|clusters?|Cluster)\b/g, "platform $1"],
   [/\b([Aa])n OpenShift [Vv]ersion\b/g, "$1 platform version"],
   [/(?<=^|['"`>])OpenShift [Vv]ersion\b/gm, "Platform version"],
+  // Before a version number, the word says nothing.
+  [/\bOpenShift (?=\$\{)/g, ""],
   [/\bOpenShift [Vv]ersion/g, "platform version"],
 ];
 

@@ -10,10 +10,8 @@ use clap::Args;
 use crate::cargo::{Profile, build};
 use crate::demo::{self, Break};
 use crate::images;
-use crate::{postgres, web};
-
-/// Names the folder of the web UI's pages.
-const STATIC_ROOT: &str = "STATIC_ROOT";
+use crate::postgres;
+use crate::web::{self, STATIC_ROOT};
 
 /// Arguments of `up`.
 #[derive(Debug, Args)]

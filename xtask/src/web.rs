@@ -11,6 +11,8 @@ use crate::apt;
 use crate::cargo::{root, target_directory};
 use crate::command::{output, run as run_command};
 
+/// Names the folder of the pages for the web UI server.
+pub(crate) const STATIC_ROOT: &str = "STATIC_ROOT";
 /// The oldest Node.js that the build's tools run on: that of Debian 12.
 const NODE_VERSION: u32 = 18;
 /// The file that the web UI server takes a folder of pages by.

@@ -1,7 +1,7 @@
 //! Services of the site beside the installer API: which there are, the catalog server's query API, and the certificates
 //! of the registry.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use axum::extract::Request;
 use axum::middleware;
@@ -86,14 +86,10 @@ async fn registry_ca(path: Option<PathBuf>) -> Response {
         )
             .into_response(),
         Err(error) => {
-            report(&path, &error);
+            tracing::error!(path = %path.display(), %error, "REGISTRY_CA_FILE cannot be read");
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
     }
-}
-
-fn report(path: &Path, error: &std::io::Error) {
-    tracing::error!(path = %path.display(), %error, "REGISTRY_CA_FILE cannot be read");
 }
 
 /// The certificates of a PEM file, without its other content: it may have a private key, too.

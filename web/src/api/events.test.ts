@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { onEvents } from "./events";
 
-/** Stands for the browser's, which is not here. */
+/** Event source of the tests: jsdom has none. */
 class Source {
   static open: Source[] = [];
   onopen?: () => void;

@@ -33,7 +33,7 @@ export function ActionDialog({ action, close, done }: { action: Action; close: (
 
   useEffect(() => {
     let isOpen = true;
-    const dryRun = ({ method, path, body }: Change) => send(method, `${path}${path.includes("?") ? "&" : "?"}dry_run=true`, body);
+    const dryRun = ({ method, path, body }: Change) => send(method, `${path}?dry_run=true`, body);
     // One after the other: the first refusal is enough.
     const check = async () => {
       for (const change of action.changes) await dryRun(change);
@@ -48,7 +48,6 @@ export function ActionDialog({ action, close, done }: { action: Action; close: (
     setState("running");
     try {
       for (const [index, { method, path, body }] of action.changes.entries()) {
-        if (index < finished) continue;
         await send(method, path, body);
         setFinished(index + 1);
       }

@@ -70,7 +70,7 @@ export const TOPICS = {
   },
   "host-requirements": {
     title: "Requirements of hosts",
-    paragraphs: ["Control plane hosts need 4 CPUs, 16 GiB of memory and a disk of 100 GB; workers 2 CPUs, 8 GiB and 100 GB; single-node clusters 8 CPUs, 16 GiB and 100 GB. Operators add to it. Disks need fsync below 10 ms."],
+    paragraphs: ["The requirements of each role are settings of this site (HW_VALIDATOR_REQUIREMENTS), and operators add to them. The page of a cluster names each host that does not meet them, with the value that was found and the one that is required."],
   },
   "disk-speed": {
     title: "Disk speed",

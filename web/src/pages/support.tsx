@@ -1,5 +1,5 @@
-// The support report: the site's state as one file, which a person reads before it is sent. It has no secrets: the API
-// gives none in these responses.
+// The support report: the site's state as one file, which a person reads before it is sent. Members that may hold secrets
+// are left out.
 
 import { Button, Checkbox, Content, Form } from "@patternfly/react-core";
 import { useState } from "react";
@@ -18,8 +18,12 @@ const PARTS: { id: string; title: string; path: string }[] = [
   { id: "infra_envs", title: "Discovery images", path: "/infra-envs/" },
   { id: "events", title: "The last 1000 events", path: "/events?order=descending&limit=1000" },
 ];
-/** Members that are left out wherever they are: links with tokens, and whole configurations. */
-const LEFT_OUT = new Set(["download_url", "static_network_config", "ssh_authorized_key", "ssh_public_key", "user_name"]);
+/** Members that are left out wherever they are: links with tokens, proxies with passwords, configurations, keys, names. */
+const LEFT_OUT = new Set([
+  "download_url", "http_proxy", "https_proxy", "proxy", "ignition_config_override", "ignition_config_overrides",
+  "ignition_endpoint", "install_config_overrides", "installer_args", "kernel_arguments", "static_network_config",
+  "ssh_authorized_key", "ssh_public_key", "user_name",
+]);
 
 /** The same value without members that are left out. */
 export function withoutPrivate(value: unknown): unknown {

@@ -11,14 +11,13 @@ use super::report::TestReport;
 use crate::cargo::{Profile, build};
 use crate::libtest::{Failure, Skip, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
-use crate::{apt, demo, web};
+use crate::web::{self, STATIC_ROOT};
+use crate::{apt, demo};
 
 /// Configuration of the tests in a browser.
 const IN_BROWSER: [&str; 2] = ["--config", "vitest.pages.config.ts"];
 /// Folder of the programs of a site.
 const PROGRAMS: &str = "ATOLL_PROGRAMS";
-/// Folder of the pages.
-const STATIC_ROOT: &str = "STATIC_ROOT";
 
 /// Builds the pages and tests them.
 pub(super) fn run(report: &mut TestReport) {
