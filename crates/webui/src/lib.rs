@@ -1,11 +1,14 @@
 //! The web UI server: the UI's files on `/`, the installer API on `/api`, the catalog server's query API on
-//! `/services/catalogs`.
+//! `/services/catalogs`, the registry's on `/services/registry`.
 //!
 //! It knows nothing of clusters and keeps no state. The invariant: requests to `/api` change in their hop-by-hop
 //! headers and, with a log-in, their credentials alone; the UI relies on `//` inside paths.
 
+mod connector;
 mod files;
 mod login;
+mod registry;
+mod same_origin;
 mod services;
 mod settings;
 mod status_page;
@@ -25,6 +28,8 @@ use service::settings::Problem;
 use service::{CancellationToken, Error};
 
 use login::LogIn;
+use registry::RegistryApi;
+use services::SiteUpstreams;
 
 pub use settings::{AuthType, Settings};
 
@@ -50,15 +55,29 @@ pub async fn start_with(
         |problem: Problem| Error::new(format!("reading {}", problem.variable), problem.reason);
     let upstream = settings.upstream().map_err(wrong)?;
     let catalog_server = settings.catalog_server().map_err(wrong)?;
+    let registry = settings.registry().map_err(wrong)?;
     let health = Health::new();
     health.starting(API);
     let max_requests = settings.max_forwarded_requests;
     let api = Forward::start(upstream, names.clone(), max_requests, &shutdown);
     let catalogs = catalog_server
         .map(|upstream| Forward::start(upstream, names.clone(), max_requests, &shutdown));
+    let registry = match registry {
+        Some(url) => {
+            let ca = settings.registry_ca_file.as_deref();
+            Some(RegistryApi::open(url, ca, names.clone(), settings.base_url()).await?)
+        }
+        None => None,
+    };
     let log_in = LogIn::open(&settings, &names, api.clone())?;
     let own = health::routes(health.clone(), settings.http.metrics_on_public_port);
-    let router = router(&settings, api.clone(), catalogs, log_in).merge(own);
+    let router = router(
+        &settings,
+        api.clone(),
+        SiteUpstreams { catalogs, registry },
+        log_in,
+    )
+    .merge(own);
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tokio::spawn(
@@ -82,7 +101,7 @@ async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Erro
 fn router(
     settings: &Settings,
     api: Forward,
-    catalogs: Option<Forward>,
+    site: SiteUpstreams,
     log_in: Option<Arc<LogIn>>,
 ) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI. nginx under the specification's rules forwards it, too.
@@ -91,7 +110,7 @@ fn router(
         .route("/api/", any(forward::forward))
         .route("/api/{*path}", any(forward::forward))
         .with_state(api)
-        .nest("/services", services::routes(settings, catalogs))
+        .nest("/services", services::routes(settings, site))
         .fallback_service(files::service(settings));
     match log_in {
         Some(log_in) => router

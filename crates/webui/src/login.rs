@@ -15,7 +15,6 @@ mod pages;
 mod provider;
 mod provider_client;
 mod routes;
-mod same_origin;
 mod seal;
 mod session;
 
@@ -38,6 +37,7 @@ use service::forward::{self, Forward};
 use service::limits::{Bound, Limit};
 use service::server::ClientAddress;
 
+use crate::connector::Connector;
 use crate::files;
 use crate::settings::{AuthType, Settings};
 use cookies::{Cookies, SESSION_BYTES};
@@ -232,7 +232,7 @@ impl LogIn {
     }
 
     fn is_same_origin(&self, headers: &HeaderMap) -> bool {
-        same_origin::is_same_origin(headers, self.base_url.as_deref())
+        crate::same_origin::is_same_origin(headers, self.base_url.as_deref())
     }
 
     /// Checks a token by a request to the API.
@@ -347,7 +347,7 @@ fn provider(settings: &Settings, names: &Resolver) -> Result<Option<Provider>, E
         scopes: settings.oidc_scopes.clone(),
         base_url: settings.base_url().unwrap_or_default(),
     };
-    let client = ProviderClient::new(tls, names.clone());
+    let client = ProviderClient::new(Connector::new(tls, names.clone()));
     Ok(Some(Provider::new(registration, client)))
 }
 

@@ -1,5 +1,5 @@
-//! Services of the site beside the installer API: which there are, the catalog server's query API, and the certificates
-//! of the registry.
+//! Services of the site beside the installer API: which there are, the catalog server's query API, the registry's API and
+//! its certificates.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,7 @@ use http::{StatusCode, header};
 use serde::Serialize;
 use service::forward::{self, Forward};
 
+use crate::registry::{self, RegistryApi};
 use crate::settings::Settings;
 
 /// Services that the UI shows or links to.
@@ -21,10 +22,18 @@ struct SiteServices {
     catalogs: bool,
     /// URL of the registry's pages.
     registry: Option<String>,
+    /// Whether the registry's API is below `/services/registry`; it may be stopped.
+    registry_api: bool,
     /// Whether the registry's certificates can be downloaded.
     registry_ca: bool,
     /// URL of the site's downloads.
     downloads: Option<String>,
+}
+
+/// Services that requests are forwarded to.
+pub(crate) struct SiteUpstreams {
+    pub(crate) catalogs: Option<Forward>,
+    pub(crate) registry: Option<RegistryApi>,
 }
 
 /// Name of the download.
@@ -33,10 +42,11 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Routes below `/services`.
-pub(crate) fn routes(settings: &Settings, catalogs: Option<Forward>) -> Router {
+pub(crate) fn routes(settings: &Settings, site: SiteUpstreams) -> Router {
     let list = SiteServices {
-        catalogs: catalogs.is_some(),
+        catalogs: site.catalogs.is_some(),
         registry: settings.registry_page_url.clone(),
+        registry_api: site.registry.is_some(),
         registry_ca: settings.registry_ca_file.is_some(),
         downloads: settings.downloads_url.clone(),
     };
@@ -45,7 +55,11 @@ pub(crate) fn routes(settings: &Settings, catalogs: Option<Forward>) -> Router {
         .route("/", get(async || Json(list)))
         .route(&format!("/{CA_NAME}"), get(async || registry_ca(ca).await))
         .fallback(async || StatusCode::NOT_FOUND);
-    match catalogs {
+    let router = match site.registry {
+        Some(registry) => router.merge(registry::routes(registry)),
+        None => router,
+    };
+    match site.catalogs {
         Some(catalogs) => router.merge(
             Router::new()
                 .route("/catalogs", any(forward::forward))

@@ -62,9 +62,12 @@ service::settings! {
         assisted_service_host: String = "127.0.0.1:8090",
         /// Origin of the catalog server, as in http://catalog:50051, for the UI's pages of operators; empty: there are none.
         catalog_server_url: Option<String> = "",
+        /// Origin of the registry, as in https://registry:5000, for the UI's pages of repositories; empty: there are none.
+        registry_url: Option<String> = "",
         /// URL of the registry's pages for browsers, as in https://registry.example.org/ui/, which the UI links to.
         registry_page_url: Option<String> = "",
-        /// PEM file with the certificates that clients of the registry have to trust, which the UI offers for download.
+        /// PEM file with the certificates that clients of the registry have to trust, which the UI offers for download, and
+        /// by which the one of REGISTRY_URL is verified.
         registry_ca_file: Option<PathBuf> = "",
         /// URL of the downloads of the site for browsers, as in https://mirror.example.org/, which the UI links to.
         downloads_url: Option<String> = "",
@@ -131,6 +134,19 @@ impl Settings {
             .map_err(|error| Problem::new("CATALOG_SERVER_URL", format!("{}{error}", shown(url))))
     }
 
+    /// Origin of the registry, if there is one.
+    ///
+    /// Errors: REGISTRY_URL is no origin of http or https.
+    pub(crate) fn registry(&self) -> Result<Option<Url>, Problem> {
+        let Some(url) = self.registry_url.as_deref() else {
+            return Ok(None);
+        };
+        let wrong = |reason| Problem::new("REGISTRY_URL", reason);
+        origin(url, true).map_err(wrong)?;
+        let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        Ok(Some(parsed))
+    }
+
     /// Origin of this server for browsers, without a slash at its end.
     pub(crate) fn base_url(&self) -> Option<String> {
         let url = Url::parse(self.webui_base_url.as_deref()?).ok()?;
@@ -193,7 +209,7 @@ fn origin(text: &str, is_bare: bool) -> Result<(), String> {
         url.query().is_some() || url.fragment().is_some() || (is_bare && url.path() != "/");
     if has_more || !url.username().is_empty() || url.password().is_some() {
         return Err(
-            "expects no user, query or fragment; WEBUI_BASE_URL has no path, either".to_owned(),
+            "expects no user, query or fragment; WEBUI_BASE_URL and REGISTRY_URL have no path, either".to_owned(),
         );
     }
     Ok(())
@@ -212,11 +228,16 @@ impl ServerSettings for Settings {
     fn limits(&self) -> Vec<Limit> {
         let mut limits = service::forward::limits(self.max_forwarded_requests);
         limits.extend(crate::login::limits());
+        limits.extend(crate::registry::limits());
         limits
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let upstreams = [self.upstream().err(), self.catalog_server().err()];
+        let upstreams = [
+            self.upstream().err(),
+            self.catalog_server().err(),
+            self.registry().err(),
+        ];
         upstreams
             .into_iter()
             .flatten()

@@ -141,6 +141,10 @@ impl Environment {
             ],
             ServiceName::Webui => vec![
                 ("CATALOG_SERVER_URL", self.catalog_server_url().into()),
+                (
+                    "REGISTRY_URL",
+                    text(&format!("https://{}", self.registry())),
+                ),
                 ("REGISTRY_CA_FILE", self.secrets.tls.cert.clone().into()),
                 (
                     "REGISTRY_PAGE_URL",

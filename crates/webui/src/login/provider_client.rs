@@ -3,7 +3,6 @@
 //! `net::web` and the crate `oauth2` would bring in more packages than this server may compile (`cargo xtask tidy`);
 //! log-ins and refreshes are few, so that no pool of connections is needed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,16 +11,11 @@ use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use net::resolve::Resolver;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsConnector;
 use url::{Position, Url};
 
 use super::failure::LogInFailure;
+use crate::connector::{Connector, ServerStream};
 
 /// Timeout of a request, from the resolution of the name to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,8 +26,7 @@ pub(super) const REQUESTS: usize = 32;
 
 /// Sends requests to the provider.
 pub(super) struct ProviderClient {
-    names: Resolver,
-    tls: Arc<ClientConfig>,
+    connector: Connector,
     permits: Semaphore,
 }
 
@@ -44,11 +37,9 @@ pub(super) struct ProviderResponse {
 }
 
 impl ProviderClient {
-    pub(super) fn new(mut tls: ClientConfig, names: Resolver) -> Self {
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    pub(super) fn new(connector: Connector) -> Self {
         Self {
-            names,
-            tls: Arc::new(tls),
+            connector,
             permits: Semaphore::new(REQUESTS),
         }
     }
@@ -111,34 +102,14 @@ impl ProviderClient {
             )
             .header(header::ACCEPT, "application/json")
             .body(Full::new(body))?;
-        let stream = self.connect(url).await?;
-        if url.scheme() != "https" {
-            return response(stream, request).await;
-        }
-        let host = url.host_str().unwrap_or_default();
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
-        let tls = TlsConnector::from(Arc::clone(&self.tls));
-        response(tls.connect(name, stream).await?, request).await
-    }
-
-    async fn connect(&self, url: &Url) -> Result<TcpStream, BoxError> {
-        let host = url.host_str().ok_or("the URL has no host")?;
-        let port = url.port_or_known_default().ok_or("the URL has no port")?;
-        let mut last = None;
-        for address in self.names.lookup(host).await? {
-            match TcpStream::connect((address, port)).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.map_or_else(|| "the name has no address".into(), Into::into))
+        response(self.connector.open(url).await?, request).await
     }
 }
 
-async fn response<S>(stream: S, request: Request<Full<Bytes>>) -> Result<ProviderResponse, BoxError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn response(
+    stream: ServerStream,
+    request: Request<Full<Bytes>>,
+) -> Result<ProviderResponse, BoxError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let connection = tokio::spawn(connection);
     let received = async {
@@ -156,6 +127,7 @@ where
 #[cfg(test)]
 mod tests {
     use futures_util::future::join_all;
+    use net::resolve::Resolver;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -167,7 +139,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let url: Url = url.parse().unwrap();
         let tls = net::trust::client_config(None, false).unwrap();
-        let client = ProviderClient::new(tls, Resolver::system());
+        let client = ProviderClient::new(Connector::new(tls, Resolver::system()));
         let silent = async {
             let mut open = Vec::new();
             while open.len() < REQUESTS {

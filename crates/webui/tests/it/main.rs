@@ -7,6 +7,7 @@ mod chromium;
 mod login;
 mod openid;
 mod proxy;
+mod registry;
 mod server;
 #[path = "../../../proxy/tests/it/slow_clients.rs"]
 mod slow_clients;

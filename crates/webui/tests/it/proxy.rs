@@ -68,7 +68,7 @@ async fn the_catalog_server_is_below_services() {
         mirrored(response).await
     };
     let all = serde_json::json!({
-        "catalogs": true, "registry": "https://registry.example/ui/", "registry_ca": true, "downloads": null,
+        "catalogs": true, "registry": "https://registry.example/ui/", "registry_api": false, "registry_ca": true, "downloads": null,
     });
     assert_eq!(listed(&with).await, all);
     assert_eq!(listed(&without).await["catalogs"], false);

@@ -9,7 +9,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Whether a page of this server sent the request: by the browser's own judgement, or by `Origin`, which browsers send
 /// without TLS, too. `base_url` is the origin of this server; none: the host of the request.
-pub(super) fn is_same_origin(headers: &HeaderMap, base_url: Option<&str>) -> bool {
+pub(crate) fn is_same_origin(headers: &HeaderMap, base_url: Option<&str>) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
         return site == "same-origin";
     }
