@@ -8,6 +8,7 @@
 //! metadata, so that a reader locates all content after two reads.
 
 mod file;
+mod found;
 mod header;
 mod index;
 mod journal;
@@ -27,6 +28,7 @@ mod walk;
 mod writer;
 
 pub use file::{ArchiveFile, ArchiveReader, LocalArchive, WebArchive};
+pub use found::{FoundSet, sets_below};
 pub use member::{MemberKind, PlannedFile, PlannedMember};
 pub use name::{METADATA, SIGNATURES, file_name};
 pub use parts::forget_finished;

@@ -31,6 +31,7 @@ pub mod results;
 pub mod run;
 pub mod section;
 pub mod select;
+pub mod target_name;
 mod target_view;
 pub mod updates;
 pub mod verify_target;

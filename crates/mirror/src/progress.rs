@@ -1,6 +1,6 @@
 //! Progress of a run.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Phase of a run.
@@ -45,6 +45,7 @@ struct Counters {
     phase: Mutex<Option<(Phase, Amount)>>,
     items: AtomicU64,
     bytes: AtomicU64,
+    is_cancelled: AtomicBool,
 }
 
 impl RunProgress {
@@ -67,6 +68,16 @@ impl RunProgress {
 
     pub(crate) fn add_bytes(&self, count: u64) {
         self.0.bytes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Ends blocking work, such as a verification, at its next step; its result is incomplete then. Other work ends when its
+    /// future is dropped.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// The phase, its total amount, and the amount done.

@@ -47,3 +47,7 @@ typed_id!(
     /// An infra-env.
     InfraEnvId
 );
+typed_id!(
+    /// A job.
+    JobId
+);

@@ -19,6 +19,7 @@ pub mod image_set;
 pub mod infra_env;
 pub mod inventory;
 pub mod ipxe;
+pub mod jobs;
 mod large_text;
 pub mod logs;
 pub mod manifests;

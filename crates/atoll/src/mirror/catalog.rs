@@ -7,6 +7,7 @@ use ::mirror::progress::RunProgress;
 use ::mirror::publish::TransferLimits;
 use ::mirror::results::{self, Forms, ResultFile};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::target_name::TargetName;
 use ::mirror::workspace::Workspace;
 use clap::{Args, Subcommand};
 use model::image_set::ImageSet;
@@ -15,9 +16,7 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::UpdateArgs;
-use super::run::{
-    Destination, ProgressFormat, RunError, TargetName, report_failures, with_progress,
-};
+use super::run::{Destination, ProgressFormat, RunError, report_failures, with_progress};
 use crate::terminal;
 
 /// Workspace below `--dir`, which may hold other files.

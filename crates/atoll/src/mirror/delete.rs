@@ -7,6 +7,7 @@ use ::mirror::deletion::{self, DeletionPlan, List};
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::target_name::TargetName;
 use ::mirror::workspace::Workspace;
 use clap::Args;
 use model::image_set::{ImageSet, MirrorSelection};
@@ -14,7 +15,7 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::ReleaseArgs;
-use super::run::{Destination, ProgressFormat, TargetName, with_progress};
+use super::run::{Destination, ProgressFormat, with_progress};
 use crate::terminal;
 
 /// Concurrent requests to the target.

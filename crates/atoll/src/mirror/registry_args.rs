@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use ::mirror::archive::ArchiveSource;
 use ::mirror::history::MetadataStore;
 use ::mirror::publish::MirrorTarget;
+use ::mirror::target_name::TargetName;
 use clap::Args;
 use model::image_set::Storage;
 use oci_client::registry_logins;
 use oci_client::{Client, ClientOptions, Mirrors};
 
 use super::archives_args::AccessArgs;
-use super::run::TargetName;
 
 /// Access to source registries.
 #[derive(Debug, Clone, Args)]

@@ -21,7 +21,7 @@ use ::mirror::workspace::Workspace;
 use model::image_set::ImageSet;
 use service::Error;
 
-pub(super) use self::destination::{Destination, TargetName};
+pub(super) use self::destination::Destination;
 pub(super) use self::error::RunError;
 pub(crate) use self::flags::RunArgs;
 pub(super) use self::progress::{ProgressFormat, with_progress};

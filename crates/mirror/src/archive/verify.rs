@@ -113,6 +113,9 @@ fn hash_stream(
     progress: &RunProgress,
 ) -> Result<(), Error> {
     stream(file, |found, content| {
+        if progress.is_cancelled() {
+            return Err(io::Error::other("the verification was cancelled"));
+        }
         if found.target.is_none() && !found.path.ends_with('/') {
             let promised = name::promised(&found.path);
             let algorithm = promised.map_or(Algorithm::Sha256, |it| it.algorithm());
@@ -240,7 +243,7 @@ impl SetReport {
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(check) = checks.get(number) else {
+                let Some(check) = checks.get(number).filter(|_| !progress.is_cancelled()) else {
                     return;
                 };
                 if let Err(fault) = check.run() {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use oci::{Reference, Registry};
+use ::mirror::target_name::TargetName;
+use oci::Registry;
 
 /// Target of a run. Source of schemes and error texts: oc-mirror v1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,25 +12,6 @@ pub(crate) enum Destination {
     /// `file://FOLDER`: the folder of an archive set.
     ArchiveSet(PathBuf),
     Target(TargetName),
-}
-
-/// Destination that images are published to: `docker://HOST[:PORT][/NAMESPACE]` or `oci://FOLDER`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TargetName {
-    pub(crate) registry: Registry,
-    /// Empty in an image layout.
-    pub(crate) namespace: String,
-}
-
-impl TargetName {
-    /// The whole registry.
-    pub(crate) fn whole(registry: Registry) -> Self {
-        let namespace = String::new();
-        Self {
-            registry,
-            namespace,
-        }
-    }
 }
 
 impl FromStr for Destination {
@@ -61,25 +43,7 @@ impl FromStr for Destination {
                 ));
             }
         }
-        let rest = rest.trim_end_matches('/');
-        let (host, namespace) = rest.split_once('/').unwrap_or((rest, ""));
-        // A repository name after the host makes the reference parser check the host.
-        let probe = match namespace {
-            "" => format!("{host}/a"),
-            namespace => format!("{host}/{namespace}"),
-        };
-        match probe.parse::<Reference>() {
-            Ok(reference) if reference.tag.is_none() && reference.digest.is_none() => {
-                Ok(Self::Target(TargetName {
-                    registry: reference.registry,
-                    namespace: namespace.to_owned(),
-                }))
-            }
-            Ok(_) => Err(format!(
-                "{text:?}: the target must not include an image tag or digest"
-            )),
-            Err(error) => Err(error.to_string()),
-        }
+        rest.parse().map(Self::Target)
     }
 }
 

@@ -4,13 +4,14 @@ use ::mirror::history::MetadataStore;
 use ::mirror::progress::RunProgress;
 use ::mirror::publish::{MirrorTarget, TransferLimits};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::target_name::TargetName;
 use ::mirror::verify_target::{self, Expected, TargetReport};
 use ::mirror::workspace::Workspace;
 use serde_json::{Value, json};
 use service::Error;
 
 use super::arguments::MirrorVerifyArgs;
-use crate::mirror::run::{ProgressFormat, TargetName, configuration, with_progress};
+use crate::mirror::run::{ProgressFormat, configuration, with_progress};
 use crate::terminal;
 
 /// Concurrent requests.

@@ -273,7 +273,7 @@ fn one_sequence<T, K: Ord>(
 }
 
 /// Tar files below a folder. Links to folders are not followed, as the peer does not.
-fn search(folder: &Path, depth: usize) -> io::Result<Vec<PathBuf>> {
+pub(in crate::archive) fn search(folder: &Path, depth: usize) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,0 +1,92 @@
+//! Finds the archive sets below a folder, as a medium that is carried in has them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::Error;
+
+use super::name::parse_file_name;
+use super::read::unreadable;
+use super::set::locate;
+
+/// Levels of folders that are searched.
+const DEPTH: usize = 4;
+
+/// The files of one sequence in one folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSet {
+    /// The first file, relative to the searched folder: it names the set.
+    pub name: String,
+    pub sequence: u64,
+    /// Names and sizes, in the order of their numbers. Units: bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+/// The sets below `folder`, at most `limit`, by name.
+///
+/// Blocking. Errors: Internal – a folder cannot be read.
+pub fn sets_below(folder: &Path, limit: usize) -> Result<Vec<FoundSet>, Error> {
+    let paths = locate::search(folder, DEPTH).map_err(|e| unreadable(folder.display(), e))?;
+    let mut sets: BTreeMap<(PathBuf, u64), FoundSet> = BTreeMap::new();
+    let mut numbered: Vec<_> = paths.into_iter().filter_map(named).collect();
+    numbered.sort();
+    for (sequence, number, path) in numbered {
+        let Some(relative) = path.strip_prefix(folder).ok().and_then(Path::to_str) else {
+            continue;
+        };
+        let size = path.metadata().map_or(0, |it| it.len());
+        let name = super::name::file_name(sequence, number);
+        let place = path.parent().unwrap_or(folder).to_owned();
+        let set = sets.entry((place, sequence)).or_insert_with(|| FoundSet {
+            name: relative.to_owned(),
+            sequence,
+            files: Vec::new(),
+        });
+        set.files.push((name, size));
+    }
+    let mut sets: Vec<_> = sets.into_values().collect();
+    sets.sort_by(|one, other| one.name.cmp(&other.name));
+    sets.truncate(limit);
+    Ok(sets)
+}
+
+fn named(path: PathBuf) -> Option<(u64, usize, PathBuf)> {
+    let (sequence, number) = parse_file_name(path.file_name()?.to_str()?)?;
+    Some((sequence, number, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_found_by_folder_and_sequence() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "stick/mirror_seq2_000001.tar",
+            "stick/mirror_seq2_000000.tar",
+            "stick/mirror_seq10_000000.tar",
+            "stick/other.tar",
+            "mirror_seq1_000000.tar",
+            "a/b/c/d/e/mirror_seq1_000000.tar",
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "12").unwrap();
+        }
+        let found = sets_below(dir.path(), 10).unwrap();
+        let names: Vec<_> = found
+            .iter()
+            .map(|it| (it.name.as_str(), it.files.len()))
+            .collect();
+        let expected = [
+            ("mirror_seq1_000000.tar", 1),
+            ("stick/mirror_seq10_000000.tar", 1),
+            ("stick/mirror_seq2_000000.tar", 2),
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(found[2].files[1], ("mirror_seq2_000001.tar".to_owned(), 2));
+        assert_eq!(sets_below(dir.path(), 1).unwrap().len(), 1);
+        assert!(sets_below(&dir.path().join("absent"), 1).is_err());
+    }
+}
