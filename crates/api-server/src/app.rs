@@ -24,6 +24,7 @@ pub(crate) mod infra_envs;
 pub(crate) mod install_config;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
+pub(crate) mod jobs;
 pub(crate) mod links;
 mod load;
 pub(crate) mod logs;
@@ -63,6 +64,7 @@ pub(crate) use site_checks::remote_services;
 pub(crate) use transaction::{ClusterTransaction, Scope};
 
 use crate::auth::Authentication;
+use crate::carry_in::CarryIn;
 use crate::db::hosts::{HostKey, HostLookup};
 use crate::db::{Database, EventLimits};
 use crate::files::FileStore;
@@ -125,6 +127,7 @@ pub(crate) struct ServerState {
     changes: Semaphore,
     /// Concurrency limit of explanations.
     explanations: Semaphore,
+    pub(crate) jobs: jobs::Jobs,
     /// Checks of the site.
     site_reports: site_checks::SiteReports,
     refreshes: pending_refresh::Refreshes,
@@ -140,6 +143,7 @@ impl ApiServer {
         install: install::InstallContext,
         current_offer: CurrentOffer,
     ) -> Self {
+        let carry_in = CarryIn::new(&settings, install.registry_access());
         // At least one, and never all: settings have at least 4 connections.
         let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         Self(Arc::new(ServerState {
@@ -172,6 +176,7 @@ impl ApiServer {
             loads: KeyedMutex::default(),
             changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),
+            jobs: jobs::Jobs::new(carry_in),
             site_reports: site_checks::SiteReports::default(),
             refreshes: pending_refresh::Refreshes::default(),
         }))

@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub(crate) mod expected_hosts;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
+pub(crate) mod jobs;
 mod location;
 pub(crate) mod locks;
 mod record;

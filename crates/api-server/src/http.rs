@@ -18,6 +18,7 @@ pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
+pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 pub(crate) mod operators;

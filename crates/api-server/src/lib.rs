@@ -6,6 +6,7 @@
 mod app;
 mod auth;
 mod blocking;
+mod carry_in;
 mod db;
 pub mod discovery;
 mod file_storage;

@@ -4,7 +4,7 @@ use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
-    agent, cache, clusters, declarations, events, explain, manifests, operators, transaction,
+    agent, cache, clusters, declarations, events, explain, jobs, manifests, operators, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::MAX_UPLOADS;
@@ -16,6 +16,7 @@ use crate::settings::Settings;
 pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     let mut limits = of_bodies();
     limits.extend(of_own_operations());
+    limits.extend(of_jobs());
     limits.extend(of_replies());
     limits.extend(of_records(settings));
     limits.extend(of_files(settings));
@@ -119,6 +120,23 @@ fn of_own_operations() -> Vec<Limit> {
             "text of an expected host",
             bytes(expected_hosts::TEXT_BYTES),
             "entry",
+            "400",
+        ),
+    ]
+}
+
+fn of_jobs() -> [Limit; 2] {
+    [
+        Limit::fixed(
+            "jobs that wait or run",
+            Bound::Count(jobs::WAITING_JOBS.unsigned_abs(), "jobs"),
+            "server",
+            "409",
+        ),
+        Limit::fixed(
+            "jobs of a list",
+            Bound::Count(jobs::LISTED_JOBS.unsigned_abs(), "jobs"),
+            "request",
             "400",
         ),
     ]

@@ -2,14 +2,14 @@
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
 //! `/v2/offline-openshift-versions`, which newer clients have (every version here is installed offline),
-//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts and declarations.
+//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, declarations and jobs.
 
 pub mod access;
 
 use access::{
-    AGENT, Access, CLUSTER_CREDENTIALS, CLUSTER_FILES, CLUSTER_LOGS, EDIT, IMAGE_CONTENT,
-    IMAGE_RAMDISK, OVERSEE, OWN, VIEW, VIEW_CLUSTER, VIEW_EVENTS, VIEW_OR_AGENT, VIEW_OR_LINK,
-    VIEW_OR_WATCHER,
+    ADMINISTER, AGENT, Access, CLUSTER_CREDENTIALS, CLUSTER_FILES, CLUSTER_LOGS, EDIT,
+    IMAGE_CONTENT, IMAGE_RAMDISK, OVERSEE, OWN, VIEW, VIEW_CLUSTER, VIEW_EVENTS, VIEW_OR_AGENT,
+    VIEW_OR_LINK, VIEW_OR_WATCHER,
 };
 
 /// Base path of the operations.
@@ -201,6 +201,13 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
+    json("listArchives", "GET", "/v2/archives", OVERSEE),
+    json("createJob", "POST", "/v2/jobs", ADMINISTER),
+    json("listJobs", "GET", "/v2/jobs", OVERSEE),
+    json("getJob", "GET", "/v2/jobs/{job_id}", OVERSEE),
+    json("deleteJob", "DELETE", "/v2/jobs/{job_id}", ADMINISTER),
+    json("cancelJob", "POST", "/v2/jobs/{job_id}/actions/cancel", ADMINISTER),
+    file("downloadJobFile", "GET", "/v2/jobs/{job_id}/downloads/files", OVERSEE),
 ];
 
 #[cfg(test)]

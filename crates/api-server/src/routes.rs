@@ -20,7 +20,7 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, clusters, declarations, dry_run, events, expected_hosts, explain, files, hosts,
-    infra_envs, installation, logs, manifests, operators, site_checks, support, versions,
+    infra_envs, installation, jobs, logs, manifests, operators, site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -31,6 +31,7 @@ fn handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         .or_else(|| installation_handler(id))
         .or_else(|| infra_env_handler(id))
         .or_else(|| host_handler(id))
+        .or_else(|| job_handler(id))
         .or_else(|| other_handler(id))
 }
 
@@ -131,6 +132,19 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "v2DeregisterHost" => delete(hosts::deregister),
         "v2UpdateHostInstallerArgs" => patch(hosts::installer_args),
         "v2UpdateHostIgnition" => patch(hosts::ignition_override),
+        _ => return None,
+    })
+}
+
+fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
+    Some(match id {
+        "listArchives" => get(jobs::archives),
+        "createJob" => post(jobs::create),
+        "listJobs" => get(jobs::list),
+        "getJob" => get(jobs::get),
+        "deleteJob" => delete(jobs::delete),
+        "cancelJob" => post(jobs::cancel),
+        "downloadJobFile" => get(jobs::file),
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mirror::target_name::TargetName;
 use model::domains::ManagedDomain;
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
@@ -234,6 +235,18 @@ impl Setting for FirstVersion {
     }
 }
 
+/// A registry that archives are published to, as in `registry.example.org:5000/mirror`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicationRegistry(pub TargetName);
+
+impl Setting for PublicationRegistry {
+    const EXPECTED: &'static str = "HOST[:PORT][/NAMESPACE]";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
 /// TLS mode of database connections, as in libpq.
 ///
 /// Source: PostgreSQL's documentation, "SSL Mode Descriptions". `allow` is missing: it protects nothing.
@@ -391,6 +404,12 @@ service::settings! {
         os_images: OsImages = "",
         /// File with OS_IMAGES, in place of the variable. When it changes, so do the images on offer, without a restart.
         os_images_file: Option<PathBuf> = "",
+        /// Folder of archives that are carried in: people verify and publish them by `POST /v2/jobs`. Empty: none.
+        archives_dir: Option<PathBuf> = "",
+        /// Registry that archives are published to, as clusters reach it. Its certificate authority is in MIRROR_CA_PATH.
+        archives_registry: Option<PublicationRegistry> = "",
+        /// Authentication file (pull secret) with a login of ARCHIVES_REGISTRY that may push.
+        archives_registry_auth_file: Option<PathBuf> = "",
         /// Additional versions in the listing, beside those of RELEASE_IMAGES.
         platform_versions: PlatformVersions = "",
         /// Older name of PLATFORM_VERSIONS.

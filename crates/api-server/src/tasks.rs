@@ -2,6 +2,7 @@
 
 mod database;
 mod event_streams;
+mod jobs;
 mod monitor;
 mod notifications;
 mod pause;
@@ -34,6 +35,7 @@ pub(crate) async fn run(
         monitor::flush_periodically(&app, &shutdown),
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
+        jobs::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),
         sealing::run(&app, &shutdown),

@@ -69,6 +69,17 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
         .map_err(|e| Error::new(format!("setting the mode of {}", path.display()), e))
 }
 
+/// The content of a file; none if it does not exist.
+///
+/// Errors: it cannot be read.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match std::fs::read(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::new(format!("reading {}", path.display()), error)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@ use service::Error;
 use crate::backup::{self, BackupArgs, RestoreArgs};
 use crate::{install, terminal};
 pub(crate) use configmap::SETTINGS;
-pub(crate) use init::{LOGINS, PROXY, REGISTRY};
+pub(crate) use init::{PROXY, REGISTRY};
 pub(crate) use quadlet::default_units;
 
 /// Subcommands for the pod.

@@ -2,17 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rand::RngExt as _;
 use rand::distr::Alphanumeric;
+use serde_json::{Value, json};
 use service::{Error, tls};
 
 use crate::certificate::{self, SiteAuthority};
-use crate::file::write_atomic;
+use crate::file::{read, write_atomic};
 
 /// Units: characters. 62^32 choices.
 const PASSWORD_LENGTH: usize = 32;
 /// Registry user.
 pub(crate) const REGISTRY_USER: &str = "atoll";
+/// Registry credentials in the format of container tools (auth.json).
+pub(crate) const LOGINS: &str = "registry-logins.json";
 const PUBLIC: u32 = 0o644;
 
 /// Paths of secret files. Their content is not kept in memory.
@@ -69,6 +74,45 @@ impl SecretFiles {
             .map_err(|e| Error::new("creating the registry user", e))?;
         write_atomic(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
         write_atomic(&self.registry_password, password.as_bytes(), mode)
+    }
+
+    /// Writes the credentials of the registry for each of its `addresses`. An existing file gets those that are missing: it
+    /// may have others.
+    ///
+    /// Errors: files that cannot be read or written.
+    pub(crate) fn write_logins(
+        &self,
+        path: &Path,
+        addresses: &[String],
+        mode: u32,
+    ) -> Result<(), Error> {
+        let found = match read(path)? {
+            Some(text) => {
+                let found: Result<Value, _> = serde_json::from_slice(&text);
+                found.map_err(|e| Error::new(format!("reading {}", path.display()), e))?
+            }
+            None => json!({}),
+        };
+        let mut all = found.clone();
+        let password = &self.registry_password;
+        let password = std::fs::read_to_string(password)
+            .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
+        let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
+        let members = all.as_object_mut();
+        let logins = members.map(|members| members.entry("auths").or_insert_with(|| json!({})));
+        let Some(logins) = logins.and_then(Value::as_object_mut) else {
+            let reason = "expected an object with the member auths, as `podman login` writes it";
+            return Err(Error::new(format!("reading {}", path.display()), reason));
+        };
+        for address in addresses {
+            let entry = logins.entry(address.clone());
+            entry.or_insert_with(|| json!({ "auth": login }));
+        }
+        if all == found {
+            return Ok(());
+        }
+        let text = format!("{all:#}\n");
+        write_atomic(path, text.as_bytes(), mode)
     }
 
     /// A foreign certificate is kept; one of `authority` is renewed when it is old or for other names.

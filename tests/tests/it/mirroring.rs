@@ -1,6 +1,7 @@
 //! The mirroring tool between registries of another project: from one into archives, into another, which serves
 //! clusters and container tools by the tool's results.
 
+mod by_jobs;
 mod by_url;
 mod content;
 

@@ -94,6 +94,15 @@ impl Caller {
         matches!(self, Self::Operator(_) | Self::User(_))
     }
 
+    /// Name of a person, or of a program on behalf of one; empty for others.
+    pub(crate) fn user_name(&self) -> &str {
+        match self {
+            Self::Operator(name) => name,
+            Self::User(user) => &user.name,
+            _ => "",
+        }
+    }
+
     /// The owner of the records that it creates; none for the administrator.
     pub(crate) fn owner(&self) -> Option<&TokenUser> {
         match self {

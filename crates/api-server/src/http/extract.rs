@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
-use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::ids::{ClusterId, HostId, InfraEnvId, JobId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -37,6 +37,10 @@ pub(crate) struct InInfraEnv(pub(crate) InfraEnvId);
 /// `{infra_env_id}` and `{host_id}` of the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfHost(pub(crate) InfraEnvId, pub(crate) HostId);
+
+/// `{job_id}` of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfJob(pub(crate) JobId);
 
 /// `{validation_id}` of the path.
 #[derive(Debug, Clone)]
@@ -102,6 +106,16 @@ impl<S: Send + Sync> FromRequestParts<S> for OfHost {
         let infra_env = path_id(parts, state, "infra_env_id").await?;
         let host = path_id(parts, state, "host_id").await?;
         Ok(Self(InfraEnvId(infra_env), HostId(host)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OfJob {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        path_id(parts, state, "job_id")
+            .await
+            .map(|id| Self(JobId(id)))
     }
 }
 

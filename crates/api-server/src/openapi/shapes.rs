@@ -22,6 +22,7 @@ use model::host::{
     InstallerArgsParams,
 };
 use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
+use model::jobs::{ArchiveList, Job, JobCreateParams};
 use model::logs::LogsProgressParams;
 use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
 use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorReport};
@@ -209,4 +210,11 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("V2UpdateClusterUISettings", 200, Json(of::<String>)).body(of::<String>),
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
     on("checkSite", 200, Json(of::<DoctorReport>)),
+    on("listArchives", 200, Json(of::<ArchiveList>)),
+    on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),
+    on("listJobs", 200, Json(of::<Vec<Job>>)).query(&["limit"]),
+    on("getJob", 200, Json(of::<Job>)),
+    on("deleteJob", 204, Empty),
+    on("cancelJob", 202, Json(of::<Job>)),
+    on("downloadJobFile", 200, File).query(&["file_name!"]),
 ];

@@ -132,6 +132,8 @@ pub(super) const VIEW: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin
 pub(super) const OWN: Access = Access::users(&[Role::User]);
 /// Reads by administrators.
 pub(super) const OVERSEE: Access = Access::users(&[Role::Admin, Role::ReadOnlyAdmin]);
+/// Changes of the site.
+pub(super) const ADMINISTER: Access = Access::users(&[Role::Admin]);
 /// Hosts and clusters in installation.
 pub(super) const AGENT: Access = Access::users(&[]).or(&[Agent]);
 pub(super) const VIEW_OR_AGENT: Access = VIEW.or(&[Agent]);

@@ -24,6 +24,7 @@ mod harness;
 mod hosts;
 mod infra_envs;
 mod installation;
+mod jobs;
 mod limits;
 mod links;
 mod manifests;

@@ -17,8 +17,9 @@ use super::catalogs::CatalogSite;
 use super::settings_file::SettingsFile;
 use crate::pod::init::DOMAIN_SETTING;
 use crate::pod::proxy_settings::PROXY_SETTINGS;
-use crate::pod::{LOGINS, PROXY, REGISTRY, SETTINGS};
+use crate::pod::{PROXY, REGISTRY, SETTINGS};
 use crate::podman;
+use crate::secrets::LOGINS;
 
 /// Units: bytes.
 const REQUIRED_DISK: u64 = 1024 * 1024 * 1024;

@@ -3,10 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use net::certificate;
-use serde_json::{Value, json};
 use service::Error;
 use service::settings::env_lines;
 
@@ -15,9 +12,9 @@ use super::proxy_settings::{self, PROXY_FOLDER};
 use crate::certificate::SiteAuthority;
 use crate::certs::LEAF_DAYS;
 use crate::certs::site::{SiteCertificate, SiteFiles};
-use crate::file::{folder, set_mode, write_atomic};
+use crate::file::{folder, read, set_mode, write_atomic};
 use crate::host_name;
-use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
+use crate::secrets::{LOGINS, REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
 /// Placeholder of the host name in the settings template.
@@ -33,13 +30,12 @@ pub(crate) const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
 /// The setting of its port on this host.
 const PUBLISHED: &str = "PUBLISH_REGISTRY";
-/// Registry credentials in the format of container tools (auth.json).
-pub(crate) const LOGINS: &str = "registry-logins.json";
 /// Folder of the proxy's certificates.
 pub(crate) const PROXY: &str = "secrets/proxy";
 /// Folders for settings of the proxy and for content of the site; the proxy serves the files of the last one.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     PROXY_FOLDER,
+    "archives",
     "catalogs",
     "images",
     "downloads",
@@ -250,7 +246,7 @@ fn add_logins(
     addresses.extend(at(published_registry(dir)?));
     // The proxy's port 443.
     addresses.push(of_domain);
-    write_logins(&dir.join("secrets").join(LOGINS), secrets, &addresses)
+    secrets.write_logins(&dir.join("secrets").join(LOGINS), &addresses, READABLE)
 }
 
 /// The port of the registry on this host.
@@ -261,38 +257,6 @@ fn published_registry(dir: &Path) -> Result<u16, Error> {
     let published = lines.find(|(name, _)| *name == PUBLISHED);
     let port = published.and_then(|(_, value)| value.rsplit(':').next()?.parse().ok());
     Ok(port.unwrap_or(REGISTRY_PORT))
-}
-
-/// Writes the credentials of the registry for each of its `addresses`. An existing file gets those that are missing: it may have
-/// others.
-fn write_logins(path: &Path, secrets: &SecretFiles, addresses: &[String]) -> Result<(), Error> {
-    let found = match read(path)? {
-        Some(text) => {
-            let found: Result<Value, _> = serde_json::from_slice(&text);
-            found.map_err(|e| Error::new(format!("reading {}", path.display()), e))?
-        }
-        None => json!({}),
-    };
-    let mut all = found.clone();
-    let password = &secrets.registry_password;
-    let password = std::fs::read_to_string(password)
-        .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
-    let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
-    let members = all.as_object_mut();
-    let logins = members.map(|members| members.entry("auths").or_insert_with(|| json!({})));
-    let Some(logins) = logins.and_then(Value::as_object_mut) else {
-        let reason = "expected an object with the member auths, as `podman login` writes it";
-        return Err(Error::new(format!("reading {}", path.display()), reason));
-    };
-    for address in addresses {
-        let entry = logins.entry(address.clone());
-        entry.or_insert_with(|| json!({ "auth": login }));
-    }
-    if all == found {
-        return Ok(());
-    }
-    let text = format!("{all:#}\n");
-    write_atomic(path, text.as_bytes(), READABLE)
 }
 
 /// Writes a file of this version; another one is kept as `.old`, since users may have changed it.
@@ -346,14 +310,6 @@ fn missing_settings(found: &str, template: &str) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match std::fs::read(path) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::new(format!("reading {}", path.display()), error)),
-    }
-}
-
 /// Parses a DNS name or IP address for URLs and certificates.
 pub(crate) fn parse_host(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -386,6 +342,10 @@ pub(crate) fn in_url(host: &str) -> String {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::pod::proxy_settings::PROXY_SETTINGS;

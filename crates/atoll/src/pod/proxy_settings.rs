@@ -9,8 +9,9 @@ use service::Error;
 use service::settings::env_lines;
 
 use super::configmap::SETTINGS;
-use super::init::{DOMAIN, read, write_settings};
+use super::init::{DOMAIN, write_settings};
 use super::lifecycle;
+use crate::file::read;
 use crate::file::rewrite_atomic;
 use crate::terminal;
 

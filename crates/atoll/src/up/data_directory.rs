@@ -9,6 +9,7 @@ use service::Error;
 
 use super::settings::Settings;
 use crate::file::folder;
+use crate::secrets::LOGINS;
 
 /// The data directory of one installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +44,11 @@ impl DataDirectory {
     ///
     /// Errors: a folder that cannot be created.
     pub(crate) fn create(&self) -> Result<(), Error> {
-        // Under root, Postgres runs as another user and has to enter its folder.
+        // Under root, Postgres and the API server run as other users, and have to enter their folders.
         let open = if is_root()? { 0o755 } else { 0o700 };
         folder(&self.root, open)?;
         folder(&self.postgres(), open)?;
+        folder(&self.archives(), open)?;
         for name in ["secrets", "control", "env", "logs"] {
             folder(&self.root.join(name), 0o700)?;
         }
@@ -84,6 +86,16 @@ impl DataDirectory {
     /// Folder of secrets.
     pub(crate) fn secrets(&self) -> PathBuf {
         self.root.join("secrets")
+    }
+
+    /// Logins at the registry, for the services.
+    pub(crate) fn registry_logins(&self) -> PathBuf {
+        self.secrets().join(LOGINS)
+    }
+
+    /// Folder of archives that are carried in.
+    pub(crate) fn archives(&self) -> PathBuf {
+        self.root.join("archives")
     }
 
     /// Data folder of a service.

@@ -220,6 +220,11 @@ impl Environment {
             pairs.push(("TRUSTED_PROXIES", loopback(self.listen).to_string()));
             let certificate = self.secrets.tls.cert.display().to_string();
             pairs.push(("MIRROR_CA_PATH", certificate));
+            let path = |path: PathBuf| path.display().to_string();
+            pairs.push(("ARCHIVES_DIR", path(self.directory.archives())));
+            pairs.push(("ARCHIVES_REGISTRY", self.registry()));
+            let logins = path(self.directory.registry_logins());
+            pairs.push(("ARCHIVES_REGISTRY_AUTH_FILE", logins));
         }
         pairs
     }

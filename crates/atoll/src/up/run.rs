@@ -1,7 +1,7 @@
 //! Start, supervision and shutdown of `atoll up`.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -96,8 +96,10 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
     let users = ServiceUsers::choose()?;
     users.check_ports(&ports.of_services())?;
     let secrets = SecretFiles::in_folder(&directory.secrets(), directory.registry_certificate());
-    let own = reachable(arguments.listen).to_string();
-    secrets.ensure(&registry_names(&[own]), PRIVATE, None)?;
+    let own = reachable(arguments.listen);
+    secrets.ensure(&registry_names(&[own.to_string()]), PRIVATE, None)?;
+    let registry = SocketAddr::new(own, ports.registry).to_string();
+    secrets.write_logins(&directory.registry_logins(), &[registry], PRIVATE)?;
     users.grant_access(&directory, &secrets)?;
     for catalog in arguments.catalog.iter().map(PathBuf::from) {
         users.check_readable(ServiceName::CatalogServer, &catalog)?;

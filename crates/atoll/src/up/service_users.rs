@@ -131,6 +131,7 @@ impl ServiceUsers {
             set_mode(&folder, PASS_THROUGH)?;
         }
         self.share(ServiceName::ApiServer, &secrets.database_password)?;
+        self.share(ServiceName::ApiServer, &directory.registry_logins())?;
         for path in [&secrets.htpasswd, &secrets.tls.key] {
             self.share(ServiceName::Registry, path)?;
         }

@@ -1,0 +1,335 @@
+//! Use cases of jobs. One runs at a time, in any replica; the others wait.
+//!
+//! Invariant: a job that was started ends in a state that says how, also after its server was killed: the next holder of the
+//! runner's lock continues it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mirror::progress::RunProgress;
+use model::Error;
+use model::ids::JobId;
+use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind, JobProgress, JobState};
+use service::CancellationToken;
+use sqlx::{Connection as _, PgConnection};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::ApiServer;
+use crate::carry_in::{CarryIn, PublishedArchives};
+use crate::db::jobs::{self, DueJob, JobEnd, JobResult};
+use crate::db::{locks, tx};
+
+/// Jobs that may wait.
+pub(crate) const WAITING_JOBS: i64 = 20;
+/// Jobs that are kept.
+pub(crate) const KEPT_JOBS: i64 = 200;
+/// Most jobs in a list.
+pub(crate) const LISTED_JOBS: i64 = 200;
+/// Starts of a job, after which it has failed.
+const ATTEMPTS: i32 = 5;
+/// Interval of progress reports, and of looking for a cancellation.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Retry interval of recording the end of a job.
+const RETRY: Duration = Duration::from_secs(5);
+/// Timeout of statements of the runner's connection.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// State of the jobs of this process.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    /// Wakes the runner.
+    pub(crate) wake: Notify,
+    carry_in: CarryIn,
+}
+
+impl Jobs {
+    pub(crate) fn new(carry_in: CarryIn) -> Self {
+        Self {
+            wake: Notify::new(),
+            carry_in,
+        }
+    }
+}
+
+impl ApiServer {
+    /// The archives that can be carried in.
+    ///
+    /// Errors: Internal – the folder cannot be read.
+    pub(crate) async fn archives(&self) -> Result<ArchiveList, Error> {
+        self.jobs.carry_in.list().await
+    }
+
+    /// Adds a job for the user of that name.
+    ///
+    /// Errors: NotFound – the archive set; Conflict – a missing setting, or too many jobs wait.
+    pub(crate) async fn create_job(
+        &self,
+        user: &str,
+        params: JobCreateParams,
+    ) -> Result<Job, Error> {
+        let is_publication = params.kind == JobKind::PublishArchives;
+        self.jobs
+            .carry_in
+            .check(&params.archives, is_publication)
+            .await?;
+        let (id, now) = (JobId(Uuid::new_v4()), service::clock::now());
+        let is_added = tx("create job", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::insert(&mut connection, id, &params, user, now, WAITING_JOBS).await
+        })
+        .await?;
+        if !is_added {
+            let reason =
+                format!("{WAITING_JOBS} jobs wait already: cancel one, or wait for its end");
+            return Err(Error::conflict(reason));
+        }
+        self.jobs.wake.notify_one();
+        self.job(id).await
+    }
+
+    /// The newest jobs first, at most `limit`.
+    pub(crate) async fn list_jobs(&self, limit: i64) -> Result<Vec<Job>, Error> {
+        tx("list jobs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::list(&mut connection, limit).await
+        })
+        .await
+    }
+
+    /// Errors: NotFound.
+    pub(crate) async fn job(&self, id: JobId) -> Result<Job, Error> {
+        let found = tx("find job", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::find(&mut connection, id).await
+        })
+        .await?;
+        found.ok_or_else(|| Error::not_found("job", id))
+    }
+
+    /// Cancels a job: a running one ends within seconds. Others stay as they are.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn cancel_job(&self, id: JobId) -> Result<Job, Error> {
+        let now = service::clock::now();
+        tx("cancel job", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::cancel(&mut connection, id, now).await
+        })
+        .await?;
+        self.job(id).await
+    }
+
+    /// Removes an ended job with its files.
+    ///
+    /// Errors: NotFound; Conflict – it has not ended.
+    pub(crate) async fn delete_job(&self, id: JobId) -> Result<(), Error> {
+        self.job(id).await?;
+        let is_deleted = tx("delete job", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::delete(&mut connection, id).await
+        })
+        .await?;
+        if is_deleted {
+            return Ok(());
+        }
+        Err(Error::conflict("the job has not ended: cancel it first"))
+    }
+
+    /// A file of a job's results.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn job_file(&self, id: JobId, name: &str) -> Result<Vec<u8>, Error> {
+        let content = tx("read file of a job", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::file(&mut connection, id, name).await
+        })
+        .await?;
+        content.ok_or_else(|| Error::not_found("file of a job", name))
+    }
+
+    /// Runs the waiting jobs one after the other, unless another replica does.
+    ///
+    /// Errors: those of the database.
+    pub(crate) async fn run_due_jobs(&self) -> Result<(), Error> {
+        let doing = "running jobs";
+        let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
+        let is_due = tx("look for due jobs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            jobs::is_any_due(&mut connection).await
+        });
+        if !is_due.await? {
+            return Ok(());
+        }
+        // Detached from the pool: the lock belongs to the session, which no request may share.
+        let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
+        let locked = timeout(STATEMENT_TIMEOUT, locks::try_lock_jobs(&mut connection)).await;
+        let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
+        if locked.map_err(to_domain)? {
+            while let Some(job) = self.start_next_job(&mut connection).await? {
+                self.run_job(job).await;
+            }
+        }
+        let _ = timeout(STATEMENT_TIMEOUT, connection.close()).await;
+        Ok(())
+    }
+
+    /// By the connection that holds the lock: without the lock, nothing is started.
+    async fn start_next_job(&self, connection: &mut PgConnection) -> Result<Option<DueJob>, Error> {
+        let started = jobs::start_next(connection, service::clock::now());
+        let started = timeout(STATEMENT_TIMEOUT, started).await;
+        let started = started.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
+        started.map_err(|error| error.into_domain("start job"))
+    }
+
+    async fn run_job(&self, job: DueJob) {
+        let (id, kind) = (job.id, job.params.kind.as_str());
+        tracing::info!(job.id = %id, kind, archives = job.params.archives, "job started");
+        let progress = RunProgress::default();
+        let end = if job.attempts > ATTEMPTS {
+            failed(format!(
+                "its server ended {ATTEMPTS} times while the job was running: its log has the reason"
+            ))
+        } else {
+            self.work_until_cancelled(&job, &progress).await
+        };
+        let (state, reason) = (end.state.as_str(), end.reason.as_str());
+        tracing::info!(job.id = %id, kind, state, reason, "job ended");
+        while let Err(error) = self.finish_job(id, &end).await {
+            tracing::warn!(job.id = %id, error = error.chain(), "end of job not recorded, retrying");
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn work_until_cancelled(&self, job: &DueJob, progress: &RunProgress) -> JobEnd {
+        let cancelled = CancellationToken::new();
+        // Also when the server stops.
+        let cancel = cancelled.clone().drop_guard();
+        let (app, params, shared) = (self.clone(), job.params.clone(), progress.clone());
+        let runtime = Handle::current();
+        // Futures of the mirroring tool are driven by one thread.
+        let mut work = tokio::task::spawn_blocking(move || {
+            runtime.block_on(cancelled.run_until_cancelled(app.work(&params, &shared)))
+        });
+        let ended = tokio::select! {
+            ended = &mut work => ended,
+            () = self.watch_job(job.id, progress) => {
+                drop(cancel);
+                work.await
+            }
+        };
+        match ended {
+            Ok(Some(end)) => end,
+            Ok(None) => JobEnd {
+                state: JobState::Cancelled,
+                ..failed(String::new())
+            },
+            Err(error) => failed(format!("it broke off: {error}")),
+        }
+    }
+
+    async fn work(&self, params: &JobCreateParams, progress: &RunProgress) -> JobEnd {
+        let carry_in = &self.jobs.carry_in;
+        let name = params.archives.as_str();
+        match params.kind {
+            JobKind::VerifyArchives => match carry_in.verify(name, progress).await {
+                Ok(verification) => {
+                    let reason = if verification.fault_count == 0 {
+                        String::new()
+                    } else {
+                        "the archives are damaged: copy them again".to_owned()
+                    };
+                    let result = JobResult {
+                        verification: Some(verification),
+                        ..JobResult::default()
+                    };
+                    ended(reason, result, Vec::new())
+                }
+                Err(error) => failed(error.chain()),
+            },
+            JobKind::PublishArchives => {
+                match carry_in.publish(name, params.prune, progress).await {
+                    Ok(PublishedArchives { publication, files }) => {
+                        let reason = match publication.unconfirmed_prunes {
+                            0 => String::new(),
+                            count => format!(
+                                "it removes {count} images from the registry, which has to be confirmed: nothing was published"
+                            ),
+                        };
+                        let result = JobResult {
+                            publication: Some(publication),
+                            ..JobResult::default()
+                        };
+                        ended(reason, result, files)
+                    }
+                    Err(error) => failed(error.chain()),
+                }
+            }
+        }
+    }
+
+    /// Reports progress until the job is to be cancelled.
+    async fn watch_job(&self, id: JobId, progress: &RunProgress) {
+        let mut last = None;
+        loop {
+            tokio::time::sleep(REPORT_INTERVAL).await;
+            let now = progress.now().map(|(phase, whole, done)| JobProgress {
+                phase: phase.as_str().to_owned(),
+                items: done.items,
+                items_total: whole.items,
+                bytes: done.bytes,
+                bytes_total: whole.bytes,
+            });
+            let reported = tx("report progress of a job", async || {
+                let mut connection = self.pool()?.acquire().await?;
+                jobs::report(&mut connection, id, now.as_ref()).await
+            });
+            match reported.await {
+                Ok(true) => return,
+                Ok(false) => last = now,
+                // The work continues meanwhile.
+                Err(error) => {
+                    let shown = last.as_ref().map(|it: &JobProgress| it.phase.as_str());
+                    tracing::warn!(job.id = %id, phase = shown, error = error.chain(), "progress of job not recorded");
+                }
+            }
+        }
+    }
+
+    async fn finish_job(&self, id: JobId, end: &JobEnd) -> Result<(), Error> {
+        let now = service::clock::now();
+        tx("finish job", async || {
+            let mut transaction = self.pool()?.begin().await?;
+            jobs::finish(&mut transaction, id, end, now, KEPT_JOBS).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn failed(reason: String) -> JobEnd {
+    JobEnd {
+        state: JobState::Failed,
+        reason,
+        result: JobResult::default(),
+        files: Vec::new(),
+    }
+}
+
+/// A success, unless there is a reason.
+fn ended(reason: String, result: JobResult, files: Vec<(String, Bytes)>) -> JobEnd {
+    let state = if reason.is_empty() {
+        JobState::Succeeded
+    } else {
+        JobState::Failed
+    };
+    JobEnd {
+        state,
+        reason,
+        result,
+        files,
+    }
+}

@@ -1,0 +1,177 @@
+//! Jobs, without a registry: the whole way of archives is a test of the system.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+
+use crate::harness::Server;
+
+/// Key of the runner's lock.
+const RUNNER: i64 = 0x6a6f_6273_6a6f_6273;
+const SET: &str = "stick/mirror_seq1_000000.tar";
+
+async fn server(folder: &Path) -> Server {
+    std::fs::create_dir_all(folder.join("stick")).unwrap();
+    std::fs::write(folder.join(SET), "no archive").unwrap();
+    Server::with(|settings| settings.archives_dir = Some(folder.to_owned())).await
+}
+
+async fn connection(server: &Server) -> PgConnection {
+    PgConnection::connect_with(&server.database.options())
+        .await
+        .unwrap()
+}
+
+/// Takes the runner's lock, so that jobs wait; it is free again when the connection is closed.
+async fn hold_runner(server: &Server) -> PgConnection {
+    let mut connection = connection(server).await;
+    sqlx::query("select pg_advisory_lock($1)")
+        .bind(RUNNER)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection
+}
+
+fn verification() -> Value {
+    json!({ "kind": "verify-archives", "archives": SET })
+}
+
+fn path(job: &Value) -> String {
+    format!("/v2/jobs/{}", job["id"].as_str().unwrap())
+}
+
+/// The job once it has ended.
+async fn ended(server: &Server, job: &Value) -> Value {
+    server
+        .until("the job ends", async || {
+            let job = server.get(&path(job)).await.expect(200);
+            match job["state"].as_str().unwrap() {
+                "queued" | "running" => Err(job.to_string()),
+                _ => Ok(job),
+            }
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_folder_the_missing_setting_is_named() {
+    let server = Server::start().await;
+    let list = server.get("/v2/archives").await.expect(200);
+    assert_eq!(list, json!({ "folder": "", "registry": "", "sets": [] }));
+    let refused = server.post("/v2/jobs", &verification()).await.expect(409);
+    let reason = refused["reason"].as_str().unwrap();
+    assert!(reason.contains("ARCHIVES_DIR"), "{reason}");
+    assert_eq!(server.get("/v2/jobs").await.expect(200), json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_set_is_listed_and_its_jobs_fail_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path()).await;
+    let list = server.get("/v2/archives").await.expect(200);
+    let set = &list["sets"][0];
+    assert_eq!(set["name"], SET, "{list}");
+    assert_eq!(
+        (&set["step"], &set["bytes"]),
+        (&json!("damaged"), &json!(10))
+    );
+    assert!(
+        set["reason"]
+            .as_str()
+            .unwrap()
+            .contains("mirror_seq1_000000.tar")
+    );
+    for (name, status) in [("../secret", 404), ("stick", 404), ("", 404), (SET, 202)] {
+        let mut params = verification();
+        params["archives"] = name.into();
+        server.post("/v2/jobs", &params).await.expect(status);
+    }
+    let publication = json!({ "kind": "publish-archives", "archives": SET });
+    let refused = server.post("/v2/jobs", &publication).await.expect(409);
+    assert!(
+        refused["reason"]
+            .as_str()
+            .unwrap()
+            .contains("ARCHIVES_REGISTRY")
+    );
+    let jobs = server.get("/v2/jobs").await.expect(200);
+    let job = ended(&server, &jobs[0]).await;
+    assert_eq!(job["state"], "failed", "{job}");
+    assert!(job["reason"].as_str().unwrap().contains("damaged"));
+    let fault = job["verification"]["faults"][0].as_str().unwrap();
+    assert!(fault.contains("mirror_seq1_000000.tar"), "{fault}");
+    assert_eq!(job["created_by"], "admin");
+    let file = format!("{}/downloads/files", path(&job));
+    server.get(&file).await.expect(400);
+    server.get(&format!("{file}?file_name=x")).await.expect(404);
+    server.delete(&path(&job)).await.expect(204);
+    server.get(&path(&job)).await.expect(404);
+    server.delete(&path(&job)).await.expect(404);
+}
+
+// limit: jobs that wait or run
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_jobs_wait_as_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path()).await;
+    let runner = hold_runner(&server).await;
+    let mut jobs = Vec::new();
+    for _ in 0..20 {
+        jobs.push(server.post("/v2/jobs", &verification()).await.expect(202));
+    }
+    let refused = server.post("/v2/jobs", &verification()).await.expect(409);
+    assert!(refused["reason"].as_str().unwrap().contains("20 jobs"));
+    server.delete(&path(&jobs[0])).await.expect(409);
+    let cancel = format!("{}/actions/cancel", path(&jobs[0]));
+    let cancelled = server.post(&cancel, &json!({})).await.expect(202);
+    assert_eq!(cancelled["state"], "cancelled");
+    server.post("/v2/jobs", &verification()).await.expect(202);
+    runner.close().await.unwrap();
+    for job in &jobs[1..] {
+        assert_eq!(ended(&server, job).await["state"], "failed");
+    }
+    assert_eq!(ended(&server, &jobs[0]).await["state"], "cancelled");
+}
+
+// limit: jobs of a list
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_at_most_so_many_jobs() {
+    let server = Server::start().await;
+    for (limit, status) in [(0, 400), (1, 200), (200, 200), (201, 400)] {
+        let path = format!("/v2/jobs?limit={limit}");
+        server.get(&path).await.expect(status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_job_continues_but_not_forever() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path()).await;
+    let runner = hold_runner(&server).await;
+    let first = server.post("/v2/jobs", &verification()).await.expect(202);
+    let second = server.post("/v2/jobs", &verification()).await.expect(202);
+    // As servers leave them that were killed.
+    let mut connection = connection(&server).await;
+    for (job, attempts) in [(&first, 1), (&second, 5)] {
+        let statement = "update jobs set state = 'running', started_at = now(), attempts = $1 where id = $2::uuid";
+        sqlx::query(statement)
+            .bind(attempts)
+            .bind(job["id"].as_str().unwrap())
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    runner.close().await.unwrap();
+    let first = ended(&server, &first).await;
+    assert!(
+        first["reason"].as_str().unwrap().contains("damaged"),
+        "{first}"
+    );
+    let second = ended(&server, &second).await;
+    assert!(
+        second["reason"].as_str().unwrap().contains("5 times"),
+        "{second}"
+    );
+}
