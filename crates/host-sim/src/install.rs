@@ -40,8 +40,9 @@ impl Machine {
         self.disk
             .change(|record| record.install = Some(request.clone()));
         let machine = Arc::clone(self);
+        let ended = self.world.ended.clone();
         *installation = Some(tokio::spawn(async move {
-            run(&machine, &request).await;
+            let _ = ended.run_until_cancelled(run(&machine, &request)).await;
         }));
         true
     }

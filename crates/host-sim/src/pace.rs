@@ -28,6 +28,11 @@ impl Pace {
         simulated.div_f64(self.speedup).max(SHORTEST)
     }
 
+    /// The simulated duration of a real one; the longest one if it is too long.
+    pub fn simulated(&self, real: Duration) -> Duration {
+        Duration::try_from_secs_f64(real.as_secs_f64() * self.speedup).unwrap_or(Duration::MAX)
+    }
+
     /// Waits for a simulated duration.
     pub async fn sleep(&self, simulated: Duration) {
         tokio::time::sleep(self.real(simulated)).await;
@@ -43,6 +48,15 @@ mod tests {
         assert_eq!(
             Pace::new(60.0).real(Duration::from_mins(1)),
             Duration::from_secs(1)
+        );
+        assert_eq!(
+            Pace::new(60.0).simulated(Duration::from_secs(1)),
+            Duration::from_mins(1)
+        );
+        assert_eq!(
+            Pace::new(60.0).simulated(Duration::MAX),
+            Duration::MAX,
+            "too long"
         );
     }
 

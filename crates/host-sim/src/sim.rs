@@ -159,6 +159,8 @@ impl Simulation {
 impl Drop for Simulation {
     fn drop(&mut self) {
         self.controlling.abort();
+        // Installers are tasks of their own.
+        self.world.ended.cancel();
     }
 }
 

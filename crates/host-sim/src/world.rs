@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Hardware, Nic, Pace};
 
@@ -52,6 +53,8 @@ pub struct World {
     pub(crate) seed: String,
     /// Whether the files of installations are dummies.
     pub(crate) has_dummy_files: bool,
+    /// Cancelled at the end of the simulation.
+    pub(crate) ended: CancellationToken,
     machines: Vec<Arc<Hardware>>,
     nodes: watch::Sender<Vec<NodePhase>>,
     is_open: watch::Sender<bool>,
@@ -69,6 +72,7 @@ impl World {
             pace,
             seed: seed.to_owned(),
             has_dummy_files: false,
+            ended: CancellationToken::new(),
             machines,
             nodes,
             is_open: watch::Sender::new(false),

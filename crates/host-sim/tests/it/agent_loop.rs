@@ -1,6 +1,7 @@
 //! Registration, instructions, replies.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use host_sim::image::BootConfig;
 use host_sim::{Fleet, Network, Pace, Role, SimulationOutcome, SimulationPlan, run};
@@ -138,7 +139,7 @@ async fn an_unchanged_reply_is_sent_once() {
     let server = Server::start(vec![registered()], vec![steps(&inventory)]).await;
     // The cache of replies lasts an hour of simulated time: here long enough for the whole test.
     let running = start(&server, |plan| {
-        plan.interval = Some(std::time::Duration::from_millis(20));
+        plan.interval = Some(Duration::from_millis(20));
     });
     server
         .until("instructions are asked for", |s| s.asked("GET").len() > 5)
@@ -209,4 +210,32 @@ async fn a_restarted_simulation_does_not_register_again() {
         let _ = running.await;
         assert_eq!(server.asked("POST").len(), 1, "round {round}");
     }
+}
+
+#[tokio::test]
+async fn a_dropped_simulation_ends_its_installer() {
+    let request = json!({
+        "cluster_id": INFRA_ENV,
+        "infra_env_id": INFRA_ENV,
+        "host_id": host_id(),
+        "role": "worker",
+        "boot_device": plan("").machines[0].disks[0].path,
+        "controller_image": "q.io/controller:1",
+        "installer_image": "q.io/installer:1",
+    });
+    let install =
+        json!([{ "step_type": "install", "step_id": "install-1", "args": [request.to_string()] }]);
+    let server = Server::start(vec![registered()], vec![steps(&install)]).await;
+    let running = start(&server, |plan| plan.pace = Pace::new(100.0));
+    server
+        .until("the installer reports", |s| !s.asked("PUT").is_empty())
+        .await;
+    running.abort();
+    let _ = running.await;
+    // Requests that were sent before arrive.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let requests = server.asked("").len();
+    // Cleanup takes 150 ms at this pace, and the next request follows.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(server.asked("").len(), requests);
 }
