@@ -2,30 +2,23 @@
 //!
 //! Without `--server` it has an API server of its own, with a temporary database, and time runs fast.
 
-mod api;
-mod findings;
-mod machines;
+mod output;
 mod own_server;
-mod play;
-mod progress;
-mod report;
-mod sample;
-mod script;
 mod temporary_folder;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use host_sim::{FAULTS, PROFILES, Pace};
+use rehearsal::{
+    FAULTS, InstallationProfile, InstallerApi, PROFILES, Pace, PlayOptions, RehearsalProgress,
+    RehearsalReport, RehearsalRequest, Script, SiteFinding,
+};
 use service::Error;
 
-use self::api::InstallerApi;
 use self::own_server::OwnServer;
-use self::play::PlayOptions;
-use self::report::Report;
-use self::script::Script;
 use crate::catalog::table::table;
 use crate::terminal::{notice, print};
 
@@ -35,11 +28,8 @@ const NOT_REHEARSED: u8 = 2;
 /// Speed-up with a server of its own. At a hundred times real time an installation takes about 15 seconds, of which most
 /// is work of the server.
 const OWN_SPEEDUP: f64 = 100.0;
-/// Time without any change after which a state counts as final. Units: simulated time.
-const QUIET: Duration = Duration::from_mins(7);
-/// The same in real time: a server of its own judges every half second, others every 10 seconds.
+/// Shortest real time without any change after which a state counts as final: a server of its own judges every half second.
 const OWN_QUIET: Duration = Duration::from_secs(5);
-const QUIET_OF_OTHERS: Duration = Duration::from_secs(30);
 
 /// Plays the installation of a site with simulated hosts, and names the mistakes of its files.
 ///
@@ -59,8 +49,8 @@ pub(crate) struct RehearseArgs {
     #[arg(long)]
     check: bool,
     /// Kind of installation, with its machines and faults
-    #[arg(long, value_name = "NAME", value_parser = host_sim::InstallationProfile::parse)]
-    profile: Option<&'static host_sim::InstallationProfile>,
+    #[arg(long, value_name = "NAME", value_parser = InstallationProfile::parse)]
+    profile: Option<&'static InstallationProfile>,
     /// Fault of a host, or of one that the seed chooses; may be repeated
     #[arg(long = "fault", value_name = "NAME[@HOST]")]
     faults: Vec<String>,
@@ -110,7 +100,7 @@ pub(crate) fn run(arguments: &RehearseArgs) -> ExitCode {
     }
     match rehearse(arguments) {
         Ok(report) => {
-            report.print(arguments.json);
+            output::print_report(&report, arguments.json);
             ExitCode::from(u8::from(!report.is_good()))
         }
         Err(error) => {
@@ -139,17 +129,17 @@ fn list() {
     print(&table(["FAULT", "WHEN", "EFFECT"], &faults));
 }
 
-fn rehearse(arguments: &RehearseArgs) -> Result<Report, Error> {
-    let script = match Script::read(arguments)? {
+fn rehearse(arguments: &RehearseArgs) -> Result<RehearsalReport, Error> {
+    let script = match Script::unbounded(&request(arguments)?).map_err(failure)? {
         Ok(script) => script,
-        Err(finding) => return Ok(Report::of_data(vec![finding])),
+        Err(finding) => return Ok(RehearsalReport::of_data(vec![finding])),
     };
-    let found = rules::site::check(&script.site);
+    let found = script.check();
     if arguments.check {
-        return Ok(Report::of_data(found));
+        return Ok(RehearsalReport::of_data(found));
     }
     if !arguments.json {
-        report::print_findings("Mistakes in the data of the site", &found);
+        output::print_findings("Mistakes in the data of the site", &found);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -163,42 +153,88 @@ fn rehearse(arguments: &RehearseArgs) -> Result<Report, Error> {
     })
 }
 
+/// The request of the arguments.
+///
+/// Errors: an unreadable file.
+fn request(arguments: &RehearseArgs) -> Result<RehearsalRequest, Error> {
+    Ok(RehearsalRequest {
+        site: arguments.site.as_deref().map(read).transpose()?,
+        profile: arguments.profile.map(|profile| profile.name.to_owned()),
+        faults: arguments.faults.clone(),
+        seed: arguments.seed.clone(),
+        release: arguments.release.clone(),
+    })
+}
+
 async fn play_on_server(
     arguments: &RehearseArgs,
     script: &Script,
-    found: Vec<rules::site::SiteFinding>,
-) -> Result<Report, Error> {
+    found: Vec<SiteFinding>,
+) -> Result<RehearsalReport, Error> {
     let own = match &arguments.server {
         Some(_) => None,
         None => Some(OwnServer::start(arguments.release.as_deref()).await?),
     };
     let api = match &own {
-        Some(own) => InstallerApi::new(own.url(), None, None)?,
-        None => InstallerApi::of(arguments)?,
+        Some(own) => InstallerApi::new(own.url(), None, None).map_err(failure)?,
+        None => api(arguments)?,
     };
-    let (speedup, quiet) = if own.is_some() {
-        (OWN_SPEEDUP, OWN_QUIET)
+    let options = options(arguments, own.is_some());
+    let progress = if arguments.json || arguments.clusters > 1 {
+        RehearsalProgress::default()
     } else {
-        (1.0, QUIET_OF_OTHERS)
+        RehearsalProgress::observed(output::print_event)
     };
-    let pace = Pace::new(arguments.speedup.unwrap_or(speedup));
-    let given = arguments
-        .quiet
-        .map(|seconds| Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
-    let options = PlayOptions {
-        pace,
-        quiet: given.unwrap_or_else(|| pace.real(QUIET).max(quiet)),
-        version: arguments.release.clone(),
-        has_dummy_files: own.is_some() || arguments.dummy_ignition,
-        is_quiet: arguments.json || arguments.clusters > 1,
-        removes: own.is_none() && !arguments.keep,
-    };
-    let copies = usize::try_from(arguments.clusters).unwrap_or(1);
-    let at_once = usize::try_from(arguments.at_once).unwrap_or(1);
-    let outcomes = play::all(&api, script, &options, copies, at_once).await?;
-    let report = Report::new(found, outcomes);
+    let outcomes = rehearsal::play(&api, script, &options, &progress).await;
+    let report = RehearsalReport::new(found, outcomes.map_err(failure)?);
     if let Some(own) = own {
         own.stop().await;
     }
     Ok(report)
+}
+
+/// The API of the arguments.
+///
+/// Errors: an unreadable file.
+fn api(arguments: &RehearseArgs) -> Result<InstallerApi, Error> {
+    let url = arguments.server.as_deref().unwrap_or_default();
+    let token = arguments.token_file.as_deref().map(read).transpose()?;
+    let ca = arguments.ca.as_deref().map(read).transpose()?;
+    let token = token.map(|token| token.trim().into());
+    InstallerApi::new(url, token, ca.as_deref()).map_err(failure)
+}
+
+fn options(arguments: &RehearseArgs, is_own: bool) -> PlayOptions {
+    let speedup = if is_own { OWN_SPEEDUP } else { 1.0 };
+    let mut options = PlayOptions::at(Pace::new(arguments.speedup.unwrap_or(speedup)));
+    if is_own {
+        options.quiet = PlayOptions::quiet(options.pace, OWN_QUIET);
+    }
+    if let Some(seconds) = arguments.quiet {
+        options.quiet = Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0));
+    }
+    PlayOptions {
+        has_dummy_files: is_own || arguments.dummy_ignition,
+        removes: !is_own && !arguments.keep,
+        copies: usize::try_from(arguments.clusters).unwrap_or(1),
+        at_once: usize::try_from(arguments.at_once).unwrap_or(1),
+        ..options
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+}
+
+/// The error as this command prints it: members of the request are arguments here.
+fn failure(error: rehearsal::Error) -> Error {
+    match error {
+        rehearsal::Error::Invalid {
+            field: "faults",
+            reason,
+        } => Error::new("--fault", reason),
+        rehearsal::Error::Invalid { reason, .. } => Error::new(DOING, reason),
+        rehearsal::Error::Server { doing, source }
+        | rehearsal::Error::Internal { doing, source } => Error::new(doing, source),
+    }
 }

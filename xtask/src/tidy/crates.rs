@@ -27,11 +27,12 @@ const LOW: &[&str] = &[
     "sandbox",
     "durable",
     "doctor",
+    "rehearsal",
 ];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "system-tests", "xtask"];
-/// Crates that may simulate hosts: `atoll rehearse`, tests and tools.
-const SIMULATES: &[&str] = &["atoll", "host-sim", "testkit", "system-tests", "xtask"];
+/// Crates that may simulate hosts: rehearsals, tests and tools.
+const SIMULATES: &[&str] = &["rehearsal", "host-sim", "testkit", "system-tests", "xtask"];
 
 /// `from` (all of these) must not depend on `on` (any of these), except `but`.
 struct Deny {
@@ -174,12 +175,25 @@ static DENIED: &[Deny] = &[
         why: "only rehearsals, tests and the demo simulate hosts",
     },
     Deny {
+        from: &["rehearsal"],
+        on: SERVERS,
+        but: &[],
+        why: "rehearsals use a server by its public operations",
+    },
+    Deny {
+        from: &["rehearsal"],
+        on: &["clap", "atoll", "services"],
+        but: &[],
+        why: "rehearsals are a library: the command line is atoll's",
+    },
+    Deny {
         from: &["host-sim"],
         on: &[
             "model",
             "rules",
             "ignition",
             "oci",
+            "rehearsal",
             "service",
             "api-server",
             "image-service",
@@ -286,6 +300,9 @@ mod tests {
             ("proxy", "services"),
             ("service", "host-sim"),
             ("host-sim", "model"),
+            ("atoll", "host-sim"),
+            ("rehearsal", "api-server"),
+            ("rehearsal", "service"),
             ("registry", "anyhow"),
             ("oci", "openssl"),
         ] {
@@ -301,6 +318,7 @@ mod tests {
         for (from, on, is_dev) in [
             ("rules", "model", false),
             ("atoll", "registry", false),
+            ("api-server", "rehearsal", false),
             ("api-server", "sqlx", false),
             ("testkit", "sqlx", false),
             ("api-server", "testkit", true),

@@ -3,7 +3,7 @@
 use host_sim::InstallationProfile;
 
 /// The site file of a profile.
-pub(super) fn site(profile: &InstallationProfile) -> String {
+pub(crate) fn site(profile: &InstallationProfile) -> String {
     let [masters, arbiters, workers] = profile.machines;
     let platform = if masters + arbiters == 1 {
         "  none: {}"

@@ -4,7 +4,7 @@ use model::explain::{Cause, CauseStatus, Explanation, SubjectKind};
 use rules::site::SiteFinding;
 use serde_json::Value;
 
-use super::api::RequestRefusal;
+use crate::api::RequestRefusal;
 
 /// Validation that fails with each host that is not ready.
 const CONSEQUENCE: &str = "all-hosts-are-ready-to-install";
@@ -16,7 +16,7 @@ const WARNINGS: &[(&str, &str, &str)] = &[(
 )];
 
 /// Findings of the causes that an explanation lists; work within its time only if there is nothing else.
-pub(super) fn of_explanation(explanation: &Explanation) -> Vec<SiteFinding> {
+pub(crate) fn of_explanation(explanation: &Explanation) -> Vec<SiteFinding> {
     let (waiting, lasting): (Vec<_>, Vec<_>) = explanation
         .causes
         .iter()
@@ -45,17 +45,17 @@ fn of_cause(cause: &Cause) -> SiteFinding {
 }
 
 /// Findings of the validations in a cluster's record and in those of its hosts: all that do not pass.
-pub(super) fn of_validations(cluster: &Value) -> Vec<SiteFinding> {
+pub(crate) fn of_validations(cluster: &Value) -> Vec<SiteFinding> {
     with_status(cluster, &["failure", "error", "pending"])
 }
 
 /// Findings of the validations that fail, also of those that do not keep a cluster from being installed.
-pub(super) fn failures(cluster: &Value) -> Vec<SiteFinding> {
+pub(crate) fn failures(cluster: &Value) -> Vec<SiteFinding> {
     with_status(cluster, &["failure", "error"])
 }
 
 /// Whether a validation still waits for results of hosts.
-pub(super) fn has_pending(cluster: &Value) -> bool {
+pub(crate) fn has_pending(cluster: &Value) -> bool {
     !with_status(cluster, &["pending"]).is_empty()
 }
 
@@ -86,7 +86,7 @@ fn of_record(record: &Value, host: &str, statuses: &[&str]) -> Vec<SiteFinding> 
 }
 
 /// Findings of events, each kind once for a host.
-pub(super) fn of_events(events: &Value, cluster: &Value) -> Vec<SiteFinding> {
+pub(crate) fn of_events(events: &Value, cluster: &Value) -> Vec<SiteFinding> {
     let found = list(events).filter_map(|event| {
         let name = event["name"].as_str()?;
         let (id, required, fix) = WARNINGS.iter().find(|(id, ..)| *id == name)?;
@@ -113,7 +113,7 @@ pub(super) fn of_events(events: &Value, cluster: &Value) -> Vec<SiteFinding> {
 }
 
 /// The finding about a refused request.
-pub(super) fn refused(refusal: &RequestRefusal) -> SiteFinding {
+pub(crate) fn refused(refusal: &RequestRefusal) -> SiteFinding {
     SiteFinding {
         id: "refused".to_owned(),
         observed: refusal.reason.clone(),
@@ -123,11 +123,11 @@ pub(super) fn refused(refusal: &RequestRefusal) -> SiteFinding {
 }
 
 /// The name of a host's record.
-pub(super) fn name_of(host: &Value) -> &str {
+pub(crate) fn name_of(host: &Value) -> &str {
     host["requested_hostname"].as_str().unwrap_or_default()
 }
 
-pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 

@@ -1,14 +1,17 @@
 //! A client of the installer API, for the operations that every server of the protocol has.
 
-use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use host_sim::Connections;
+use model::error::chain;
+use net::resolve::Resolver;
+use net::trust;
 use reqwest::Method;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
-use service::Error;
 
-use super::{DOING, RehearseArgs};
+use crate::{DOING, Error};
 
 /// Base path of the installer API.
 const BASE: &str = "/api/assisted-install";
@@ -16,69 +19,76 @@ const BASE: &str = "/api/assisted-install";
 const TEXT_LIMIT: usize = 2000;
 /// Attempts of a request that the server could not answer.
 const ATTEMPTS: u32 = 5;
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(2);
 /// Requests at a time, of hosts and of the rehearsal together: each has a connection, which is two files with a server in
 /// the same process. 256 of the usual limit of 1024 files leave room for the database and the server's own files.
 const REQUESTS: usize = 128;
+/// Long enough for a busy server, short enough to notice a dead one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of the server.
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The API of a server.
+/// The API of a server. Clones share their connections.
 #[derive(Debug, Clone)]
-pub(super) struct InstallerApi {
+pub struct InstallerApi {
     client: reqwest::Client,
     url: String,
-    token: Option<String>,
+    token: Option<SecretString>,
     connections: Arc<Connections>,
 }
 
 /// A response without success.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestRefusal {
+pub(crate) struct RequestRefusal {
     /// HTTP status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The reason in the body.
-    pub(super) reason: String,
+    pub(crate) reason: String,
 }
 
 impl InstallerApi {
-    /// The API of the arguments.
+    /// The API at a base address, without the API's own path. `token` is sent as bearer token; `ca`, PEM, is trusted besides
+    /// the system's certificates.
     ///
-    /// Errors: no server, an unreadable file.
-    pub(super) fn of(arguments: &RehearseArgs) -> Result<Self, Error> {
-        let read = |path: &std::path::PathBuf| {
-            fs::read_to_string(path)
-                .map_err(|e| Error::new(format!("reading {}", path.display()), e))
-        };
-        let url = arguments.server.as_deref().unwrap_or_default();
-        let token = arguments.token_file.as_ref().map(read).transpose()?;
-        let ca = arguments.ca.as_ref().map(read).transpose()?;
-        Self::new(url, token, ca.as_deref())
-    }
-
-    /// The API at a base address; trusts the system's certificates and those of `ca`.
-    ///
-    /// Errors: unusable certificates.
-    pub(super) fn new(url: &str, token: Option<String>, ca: Option<&str>) -> Result<Self, Error> {
+    /// Errors: Internal – unusable certificates.
+    pub fn new(url: &str, token: Option<SecretString>, ca: Option<&str>) -> Result<Self, Error> {
+        let tls = trust::client_config(ca.map(str::as_bytes), false).map_err(|source| {
+            Error::Internal {
+                doing: "reading the trusted certificates".to_owned(),
+                source: source.into(),
+            }
+        })?;
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .dns_resolver(Resolver::system())
+            .tls_backend_preconfigured(tls)
+            .build()
+            .map_err(|source| Error::Internal {
+                doing: "building the HTTP client".to_owned(),
+                source: source.into(),
+            })?;
         Ok(Self {
-            client: service::http_client(ca.map(str::as_bytes), false)?,
+            client,
             url: format!("{}{BASE}", url.trim_end_matches('/')),
-            token: token.map(|token| token.trim().to_owned()),
+            token,
             connections: Arc::new(Connections::new(REQUESTS)),
         })
     }
 
     /// Connections of the simulated hosts; requests of this client wait for their turn there, too.
-    pub(super) fn connections(&self) -> Arc<Connections> {
+    pub(crate) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.connections)
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Result<Value, RequestRefusal>, Error> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Result<Value, RequestRefusal>, Error> {
         self.send(Method::GET, path, None).await
     }
 
     /// Sends a request; the body of the response, null if it is not JSON.
     ///
-    /// Errors: no response, or none but those of an overloaded server.
-    pub(super) async fn send(
+    /// Errors: Server – no response, or none but those of an overloaded server.
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -107,13 +117,16 @@ impl InstallerApi {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Result<Value, RequestRefusal>, Error> {
-        let doing = || format!("{DOING}: {method} {}{path}", self.url);
+        let failure = |source: Box<dyn std::error::Error + Send + Sync>| Error::Server {
+            doing: format!("{DOING}: {method} {}{path}", self.url),
+            source,
+        };
         let _permit = self.connections.permit().await;
         let mut request = self
             .client
             .request(method.clone(), format!("{}{path}", self.url));
         if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
+            request = request.bearer_auth(token.expose_secret());
         }
         if let Some(body) = body {
             request = request
@@ -123,9 +136,9 @@ impl InstallerApi {
         let response = request
             .send()
             .await
-            .map_err(|e| Error::new(doing(), chain(&e.without_url())))?;
+            .map_err(|e| failure(chain(&e.without_url()).into()))?;
         let status = response.status();
-        let text = response.text().await.map_err(|e| Error::new(doing(), e))?;
+        let text = response.text().await.map_err(|e| failure(e.into()))?;
         let json: Value = serde_json::from_str(&text).unwrap_or_default();
         if status.is_success() {
             return Ok(Ok(json));
@@ -139,14 +152,14 @@ impl InstallerApi {
     }
 }
 
-/// The text of an error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+/// The body of a response that no site has to do with.
+///
+/// Errors: Server – it is a refusal.
+pub(crate) fn accepted(answer: Result<Value, RequestRefusal>) -> Result<Value, Error> {
+    answer.map_err(|refusal| {
+        Error::server(format!(
+            "the server answered {}: {}",
+            refusal.status, refusal.reason
+        ))
+    })
 }

@@ -1,28 +1,22 @@
-//! Plays installations: creates the cluster of a script, boots its machines, installs, and judges the final state.
+//! One running installation: its machines boot, it is installed, and its final state is judged.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use host_sim::image::BootConfig;
-use host_sim::{Hardware, Pace, Simulation, SimulationPlan};
+use host_sim::{Hardware, Simulation, SimulationPlan};
 use model::explain::Explanation;
 use model::host::HostRole;
-use model::ids::ClusterId;
 use reqwest::Method;
-use rules::declaration;
 use rules::site::SiteFinding;
 use serde_json::{Value, json};
-use service::Error;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
-use super::DOING;
-use super::api::{InstallerApi, RequestRefusal};
-use super::findings::{self, list, name_of};
-use super::machines::SufficientHardware;
-use super::progress::Progress;
-use super::script::{Script, refused};
+use crate::Error;
+use crate::api::{InstallerApi, accepted};
+use crate::findings::{self, list, name_of};
+use crate::play::{InstallationOutcome, PlayOptions};
+use crate::progress::{RehearsalEvent, StateTracker};
+use crate::records::CreatedRecords;
+use crate::script::Script;
 
 /// Interval of reading the cluster.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,245 +30,14 @@ const PATIENCE: u32 = 3;
 /// Statuses that an installation does not leave.
 const ENDED: [&str; 3] = ["installed", "error", "cancelled"];
 
-/// The way of playing.
-#[derive(Debug, Clone)]
-pub(super) struct PlayOptions {
-    /// Relation of simulated to real time.
-    pub(super) pace: Pace,
-    /// Time without any change after which a state counts as final. It is counted in readings of the cluster, which a busy
-    /// server delays as it delays the hosts.
-    pub(super) quiet: Duration,
-    /// Version of the release; none: the server's default.
-    pub(super) version: Option<String>,
-    /// Whether the server makes files without an installer.
-    pub(super) has_dummy_files: bool,
-    /// No progress lines.
-    pub(super) is_quiet: bool,
-    /// Whether the clusters are removed at the end.
-    pub(super) removes: bool,
-}
-
-/// The end of one installation.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
-    /// Whether the cluster is installed, with the hosts that join it.
-    pub(super) is_installed: bool,
-    /// Last status of the cluster.
-    pub(super) status: String,
-    /// Mistakes that it met.
-    pub(super) findings: Vec<SiteFinding>,
-}
-
-/// Plays copies of a script, at most `at_once` at the same time.
-///
-/// Errors: the first that any of them has.
-pub(super) async fn all(
-    api: &InstallerApi,
-    script: &Script,
-    options: &PlayOptions,
-    copies: usize,
-    at_once: usize,
-) -> Result<Vec<Outcome>, Error> {
-    let (version, permits) = (release(api, options).await?, Semaphore::new(at_once));
-    let permits = Arc::new(permits);
-    let mut running = JoinSet::new();
-    for at in 0..copies {
-        let (api, options, version) = (api.clone(), options.clone(), version.clone());
-        let permit = Arc::clone(&permits).acquire_owned().await;
-        let permit = permit.map_err(|e| Error::new(DOING, e))?;
-        // Copied after the permit: only running installations have machines in memory.
-        let script = script.copy(at);
-        running.spawn(async move {
-            let outcome = play(&api, &script, &options, &version).await;
-            drop(permit);
-            outcome
-        });
-    }
-    let mut outcomes = Vec::new();
-    while let Some(ended) = running.join_next().await {
-        outcomes.push(ended.map_err(|e| Error::new(DOING, e))??);
-    }
-    Ok(outcomes)
-}
-
-/// The version of new clusters.
-async fn release(api: &InstallerApi, options: &PlayOptions) -> Result<String, Error> {
-    if let Some(version) = &options.version {
-        return Ok(version.clone());
-    }
-    let versions = accepted(api.get("/v2/openshift-versions").await?)?;
-    let versions = versions.as_object().cloned().unwrap_or_default();
-    let default = versions
-        .iter()
-        .find(|(_, version)| version["default"] == true);
-    let version = default.or_else(|| versions.iter().next_back());
-    let version = version.map(|(name, _)| name.clone());
-    version.ok_or_else(|| Error::new(DOING, "the server offers no release"))
-}
-
-/// The body of a response that no site has to do with.
-fn accepted(answer: Result<Value, RequestRefusal>) -> Result<Value, Error> {
-    answer.map_err(|refusal| {
-        let reason = format!("the server answered {}: {}", refusal.status, refusal.reason);
-        Error::new(DOING, reason)
-    })
-}
-
-async fn play(
-    api: &InstallerApi,
-    script: &Script,
-    options: &PlayOptions,
-    version: &str,
-) -> Result<Outcome, Error> {
-    let mut made = CreatedRecords::default();
-    let result = async {
-        if let Err(finding) = made.create(api, script, version).await? {
-            return Ok(Outcome {
-                status: "not created".to_owned(),
-                findings: vec![finding],
-                ..Outcome::default()
-            });
-        }
-        let boot = boot_config(api, &made).await?;
-        let plan = SimulationPlan {
-            boot,
-            machines: machines(api, &made, script).await?,
-            network: script.network.clone(),
-            pace: options.pace,
-            seed: script.seed.clone(),
-            has_dummy_files: options.has_dummy_files,
-            state: None,
-            interval: None,
-        };
-        let simulation = Simulation::start(&plan, api.connections())
-            .map_err(|e| Error::new(DOING, e.chain()))?;
-        let mut installation = PlayedInstallation {
-            api,
-            script,
-            options,
-            made: &made,
-            simulation,
-            progress: Progress::new(options.is_quiet, names(script)),
-            settled: BTreeSet::new(),
-            failures: Vec::new(),
-        };
-        installation.play().await
-    }
-    .await;
-    if options.removes {
-        made.remove(api).await?;
-    }
-    result
-}
-
-/// Records on the server.
-#[derive(Debug, Default)]
-struct CreatedRecords {
-    cluster: String,
-    infra_env: String,
-}
-
-impl CreatedRecords {
-    /// Creates cluster and infra-env. The inner error is the refusal of the site.
-    async fn create(
-        &mut self,
-        api: &InstallerApi,
-        script: &Script,
-        version: &str,
-    ) -> Result<Result<(), SiteFinding>, Error> {
-        let wanted = &script.site.declaration;
-        let params = match declaration::cluster_params(wanted, version) {
-            Ok(params) => params,
-            Err(error) => return Ok(Err(refused(&error))),
-        };
-        let body = serde_json::to_value(&params).map_err(|e| Error::new(DOING, e))?;
-        let created = api.send(Method::POST, "/v2/clusters", Some(&body)).await?;
-        match created {
-            Ok(cluster) => self.cluster = id(&cluster)?,
-            Err(refusal) => return Ok(Err(findings::refused(&refusal))),
-        }
-        if !wanted.overrides.is_empty() {
-            let overrides = serde_json::to_string(&wanted.overrides);
-            let overrides = overrides.map_err(|e| Error::new(DOING, e))?;
-            let path = format!("/v2/clusters/{}/install-config", self.cluster);
-            let body = Value::String(overrides);
-            if let Err(refusal) = api.send(Method::PATCH, &path, Some(&body)).await? {
-                return Ok(Err(findings::refused(&refusal)));
-            }
-        }
-        let cluster: ClusterId = self.cluster.parse().map_err(|e| Error::new(DOING, e))?;
-        let params = match declaration::infra_env_params(wanted, Some(cluster), version) {
-            Ok(params) => params,
-            Err(error) => return Ok(Err(refused(&error))),
-        };
-        let body = serde_json::to_value(&params).map_err(|e| Error::new(DOING, e))?;
-        match api
-            .send(Method::POST, "/v2/infra-envs", Some(&body))
-            .await?
-        {
-            Ok(infra_env) => self.infra_env = id(&infra_env)?,
-            Err(refusal) => return Ok(Err(findings::refused(&refusal))),
-        }
-        Ok(Ok(()))
-    }
-
-    /// Removes the records, as far as they were created; a refusal leaves them to the user.
-    async fn remove(&self, api: &InstallerApi) -> Result<(), Error> {
-        if !self.cluster.is_empty() {
-            let path = format!("/v2/clusters/{}", self.cluster);
-            let cancel = format!("{path}/actions/cancel");
-            // Refused unless the installation runs.
-            let _ = api.send(Method::POST, &cancel, None).await?;
-            let _ = api.send(Method::DELETE, &path, None).await?;
-        }
-        if !self.infra_env.is_empty() {
-            let path = format!("/v2/infra-envs/{}", self.infra_env);
-            let _ = api.send(Method::DELETE, &path, None).await?;
-        }
-        Ok(())
-    }
-}
-
-fn id(record: &Value) -> Result<String, Error> {
-    let id = record["id"].as_str().unwrap_or_default().to_owned();
-    if id.is_empty() {
-        return Err(Error::new(DOING, "the server created a record without id"));
-    }
-    Ok(id)
-}
-
-/// The agent's configuration, as the discovery image has it.
-async fn boot_config(api: &InstallerApi, made: &CreatedRecords) -> Result<BootConfig, Error> {
-    let path = format!(
-        "/v2/infra-envs/{}/downloads/files?file_name=discovery.ign",
-        made.infra_env
-    );
-    let ignition = accepted(api.get(&path).await?)?;
-    BootConfig::from_ignition(&ignition).map_err(|e| Error::new(DOING, e.chain()))
-}
-
-/// The machines of a script, large enough for the created cluster.
-async fn machines(
-    api: &InstallerApi,
-    made: &CreatedRecords,
-    script: &Script,
-) -> Result<Vec<Hardware>, Error> {
-    let path = format!("/v2/clusters/{}/preflight-requirements", made.cluster);
-    // Servers without this operation have the requirements that the machines of a role suit anyway.
-    let needs = SufficientHardware::of(&api.get(&path).await?.unwrap_or_default());
-    let mut machines = script.machines.clone();
-    needs.apply(&mut machines, &script.site);
-    Ok(machines)
-}
-
-/// A running installation.
-struct PlayedInstallation<'a> {
+/// A running installation; its machines end when it is dropped.
+pub(crate) struct PlayedInstallation<'a> {
     api: &'a InstallerApi,
     script: &'a Script,
     options: &'a PlayOptions,
     made: &'a CreatedRecords,
     simulation: Simulation,
-    progress: Progress,
+    tracker: StateTracker,
     /// Ids of hosts whose declared settings were sent.
     settled: BTreeSet<String>,
     /// Validations that failed and did not keep the cluster from being installed.
@@ -287,10 +50,44 @@ struct View {
     findings: Vec<SiteFinding>,
 }
 
-impl PlayedInstallation<'_> {
-    async fn play(&mut self) -> Result<Outcome, Error> {
+impl<'a> PlayedInstallation<'a> {
+    /// Switches the machines of created records on.
+    pub(crate) async fn start(
+        api: &'a InstallerApi,
+        script: &'a Script,
+        options: &'a PlayOptions,
+        made: &'a CreatedRecords,
+        mut tracker: StateTracker,
+    ) -> Result<Self, Error> {
+        let plan = SimulationPlan {
+            boot: made.boot_config(api).await?,
+            machines: made.machines(api, script).await?,
+            network: script.network.clone(),
+            pace: options.pace,
+            seed: script.seed.clone(),
+            has_dummy_files: options.has_dummy_files,
+            state: None,
+            interval: None,
+        };
+        let simulation =
+            Simulation::start(&plan, api.connections()).map_err(|e| Error::internal(e.chain()))?;
+        tracker.start(options.pace);
+        Ok(Self {
+            api,
+            script,
+            options,
+            made,
+            simulation,
+            tracker,
+            settled: BTreeSet::new(),
+            failures: Vec::new(),
+        })
+    }
+
+    /// Installs the cluster, and lets machines join it.
+    pub(crate) async fn play(&mut self) -> Result<InstallationOutcome, Error> {
         let hosts = self.script.machines.iter().filter(|one| !one.joins).count();
-        self.progress.line(&format!("{hosts} hosts boot"));
+        self.tracker.event(&RehearsalEvent::Booting { hosts });
         let view = self
             .watch(|cluster| {
                 let known = count(cluster, &["known"]);
@@ -306,7 +103,7 @@ impl PlayedInstallation<'_> {
             outcome.findings.push(findings::refused(&refusal));
             return Ok(outcome);
         }
-        self.progress.line("installation accepted");
+        self.tracker.event(&RehearsalEvent::Accepted);
         let view = self
             .watch(|cluster| ENDED.contains(&status(cluster)))
             .await?;
@@ -319,14 +116,15 @@ impl PlayedInstallation<'_> {
     }
 
     /// Lets the joining machines boot, and installs each.
-    async fn join(&mut self, joining: usize) -> Result<Outcome, Error> {
+    async fn join(&mut self, joining: usize) -> Result<InstallationOutcome, Error> {
         let path = format!(
             "/v2/clusters/{}/actions/allow-add-workers",
             self.made.cluster
         );
         accepted(self.api.send(Method::POST, &path, None).await?)?;
         self.simulation.boot_joining();
-        self.progress.line(&format!("{joining} hosts join"));
+        self.tracker
+            .event(&RehearsalEvent::Joining { hosts: joining });
         let view = self
             .watch(|cluster| count(cluster, &["known"]) == joining)
             .await?;
@@ -342,7 +140,7 @@ impl PlayedInstallation<'_> {
         self.end(&view, is_complete).await
     }
 
-    async fn end(&self, view: &View, is_installed: bool) -> Result<Outcome, Error> {
+    async fn end(&self, view: &View, is_installed: bool) -> Result<InstallationOutcome, Error> {
         let path = format!(
             "/v2/events?cluster_id={}&severities=warning",
             self.made.cluster
@@ -376,7 +174,7 @@ impl PlayedInstallation<'_> {
                 ..SiteFinding::default()
             });
         }
-        Ok(Outcome {
+        Ok(InstallationOutcome {
             is_installed,
             status,
             findings,
@@ -406,7 +204,7 @@ impl PlayedInstallation<'_> {
             let began = Instant::now();
             let path = format!("/v2/clusters/{}", self.made.cluster);
             let cluster = accepted(self.api.get(&path).await?)?;
-            let is_new = self.progress.show(&cluster);
+            let is_new = self.tracker.show(&cluster);
             let is_sent = self.send_settings(&cluster).await?;
             // Later on, validations of hosts that restart are out of date.
             if JUDGED.contains(&status(&cluster)) {
@@ -446,7 +244,7 @@ impl PlayedInstallation<'_> {
         match self.api.get(&path).await? {
             Ok(body) => {
                 let explanation: Explanation =
-                    serde_json::from_value(body).map_err(|e| Error::new(DOING, e))?;
+                    serde_json::from_value(body).map_err(Error::server)?;
                 Ok(findings::of_explanation(&explanation))
             }
             Err(_) => Ok(findings::of_validations(cluster)),
@@ -472,8 +270,10 @@ impl PlayedInstallation<'_> {
                 .send(Method::PATCH, &path_of(host), Some(&params))
                 .await?;
             if let Err(refusal) = answer {
-                self.progress
-                    .line(&format!("{}: {}", name_of(host), refusal.reason));
+                self.tracker.event(&RehearsalEvent::Refused {
+                    host: name_of(host),
+                    reason: &refusal.reason,
+                });
             }
         }
         Ok(is_sent)
@@ -505,14 +305,6 @@ impl PlayedInstallation<'_> {
         }
         params
     }
-}
-
-/// Names of the machines by their host ids.
-fn names(script: &Script) -> BTreeMap<String, String> {
-    let machines = script.machines.iter();
-    machines
-        .map(|machine| (machine.host_id.to_string(), machine.hostname.clone()))
-        .collect()
 }
 
 fn path_of(host: &Value) -> String {

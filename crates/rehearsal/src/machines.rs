@@ -12,9 +12,8 @@ use model::expected_hosts::DiskHints;
 use model::host::HostRole;
 use rules::site::{HostHardware, HostNetwork, NetworkInterface, RecordedDisk, Site, SiteHost};
 use serde_json::Value;
-use service::Error;
 
-use super::DOING;
+use crate::Error;
 
 /// Network of sites that declare none.
 const DEFAULT_NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 126, 0), 24);
@@ -22,10 +21,21 @@ const DEFAULT_NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 126
 const RESERVED: usize = 9;
 const GIB: u64 = 1 << 30;
 
+/// The number of machines that [`of_site`] makes.
+pub(crate) fn count(site: &Site, profile: Option<&InstallationProfile>) -> usize {
+    let hosts = if site.hosts.is_empty() {
+        let counts = counts(site, profile).into_iter();
+        counts.fold(0, |sum: usize, (_, count)| sum.saturating_add(count))
+    } else {
+        site.hosts.len()
+    };
+    hosts.saturating_add(profile.map_or(0, |profile| profile.joining))
+}
+
 /// The machines of a site. Hosts that no document names are as many as the install-config counts, or the profile.
 ///
-/// Errors: more machines than addresses.
-pub(super) fn of_site(
+/// Errors: Invalid – more machines than addresses.
+pub(crate) fn of_site(
     site: &Site,
     profile: Option<&InstallationProfile>,
     seed: &str,
@@ -63,7 +73,7 @@ pub(super) fn of_site(
 
 /// Hardware that suits each role of a cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct SufficientHardware {
+pub(crate) struct SufficientHardware {
     cpus: u32,
     ram_bytes: u64,
     disk_bytes: u64,
@@ -72,7 +82,7 @@ pub(super) struct SufficientHardware {
 impl SufficientHardware {
     /// The largest of a cluster's requirements, which are those of its release, in the body of
     /// `v2GetPreflightRequirements`.
-    pub(super) fn of(preflight: &Value) -> Self {
+    pub(crate) fn of(preflight: &Value) -> Self {
         let largest = |member: &str| {
             let roles = ["master", "worker"].iter();
             let needs = roles.map(|role| &preflight["ocp"][role]["quantitative"][member]);
@@ -88,7 +98,7 @@ impl SufficientHardware {
     }
 
     /// Enlarges the machines of a site without a hardware record, except for the effects of faults.
-    pub(super) fn apply(self, machines: &mut [Hardware], site: &Site) {
+    pub(crate) fn apply(self, machines: &mut [Hardware], site: &Site) {
         for (at, machine) in machines.iter_mut().enumerate() {
             let host = site.hosts.get(at);
             if host.is_some_and(|host| host.record.hardware.is_some()) {
@@ -125,7 +135,7 @@ fn counts(site: &Site, profile: Option<&InstallationProfile>) -> [(Role, usize);
 }
 
 /// The networks of a site, and the names that its DNS servers have to know.
-pub(super) fn network(site: &Site) -> Network {
+pub(crate) fn network(site: &Site) -> Network {
     let declaration = &site.declaration;
     let domain = format!(
         "{}.{}",
@@ -202,13 +212,13 @@ impl DhcpServer {
         loop {
             let address = self.network.hosts().nth(self.given).ok_or_else(|| {
                 let reason = format!("{} has too few addresses for all hosts", self.network);
-                Error::new(DOING, reason)
+                Error::invalid("site", reason)
             })?;
             self.given += 1;
             let address = IpAddr::V4(address);
             if self.taken.insert(address) {
                 let prefix = self.network.prefix_len();
-                return IpNet::new(address, prefix).map_err(|e| Error::new(DOING, e));
+                return IpNet::new(address, prefix).map_err(Error::internal);
             }
         }
     }
@@ -410,7 +420,7 @@ mod tests {
     fn site(replicas: [u32; 2]) -> Site {
         let profile = InstallationProfile::parse("sno").unwrap();
         let [masters, workers] = replicas.map(|count| format!("replicas: {count}"));
-        let text = super::super::sample::site(profile);
+        let text = crate::sample::site(profile);
         let text = text.split("\n---\n").next().unwrap();
         let text = text.replacen("replicas: 1", &masters, 1);
         rules::site::parse(&text.replacen("replicas: 0", &workers, 1)).unwrap()

@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod api;
+mod error;
+mod findings;
+mod installation;
+mod machines;
+mod play;
+mod progress;
+mod records;
+mod report;
+mod request;
+mod sample;
+mod script;
+
+pub use host_sim::{FAULTS, HostFaultKind, InstallationProfile, PROFILES, Pace};
+pub use rules::site::SiteFinding;
+
+pub use api::InstallerApi;
+pub use error::Error;
+pub use play::{InstallationOutcome, PlayOptions, play};
+pub use progress::{RehearsalEvent, RehearsalProgress, RehearsalState};
+pub use report::RehearsalReport;
+pub use request::{MAX_FAULTS, MAX_MACHINES, MAX_SITE_BYTES, RehearsalRequest};
+pub use script::Script;
+
+/// The operation in texts of errors.
+const DOING: &str = "rehearsing the installation";
