@@ -1,12 +1,12 @@
 //! Plays installations: creates the cluster of a script, boots its machines, installs, and judges the final state.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use host_sim::Pace;
 use rules::site::SiteFinding;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::api::{InstallerApi, accepted};
@@ -70,7 +70,10 @@ pub struct InstallationOutcome {
 
 /// Plays the copies of a script. Must run in a tokio runtime.
 ///
-/// Errors: the first that any of them has.
+/// When the future is dropped, the simulated hosts end; with `removes`, tasks of the runtime remove the records from the
+/// server, as they do after an error.
+///
+/// Errors: the first that any of them has; the others end.
 pub async fn play(
     api: &InstallerApi,
     script: &Script,
@@ -78,27 +81,40 @@ pub async fn play(
     progress: &RehearsalProgress,
 ) -> Result<Vec<InstallationOutcome>, Error> {
     let version = release(api, script).await?;
-    let permits = Arc::new(Semaphore::new(options.at_once));
-    let mut running = JoinSet::new();
-    for at in 0..options.copies {
-        let (api, options, version) = (api.clone(), options.clone(), version.clone());
-        let permit = Arc::clone(&permits).acquire_owned().await;
-        let permit = permit.map_err(Error::internal)?;
-        // Copied after the permit: only running installations have machines in memory.
-        let script = script.copy(at);
-        let tracker = StateTracker::new(progress, at, script.names());
-        running.spawn(async move {
-            let outcome = install(&api, &script, &options, &version, tracker).await;
-            drop(permit);
-            outcome
-        });
+    let ended = CancellationToken::new();
+    let _ended_on_drop = ended.clone().drop_guard();
+    let _stopped_on_drop = progress.stop_on_drop();
+    // Without their handles, tasks run on.
+    let mut running = FuturesUnordered::new();
+    let (mut begun, mut outcomes, mut failure) = (0, Vec::new(), None);
+    loop {
+        while failure.is_none() && begun < options.copies && running.len() < options.at_once.max(1)
+        {
+            // Only running installations have machines in memory.
+            let script = script.copy(begun);
+            let task = InstallationTask {
+                tracker: StateTracker::new(progress, begun, script.names()),
+                api: api.clone(),
+                script,
+                options: options.clone(),
+                version: version.clone(),
+                ended: ended.clone(),
+            };
+            running.push(tokio::spawn(task.run()));
+            begun += 1;
+        }
+        let Some(result) = running.next().await else {
+            break;
+        };
+        match result.map_err(Error::internal).flatten() {
+            Ok(outcome) => outcomes.extend(outcome),
+            Err(error) => {
+                failure.get_or_insert(error);
+                ended.cancel();
+            }
+        }
     }
-    let mut outcomes = Vec::new();
-    while let Some(ended) = running.join_next().await {
-        outcomes.push(ended.map_err(Error::internal)??);
-    }
-    progress.stop();
-    Ok(outcomes)
+    failure.map_or(Ok(outcomes), Err)
 }
 
 /// The version of new clusters.
@@ -116,30 +132,54 @@ async fn release(api: &InstallerApi, script: &Script) -> Result<String, Error> {
     version.ok_or_else(|| Error::server("the server offers no release"))
 }
 
-async fn install(
-    api: &InstallerApi,
-    script: &Script,
-    options: &PlayOptions,
-    version: &str,
+/// One installation, in a task that outlives the caller to remove its records.
+struct InstallationTask {
+    api: InstallerApi,
+    script: Script,
+    options: PlayOptions,
+    version: String,
     tracker: StateTracker,
-) -> Result<InstallationOutcome, Error> {
-    let mut made = CreatedRecords::default();
-    let result = async {
-        if let Err(finding) = made.create(api, script, version).await? {
-            return Ok(InstallationOutcome {
+    /// The caller is not interested any more.
+    ended: CancellationToken,
+}
+
+impl InstallationTask {
+    /// The outcome; none if the installation was ended.
+    async fn run(self) -> Result<Option<InstallationOutcome>, Error> {
+        let mut made = CreatedRecords::default();
+        // Not interrupted: only the response has the id of the record.
+        let created = made.create(&self.api, &self.script, &self.version).await;
+        let result = match created {
+            Ok(Ok(())) => {
+                let played =
+                    Self::installed(&self.api, &self.script, &self.options, &made, self.tracker);
+                // Its machines end here, before their records.
+                let outcome = self.ended.run_until_cancelled(played).await;
+                outcome.transpose()
+            }
+            Ok(Err(finding)) => Ok(Some(InstallationOutcome {
                 status: "not created".to_owned(),
                 findings: vec![finding],
                 ..InstallationOutcome::default()
-            });
+            })),
+            Err(error) => Err(error),
+        };
+        if self.options.removes {
+            made.remove(&self.api).await?;
         }
-        PlayedInstallation::start(api, script, options, &made, tracker)
+        result
+    }
+
+    async fn installed(
+        api: &InstallerApi,
+        script: &Script,
+        options: &PlayOptions,
+        made: &CreatedRecords,
+        tracker: StateTracker,
+    ) -> Result<InstallationOutcome, Error> {
+        PlayedInstallation::start(api, script, options, made, tracker)
             .await?
             .play()
             .await
     }
-    .await;
-    if options.removes {
-        made.remove(api).await?;
-    }
-    result
 }

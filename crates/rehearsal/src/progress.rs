@@ -139,9 +139,9 @@ impl RehearsalProgress {
         })
     }
 
-    /// Stops simulated time.
-    pub(crate) fn stop(&self) {
-        self.clock().ended.get_or_insert_with(Instant::now);
+    /// Stops simulated time when the guard is dropped.
+    pub(crate) fn stop_on_drop(&self) -> ClockGuard {
+        ClockGuard(self.clone())
     }
 
     fn start(&self, pace: Pace) {
@@ -158,6 +158,15 @@ impl RehearsalProgress {
         let installations = self.0.installations.lock();
         let mut installations = installations.unwrap_or_else(PoisonError::into_inner);
         change(installations.entry(installation).or_default());
+    }
+}
+
+/// Stops the simulated time of a progress when it is dropped.
+pub(crate) struct ClockGuard(RehearsalProgress);
+
+impl Drop for ClockGuard {
+    fn drop(&mut self) {
+        self.0.clock().ended.get_or_insert_with(Instant::now);
     }
 }
 
@@ -336,7 +345,7 @@ mod tests {
             tracker.show(&cluster("Starting installation"));
             tracker.show(&cluster(stage));
         }
-        progress.stop();
+        drop(progress.stop_on_drop());
         let state = progress.now();
         assert_eq!(state.machines, 9);
         assert_eq!(state.clusters, BTreeMap::from([("installing".into(), 3)]));

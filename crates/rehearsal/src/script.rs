@@ -160,3 +160,105 @@ pub(crate) fn refused(error: &model::Error) -> SiteFinding {
         ..SiteFinding::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MAX_FAULTS, MAX_MACHINES, MAX_SITE_BYTES};
+
+    /// A site whose hosts no document names.
+    fn site(workers: usize) -> String {
+        let profile = InstallationProfile::parse("3+0").unwrap();
+        let text = sample::site(profile);
+        let text = text.split("\n---\n").next().unwrap();
+        text.replace("replicas: 0", &format!("replicas: {workers}"))
+            .replace("cidr: 192.168.126.0/24", "cidr: 192.168.0.0/16")
+    }
+
+    fn of_site(text: String) -> RehearsalRequest {
+        RehearsalRequest {
+            site: Some(text),
+            ..RehearsalRequest::default()
+        }
+    }
+
+    /// The unacceptable member.
+    fn invalid(request: &RehearsalRequest) -> Option<&'static str> {
+        match Script::new(request) {
+            Ok(script) => {
+                assert!(script.is_ok(), "{:?}", script.err());
+                None
+            }
+            Err(Error::Invalid { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn machines_of_a_request_are_bounded() {
+        let joining = |workers: usize| RehearsalRequest {
+            profile: Some("day2".to_owned()),
+            ..of_site(site(workers))
+        };
+        let workers = MAX_MACHINES - 3;
+        assert_eq!(invalid(&of_site(site(workers))), None);
+        assert_eq!(invalid(&of_site(site(workers + 1))), Some("site"));
+        assert_eq!(invalid(&joining(workers - 1)), None);
+        assert_eq!(invalid(&joining(workers)), Some("site"));
+        // Refused before any machine is made.
+        let most = usize::try_from(i64::MAX).unwrap();
+        assert_eq!(invalid(&of_site(site(most))), Some("site"));
+        let script = Script::unbounded(&of_site(site(workers + 1))).unwrap();
+        assert_eq!(script.ok().unwrap().machines.len(), MAX_MACHINES + 1);
+    }
+
+    #[test]
+    fn texts_and_faults_of_a_request_are_bounded() {
+        let padded = |bytes: usize| {
+            let text = site(0);
+            let padding = bytes - text.len() - 2;
+            of_site(format!("{text}\n#{}", " ".repeat(padding)))
+        };
+        assert_eq!(invalid(&padded(MAX_SITE_BYTES)), None);
+        assert_eq!(invalid(&padded(MAX_SITE_BYTES + 1)), Some("site"));
+        let faults = |count: usize| RehearsalRequest {
+            faults: vec!["ntp".to_owned(); count],
+            ..of_site(site(0))
+        };
+        assert_eq!(invalid(&faults(MAX_FAULTS)), None);
+        assert_eq!(invalid(&faults(MAX_FAULTS + 1)), Some("faults"));
+    }
+
+    #[test]
+    fn errors_name_the_member_of_the_request() {
+        let request = |profile: &str, fault: &str| RehearsalRequest {
+            profile: Some(profile.to_owned()),
+            faults: vec![fault.to_owned()],
+            ..RehearsalRequest::default()
+        };
+        assert_eq!(invalid(&RehearsalRequest::default()), Some("site"));
+        assert_eq!(invalid(&request("2+0", "ram")), Some("profile"));
+        assert_eq!(invalid(&request("3+0", "fan")), Some("faults"));
+        assert_eq!(invalid(&request("3+0", "ram@master-9")), Some("faults"));
+        assert_eq!(invalid(&request("3+0", "ram@master-2")), None);
+        let finding = Script::new(&of_site("a: [".to_owned())).unwrap();
+        assert_eq!(finding.err().unwrap().id, "refused");
+    }
+
+    #[test]
+    fn a_seed_chooses_the_host_of_a_fault() {
+        let host = |seed: &str| {
+            let request = RehearsalRequest {
+                profile: Some("5+0".to_owned()),
+                faults: vec!["ram".to_owned()],
+                seed: seed.to_owned(),
+                ..RehearsalRequest::default()
+            };
+            let script = Script::new(&request).unwrap().ok().unwrap();
+            let mut machines = script.machines.iter();
+            machines.position(|one| one.has(HostFault::Ram)).unwrap()
+        };
+        assert_eq!(host("1"), host("1"));
+        assert!((0..20).any(|seed| host(&seed.to_string()) != host("1")));
+    }
+}
