@@ -14,6 +14,8 @@ export class ApiError extends Error {
     readonly remedy: string,
     /** Status code; 0 without a response. */
     readonly status = 0,
+    /** Values of places in both texts. */
+    readonly values: Record<string, string | number> = {},
   ) {
     super(message);
   }

@@ -7,6 +7,8 @@ import { type ApiError, document } from "./client";
 export interface SiteServices {
   catalogs: boolean;
   registry: string | null;
+  /** Whether the server forwards requests to the registry; older servers do not name it. */
+  registry_api?: boolean;
   /** Whether the registry's certificate can be downloaded. */
   registry_ca: boolean;
   downloads: string | null;

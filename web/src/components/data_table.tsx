@@ -6,7 +6,7 @@ import {
   Toolbar, ToolbarContent, ToolbarItem,
 } from "@patternfly/react-core";
 import { ExpandableRowContent, Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { type ReactNode, useDeferredValue, useMemo, useState } from "react";
+import { type ReactNode, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
 import { byName, words } from "./format";
@@ -36,12 +36,14 @@ interface Props<Row> {
   choice?: { id: string; title: string; of: (row: Row) => string };
   actions?: (selected: Row[]) => ReactNode;
   details?: (row: Row) => ReactNode;
+  /** Is called with the ids of the rows of the page, for what is loaded for these only. */
+  onShown?: (ids: string[]) => void;
   empty: { title: string; body: string; action?: ReactNode };
 }
 
 const PAGE_SIZES = [20, 50, 100];
 
-export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, startsDescending = false, choice, actions, details, empty }: Props<Row>) {
+export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, startsDescending = false, choice, actions, details, onShown, empty }: Props<Row>) {
   const { t } = useTranslation();
   const titles = usePaginationTitles();
   const [parameters, setParameters] = useSearchParams();
@@ -78,6 +80,8 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
   const pages = Math.max(1, Math.ceil(found.length / size));
   const page = Math.min(pages, Math.max(1, Number(parameter("page")) || 1));
   const shown = found.slice((page - 1) * size, page * size);
+  const shownIds = shown.map(rowId).join("\n");
+  useEffect(() => onShown?.(shownIds === "" ? [] : shownIds.split("\n")), [shownIds]);
   const selectedRows = rows.filter((row) => selected.has(rowId(row)));
   const toggled = (set: ReadonlySet<string>, id: string) => {
     const copy = new Set(set);

@@ -9,9 +9,9 @@ import type { Resource } from "../api/resource";
 export function Failure({ error, retry, isStale = false }: { error: ApiError; retry?: () => void; isStale?: boolean }) {
   const { t } = useTranslation();
   return (
-    <Alert isInline variant={error.isUnavailable ? "warning" : "danger"} title={t(error.message, { status: error.status })} variantLabel={error.isUnavailable ? t("Warning") : t("Error")}
+    <Alert isInline variant={error.isUnavailable ? "warning" : "danger"} title={t(error.message, { status: error.status, ...error.values })} variantLabel={error.isUnavailable ? t("Warning") : t("Error")}
       actionLinks={retry && <AlertActionLink onClick={retry}>{t("Try again")}</AlertActionLink>}>
-      {t(error.remedy)} {isStale && t("The data shown may be out of date.")}
+      {t(error.remedy, error.values)} {isStale && t("The data shown may be out of date.")}
     </Alert>
   );
 }
