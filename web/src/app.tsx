@@ -75,7 +75,8 @@ function Navigation() {
   const { t } = useTranslation();
   const { pathname } = useLocation();
   const services = useServices();
-  const links = [[t("Registry"), services?.registry], [t("Downloads"), services?.downloads]];
+  // The page of the registry links to the registry's own ones.
+  const links = [[t("Registry"), services?.registry_api ? null : services?.registry], [t("Downloads"), services?.downloads]];
   const isActive = (path: string) =>
     path === "/" ? pathname === "/" : pathname.startsWith(path) || (path === "/clusters" && pathname.startsWith(LIBRARY));
   return (

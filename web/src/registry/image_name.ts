@@ -33,10 +33,14 @@ export function imagePath(repository: string, reference?: string): string {
   return `/registry/${imageText(repository, reference)}`;
 }
 
-/** The commands that pull an image from the registry whose pages are at `url`. */
+/** Host and port of the registry whose pages are at `url`; a word to fill in where the site does not name them. */
+export function registryHost(url: string | null | undefined): string {
+  return url ? new URL(url).host : "REGISTRY";
+}
+
 export function pullCommand(url: string | null | undefined, repository: string, reference: string): string {
-  const { host, protocol } = url ? new URL(url) : { host: "REGISTRY", protocol: "https:" };
-  return `podman pull ${protocol === "http:" ? "--tls-verify=false " : ""}${host}/${imageText(repository, reference)}`;
+  const option = url?.startsWith("http:") ? "--tls-verify=false " : "";
+  return `podman pull ${option}${registryHost(url)}/${imageText(repository, reference)}`;
 }
 
 /** Repositories that are asked for an image at the most. */

@@ -1,0 +1,113 @@
+// Deletion of a tag or manifest, confirmed after its effects are known: other tags of the manifest, and its referrers.
+
+import { Alert, Button, Checkbox, Modal, ModalBody, ModalFooter, ModalHeader, Spinner } from "@patternfly/react-core";
+import { useEffect, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { ApiError } from "../api/client";
+import { referrers, remove, resolve, tags } from "../api/registry";
+import { Failure } from "../components/loaded";
+import { imageText, isDigest } from "./image_name";
+import { LogIn } from "./log_in";
+import { asApiError, loadEach, reloadRegistry, useRegistryLogin } from "./resource";
+
+/** Tags that are compared with the manifest: beyond, the person would wait too long. */
+const COMPARED = 1000;
+/** Tags that are shown by name. */
+const NAMED = 20;
+
+export interface Effects {
+  digest: string;
+  /** Tags of the manifest, in the order of the alphabet. */
+  tags: string[];
+  /** Tags that were not compared. */
+  uncompared: number;
+  referrers: number;
+}
+
+/** The manifest of a tag or digest, all of its tags, and how many artifacts refer to it. Errors: `ApiError`. */
+export async function effects(name: string, reference: string, signal: AbortSignal): Promise<Effects> {
+  const digest = await resolve(name, reference, signal);
+  if (digest === undefined) throw new ApiError("The registry does not have this.", "It may have been deleted: return to the list.", 404);
+  const { entries } = await tags(name, signal);
+  const found: string[] = [];
+  const compare = async (tag: string) => {
+    if ((await resolve(name, tag, signal)) === digest) found.push(tag);
+  };
+  await loadEach(entries.slice(0, COMPARED), compare, signal);
+  const { entries: refer } = await referrers(name, digest, signal);
+  return { digest, tags: found.sort(), uncompared: Math.max(0, entries.length - COMPARED), referrers: refer.length };
+}
+
+type State = "looking" | "known" | "running" | ApiError;
+
+export function DeletionDialog({ name, reference, close, done }: { name: string; reference: string; close: () => void; done: (wasManifest: boolean) => void }) {
+  const { t } = useTranslation();
+  const [state, setState] = useState<State>("looking");
+  const [found, setFound] = useState<Effects>();
+  const [isWhole, setIsWhole] = useState(isDigest(reference));
+  const login = useRegistryLogin();
+
+  useEffect(() => {
+    const stop = new AbortController();
+    const isOpen = () => !stop.signal.aborted;
+    setState("looking");
+    effects(name, reference, stop.signal).then((known) => {
+      if (!isOpen()) return;
+      setFound(known);
+      setState("known");
+    }, (error: unknown) => isOpen() && setState(asApiError(error)));
+    return () => stop.abort();
+  }, [name, reference, login]);
+
+  const run = async () => {
+    if (!found) return;
+    setState("running");
+    try {
+      await remove(name, isWhole ? found.digest : reference);
+      reloadRegistry();
+      done(isWhole);
+      close();
+    } catch (error) {
+      setState(asApiError(error));
+    }
+  };
+  const title = isWhole ? t("Delete the manifest") : t("Delete the tag");
+  const isRefused = typeof state === "object";
+  return (
+    <Modal isOpen variant="small" onClose={close} aria-label={title}>
+      <ModalHeader title={title} titleIconVariant="warning" />
+      <ModalBody tabIndex={0} role="region" aria-label={title}>
+        <p className="atoll-mono">{imageText(name, reference)}</p>
+        {state === "looking" && <p><Spinner size="md" aria-label={t("Loading")} /> {t("Looking for other tags of the manifest.")}</p>}
+        {found && <Consequences effects={found} tag={isDigest(reference) ? undefined : reference} isWhole={isWhole} />}
+        {found && !isDigest(reference) && (
+          <Checkbox id="whole" className="atoll-row" label={t("Delete the manifest, too, with all of its tags")} isChecked={isWhole} isDisabled={state === "running"}
+            onChange={(_, isChecked) => setIsWhole(isChecked)} />
+        )}
+        {isRefused && (state.status === 401 ? <LogIn refused={state} /> : <Failure error={state} />)}
+      </ModalBody>
+      <ModalFooter>
+        <Button variant="danger" isDisabled={!found || state === "looking" || state === "running"} isLoading={state === "running"} onClick={() => void run()}>{title}</Button>
+        <Button variant="link" onClick={close}>{t("Close")}</Button>
+      </ModalFooter>
+    </Modal>
+  );
+}
+
+function Consequences({ effects: { tags: all, uncompared, referrers: count }, tag, isWhole }: { effects: Effects; tag: string | undefined; isWhole: boolean }) {
+  const { t } = useTranslation();
+  const others = all.filter((one) => one !== tag);
+  const names = others.slice(0, NAMED).join(", ");
+  const more = others.length > NAMED && <p>{t("and {{count}} more", { count: others.length - NAMED })}</p>;
+  return (
+    <>
+      {isWhole && others.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These tags of the manifest are deleted with it: {{names}}", { names })}>{more}</Alert>}
+      {isWhole && others.length === 0 && <p>{tag === undefined ? t("The manifest has no tag.") : t("The manifest has no other tag.")}</p>}
+      {isWhole && count > 0 && <p>{t("Artifacts that refer to it, such as signatures, are garbage then: {{count}}.", { count })}</p>}
+      {isWhole && <p>{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
+      {!isWhole && others.length > 0 && <p>{t("The manifest stays, with these tags: {{names}}", { names })} {more}</p>}
+      {!isWhole && others.length === 0 && <p>{t("The manifest stays, without a tag: only its digest leads to it, and no list names it.")}</p>}
+      {uncompared > 0 && <p>{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
+    </>
+  );
+}

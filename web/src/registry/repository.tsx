@@ -1,0 +1,138 @@
+// One repository: its tags, with details of the visible ones, and the way to manifests without a tag.
+
+import { Button, Card, CardBody, CardTitle, Content, Form, FormGroup, FormHelperText, HelperText, HelperTextItem, TextInput } from "@patternfly/react-core";
+import { createContext, useContext, useMemo, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link, useNavigate } from "react-router-dom-v5-compat";
+import { ApiError } from "../api/client";
+import { tags } from "../api/registry";
+import { useServices } from "../api/site";
+import { Copyable } from "../components/copyable";
+import { type Column, DataTable } from "../components/data_table";
+import { bytes } from "../components/format";
+import { PageFrame } from "../components/page";
+import { Time } from "../components/time";
+import { DeletionDialog } from "./deletion";
+import { imagePath, isDigest, pullCommand } from "./image_name";
+import { Account, RegistryLoaded } from "./log_in";
+import { shortDigest, taggedSubject } from "./manifest";
+import { PurposeLabel, Referrers } from "./referrers";
+import { ListIsCut } from "./repositories";
+import { type Details, useDetails, useRegistry } from "./resource";
+import { type Summary, summary } from "./summary";
+
+/** Platforms that a row shows by name. */
+const PLATFORMS = 4;
+
+// Columns stay the same when details arrive: a change of them sorts all rows anew.
+const Summaries = createContext<Details<Summary>>(new Map());
+
+export function Repository({ name }: { name: string }) {
+  const { t } = useTranslation();
+  const list = useRegistry(`tags ${name}`, () => tags(name));
+  const [shown, setShown] = useState<string[]>([]);
+  const [deleted, setDeleted] = useState<string>();
+  // Tags may be moved: after a deletion, details are read again.
+  const [revision, setRevision] = useState(0);
+  const summaries = useDetails(`${name} ${revision}`, shown, (tag, signal) => summary(name, tag, signal));
+  const columns = useMemo<Column<string>[]>(() => [
+    { id: "tag", title: t("Tag"), text: (tag) => tag, cell: (tag) => <><Link to={imagePath(name, tag)}>{tag}</Link> <PurposeLabel of={taggedSubject(tag)?.purpose} /></> },
+    { id: "digest", title: t("Digest"), cell: (tag) => <DigestCell name={name} tag={tag} /> },
+    { id: "platforms", title: t("Platforms"), cell: (tag) => <PlatformsCell tag={tag} /> },
+    { id: "size", title: t("Size"), cell: (tag) => <SizeCell tag={tag} /> },
+    { id: "created", title: t("Created"), cell: (tag) => <CreatedCell tag={tag} /> },
+    { id: "delete", title: t("Actions"), cell: (tag) => <Button variant="link" isInline isDanger aria-label={t("Delete {{name}}", { name: tag })} onClick={() => setDeleted(tag)}>{t("Delete")}</Button> },
+  ], [t, name]);
+  return (
+    <PageFrame title={name} parents={[{ path: "/registry", title: t("Registry") }]} actions={<Account />}>
+      <RegistryLoaded resource={list}>
+        {({ entries, isCut }) => (
+          <Summaries.Provider value={summaries}>
+            {isCut && <ListIsCut count={entries.length} />}
+            <DataTable label={t("Tags")} columns={columns} rows={entries} rowId={(tag) => tag} onShown={setShown} startsDescending
+              details={(tag) => <TagDetails name={name} tag={tag} />}
+              empty={{
+                title: t("No tag"),
+                body: t("Manifests of this repository have digests only, or it is empty; garbage collection removes empty repositories."),
+                action: <Button component={(props) => <Link {...props} to="/registry?tab=maintenance" />}>{t("Maintenance")}</Button>,
+              }} />
+          </Summaries.Provider>
+        )}
+      </RegistryLoaded>
+      <Untagged name={name} />
+      {deleted !== undefined && (
+        <DeletionDialog name={name} reference={deleted} close={() => setDeleted(undefined)} done={() => setRevision((before) => before + 1)} />
+      )}
+    </PageFrame>
+  );
+}
+
+/** Details of a visible tag; undefined while they are read, and where they are refused. */
+function useSummary(tag: string): Summary | undefined {
+  const found = useContext(Summaries).get(tag);
+  return found instanceof ApiError ? undefined : found;
+}
+
+function DigestCell({ name, tag }: { name: string; tag: string }) {
+  const { t } = useTranslation();
+  const found = useContext(Summaries).get(tag);
+  if (found instanceof ApiError) return <span className="atoll-muted">{t(found.message, { status: found.status, ...found.values })}</span>;
+  if (found?.digest === undefined) return <>–</>;
+  return <Link to={imagePath(name, found.digest)} title={found.digest} className="atoll-mono">{shortDigest(found.digest)}</Link>;
+}
+
+function PlatformsCell({ tag }: { tag: string }) {
+  const { t } = useTranslation();
+  const found = useSummary(tag);
+  if (!found) return <>–</>;
+  const { platforms, artifactType } = found;
+  if (platforms.length === 0) return <>{artifactType ?? "–"}</>;
+  return <>{platforms.slice(0, PLATFORMS).join(", ")}{platforms.length > PLATFORMS && ` ${t("and {{count}} more", { count: platforms.length - PLATFORMS })}`}</>;
+}
+
+function SizeCell({ tag }: { tag: string }) {
+  const found = useSummary(tag);
+  return <span className="atoll-nowrap">{found?.isSizePartial && "> "}{bytes(found?.size)}</span>;
+}
+
+function CreatedCell({ tag }: { tag: string }) {
+  return <Time at={useSummary(tag)?.created} />;
+}
+
+function TagDetails({ name, tag }: { name: string; tag: string }) {
+  const { t } = useTranslation();
+  const services = useServices();
+  const digest = useSummary(tag)?.digest;
+  return (
+    <>
+      <Copyable label={t("Command")}>{pullCommand(services?.registry, name, tag)}</Copyable>
+      {digest !== undefined && <Referrers name={name} digest={digest} />}
+    </>
+  );
+}
+
+/** No request lists manifests without a tag: they are opened by their digests. */
+function Untagged({ name }: { name: string }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const [digest, setDigest] = useState("");
+  const isWrong = digest !== "" && !isDigest(digest.trim());
+  return (
+    <Card>
+      <CardTitle component="h2">{t("Manifests without a tag")}</CardTitle>
+      <CardBody>
+        <Content component="p">{t("The protocol of registries lists tags only (GET /v2/NAME/tags/list). Signatures and other artifacts without a tag are in the details of the tag that they refer to; platforms are on the page of their index. Others are opened by their digest.")}</Content>
+        <Form onSubmit={(event) => {
+          event.preventDefault();
+          if (digest !== "" && !isWrong) navigate(imagePath(name, digest.trim()));
+        }}>
+          <FormGroup label={t("Digest")} fieldId="digest">
+            <TextInput id="digest" value={digest} placeholder="sha256:…" onChange={(_, value) => setDigest(value)} autoComplete="off" {...(isWrong && { validated: "error" as const })} />
+            {isWrong && <FormHelperText><HelperText><HelperTextItem variant="error">{t("A digest is sha256: and 64 hexadecimal digits.")}</HelperTextItem></HelperText></FormHelperText>}
+          </FormGroup>
+          <div><Button type="submit" variant="secondary" isDisabled={digest === "" || isWrong}>{t("Open")}</Button></div>
+        </Form>
+      </CardBody>
+    </Card>
+  );
+}
