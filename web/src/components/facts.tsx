@@ -6,7 +6,7 @@ import type { ReactNode } from "react";
 export function Facts({ of }: { of: [term: string, value: ReactNode][] }) {
   const shown = of.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false);
   return (
-    <DescriptionList isHorizontal isCompact>
+    <DescriptionList orientation={{ md: "horizontal" }} isCompact className="atoll-facts">
       {shown.map(([term, value]) => (
         <DescriptionListGroup key={term}>
           <DescriptionListTerm>{term}</DescriptionListTerm>

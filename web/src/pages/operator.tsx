@@ -1,12 +1,12 @@
 // One operator of a catalog: its channels with their upgrade paths, versions, and the images that it needs.
 
-import { Card, CardBody, CardTitle, ExpandableSection, Label, LabelGroup } from "@patternfly/react-core";
+import { Card, CardBody, CardTitle, Label, LabelGroup } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router-dom-v5-compat";
 import { useDocuments } from "../api/resource";
+import { Images } from "../catalog/images";
 import { type Bundle, type Channel, type Document, type Package, head, metas, upgradePath, version } from "../catalog/records";
-import { Copyable } from "../components/copyable";
 import { byName } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
@@ -49,7 +49,7 @@ function UpgradePath({ channel, bundles }: { channel: Channel; bundles: Map<stri
       <Tbody>
         {upgradePath(channel).map((entry) => {
           const bundle = bundles.get(entry.name);
-          const images = (bundle?.relatedImages ?? []).map(({ image }) => image);
+          const images = [...new Set((bundle?.relatedImages ?? []).map(({ image }) => image))];
           return (
             <Tr key={entry.name}>
               <Td dataLabel={t("Version")}>{bundle ? version(bundle) : entry.name} {entry.name === latest && <Label isCompact color="green">{t("Head")}</Label>}</Td>
@@ -58,13 +58,7 @@ function UpgradePath({ channel, bundles }: { channel: Channel; bundles: Map<stri
                 {entry.skipRange ?? ""}
                 {entry.skips && <LabelGroup numLabels={3} collapsedText={t("${remaining} more")} expandedText={t("Show less")}>{entry.skips.map((skipped) => <Label isCompact key={skipped}>{skipped}</Label>)}</LabelGroup>}
               </Td>
-              <Td dataLabel={t("Images")}>
-                {images.length > 0 && (
-                  <ExpandableSection toggleText={t("{{count}} images", { count: images.length })}>
-                    {images.map((image) => <div key={image}><Copyable label={image}>{image}</Copyable></div>)}
-                  </ExpandableSection>
-                )}
-              </Td>
+              <Td dataLabel={t("Images")}>{images.length > 0 && <Images images={images} />}</Td>
             </Tr>
           );
         })}

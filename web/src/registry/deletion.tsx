@@ -77,7 +77,7 @@ export function DeletionDialog({ name, reference, close, done }: { name: string;
     <Modal isOpen variant="small" onClose={close} aria-label={title}>
       <ModalHeader title={title} titleIconVariant="warning" />
       <ModalBody tabIndex={0} role="region" aria-label={title}>
-        <p className="atoll-mono">{imageText(name, reference)}</p>
+        <p className="atoll-mono atoll-row">{imageText(name, reference)}</p>
         {state === "looking" && <p><Spinner size="md" aria-label={t("Loading")} /> {t("Looking for other tags of the manifest.")}</p>}
         {found && <Consequences effects={found} tag={isDigest(reference) ? undefined : reference} isWhole={isWhole} />}
         {found && !isDigest(reference) && (
@@ -98,16 +98,16 @@ function Consequences({ effects: { tags: all, uncompared, referrers: count }, ta
   const { t } = useTranslation();
   const others = all.filter((one) => one !== tag);
   const names = others.slice(0, NAMED).join(", ");
-  const more = others.length > NAMED && <p>{t("and {{count}} more", { count: others.length - NAMED })}</p>;
+  const more = others.length > NAMED && <p className="atoll-row">{t("and {{count}} more", { count: others.length - NAMED })}</p>;
   return (
     <>
       {isWhole && others.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These tags of the manifest are deleted with it: {{names}}", { names })}>{more}</Alert>}
-      {isWhole && others.length === 0 && <p>{tag === undefined ? t("The manifest has no tag.") : t("The manifest has no other tag.")}</p>}
-      {isWhole && count > 0 && <p>{t("Artifacts that refer to it, such as signatures, are garbage then: {{count}}.", { count })}</p>}
-      {isWhole && <p>{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
-      {!isWhole && others.length > 0 && <p>{t("The manifest stays, with these tags: {{names}}", { names })} {more}</p>}
-      {!isWhole && others.length === 0 && <p>{t("The manifest stays, without a tag: only its digest leads to it, and no list names it.")}</p>}
-      {uncompared > 0 && <p>{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
+      {isWhole && others.length === 0 && <p className="atoll-row">{tag === undefined ? t("The manifest has no tag.") : t("The manifest has no other tag.")}</p>}
+      {isWhole && count > 0 && <p className="atoll-row">{t("Artifacts that refer to it, such as signatures, are garbage then: {{count}}.", { count })}</p>}
+      {isWhole && <p className="atoll-row">{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
+      {!isWhole && others.length > 0 && <p className="atoll-row">{t("The manifest stays, with these tags: {{names}}", { names })} {more}</p>}
+      {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays, without a tag: only its digest leads to it, and no list names it.")}</p>}
+      {uncompared > 0 && <p className="atoll-row">{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
     </>
   );
 }

@@ -50,9 +50,9 @@ export function GarbageDialog({ close }: { close: () => void }) {
     <Modal isOpen variant="medium" onClose={close} aria-label={title}>
       <ModalHeader title={title} {...(state !== "collected" && { titleIconVariant: "warning" as const })} />
       <ModalBody tabIndex={0} role="region" aria-label={title}>
-        {state === "counting" && <p><Spinner size="md" aria-label={t("Loading")} /> {t("Dry run: the registry counts, nothing is removed.")}</p>}
-        {state === "running" && <p><Spinner size="md" aria-label={t("Loading")} /> {t("This may take minutes. The collection continues when this window is closed.")}</p>}
-        {state === "counted" && garbage && <p>{isAnything(garbage) ? t("Would be removed:") : t("There is nothing to remove. Content that was pushed within the last hour stays.")}</p>}
+        {state === "counting" && <p className="atoll-row"><Spinner size="md" aria-label={t("Loading")} /> {t("Dry run: the registry counts, nothing is removed.")}</p>}
+        {state === "running" && <p className="atoll-row"><Spinner size="md" aria-label={t("Loading")} /> {t("This may take minutes. The collection continues when this window is closed.")}</p>}
+        {state === "counted" && garbage && <p className="atoll-row">{isAnything(garbage) ? t("Would be removed:") : t("There is nothing to remove. Content that was pushed within the last hour stays.")}</p>}
         {state === "collected" && <Alert isInline variant="success" variantLabel={t("Success")} title={t("The garbage is collected. Removed:")} />}
         {typeof state === "object" && <Failure error={state} />}
         {garbage && typeof state !== "object" && <Removed garbage={garbage} isDone={state === "collected"} />}

@@ -4,7 +4,7 @@ import { Button, Card, CardBody, CardTitle } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useNavigate } from "react-router-dom-v5-compat";
+import { useNavigate } from "react-router-dom-v5-compat";
 import { type Descriptor, type StoredManifest, jsonBlob, manifest } from "../api/registry";
 import { useServices } from "../api/site";
 import { Copyable } from "../components/copyable";
@@ -18,7 +18,7 @@ import { Account, RegistryLoaded } from "./log_in";
 import {
   type ImageConfig, annotatedTime, artifactType, commands, contentSize, descriptors, isImageConfig, isIndex, isTime, pairs, platformName, purpose, shortDigest, texts, variables,
 } from "./manifest";
-import { PurposeLabel, Referrers } from "./referrers";
+import { DigestLink, PurposeLabel, Referrers } from "./referrers";
 import { useRegistry } from "./resource";
 
 /** Rows of a table: what somebody pushed may have a million. */
@@ -79,7 +79,7 @@ function Overview({ name, reference, found: { digest, mediaType, size, manifest:
         [t("Size of the manifest"), bytes(size)],
         [t("Size of the content"), !isList && bytes(contentSize([document]))],
         [t("Created"), created !== undefined && <Time at={created} />],
-        [t("Refers to"), subject && <Link to={imagePath(name, subject.digest)} title={subject.digest} className="atoll-mono">{shortDigest(subject.digest)}</Link>],
+        [t("Refers to"), subject && <DigestLink name={name} digest={subject.digest} />],
       ]} />
     </Part>
   );
@@ -107,8 +107,8 @@ function Platforms({ name, entries }: { name: string; entries: Descriptor[] }) {
           {entries.slice(0, ROWS).map((entry, index) => (
             <Tr key={`${entry.digest} ${index}`}>
               <Td dataLabel={t("Platform")}>{platformName(entry.platform) ?? <PurposeLabel of={purpose(entry)} />}</Td>
-              <Td dataLabel={t("Digest")} className="atoll-mono"><Link to={imagePath(name, entry.digest)} title={entry.digest}>{shortDigest(entry.digest)}</Link></Td>
-              <Td dataLabel={t("Media type")} className="atoll-mono">{entry.mediaType}</Td>
+              <Td dataLabel={t("Digest")}><DigestLink name={name} digest={entry.digest} /></Td>
+              <Td dataLabel={t("Media type")}><span className="atoll-mono">{entry.mediaType}</span></Td>
               <Td dataLabel={t("Size of the manifest")}>{bytes(entry.size)}</Td>
             </Tr>
           ))}
@@ -147,7 +147,7 @@ function Configured({ name, config, layers }: { name: string; config: Descriptor
                     [t("Environment, without values"), names.length > 0 && <span className="atoll-mono">{names.slice(0, ROWS).join(", ")}</span>],
                     [t("User"), texts([run?.User])[0]],
                     [t("Working directory"), texts([run?.WorkingDir])[0]],
-                    [t("Digest"), <span className="atoll-mono" title={config.digest}>{shortDigest(config.digest)}</span>],
+                    [t("Digest"), <span className="atoll-digest" title={config.digest}>{shortDigest(config.digest)}</span>],
                   ]} />
                 );
               }}
@@ -171,9 +171,9 @@ function Layers({ layers, steps }: { layers: Descriptor[]; steps: string[] }) {
           {layers.slice(0, ROWS).map((layer, index) => (
             <Tr key={`${layer.digest} ${index}`}>
               <Td dataLabel={t("No.")}>{index + 1}</Td>
-              <Td dataLabel={t("Digest")} className="atoll-mono" title={layer.digest}>{shortDigest(layer.digest)}</Td>
-              <Td dataLabel={t("Size")}>{bytes(layer.size)}</Td>
-              <Td dataLabel={t("Media type")} className="atoll-mono">{layer.mediaType}</Td>
+              <Td dataLabel={t("Digest")}><span className="atoll-digest" title={layer.digest}>{shortDigest(layer.digest)}</span></Td>
+              <Td dataLabel={t("Size")}><span className="atoll-nowrap">{bytes(layer.size)}</span></Td>
+              <Td dataLabel={t("Media type")}><span className="atoll-mono">{layer.mediaType}</span></Td>
               {steps.length > 0 && <Td dataLabel={t("Made by")}><code className="atoll-clamp" title={steps[index]}>{steps[index]}</code></Td>}
             </Tr>
           ))}

@@ -95,10 +95,10 @@ function Start<T>({ title, path, resource, isRunning }: { title: string; path: s
     }
   };
   return (
-    <>
+    <div>
       {typeof state === "object" && <Failure error={state} />}
-      <Button variant="secondary" className="atoll-row" isDisabled={isRunning} isLoading={state === "asking"} onClick={() => void start()}>{title}</Button>
-    </>
+      <Button variant="secondary" isDisabled={isRunning} isLoading={state === "asking"} onClick={() => void start()}>{title}</Button>
+    </div>
   );
 }
 
@@ -113,7 +113,7 @@ function Scrub() {
         <Content component="p">{t("The registry reads all of its content once a week and compares it with its digests. What is damaged is set aside; push or mirror it again.")}</Content>
         <RegistryLoaded resource={report}>
           {({ is_running: isRunning, percent, started_at: start, ended_at: end, contents, bytes: size, damaged, missing, unread, findings }) => (
-            <>
+            <div className="atoll-tab">
               {isRunning && <Percentage value={percent} label={t("Check of all content")} />}
               <Facts of={[
                 [t("Started"), start && <Time at={start} />],
@@ -127,7 +127,7 @@ function Scrub() {
               {!isRunning && start && damaged + missing + unread === 0 && <Alert isInline isPlain variant="success" variantLabel={t("Success")} title={t("No damage was found.")} />}
               {findings.length > 0 && <Findings findings={findings} />}
               <Start title={t("Check all content now")} path={path} resource={report} isRunning={isRunning} />
-            </>
+            </div>
           )}
         </RegistryLoaded>
       </CardBody>
@@ -144,7 +144,7 @@ function Findings({ findings }: { findings: ScrubReport["findings"] }) {
         <Tbody>
           {findings.slice(0, FINDINGS).map(({ digest, what, repositories }) => (
             <Tr key={digest}>
-              <Td dataLabel={t("Digest")} className="atoll-mono" title={digest}>{shortDigest(digest)}</Td>
+              <Td dataLabel={t("Digest")}><span className="atoll-digest" title={digest}>{shortDigest(digest)}</span></Td>
               <Td dataLabel={t("State")}>{what === "missing" ? t("Missing") : t("Damaged")}</Td>
               <Td dataLabel={t("Repositories")}>{repositories.map((name) => <div key={name}><Link to={imagePath(name)}>{name}</Link></div>)}</Td>
             </Tr>
@@ -172,7 +172,7 @@ function Reindex() {
         {!isBucket && (
           <RegistryLoaded resource={report}>
             {({ is_finished: isFinished, repositories, compared, adopted, failed }) => (
-              <>
+              <div className="atoll-tab">
                 {!isFinished && <Percentage value={repositories === 0 ? 0 : Math.floor((compared / repositories) * 100)} label={t("Comparison of folder and index")} />}
                 <Facts of={[
                   [t("Repositories"), repositories],
@@ -181,7 +181,7 @@ function Reindex() {
                   [t("Not readable"), failed],
                 ]} />
                 <Start title={t("Compare now")} path={path} resource={report} isRunning={!isFinished} />
-              </>
+              </div>
             )}
           </RegistryLoaded>
         )}

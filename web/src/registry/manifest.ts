@@ -123,6 +123,11 @@ export function taggedSubject(tag: string): { digest: string; purpose?: Purpose 
   return { digest: `${algorithm}:${hex}`, ...(known && { purpose: known }) };
 }
 
+/** A tag, with the first digits only of a digest in it. */
+export function shortTag(tag: string): string {
+  return taggedSubject(tag) ? tag.replace(/^(\w+-[0-9a-f]{12})[0-9a-f]+/, "$1…") : tag;
+}
+
 /** The first digits of a digest, which people compare. */
 export function shortDigest(digest: string): string {
   const [algorithm, hex = ""] = digest.split(":");

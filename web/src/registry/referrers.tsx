@@ -16,6 +16,11 @@ const SHOWN = 100;
 /** Annotations of each: its own page has all. */
 const NOTES = 3;
 
+/** A digest by its first digits, with the page of its manifest. */
+export function DigestLink({ name, digest }: { name: string; digest: string }) {
+  return <Link to={imagePath(name, digest)} title={digest} className="atoll-digest">{shortDigest(digest)}</Link>;
+}
+
 export function PurposeLabel({ of }: { of: Purpose | undefined }) {
   const { t } = useTranslation();
   const names: Record<Purpose, string> = { signature: t("Signature"), sbom: t("Bill of materials"), attestation: t("Attestation") };
@@ -67,8 +72,8 @@ function ReferrersTable({ name, entries }: { name: string; entries: Descriptor[]
         {entries.slice(0, SHOWN).map((one) => (
           <Tr key={one.digest}>
             <Td dataLabel={t("Artifact type")}><PurposeLabel of={purpose(one)} /> <span className="atoll-mono">{one.artifactType || one.mediaType}</span></Td>
-            <Td dataLabel={t("Digest")} className="atoll-mono"><Link to={imagePath(name, one.digest)} title={one.digest}>{shortDigest(one.digest)}</Link></Td>
-            <Td dataLabel={t("Size")}>{bytes(one.size)}</Td>
+            <Td dataLabel={t("Digest")}><DigestLink name={name} digest={one.digest} /></Td>
+            <Td dataLabel={t("Size")}><span className="atoll-nowrap">{bytes(one.size)}</span></Td>
             <Td dataLabel={t("Annotations")}>{pairs(one.annotations).slice(0, NOTES).map(([key, value]) => <div key={key}>{key}: {value}</div>)}</Td>
           </Tr>
         ))}

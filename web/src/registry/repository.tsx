@@ -15,8 +15,8 @@ import { Time } from "../components/time";
 import { DeletionDialog } from "./deletion";
 import { imagePath, isDigest, pullCommand } from "./image_name";
 import { Account, RegistryLoaded } from "./log_in";
-import { shortDigest, taggedSubject } from "./manifest";
-import { PurposeLabel, Referrers } from "./referrers";
+import { shortTag, taggedSubject } from "./manifest";
+import { DigestLink, PurposeLabel, Referrers } from "./referrers";
 import { ListIsCut } from "./repositories";
 import { type Details, useDetails, useRegistry } from "./resource";
 import { type Summary, summary } from "./summary";
@@ -36,7 +36,7 @@ export function Repository({ name }: { name: string }) {
   const [revision, setRevision] = useState(0);
   const summaries = useDetails(`${name} ${revision}`, shown, (tag, signal) => summary(name, tag, signal));
   const columns = useMemo<Column<string>[]>(() => [
-    { id: "tag", title: t("Tag"), text: (tag) => tag, cell: (tag) => <><Link to={imagePath(name, tag)}>{tag}</Link> <PurposeLabel of={taggedSubject(tag)?.purpose} /></> },
+    { id: "tag", title: t("Tag"), text: (tag) => tag, cell: (tag) => <><Link to={imagePath(name, tag)} title={tag}>{shortTag(tag)}</Link> <PurposeLabel of={taggedSubject(tag)?.purpose} /></> },
     { id: "digest", title: t("Digest"), cell: (tag) => <DigestCell name={name} tag={tag} /> },
     { id: "platforms", title: t("Platforms"), cell: (tag) => <PlatformsCell tag={tag} /> },
     { id: "size", title: t("Size"), cell: (tag) => <SizeCell tag={tag} /> },
@@ -78,7 +78,7 @@ function DigestCell({ name, tag }: { name: string; tag: string }) {
   const found = useContext(Summaries).get(tag);
   if (found instanceof ApiError) return <span className="atoll-muted">{t(found.message, { status: found.status, ...found.values })}</span>;
   if (found?.digest === undefined) return <>–</>;
-  return <Link to={imagePath(name, found.digest)} title={found.digest} className="atoll-mono">{shortDigest(found.digest)}</Link>;
+  return <DigestLink name={name} digest={found.digest} />;
 }
 
 function PlatformsCell({ tag }: { tag: string }) {
@@ -96,7 +96,7 @@ function SizeCell({ tag }: { tag: string }) {
 }
 
 function CreatedCell({ tag }: { tag: string }) {
-  return <Time at={useSummary(tag)?.created} />;
+  return <span className="atoll-nowrap"><Time at={useSummary(tag)?.created} /></span>;
 }
 
 function TagDetails({ name, tag }: { name: string; tag: string }) {
@@ -105,7 +105,7 @@ function TagDetails({ name, tag }: { name: string; tag: string }) {
   const digest = useSummary(tag)?.digest;
   return (
     <>
-      <Copyable label={t("Command")}>{pullCommand(services?.registry, name, tag)}</Copyable>
+      <div className="atoll-row">{t("Pull")}: <Copyable label={t("Command")}>{pullCommand(services?.registry, name, tag)}</Copyable></div>
       {digest !== undefined && <Referrers name={name} digest={digest} />}
     </>
   );

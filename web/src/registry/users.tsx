@@ -34,14 +34,14 @@ export function Users({ url }: { url: string | null | undefined }) {
         <CardTitle component="h2">{t("Rights")}</CardTitle>
         <CardBody>
           <Content component="p">{t("Every user may do everything, unless REGISTRY_AUTH_POLICY_PATH names a file of rules. They only grant; maintenance takes the right to delete everywhere. The file is read again when it changes:")}</Content>
-          <pre className="atoll-mono" tabIndex={0}>{RULES}</pre>
+          <pre className="atoll-mono atoll-scroll" tabIndex={0} role="region" aria-label={t("Rights")}>{RULES}</pre>
         </CardBody>
       </Card>
       <Card>
         <CardTitle component="h2">{t("Tokens of another issuer")}</CardTitle>
         <CardBody>
           <Content component="p">{t("With REGISTRY_AUTH_TOKEN_REALM, _SERVICE, _ISSUER and _ROOTCERTBUNDLE or _JWKS, the registry takes tokens of that issuer in place of passwords. REALM and SERVICE below are these settings:")}</Content>
-          {command("curl -u USER \"REALM?service=SERVICE&scope=registry:catalog:*&scope=repository:NAME:pull,delete\"")}
+          <div className="atoll-row">{command("curl -u USER \"REALM?service=SERVICE&scope=registry:catalog:*&scope=repository:NAME:pull,delete\"")}</div>
           <Facts of={[
             ["registry:catalog:*", t("List of the repositories")],
             ["repository:NAME:pull", t("Tags and manifests of one repository")],
