@@ -127,11 +127,12 @@ export async function registryRequest(path: string, options: Options = {}): Prom
   const headers: Record<string, string> = { accept };
   if (as) headers.authorization = as.authorization;
   const signals = [signal, timeout === null ? undefined : AbortSignal.timeout(timeout)].filter((one) => one !== undefined);
+  const either = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
   let response: Response;
   let text: string;
   try {
     // Redirects lead to storage that the page's security policy does not allow.
-    response = await fetch(`${BASE}/${path}`, { method, headers, signal: AbortSignal.any(signals), cache: "no-store", redirect: "error" });
+    response = await fetch(`${BASE}/${path}`, { method, headers, signal: either ?? null, cache: "no-store", redirect: "error" });
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;

@@ -61,6 +61,6 @@ function Mirrored({ holders, image, isUnknown }: { holders: Details<Holder>; ima
   if (found === undefined && !isUnknown) return <Label isCompact>{t("Asking the registry")}</Label>;
   if (found === undefined) return <Label isCompact>{t("Unknown")}</Label>;
   if (found instanceof ApiError) return <Label isCompact title={t(found.message, { status: found.status, ...found.values })}>{t("Unknown")}</Label>;
-  if (found === null) return <Label isCompact status="warning">{t("Missing in the registry")}</Label>;
+  if (found === null) return <Label isCompact status="warning">{t("Missing")}</Label>;
   return <Label isCompact status="success" render={({ className, content }) => <Link className={className} to={imagePath(found, digestOf(image))}>{content}</Link>}>{t("In the registry")}</Label>;
 }

@@ -96,7 +96,7 @@ function SizeCell({ tag }: { tag: string }) {
 }
 
 function CreatedCell({ tag }: { tag: string }) {
-  return <span className="atoll-nowrap"><Time at={useSummary(tag)?.created} /></span>;
+  return <span className="atoll-time"><Time at={useSummary(tag)?.created} /></span>;
 }
 
 function TagDetails({ name, tag }: { name: string; tag: string }) {
