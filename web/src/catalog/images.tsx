@@ -8,6 +8,7 @@ import { ApiError } from "../api/client";
 import { repositories, resolve } from "../api/registry";
 import { useServices } from "../api/site";
 import { Copyable } from "../components/copyable";
+import { Cause } from "../components/loaded";
 import { digestOf, imagePath, mirrorCandidates } from "../registry/image_name";
 import { type Details, useDetails, useRegistry } from "../registry/resource";
 
@@ -17,7 +18,7 @@ type Holder = string | null;
 /** Asks the repositories that may have an image for its digest. */
 async function holder(names: string[], image: string, signal: AbortSignal): Promise<Holder> {
   const digest = digestOf(image);
-  if (digest === undefined) throw new ApiError("The image is named by a tag: its digest is not known.", "Mirror it by its digest.");
+  if (digest === undefined) throw new ApiError("It is named by a tag, not by its digest.", "Try again.");
   for (const name of mirrorCandidates(names, image)) {
     if ((await resolve(name, digest, signal)) !== undefined) return name;
   }
@@ -44,7 +45,7 @@ function MirroredImages({ images }: { images: string[] }) {
   return (
     <>
       {names.error
-        ? <p>{t(names.error.message, { status: names.error.status, ...names.error.values })} {names.error.status === 401 && <Link to="/registry">{t("Log in at the registry")}</Link>}</p>
+        ? <p><Cause error={names.error} /> {names.error.status === 401 && <Link to="/registry">{t("Log in at the registry")}</Link>}</p>
         : <p>{t("In the registry: {{count}} of {{all}}", { count, all: images.length })}</p>}
       {images.map((image) => (
         <div key={image}>
@@ -60,7 +61,7 @@ function Mirrored({ holders, image, isUnknown }: { holders: Details<Holder>; ima
   const found = holders.get(image);
   if (found === undefined && !isUnknown) return <Label isCompact>{t("Asking the registry")}</Label>;
   if (found === undefined) return <Label isCompact>{t("Unknown")}</Label>;
-  if (found instanceof ApiError) return <Label isCompact title={t(found.message, { status: found.status, ...found.values })}>{t("Unknown")}</Label>;
+  if (found instanceof ApiError) return <><Label isCompact>{t("Unknown")}</Label> <span className="atoll-muted"><Cause error={found} /></span></>;
   if (found === null) return <Label isCompact status="warning">{t("Missing")}</Label>;
   return <Label isCompact status="success" render={({ className, content }) => <Link className={className} to={imagePath(found, digestOf(image))}>{content}</Link>}>{t("In the registry")}</Label>;
 }

@@ -6,6 +6,12 @@ import { useTranslation } from "react-i18next";
 import type { ApiError } from "../api/client";
 import type { Resource } from "../api/resource";
 
+/** What was wrong, in one line. */
+export function Cause({ error }: { error: ApiError }) {
+  const { t } = useTranslation();
+  return <>{t(error.message, { status: error.status, ...error.values })}</>;
+}
+
 export function Failure({ error, retry, isStale = false }: { error: ApiError; retry?: () => void; isStale?: boolean }) {
   const { t } = useTranslation();
   return (

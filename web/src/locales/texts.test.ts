@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { CAUSES } from "../api/client";
+import { REGISTRY_CAUSES } from "../api/registry";
 import { words } from "../components/format";
 import { TOPICS } from "../pages/help_topics";
 import { GROUPS } from "../pages/routes";
@@ -77,6 +78,7 @@ const TEXTS = [...new Set([
   ...GROUPS,
   ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
   ...Object.values(CAUSES).flat(),
+  ...Object.values(REGISTRY_CAUSES).flat(),
   ...[...ENUMS.flatMap(identifiers), ...CONNECTIONS].map(words),
 ])].sort();
 

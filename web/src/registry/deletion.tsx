@@ -103,10 +103,10 @@ function Consequences({ effects: { tags: all, uncompared, referrers: count }, ta
     <>
       {isWhole && others.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These tags of the manifest are deleted with it: {{names}}", { names })}>{more}</Alert>}
       {isWhole && others.length === 0 && <p className="atoll-row">{tag === undefined ? t("The manifest has no tag.") : t("The manifest has no other tag.")}</p>}
-      {isWhole && count > 0 && <p className="atoll-row">{t("Artifacts that refer to it, such as signatures, are garbage then: {{count}}.", { count })}</p>}
+      {isWhole && count > 0 && <p className="atoll-row">{t("Artifacts that refer to it, such as signatures, become garbage: {{count}}.", { count })}</p>}
       {isWhole && <p className="atoll-row">{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
       {!isWhole && others.length > 0 && <p className="atoll-row">{t("The manifest stays, with these tags: {{names}}", { names })} {more}</p>}
-      {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays, without a tag: only its digest leads to it, and no list names it.")}</p>}
+      {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays without a tag: it can be reached by its digest only, and is in no list.")}</p>}
       {uncompared > 0 && <p className="atoll-row">{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
     </>
   );

@@ -52,7 +52,7 @@ export function GarbageDialog({ close }: { close: () => void }) {
       <ModalBody tabIndex={0} role="region" aria-label={title}>
         {state === "counting" && <p className="atoll-row"><Spinner size="md" aria-label={t("Loading")} /> {t("Dry run: the registry counts, nothing is removed.")}</p>}
         {state === "running" && <p className="atoll-row"><Spinner size="md" aria-label={t("Loading")} /> {t("This may take minutes. The collection continues when this window is closed.")}</p>}
-        {state === "counted" && garbage && <p className="atoll-row">{isAnything(garbage) ? t("Would be removed:") : t("There is nothing to remove. Content that was pushed within the last hour stays.")}</p>}
+        {state === "counted" && garbage && <p className="atoll-row">{isAnything(garbage) ? t("Would be removed:") : t("There is nothing to remove. Content younger than REGISTRY_STORAGE_MAINTENANCE_GC_GRACE stays.")}</p>}
         {state === "collected" && <Alert isInline variant="success" variantLabel={t("Success")} title={t("The garbage is collected. Removed:")} />}
         {typeof state === "object" && <Failure error={state} />}
         {garbage && typeof state !== "object" && <Removed garbage={garbage} isDone={state === "collected"} />}
@@ -83,7 +83,7 @@ function Removed({ garbage, isDone }: { garbage: Garbage; isDone: boolean }) {
         [t("Repositories without content"), garbage.repositories],
       ]} />
       {isDone && retention?.is_dry && (
-        <Alert isInline variant="info" variantLabel={t("Info")} title={t("Tags and manifests that no rule keeps have stayed: the policy says dry_run.")} />
+        <Alert isInline variant="info" variantLabel={t("Info")} title={t("Tags and manifests that no rule keeps were not removed: the policy has dry_run.")} />
       )}
       {named.length > 0 && (
         <List isPlain className="atoll-row">

@@ -83,7 +83,7 @@ export function RegistryLoaded<T>({ resource, children }: { resource: Resource<T
   if (error?.status !== 401) return <Loaded resource={resource}>{children}</Loaded>;
   return (
     <>
-      <Content component="p">{t("The registry shows this after a login: that of its own users, not that of this page.")}</Content>
+      <Content component="p">{t("This needs a login at the registry, which has users of its own.")}</Content>
       <LogIn refused={error} />
     </>
   );

@@ -110,7 +110,7 @@ function Scrub() {
     <Card>
       <CardTitle component="h2">{t("Damaged content")}</CardTitle>
       <CardBody>
-        <Content component="p">{t("The registry reads all of its content once a week and compares it with its digests. What is damaged is set aside; push or mirror it again.")}</Content>
+        <Content component="p">{t("The registry reads all of its content once a week and compares it with its digests. Damaged content is quarantined until it is pushed or mirrored again.")}</Content>
         <RegistryLoaded resource={report}>
           {({ is_running: isRunning, percent, started_at: start, ended_at: end, contents, bytes: size, damaged, missing, unread, findings }) => (
             <div className="atoll-tab">

@@ -36,7 +36,7 @@ export function Repositories() {
           <DataTable label={t("Repositories")} columns={columns} rows={entries} rowId={(name) => name} onShown={setShown}
             empty={{
               title: t("No repository yet"),
-              body: t("Nothing was pushed here, or your login may see none. A mirror plan names what to publish."),
+              body: t("Nothing was pushed yet, or your login may see no repository. A mirror plan names the content to publish."),
               action: <Button component={(props) => <Link {...props} to="/mirror-plan" />}>{t("Mirror plan")}</Button>,
             }} />
         </Counts.Provider>

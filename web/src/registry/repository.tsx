@@ -10,6 +10,7 @@ import { useServices } from "../api/site";
 import { Copyable } from "../components/copyable";
 import { type Column, DataTable } from "../components/data_table";
 import { bytes } from "../components/format";
+import { Cause } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { Time } from "../components/time";
 import { DeletionDialog } from "./deletion";
@@ -74,9 +75,8 @@ function useSummary(tag: string): Summary | undefined {
 }
 
 function DigestCell({ name, tag }: { name: string; tag: string }) {
-  const { t } = useTranslation();
   const found = useContext(Summaries).get(tag);
-  if (found instanceof ApiError) return <span className="atoll-muted">{t(found.message, { status: found.status, ...found.values })}</span>;
+  if (found instanceof ApiError) return <span className="atoll-muted"><Cause error={found} /></span>;
   if (found?.digest === undefined) return <>–</>;
   return <DigestLink name={name} digest={found.digest} />;
 }

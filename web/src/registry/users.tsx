@@ -33,7 +33,7 @@ export function Users({ url }: { url: string | null | undefined }) {
       <Card>
         <CardTitle component="h2">{t("Rights")}</CardTitle>
         <CardBody>
-          <Content component="p">{t("Every user may do everything, unless REGISTRY_AUTH_POLICY_PATH names a file of rules. They only grant; maintenance takes the right to delete everywhere. The file is read again when it changes:")}</Content>
+          <Content component="p">{t("Every user has all rights, unless REGISTRY_AUTH_POLICY_PATH names a file of rules, which only grant. Maintenance requires the right to delete in all repositories. The file is read again when it changes:")}</Content>
           <pre className="atoll-mono atoll-scroll" tabIndex={0} role="region" aria-label={t("Rights")}>{RULES}</pre>
         </CardBody>
       </Card>
