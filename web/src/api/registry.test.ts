@@ -99,6 +99,7 @@ test.each([
   ["GET", 405, { errors: [{ message: "the content is in a bucket" }] }, "The content is in a bucket"],
   ["DELETE", 409, { errors: [{ message: "tag v1 is immutable" }] }, "Tag v1 is immutable"],
   ["GET", 403, { errors: [{ message: "denied" }] }, "Your login has no right for this: {{action}} in {{repositories}}."],
+  ["POST", 403, { code: 403, message: "Only a page of this server may change the registry." }, "Only a page of this server may change the registry."],
   ["GET", 502, { message: "the registry is not reached" }, "The registry is not reached"],
   ["GET", 503, "<html>", "The registry is not ready."],
   ["GET", 418, undefined, "The registry responded with {{status}}."],

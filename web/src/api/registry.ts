@@ -106,8 +106,8 @@ export function refusal(method: string, path: string, status: number, body: unkn
   const isDeletion = status === 405 && method === "DELETE" && !/read-only|copy of another/.test(said ?? "");
   const [cause, remedy] = REGISTRY_CAUSES[isDeletion ? "deletion" : status] ?? REGISTRY_CAUSES.other;
   const values = { ...neededRight(method, path), seconds: Number(retryAfter) || 1 };
-  // Of these, our texts say more than those of registries.
-  const isOurs = isDeletion || said === undefined || [401, 403, 404, 429].includes(status);
+  // Of these, our texts say more than those of registries; refusals of this page's server have no errors.
+  const isOurs = isDeletion || said === undefined || (errors !== undefined && [401, 403, 404, 429].includes(status));
   return new ApiError(isOurs ? cause : said.charAt(0).toUpperCase() + said.slice(1), remedy, status, values);
 }
 
