@@ -174,6 +174,7 @@ test("the page outlives the registry", async () => {
   await enter(clean, "/registry");
   await page.getByRole("link", { name: "many/repository-1", exact: true }).waitFor();
   site.kill("registry");
+  await page.getByRole("textbox", { name: "Filter" }).fill(REPOSITORY);
   await page.getByRole("link", { name: REPOSITORY }).click();
   await page.getByRole("link", { name: "v2.0.0" }).waitFor();
   assertClean(clean, /^(401|50[234]) GET .*\/services\/registry\/v2\//);

@@ -8,7 +8,7 @@ import { referrers, remove, resolve, tags } from "../api/registry";
 import { Failure } from "../components/loaded";
 import { imageText, isDigest } from "./image_name";
 import { LogIn } from "./log_in";
-import { asApiError, loadEach, reloadRegistry, useRegistryLogin } from "./resource";
+import { asApiError, loadEach, useRegistryLogin } from "./resource";
 
 /** Tags that are compared with the manifest: beyond, the person would wait too long. */
 const COMPARED = 1000;
@@ -40,7 +40,8 @@ export async function effects(name: string, reference: string, signal: AbortSign
 
 type State = "looking" | "known" | "running" | ApiError;
 
-export function DeletionDialog({ name, reference, close, done }: { name: string; reference: string; close: () => void; done: (wasManifest: boolean) => void }) {
+/** `done` is called after the deletion, before the dialog is closed. */
+export function DeletionDialog({ name, reference, close, done }: { name: string; reference: string; close: () => void; done: () => Promise<void> | void }) {
   const { t } = useTranslation();
   const [state, setState] = useState<State>("looking");
   const [found, setFound] = useState<Effects>();
@@ -64,8 +65,7 @@ export function DeletionDialog({ name, reference, close, done }: { name: string;
     setState("running");
     try {
       await remove(name, isWhole ? found.digest : reference);
-      reloadRegistry();
-      done(isWhole);
+      await done();
       close();
     } catch (error) {
       setState(asApiError(error));

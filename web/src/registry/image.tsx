@@ -19,7 +19,7 @@ import {
   type ImageConfig, annotatedTime, artifactType, commands, contentSize, descriptors, isImageConfig, isIndex, isTime, pairs, platformName, purpose, shortDigest, texts, variables,
 } from "./manifest";
 import { DigestLink, PurposeLabel, Referrers } from "./referrers";
-import { useRegistry } from "./resource";
+import { forgetRegistry, useRegistry } from "./resource";
 
 /** Rows of a table: what somebody pushed may have a million. */
 const ROWS = 200;
@@ -34,6 +34,10 @@ export function Image({ name, reference }: { name: string; reference: string }) 
   const stored = useRegistry(`manifest ${name} ${reference}`, () => manifest(name, reference));
   const title = isDigest(reference) ? `${name}@${shortDigest(reference)}` : imageText(name, reference);
   const parents = [{ path: "/registry", title: t("Registry") }, { path: imagePath(name), title: name }];
+  const leave = () => {
+    forgetRegistry();
+    navigate(imagePath(name));
+  };
   return (
     <PageFrame title={title} parents={parents}
       actions={<>{stored.data && <Button variant="danger" onClick={() => setIsDeleting(true)}>{t("Delete")}</Button>}<Account /></>}>
@@ -48,7 +52,7 @@ export function Image({ name, reference }: { name: string; reference: string }) 
           </div>
         )}
       </RegistryLoaded>
-      {isDeleting && <DeletionDialog name={name} reference={reference} close={() => setIsDeleting(false)} done={() => navigate(imagePath(name))} />}
+      {isDeleting && <DeletionDialog name={name} reference={reference} close={() => setIsDeleting(false)} done={leave} />}
     </PageFrame>
   );
 }

@@ -33,7 +33,6 @@ export function Repository({ name }: { name: string }) {
   const list = useRegistry(`tags ${name}`, () => tags(name));
   const [shown, setShown] = useState<string[]>([]);
   const [deleted, setDeleted] = useState<string>();
-  // Tags may be moved: after a deletion, details are read again.
   const [revision, setRevision] = useState(0);
   const summaries = useDetails(`${name} ${revision}`, shown, (tag, signal) => summary(name, tag, signal));
   const columns = useMemo<Column<string>[]>(() => [
@@ -44,6 +43,11 @@ export function Repository({ name }: { name: string }) {
     { id: "created", title: t("Created"), cell: (tag) => <CreatedCell tag={tag} /> },
     { id: "delete", title: t("Actions"), cell: (tag) => <Button variant="link" isInline isDanger aria-label={t("Delete {{name}}", { name: tag })} onClick={() => setDeleted(tag)}>{t("Delete")}</Button> },
   ], [t, name]);
+  const readAgain = async () => {
+    // The list first: the registry has no details of tags that are deleted.
+    await list.reload();
+    setRevision((before) => before + 1);
+  };
   return (
     <PageFrame title={name} parents={[{ path: "/registry", title: t("Registry") }]} actions={<Account />}>
       <RegistryLoaded resource={list}>
@@ -62,7 +66,7 @@ export function Repository({ name }: { name: string }) {
       </RegistryLoaded>
       <Untagged name={name} />
       {deleted !== undefined && (
-        <DeletionDialog name={name} reference={deleted} close={() => setDeleted(undefined)} done={() => setRevision((before) => before + 1)} />
+        <DeletionDialog name={name} reference={deleted} close={() => setDeleted(undefined)} done={readAgain} />
       )}
     </PageFrame>
   );

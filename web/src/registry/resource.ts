@@ -11,9 +11,13 @@ const PREFIX = "registry ";
 const CONCURRENCY = 4;
 /** Units: milliseconds. */
 const RETRY = 2_000;
+/** Components that appear together share a response. It is not shown after a deletion or log-out. Units: milliseconds. */
+const SHARED = 200;
 
-// Others may not see what the login before saw.
-registryLogin.subscribe(() => void mutate((key) => typeof key === "string" && key.startsWith(PREFIX), undefined, { revalidate: true }));
+const isOurs = (key: unknown) => typeof key === "string" && key.startsWith(PREFIX);
+
+// Content is of the login that it was read with.
+registryLogin.subscribe(() => void mutate(isOurs, undefined, { revalidate: true }));
 
 export function useRegistryLogin(): Login | undefined {
   return useSyncExternalStore(registryLogin.subscribe, registryLogin.get);
@@ -23,6 +27,7 @@ export function useRegistryLogin(): Login | undefined {
 export function useRegistry<T>(key: string | undefined, read: () => Promise<T>, refresh: (latest: T | undefined) => number = () => 0): Resource<T> {
   const { data, error, mutate: reload } = useSWR<T, ApiError>(key === undefined ? null : PREFIX + key, read, {
     refreshInterval: refresh,
+    dedupingInterval: SHARED,
     revalidateOnFocus: false,
     revalidateOnReconnect: false,
     onErrorRetry: (failure, _key, _config, retry, { retryCount }) => {
@@ -39,7 +44,12 @@ export function useHasLogins(): boolean | undefined {
 
 /** Reads the registry's content again, after a change. */
 export function reloadRegistry(): void {
-  void mutate((key) => typeof key === "string" && key.startsWith(PREFIX));
+  void mutate(isOurs);
+}
+
+/** Forgets the registry's content, before a page is left that shows what is deleted. */
+export function forgetRegistry(): void {
+  void mutate(isOurs, undefined, { revalidate: false });
 }
 
 export const asApiError = (error: unknown): ApiError =>
