@@ -84,8 +84,8 @@ export async function push(site: Site, repositories: number): Promise<{ index: s
     manifests.push({ ...(await pushImage(registry, REPOSITORY, architecture)), platform: { os: "linux", architecture } });
   }
   const index = await pushManifest(registry, REPOSITORY, { mediaType: INDEX, manifests } as { mediaType: string }, "v2.0.0");
-  const image = await pushImage(registry, REPOSITORY, "amd64", "v1.0.0");
-  await pushImage(registry, REPOSITORY, "amd64", "v1");
+  const image = await pushImage(registry, REPOSITORY, "s390x", "v1.0.0");
+  await pushImage(registry, REPOSITORY, "s390x", "v1");
   const empty = await pushBlob(registry, REPOSITORY, "{}", "application/vnd.oci.empty.v1+json");
   await pushManifest(registry, REPOSITORY, { mediaType: MANIFEST, artifactType: SIGNATURE, config: empty, layers: [empty], subject: index } as { mediaType: string });
   for (let number = 1; number <= repositories; number++) await pushImage(registry, `many/repository-${number}`, "amd64", "latest");

@@ -115,8 +115,8 @@ test("a manifest has its digest, type and size", async () => {
 });
 
 test("what a registry lacks is no failure where it is asked for", async () => {
-  responses["HEAD a/manifests/v1"] = () => new Response(null, { headers: { "docker-content-digest": "sha256:d" } });
-  expect(await resolve("a", "v1")).toBe("sha256:d");
+  responses["HEAD a/manifests/v1"] = () => new Response(null, { headers: { "docker-content-digest": "sha256:d", "content-type": "a/b" } });
+  expect(await resolve("a", "v1")).toEqual({ digest: "sha256:d", mediaType: "a/b" });
   expect(await resolve("a", "v2")).toBeUndefined();
   expect(await referrers("a", "sha256:d")).toEqual({ entries: [], isCut: false });
   responses["HEAD a/manifests/v3"] = () => new Response(null, { status: 403 });

@@ -251,21 +251,25 @@ export async function manifest(name: string, reference: string, signal?: AbortSi
   const digest = headers.get("docker-content-digest") ?? (reference.includes(":") ? reference : undefined);
   return {
     ...(digest !== undefined && { digest }),
-    mediaType: document.mediaType ?? headers.get("content-type")?.split(";")[0] ?? "",
+    mediaType: document.mediaType ?? mediaTypeOf(headers),
     size: new TextEncoder().encode(text).length,
     manifest: document,
   };
 }
 
-/** The digest that a tag or digest leads to; undefined where the repository has none. */
-export async function resolve(name: string, reference: string, signal?: AbortSignal): Promise<string | undefined> {
+/** Digest and media type of the manifest of a tag or digest; undefined where the repository has none. */
+export async function resolve(name: string, reference: string, signal?: AbortSignal): Promise<{ digest: string; mediaType: string } | undefined> {
   try {
     const { headers } = await registryRequest(`${name}/manifests/${reference}`, { method: "HEAD", accept: MANIFESTS, ...(signal && { signal }) });
-    return headers.get("docker-content-digest") ?? reference;
+    return { digest: headers.get("docker-content-digest") ?? reference, mediaType: mediaTypeOf(headers) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
   }
+}
+
+function mediaTypeOf(headers: Headers): string {
+  return headers.get("content-type")?.split(";")[0]?.trim() ?? "";
 }
 
 /** A blob that is a JSON document. */

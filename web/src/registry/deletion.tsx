@@ -4,10 +4,11 @@ import { Alert, Button, Checkbox, Modal, ModalBody, ModalFooter, ModalHeader, Sp
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError } from "../api/client";
-import { referrers, remove, resolve, tags } from "../api/registry";
+import { manifest, referrers, remove, resolve, tags } from "../api/registry";
 import { Failure } from "../components/loaded";
 import { imageText, isDigest } from "./image_name";
 import { LogIn } from "./log_in";
+import { descriptors, isIndex } from "./manifest";
 import { asApiError, loadEach, useRegistryLogin } from "./resource";
 
 /** Tags that are compared with the manifest: beyond, the person would wait too long. */
@@ -19,23 +20,34 @@ export interface Effects {
   digest: string;
   /** Tags of the manifest, in the order of the alphabet. */
   tags: string[];
+  /** Tags of indexes that name the manifest. */
+  indexes: string[];
   /** Tags that were not compared. */
   uncompared: number;
   referrers: number;
 }
 
-/** The manifest of a tag or digest, all of its tags, and how many artifacts refer to it. Errors: `ApiError`. */
+/** The manifest of a tag or digest, its tags, indexes and referrers. Errors: `ApiError`. */
 export async function effects(name: string, reference: string, signal: AbortSignal): Promise<Effects> {
-  const digest = await resolve(name, reference, signal);
-  if (digest === undefined) throw new ApiError("The registry does not have this.", "It may have been deleted: return to the list.", 404);
+  const target = await resolve(name, reference, signal);
+  if (target === undefined) throw new ApiError("The registry does not have this.", "It may have been deleted: return to the list.", 404);
+  const { digest } = target;
   const { entries } = await tags(name, signal);
-  const found: string[] = [];
+  const [own, indexes]: [string[], string[]] = [[], []];
   const compare = async (tag: string) => {
-    if ((await resolve(name, tag, signal)) === digest) found.push(tag);
+    const found = await resolve(name, tag, signal);
+    if (found?.digest === digest) own.push(tag);
+    else if (found && isIndex(found.mediaType, {}) && (await names(name, tag, digest, signal))) indexes.push(tag);
   };
   await loadEach(entries.slice(0, COMPARED), compare, signal);
   const { entries: refer } = await referrers(name, digest, signal);
-  return { digest, tags: found.sort(), uncompared: Math.max(0, entries.length - COMPARED), referrers: refer.length };
+  return { digest, tags: own.sort(), indexes: indexes.sort(), uncompared: Math.max(0, entries.length - COMPARED), referrers: refer.length };
+}
+
+/** Whether the index of a tag names a manifest. */
+async function names(name: string, tag: string, digest: string, signal: AbortSignal): Promise<boolean> {
+  const { manifest: index } = await manifest(name, tag, signal);
+  return descriptors(index.manifests).some((entry) => entry.digest === digest);
 }
 
 type State = "looking" | "known" | "running" | ApiError;
@@ -94,18 +106,18 @@ export function DeletionDialog({ name, reference, close, done }: { name: string;
   );
 }
 
-function Consequences({ effects: { tags: all, uncompared, referrers: count }, tag, isWhole }: { effects: Effects; tag: string | undefined; isWhole: boolean }) {
+function Consequences({ effects: { tags: all, indexes, uncompared, referrers: count }, tag, isWhole }: { effects: Effects; tag: string | undefined; isWhole: boolean }) {
   const { t } = useTranslation();
   const others = all.filter((one) => one !== tag);
-  const names = others.slice(0, NAMED).join(", ");
-  const more = others.length > NAMED && <p className="atoll-row">{t("and {{count}} more", { count: others.length - NAMED })}</p>;
+  const named = (list: string[]) => [...list.slice(0, NAMED), ...(list.length > NAMED ? [t("and {{count}} more", { count: list.length - NAMED })] : [])].join(", ");
   return (
     <>
-      {isWhole && others.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These tags of the manifest are deleted with it: {{names}}", { names })}>{more}</Alert>}
+      {isWhole && others.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These tags of the manifest are deleted with it: {{names}}", { names: named(others) })} />}
       {isWhole && others.length === 0 && <p className="atoll-row">{tag === undefined ? t("The manifest has no tag.") : t("The manifest has no other tag.")}</p>}
+      {isWhole && indexes.length > 0 && <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={t("These indexes of several platforms need it, and lose a platform: {{names}}", { names: named(indexes) })} />}
       {isWhole && count > 0 && <p className="atoll-row">{t("Artifacts that refer to it, such as signatures, become garbage: {{count}}.", { count })}</p>}
       {isWhole && <p className="atoll-row">{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
-      {!isWhole && others.length > 0 && <p className="atoll-row">{t("The manifest stays, with these tags: {{names}}", { names })} {more}</p>}
+      {!isWhole && others.length > 0 && <p className="atoll-row">{t("The manifest stays, with these tags: {{names}}", { names: named(others) })}</p>}
       {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays without a tag: it can be reached by its digest only, and is in no list.")}</p>}
       {uncompared > 0 && <p className="atoll-row">{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
     </>

@@ -15,7 +15,8 @@ const GARBAGE = { manifests: 0, links: 2, blobs: 3, bytes: 2048, repositories: 0
 let requests: string[];
 let responses: Record<string, () => Response>;
 const json = (body: unknown, status = 200) => () => new Response(JSON.stringify(body), { status });
-const found = (digest: string | undefined) => () => new Response(null, { headers: { "docker-content-digest": digest ?? "" } });
+const found = (digest: string | undefined, mediaType = "application/vnd.oci.image.manifest.v1+json") => () =>
+  new Response(null, { headers: { "docker-content-digest": digest ?? "", "content-type": mediaType } });
 
 beforeAll(startTexts);
 
@@ -77,6 +78,13 @@ test("the deletion of a manifest says which tags and artifacts are affected", as
   await userEvent.click(screen.getByRole("button", { name: "Delete the manifest" }));
   await waitFor(() => expect(done).toHaveBeenCalled());
   expect(changes()).toEqual([`DELETE app/manifests/${ONE}`]);
+});
+
+test("indexes that lose a platform are named", async () => {
+  responses["HEAD app/manifests/old"] = found(OTHER, "application/vnd.oci.image.index.v1+json");
+  responses["GET app/manifests/old"] = json({ manifests: [{ digest: ONE }] });
+  openDeletion(ONE!);
+  await screen.findByText(/These indexes of several platforms need it, and lose a platform: old/);
 });
 
 test("the manifest of a tag is deleted when it is chosen", async () => {

@@ -1,11 +1,11 @@
 // One manifest: an image with its configuration and layers, an index with its platforms, or another artifact.
 
-import { Button, Card, CardBody, CardTitle } from "@patternfly/react-core";
+import { Button, Card, CardBody, CardTitle, Label } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router-dom-v5-compat";
-import { type Descriptor, type StoredManifest, jsonBlob, manifest } from "../api/registry";
+import { type Descriptor, type StoredManifest, jsonBlob, manifest, resolve } from "../api/registry";
 import { useServices } from "../api/site";
 import { Copyable } from "../components/copyable";
 import { Facts } from "../components/facts";
@@ -19,7 +19,7 @@ import {
   type ImageConfig, annotatedTime, artifactType, commands, contentSize, descriptors, isImageConfig, isIndex, isTime, pairs, platformName, purpose, shortDigest, texts, variables,
 } from "./manifest";
 import { DigestLink, PurposeLabel, Referrers } from "./referrers";
-import { forgetRegistry, useRegistry } from "./resource";
+import { forgetRegistry, useDetails, useRegistry } from "./resource";
 
 /** Rows of a table: what somebody pushed may have a million. */
 const ROWS = 200;
@@ -101,8 +101,10 @@ function MoreThanShown({ count }: { count: number }) {
   return count > ROWS ? <p>{t("{{count}} more are not shown", { count: count - ROWS })}</p> : null;
 }
 
+/** The manifests of an index; some may not have been mirrored. */
 function Platforms({ name, entries }: { name: string; entries: Descriptor[] }) {
   const { t } = useTranslation();
+  const isHere = useDetails(`index ${name}`, entries.slice(0, ROWS).map(({ digest }) => digest), async (digest, signal) => (await resolve(name, digest, signal)) !== undefined);
   return (
     <Part title={t("Platforms")}>
       <Table aria-label={t("Platforms")} variant="compact">
@@ -111,7 +113,7 @@ function Platforms({ name, entries }: { name: string; entries: Descriptor[] }) {
           {entries.slice(0, ROWS).map((entry, index) => (
             <Tr key={`${entry.digest} ${index}`}>
               <Td dataLabel={t("Platform")}>{platformName(entry.platform) ?? <PurposeLabel of={purpose(entry)} />}</Td>
-              <Td dataLabel={t("Digest")}><DigestLink name={name} digest={entry.digest} /></Td>
+              <Td dataLabel={t("Digest")}><DigestLink name={name} digest={entry.digest} /> {isHere.get(entry.digest) === false && <Label isCompact status="warning">{t("Missing")}</Label>}</Td>
               <Td dataLabel={t("Media type")}><span className="atoll-mono">{entry.mediaType}</span></Td>
               <Td dataLabel={t("Size of the manifest")}>{bytes(entry.size)}</Td>
             </Tr>
