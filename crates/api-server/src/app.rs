@@ -24,6 +24,7 @@ pub(crate) mod infra_envs;
 pub(crate) mod install_config;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
+mod job_work;
 pub(crate) mod jobs;
 pub(crate) mod links;
 mod load;

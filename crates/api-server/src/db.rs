@@ -15,7 +15,7 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod locks;
 mod record;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod sealing;
 pub(crate) mod secret_keys;
 mod site_check;

@@ -17,6 +17,7 @@ mod limits;
 mod measurements;
 mod openapi;
 pub mod operations;
+mod rehearse;
 mod routes;
 mod secrets;
 mod server_settings;

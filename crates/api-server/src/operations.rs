@@ -202,6 +202,7 @@ pub static OPERATIONS: &[Operation] = &[
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
     json("listArchives", "GET", "/v2/archives", OVERSEE),
+    json("listRehearsalOptions", "GET", "/v2/rehearsal-options", OVERSEE),
     json("createJob", "POST", "/v2/jobs", ADMINISTER),
     json("listJobs", "GET", "/v2/jobs", OVERSEE),
     json("getJob", "GET", "/v2/jobs/{job_id}", OVERSEE),

@@ -139,6 +139,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
         "listArchives" => get(jobs::archives),
+        "listRehearsalOptions" => get(jobs::rehearsal_options),
         "createJob" => post(jobs::create),
         "listJobs" => get(jobs::list),
         "getJob" => get(jobs::get),

@@ -378,6 +378,8 @@ service::settings! {
         db_pass: Secret = "admin",
         /// Database name.
         db_name: String = "installer",
+        /// Schema of the database, which exists; empty: the user's own, or public.
+        db_schema: String = "",
         /// TLS mode of database connections: disable, prefer, require, verify-ca or verify-full, as in libpq. From
         /// require on, plain text is never used. verify-ca also accepts public authorities: prefer verify-full.
         db_sslmode: SslMode = "prefer",

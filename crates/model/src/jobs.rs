@@ -1,5 +1,8 @@
 //! Jobs: long work of the site that a person starts, and that continues without them. No other installer has them.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -12,6 +15,7 @@ wire_enum! {
     pub enum JobKind {
         VerifyArchives = "verify-archives",
         PublishArchives = "publish-archives",
+        Rehearsal = "rehearsal",
     }
 }
 
@@ -37,6 +41,34 @@ pub struct JobCreateParams {
     /// Consent to prune many images from the registry.
     #[serde(default)]
     pub prune: bool,
+    /// Of a rehearsal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<RehearsalParams>,
+}
+
+/// A rehearsal: a site file, or a profile of machines.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RehearsalParams {
+    /// install-config.yaml and agent-config.yaml as documents of one text; may be empty with a profile.
+    pub site: String,
+    pub profile: String,
+    /// `NAME@HOST`, or `NAME` for a host that the seed chooses.
+    pub faults: Vec<String>,
+    pub seed: String,
+    /// Version of the release; empty: the default.
+    pub release: String,
+}
+
+impl fmt::Debug for RehearsalParams {
+    /// Without the site, which has secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RehearsalParams")
+            .field("site_bytes", &self.site.len())
+            .field("profile", &self.profile)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A job.
@@ -64,6 +96,8 @@ pub struct Job {
     pub verification: Option<ArchiveVerification>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publication: Option<ArchivePublication>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<RehearsalResult>,
 }
 
 /// Progress of a job.
@@ -77,6 +111,9 @@ pub struct JobProgress {
     pub bytes: u64,
     /// Units: bytes.
     pub bytes_total: u64,
+    /// Simulated hosts by their status and stage.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, u64>,
 }
 
 /// Result of the verification of an archive set.
@@ -112,6 +149,59 @@ pub struct ArchivePublication {
     pub unconfirmed_prunes: u64,
     /// Manifests for clusters, and other files of the results.
     pub files: Vec<JobFile>,
+}
+
+/// Result of a rehearsal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RehearsalResult {
+    /// The result in a few words.
+    pub verdict: String,
+    /// Whether it was installed without a mistake.
+    pub good: bool,
+    pub findings: Vec<RehearsalFinding>,
+}
+
+/// A mistake that a rehearsal found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RehearsalFinding {
+    /// Name of the mistake, or id of the validation.
+    pub id: String,
+    /// Empty for the cluster.
+    pub host: String,
+    pub observed: String,
+    pub required: String,
+    /// The remedy, as one sentence.
+    pub fix: String,
+}
+
+/// Profiles and faults of rehearsals.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RehearsalOptions {
+    pub profiles: Vec<RehearsalProfile>,
+    pub faults: Vec<RehearsalFault>,
+}
+
+/// Kind of installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RehearsalProfile {
+    pub name: String,
+    pub purpose: String,
+    pub control_plane: u64,
+    pub arbiters: u64,
+    pub workers: u64,
+}
+
+/// Fault of a simulated host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RehearsalFault {
+    pub name: String,
+    pub when: String,
+    pub effect: String,
 }
 
 /// A file of a job's results.

@@ -1,15 +1,13 @@
-//! Use cases of jobs. One runs at a time, in any replica; the others wait.
+//! Use cases of jobs. Each runner has one at a time, in any replica; the others wait.
 //!
 //! Invariant: a job that was started ends in a state that says how, also after its server was killed: the next holder of the
 //! runner's lock continues it.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use mirror::progress::RunProgress;
 use model::Error;
 use model::ids::JobId;
-use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind, JobProgress, JobState};
+use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind, JobState};
 use service::CancellationToken;
 use sqlx::{Connection as _, PgConnection};
 use tokio::runtime::Handle;
@@ -18,8 +16,9 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::ApiServer;
-use crate::carry_in::{CarryIn, PublishedArchives};
-use crate::db::jobs::{self, DueJob, JobEnd, JobResult};
+use super::job_work::{self, JobCounters};
+use crate::carry_in::CarryIn;
+use crate::db::jobs::{self, DueJob, JobEnd, JobRunner};
 use crate::db::{locks, tx};
 
 /// Jobs that may wait.
@@ -40,15 +39,18 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// State of the jobs of this process.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// Wakes the runner.
-    pub(crate) wake: Notify,
-    carry_in: CarryIn,
+    /// Wakes the runner of archives.
+    pub(crate) archives: Notify,
+    /// Wakes that of rehearsals.
+    pub(crate) rehearsals: Notify,
+    pub(super) carry_in: CarryIn,
 }
 
 impl Jobs {
     pub(crate) fn new(carry_in: CarryIn) -> Self {
         Self {
-            wake: Notify::new(),
+            archives: Notify::new(),
+            rehearsals: Notify::new(),
             carry_in,
         }
     }
@@ -64,17 +66,21 @@ impl ApiServer {
 
     /// Adds a job for the user of that name.
     ///
-    /// Errors: NotFound – the archive set; Conflict – a missing setting, or too many jobs wait.
+    /// Errors: NotFound – the archive set; Conflict – a missing setting, or too many jobs wait; Invalid – the site.
     pub(crate) async fn create_job(
         &self,
         user: &str,
         params: JobCreateParams,
     ) -> Result<Job, Error> {
-        let is_publication = params.kind == JobKind::PublishArchives;
-        self.jobs
-            .carry_in
-            .check(&params.archives, is_publication)
-            .await?;
+        let params = match params.kind {
+            JobKind::VerifyArchives | JobKind::PublishArchives => {
+                let is_publication = params.kind == JobKind::PublishArchives;
+                let carry_in = &self.jobs.carry_in;
+                carry_in.check(&params.archives, is_publication).await?;
+                params
+            }
+            JobKind::Rehearsal => job_work::checked_rehearsal(params).await?,
+        };
         let (id, now) = (JobId(Uuid::new_v4()), service::clock::now());
         let is_added = tx("create job", async || {
             let mut connection = self.pool()?.acquire().await?;
@@ -86,8 +92,16 @@ impl ApiServer {
                 format!("{WAITING_JOBS} jobs wait already: cancel one, or wait for its end");
             return Err(Error::conflict(reason));
         }
-        self.jobs.wake.notify_one();
+        self.runner(JobRunner::of(params.kind)).notify_one();
         self.job(id).await
+    }
+
+    /// Wakes a runner.
+    pub(crate) fn runner(&self, runner: JobRunner) -> &Notify {
+        match runner {
+            JobRunner::Archives => &self.jobs.archives,
+            JobRunner::Rehearsals => &self.jobs.rehearsals,
+        }
     }
 
     /// The newest jobs first, at most `limit`.
@@ -150,25 +164,30 @@ impl ApiServer {
         content.ok_or_else(|| Error::not_found("file of a job", name))
     }
 
-    /// Runs the waiting jobs one after the other, unless another replica does.
+    /// Runs the waiting jobs of a runner one after the other, unless another replica does.
     ///
     /// Errors: those of the database.
-    pub(crate) async fn run_due_jobs(&self) -> Result<(), Error> {
+    pub(crate) async fn run_due_jobs(&self, runner: JobRunner) -> Result<(), Error> {
+        let kinds = runner.kinds();
         let doing = "running jobs";
         let to_domain = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         let is_due = tx("look for due jobs", async || {
             let mut connection = self.pool()?.acquire().await?;
-            jobs::is_any_due(&mut connection).await
+            jobs::is_any_due(&mut connection, &kinds).await
         });
         if !is_due.await? {
             return Ok(());
         }
         // Detached from the pool: the lock belongs to the session, which no request may share.
         let mut connection = self.pool()?.acquire().await.map_err(to_domain)?.detach();
-        let locked = timeout(STATEMENT_TIMEOUT, locks::try_lock_jobs(&mut connection)).await;
+        let locked = timeout(
+            STATEMENT_TIMEOUT,
+            locks::try_lock_jobs(&mut connection, runner),
+        )
+        .await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
         if locked.map_err(to_domain)? {
-            while let Some(job) = self.start_next_job(&mut connection).await? {
+            while let Some(job) = self.start_next_job(&mut connection, &kinds).await? {
                 self.run_job(job).await;
             }
         }
@@ -177,8 +196,12 @@ impl ApiServer {
     }
 
     /// By the connection that holds the lock: without the lock, nothing is started.
-    async fn start_next_job(&self, connection: &mut PgConnection) -> Result<Option<DueJob>, Error> {
-        let started = jobs::start_next(connection, service::clock::now());
+    async fn start_next_job(
+        &self,
+        connection: &mut PgConnection,
+        kinds: &[String],
+    ) -> Result<Option<DueJob>, Error> {
+        let started = jobs::start_next(connection, kinds, service::clock::now());
         let started = timeout(STATEMENT_TIMEOUT, started).await;
         let started = started.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
         started.map_err(|error| error.into_domain("start job"))
@@ -187,9 +210,9 @@ impl ApiServer {
     async fn run_job(&self, job: DueJob) {
         let (id, kind) = (job.id, job.params.kind.as_str());
         tracing::info!(job.id = %id, kind, archives = job.params.archives, "job started");
-        let progress = RunProgress::default();
+        let progress = JobCounters::default();
         let end = if job.attempts > ATTEMPTS {
-            failed(format!(
+            JobEnd::failed(format!(
                 "its server ended {ATTEMPTS} times while the job was running: its log has the reason"
             ))
         } else {
@@ -203,7 +226,7 @@ impl ApiServer {
         }
     }
 
-    async fn work_until_cancelled(&self, job: &DueJob, progress: &RunProgress) -> JobEnd {
+    async fn work_until_cancelled(&self, job: &DueJob, progress: &JobCounters) -> JobEnd {
         let cancelled = CancellationToken::new();
         // Also when the server stops.
         let cancel = cancelled.clone().drop_guard();
@@ -224,75 +247,27 @@ impl ApiServer {
             Ok(Some(end)) => end,
             Ok(None) => JobEnd {
                 state: JobState::Cancelled,
-                ..failed(String::new())
+                ..JobEnd::failed(String::new())
             },
-            Err(error) => failed(format!("it broke off: {error}")),
-        }
-    }
-
-    async fn work(&self, params: &JobCreateParams, progress: &RunProgress) -> JobEnd {
-        let carry_in = &self.jobs.carry_in;
-        let name = params.archives.as_str();
-        match params.kind {
-            JobKind::VerifyArchives => match carry_in.verify(name, progress).await {
-                Ok(verification) => {
-                    let reason = if verification.fault_count == 0 {
-                        String::new()
-                    } else {
-                        "the archives are damaged: copy them again".to_owned()
-                    };
-                    let result = JobResult {
-                        verification: Some(verification),
-                        ..JobResult::default()
-                    };
-                    ended(reason, result, Vec::new())
-                }
-                Err(error) => failed(error.chain()),
-            },
-            JobKind::PublishArchives => {
-                match carry_in.publish(name, params.prune, progress).await {
-                    Ok(PublishedArchives { publication, files }) => {
-                        let reason = match publication.unconfirmed_prunes {
-                            0 => String::new(),
-                            count => format!(
-                                "it removes {count} images from the registry, which has to be confirmed: nothing was published"
-                            ),
-                        };
-                        let result = JobResult {
-                            publication: Some(publication),
-                            ..JobResult::default()
-                        };
-                        ended(reason, result, files)
-                    }
-                    Err(error) => failed(error.chain()),
-                }
-            }
+            Err(error) => JobEnd::failed(format!("it broke off: {error}")),
         }
     }
 
     /// Reports progress until the job is to be cancelled.
-    async fn watch_job(&self, id: JobId, progress: &RunProgress) {
-        let mut last = None;
+    async fn watch_job(&self, id: JobId, progress: &JobCounters) {
         loop {
             tokio::time::sleep(REPORT_INTERVAL).await;
-            let now = progress.now().map(|(phase, whole, done)| JobProgress {
-                phase: phase.as_str().to_owned(),
-                items: done.items,
-                items_total: whole.items,
-                bytes: done.bytes,
-                bytes_total: whole.bytes,
-            });
+            let now = progress.now();
             let reported = tx("report progress of a job", async || {
                 let mut connection = self.pool()?.acquire().await?;
                 jobs::report(&mut connection, id, now.as_ref()).await
             });
             match reported.await {
                 Ok(true) => return,
-                Ok(false) => last = now,
+                Ok(false) => {}
                 // The work continues meanwhile.
                 Err(error) => {
-                    let shown = last.as_ref().map(|it: &JobProgress| it.phase.as_str());
-                    tracing::warn!(job.id = %id, phase = shown, error = error.chain(), "progress of job not recorded");
+                    tracing::warn!(job.id = %id, error = error.chain(), "progress of job not recorded");
                 }
             }
         }
@@ -307,29 +282,5 @@ impl ApiServer {
             Ok(())
         })
         .await
-    }
-}
-
-fn failed(reason: String) -> JobEnd {
-    JobEnd {
-        state: JobState::Failed,
-        reason,
-        result: JobResult::default(),
-        files: Vec::new(),
-    }
-}
-
-/// A success, unless there is a reason.
-fn ended(reason: String, result: JobResult, files: Vec<(String, Bytes)>) -> JobEnd {
-    let state = if reason.is_empty() {
-        JobState::Succeeded
-    } else {
-        JobState::Failed
-    };
-    JobEnd {
-        state,
-        reason,
-        result,
-        files,
     }
 }

@@ -193,6 +193,10 @@ fn connect_options(settings: &Settings) -> PgConnectOptions {
         .password(settings.db_pass.expose_secret())
         .database(&settings.db_name)
         .application_name("atoll-api-server");
+    let options = match settings.db_schema.as_str() {
+        "" => options,
+        schema => options.options([("search_path", schema)]),
+    };
     let mode = match settings.db_sslmode {
         SslMode::Disable => PgSslMode::Disable,
         SslMode::Prefer => PgSslMode::Prefer,

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use model::ids::JobId;
 use model::jobs::{
     ArchivePublication, ArchiveVerification, Job, JobCreateParams, JobKind, JobProgress, JobState,
+    RehearsalResult,
 };
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,33 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Error;
+
+/// Runners, each of which runs one job at a time: long ones do not hold up short ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobRunner {
+    /// Archives: they share a medium and a registry.
+    Archives = 0,
+    /// Rehearsals.
+    Rehearsals = 1,
+}
+
+impl JobRunner {
+    /// The runner of a kind.
+    pub(crate) const fn of(kind: JobKind) -> Self {
+        match kind {
+            JobKind::VerifyArchives | JobKind::PublishArchives => Self::Archives,
+            JobKind::Rehearsal => Self::Rehearsals,
+        }
+    }
+
+    /// Its kinds, as they are stored.
+    pub(crate) fn kinds(self) -> Vec<String> {
+        let kinds = JobKind::ALL
+            .iter()
+            .filter(|kind| Self::of(**kind) as i64 == self as i64);
+        kinds.map(|kind| kind.as_str().to_owned()).collect()
+    }
+}
 
 /// A job that is to be run.
 #[derive(Debug, Clone)]
@@ -27,6 +55,7 @@ pub(crate) struct DueJob {
 pub(crate) struct JobResult {
     pub(crate) verification: Option<ArchiveVerification>,
     pub(crate) publication: Option<ArchivePublication>,
+    pub(crate) rehearsal: Option<RehearsalResult>,
 }
 
 /// The end of a job.
@@ -38,6 +67,31 @@ pub(crate) struct JobEnd {
     pub(crate) result: JobResult,
     /// Files of the results, by name.
     pub(crate) files: Vec<(String, Bytes)>,
+}
+
+impl JobEnd {
+    /// A success, unless there is a reason.
+    pub(crate) fn new(reason: String, result: JobResult) -> Self {
+        let state = if reason.is_empty() {
+            JobState::Succeeded
+        } else {
+            JobState::Failed
+        };
+        Self {
+            state,
+            reason,
+            result,
+            files: Vec::new(),
+        }
+    }
+
+    /// A failure without a result.
+    pub(crate) fn failed(reason: String) -> Self {
+        Self {
+            state: JobState::Failed,
+            ..Self::new(reason, JobResult::default())
+        }
+    }
 }
 
 struct JobRow {
@@ -74,6 +128,7 @@ impl JobRow {
             reason: self.reason,
             verification: result.verification,
             publication: result.publication,
+            rehearsal: result.rehearsal,
         }
     }
 }
@@ -139,27 +194,39 @@ pub(crate) async fn find(connection: &mut PgConnection, id: JobId) -> Result<Opt
     Ok(row.map(JobRow::record))
 }
 
-/// Whether a job is to be run.
-pub(crate) async fn is_any_due(connection: &mut PgConnection) -> Result<bool, Error> {
+/// Whether a job of these kinds is to be run.
+pub(crate) async fn is_any_due(
+    connection: &mut PgConnection,
+    kinds: &[String],
+) -> Result<bool, Error> {
     let due = sqlx::query_scalar!(
-        r#"select exists (select from jobs where state in ('queued', 'running')) as "due!""#
+        r#"select exists (
+            select from jobs where state in ('queued', 'running') and kind = any($1)
+        ) as "due!""#,
+        kinds
     );
     Ok(due.fetch_one(connection).await?)
 }
 
-/// Starts the oldest job that is to be run: one that was interrupted, or is queued.
+/// Starts the oldest job of these kinds that is to be run: one that was interrupted, or is queued.
 pub(crate) async fn start_next(
     connection: &mut PgConnection,
+    kinds: &[String],
     now: Timestamp,
 ) -> Result<Option<DueJob>, Error> {
     let row = sqlx::query!(
         "update jobs
         set state = 'running', started_at = coalesce(started_at, $1), attempts = attempts + 1, progress = null
         where id = (
-            select id from jobs where state in ('queued', 'running') order by created_at, id limit 1
+            select id
+            from jobs
+            where state in ('queued', 'running') and kind = any($2)
+            order by created_at, id
+            limit 1
         )
         returning id, params, attempts",
-        now
+        now,
+        kinds
     )
     .fetch_optional(connection)
     .await?;
@@ -197,7 +264,9 @@ pub(crate) async fn finish(
 ) -> Result<(), Error> {
     let done = sqlx::query!(
         "update jobs
-        set state = $2, reason = $3, result = $4, ended_at = $5, progress = null
+        set state = $2, reason = $3, result = $4, ended_at = $5, progress = null,
+            -- Nothing needs the site of an ended rehearsal.
+            params = params - 'rehearsal'
         where id = $1 and state = 'running'",
         id.0,
         end.state.as_str(),

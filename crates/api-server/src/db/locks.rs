@@ -3,10 +3,12 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::jobs::JobRunner;
+
 /// Separates preparation locks from cluster locks of the same id.
 const PREPARATION_SALT: u64 = 0x7072_6570_6172_6521;
 
-/// Key of the runner of jobs.
+/// Key of the first runner of jobs.
 const JOBS_KEY: i64 = 0x6a6f_6273_6a6f_6273;
 
 /// Waits for the locks on `ids`; the end of the transaction releases them.
@@ -47,11 +49,17 @@ pub(crate) async fn try_lock_preparation(
     .await
 }
 
-/// Takes the lock of the runner of jobs if it is free; the end of the session releases it, also after a crash.
-pub(crate) async fn try_lock_jobs(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar!(r#"select pg_try_advisory_lock($1) as "held!""#, JOBS_KEY)
-        .fetch_one(connection)
-        .await
+/// Takes the lock of a runner of jobs if it is free; the end of the session releases it, also after a crash.
+pub(crate) async fn try_lock_jobs(
+    connection: &mut PgConnection,
+    runner: JobRunner,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"select pg_try_advisory_lock($1) as "held!""#,
+        JOBS_KEY + runner as i64
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// Keys of ids, sorted: the same order everywhere prevents deadlocks.

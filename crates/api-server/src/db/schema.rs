@@ -2,14 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::PgConnection;
 use sqlx::migrate::{AppliedMigration, Migrate as _, Migrator};
+use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::DatabaseUnavailable;
+use uuid::Uuid;
+
+use super::{DatabaseUnavailable, Error};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 /// The driver's table of applied migrations.
 const APPLIED: &str = "_sqlx_migrations";
+
+/// Prefix of the schemas of rehearsals.
+const REHEARSAL: &str = "rehearsal_";
+
+/// Makes an empty schema for a rehearsal; returns its name.
+pub(crate) async fn create_of_rehearsal(connection: &mut PgConnection) -> Result<String, Error> {
+    let name = format!("{REHEARSAL}{}", Uuid::new_v4().simple());
+    execute_with_name(connection, "create schema %I", &name).await?;
+    Ok(name)
+}
+
+/// Drops the schemas of all rehearsals.
+pub(crate) async fn drop_of_rehearsals(connection: &mut PgConnection) -> Result<(), Error> {
+    let names = sqlx::query_scalar!(
+        r#"select nspname::text as "name!" from pg_namespace where starts_with(nspname::text, $1)"#,
+        REHEARSAL
+    );
+    for name in names.fetch_all(&mut *connection).await? {
+        execute_with_name(connection, "drop schema %I cascade", &name).await?;
+    }
+    Ok(())
+}
+
+/// Executes a statement with a name, which PostgreSQL quotes: names are no values that can be bound.
+async fn execute_with_name(
+    connection: &mut PgConnection,
+    form: &str,
+    name: &str,
+) -> Result<(), Error> {
+    let statement =
+        sqlx::query_scalar!(r#"select format($1, $2::text) as "statement!""#, form, name);
+    let statement = statement.fetch_one(&mut *connection).await?;
+    sqlx::query(AssertSqlSafe(statement))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
 
 /// Migrates the schema; replicas that start together wait for each other. After an error, drop the connection: it may
 /// hold the lock that the others wait for.

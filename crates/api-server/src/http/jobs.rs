@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::jobs::{ArchiveList, Job, JobCreateParams};
+use model::jobs::{ArchiveList, Job, JobCreateParams, RehearsalOptions};
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -12,9 +12,14 @@ use super::query::Query;
 use crate::app::ApiServer;
 use crate::app::jobs::LISTED_JOBS;
 use crate::auth::Caller;
+use crate::rehearse;
 
 pub(crate) async fn archives(State(app): State<ApiServer>) -> Result<Json<ArchiveList>, ApiError> {
     Ok(Json(app.archives().await?))
+}
+
+pub(crate) async fn rehearsal_options() -> Json<RehearsalOptions> {
+    Json(rehearse::options())
 }
 
 pub(crate) async fn create(

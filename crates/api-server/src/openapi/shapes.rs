@@ -22,7 +22,7 @@ use model::host::{
     InstallerArgsParams,
 };
 use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, PresignedUrl};
-use model::jobs::{ArchiveList, Job, JobCreateParams};
+use model::jobs::{ArchiveList, Job, JobCreateParams, RehearsalOptions};
 use model::logs::LogsProgressParams;
 use model::manifests::{ClusterManifest, CreateManifestParams, UpdateManifestParams};
 use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorReport};
@@ -211,6 +211,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
     on("checkSite", 200, Json(of::<DoctorReport>)),
     on("listArchives", 200, Json(of::<ArchiveList>)),
+    on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),
     on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),
     on("listJobs", 200, Json(of::<Vec<Job>>)).query(&["limit"]),
     on("getJob", 200, Json(of::<Job>)),

@@ -175,3 +175,103 @@ async fn an_interrupted_job_continues_but_not_forever() {
         "{second}"
     );
 }
+
+/// Names of schemas of rehearsals.
+async fn schemas(server: &Server) -> Vec<String> {
+    let query = "select nspname::text from pg_namespace where nspname::text like 'rehearsal%'";
+    let mut connection = connection(server).await;
+    let names = sqlx::query_scalar(query).fetch_all(&mut connection);
+    names.await.unwrap()
+}
+
+fn rehearsal(rehearsal: &Value) -> Value {
+    json!({ "kind": "rehearsal", "rehearsal": rehearsal })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_leaves_nothing_but_its_result() {
+    let server = Server::start().await;
+    let options = server.get("/v2/rehearsal-options").await.expect(200);
+    assert_eq!(options["profiles"][0]["control_plane"], 3, "{options}");
+    for (wrong, part) in [
+        (json!({}), "site"),
+        (json!({ "profile": "9+9" }), "9+9"),
+        (json!({ "site": "a: [", "profile": "" }), "site"),
+        (
+            json!({ "profile": "3+0", "faults": ["nonsense"] }),
+            "nonsense",
+        ),
+    ] {
+        let refused = server
+            .post("/v2/jobs", &rehearsal(&wrong))
+            .await
+            .expect(400);
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+    let params = rehearsal(&json!({ "profile": "3+0", "faults": ["ram"] }));
+    let job = server.post("/v2/jobs", &params).await.expect(202);
+    let mut seen = false;
+    let job = loop {
+        let job = server.get(&path(&job)).await.expect(200);
+        seen |= job["progress"]["items_total"] == 3;
+        if !["queued", "running"].contains(&job["state"].as_str().unwrap()) {
+            break job;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    assert!(seen, "no progress was shown");
+    assert_eq!(job["state"], "succeeded", "{job}");
+    let result = &job["rehearsal"];
+    assert_eq!(result["good"], false, "{result}");
+    let findings = result["findings"].as_array().unwrap();
+    let of_memory = findings
+        .iter()
+        .find(|one| one["id"] == "has-memory-for-role");
+    let fix = of_memory.unwrap_or_else(|| panic!("{result}"))["fix"].as_str();
+    assert!(!fix.unwrap().is_empty());
+    assert_eq!(schemas(&server).await, [""; 0]);
+    let clusters = server.get("/v2/clusters").await.expect(200);
+    assert_eq!(clusters, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_of_a_site_are_not_stored_and_a_cancelled_rehearsal_ends() {
+    let server = Server::start().await;
+    let site = "apiVersion: v1\nmetadata: {name: lab}\nbaseDomain: example.com\n\
+        controlPlane: {name: master, replicas: 3}\nplatform: {none: {}}\n\
+        pullSecret: '{\"auths\":{\"registry.example.com:5000\":{\"auth\":\"aGlkZGVuOmhpZGRlbg==\"}}}'\n---\n\
+        apiVersion: v1beta1\nkind: AgentConfig\nmetadata: {name: lab}\nhosts:\n\
+        - {hostname: m0, role: master, interfaces: [{name: enp1s0, macAddress: '52:54:00:00:00:01'}]}\n";
+    let job = rehearsal(&json!({ "site": site }));
+    let job = server.post("/v2/jobs", &job).await.expect(202);
+    let stored: String = sqlx::query_scalar("select params::text from jobs")
+        .fetch_one(&mut connection(&server).await)
+        .await
+        .unwrap();
+    assert!(stored.contains("registry.example.com"), "{stored}");
+    assert!(!stored.contains("aGlkZGVu"), "{stored}");
+    server
+        .until("it has begun", async || {
+            let job = server.get(&path(&job)).await.expect(200);
+            let has_begun = job["progress"]["items_total"] == 1;
+            if has_begun { Ok(()) } else { Err(job) }
+        })
+        .await;
+    let cancel = format!("{}/actions/cancel", path(&job));
+    server.post(&cancel, &json!({})).await.expect(202);
+    assert_eq!(ended(&server, &job).await["state"], "cancelled");
+    let stored: String = sqlx::query_scalar("select params::text from jobs")
+        .fetch_one(&mut connection(&server).await)
+        .await
+        .unwrap();
+    assert!(!stored.contains("registry.example.com"), "{stored}");
+    // The schema of a cancelled rehearsal goes with the next one.
+    let next = rehearsal(&json!({ "profile": "sno" }));
+    let next = server.post("/v2/jobs", &next).await.expect(202);
+    let next = ended(&server, &next).await;
+    assert_eq!(
+        next["rehearsal"]["verdict"], "installed, no mistakes",
+        "{next}"
+    );
+    assert_eq!(schemas(&server).await, [""; 0]);
+}

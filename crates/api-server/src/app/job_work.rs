@@ -1,0 +1,200 @@
+//! The work of jobs: archives are verified and published, sites are rehearsed.
+
+use std::collections::BTreeMap;
+
+use mirror::progress::RunProgress;
+use model::Error;
+use model::jobs::{JobCreateParams, JobKind, JobProgress, RehearsalFinding, RehearsalResult};
+use rehearsal::{RehearsalProgress, RehearsalReport};
+
+use super::ApiServer;
+use crate::carry_in::PublishedArchives;
+use crate::db::jobs::{JobEnd, JobResult};
+use crate::db::{schema, tx};
+use crate::rehearse::{self, ReadSite};
+
+/// Counters that the work of a job moves. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct JobCounters {
+    archives: RunProgress,
+    rehearsal: RehearsalProgress,
+}
+
+impl JobCounters {
+    /// The progress now; none before its first phase.
+    pub(super) fn now(&self) -> Option<JobProgress> {
+        if let Some((phase, whole, done)) = self.archives.now() {
+            return Some(JobProgress {
+                phase: phase.as_str().to_owned(),
+                items: done.items,
+                items_total: whole.items,
+                bytes: done.bytes,
+                bytes_total: whole.bytes,
+                ..JobProgress::default()
+            });
+        }
+        let state = self.rehearsal.now();
+        let counts = state.hosts.into_iter();
+        let hosts: BTreeMap<_, _> = counts.map(|(stage, count)| (stage, count as u64)).collect();
+        (state.machines > 0).then(|| JobProgress {
+            phase: state.clusters.into_keys().next().unwrap_or_default(),
+            items: hosts.values().sum(),
+            items_total: state.machines as u64,
+            hosts,
+            ..JobProgress::default()
+        })
+    }
+}
+
+impl ApiServer {
+    /// Does the work of a job.
+    pub(super) async fn work(&self, params: &JobCreateParams, counters: &JobCounters) -> JobEnd {
+        let name = params.archives.as_str();
+        let done = match params.kind {
+            JobKind::VerifyArchives => self.verify_archives(name, counters).await,
+            JobKind::PublishArchives => self.publish_archives(name, params.prune, counters).await,
+            JobKind::Rehearsal => self.rehearse(params, counters).await,
+        };
+        done.unwrap_or_else(|error| JobEnd::failed(error.chain()))
+    }
+
+    async fn verify_archives(&self, name: &str, counters: &JobCounters) -> Result<JobEnd, Error> {
+        let verified = self.jobs.carry_in.verify(name, &counters.archives).await?;
+        let reason = match verified.fault_count {
+            0 => "",
+            _ => "the archives are damaged: copy them again",
+        };
+        let result = JobResult {
+            verification: Some(verified),
+            ..JobResult::default()
+        };
+        Ok(JobEnd::new(reason.to_owned(), result))
+    }
+
+    async fn publish_archives(
+        &self,
+        name: &str,
+        prunes: bool,
+        counters: &JobCounters,
+    ) -> Result<JobEnd, Error> {
+        let carry_in = &self.jobs.carry_in;
+        let published = carry_in.publish(name, prunes, &counters.archives).await?;
+        let PublishedArchives { publication, files } = published;
+        let reason = match publication.unconfirmed_prunes {
+            0 => String::new(),
+            count => format!(
+                "it removes {count} images from the registry, which has to be confirmed: nothing was published"
+            ),
+        };
+        let result = JobResult {
+            publication: Some(publication),
+            ..JobResult::default()
+        };
+        Ok(JobEnd {
+            files,
+            ..JobEnd::new(reason, result)
+        })
+    }
+
+    /// Plays the installation of a site on a server with a schema of its own.
+    async fn rehearse(
+        &self,
+        params: &JobCreateParams,
+        counters: &JobCounters,
+    ) -> Result<JobEnd, Error> {
+        let params = params.rehearsal.clone().unwrap_or_default();
+        let is_of_profile = params.site.is_empty();
+        let read = blocking(move || rehearse::read_site(&params)).await?;
+        let script = match read {
+            ReadSite::Script(script) => *script,
+            ReadSite::Mistake(finding) => {
+                return Ok(rehearsed(&RehearsalReport::of_data(vec![finding])));
+            }
+        };
+        // Rehearsals run one at a time: other schemas are of killed servers.
+        self.drop_schemas_of_rehearsals().await?;
+        let schema = tx("make schema of a rehearsal", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            schema::create_of_rehearsal(&mut connection).await
+        })
+        .await?;
+        let folder = self.settings.work_dir.join("rehearsal");
+        let mut settings = rehearse::settings(&self.settings, schema, folder);
+        if is_of_profile {
+            settings = rehearse::settings_of_profile(settings);
+        }
+        let report = rehearse::play(script, settings, counters.rehearsal.clone()).await;
+        if let Err(error) = self.drop_schemas_of_rehearsals().await {
+            tracing::warn!(
+                error = error.chain(),
+                "schema of a rehearsal not dropped: the next one drops it"
+            );
+        }
+        Ok(rehearsed(&report?))
+    }
+
+    async fn drop_schemas_of_rehearsals(&self) -> Result<(), Error> {
+        tx("drop schemas of rehearsals", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            schema::drop_of_rehearsals(&mut connection).await
+        })
+        .await
+    }
+}
+
+/// The parameters of a rehearsal as they are stored: without secrets, which it does not need.
+///
+/// Errors: Invalid.
+pub(super) async fn checked_rehearsal(params: JobCreateParams) -> Result<JobCreateParams, Error> {
+    let JobCreateParams {
+        kind, rehearsal, ..
+    } = params;
+    let mut rehearsal = rehearsal
+        .ok_or_else(|| Error::invalid("rehearsal", "is required for a job of this kind"))?;
+    blocking(move || {
+        if let ReadSite::Mistake(finding) = rehearse::read_site(&rehearsal)? {
+            return Err(Error::invalid("site", finding.observed));
+        }
+        if !rehearsal.site.is_empty() {
+            let redacted = rehearsal::redacted(&rehearsal.site);
+            rehearsal.site = redacted.map_err(rehearse::into_domain)?;
+        }
+        Ok(JobCreateParams {
+            kind,
+            rehearsal: Some(rehearsal),
+            ..JobCreateParams::default()
+        })
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("reading a site", error)))
+}
+
+/// Mistakes of the site are a result, and no failure of the job.
+fn rehearsed(report: &RehearsalReport) -> JobEnd {
+    let data = report.of_site().iter();
+    let findings = data.chain(report.of_clusters().into_keys());
+    let findings = findings.map(|finding| RehearsalFinding {
+        id: finding.id.clone(),
+        host: finding.host.clone(),
+        observed: finding.observed.clone(),
+        required: finding.required.clone(),
+        fix: finding.fix.clone(),
+    });
+    let rehearsal = RehearsalResult {
+        verdict: report.verdict(),
+        good: report.is_good(),
+        findings: findings.collect(),
+    };
+    let result = JobResult {
+        rehearsal: Some(rehearsal),
+        ..JobResult::default()
+    };
+    JobEnd::new(String::new(), result)
+}
