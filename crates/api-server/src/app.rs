@@ -5,6 +5,7 @@ pub(crate) mod agent;
 pub(crate) mod audit;
 mod binding;
 pub(crate) mod cache;
+pub(crate) mod change_stream;
 mod check_ins;
 mod clock_watch;
 pub(crate) mod clusters;
@@ -103,6 +104,7 @@ pub(crate) struct ServerState {
     pub(crate) event_limits: EventLimits,
     /// Streams of events.
     pub(crate) event_streams: event_stream::EventStreams,
+    change_streams: change_stream::ChangeStreams,
     /// Start of the time in which heartbeats were accepted without a break.
     pub(crate) grace_period: grace_period::GracePeriod,
     pub(crate) clock_watch: clock_watch::ClockWatch,
@@ -158,6 +160,7 @@ impl ApiServer {
                 total: settings.max_events.into(),
             },
             event_streams: event_stream::EventStreams::new(settings.max_event_streams),
+            change_streams: change_stream::ChangeStreams::default(),
             settings,
             store,
             discovery,

@@ -1,5 +1,6 @@
 //! Background loops; each ends at shutdown.
 
+mod change_streams;
 mod database;
 mod event_streams;
 mod jobs;
@@ -37,6 +38,7 @@ pub(crate) async fn run(
         preparation::run(&app, &shutdown),
         jobs::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
+        change_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),
         sealing::run(&app, &shutdown),
         app.current_offer.follow(&shutdown),

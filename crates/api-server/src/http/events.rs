@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::{Extension, Json};
+use futures_util::stream::{self, PollNext};
 use futures_util::{Stream, StreamExt as _};
 use model::events::{Event, EventCategory};
 use service::server::ClientAddress;
@@ -30,6 +31,8 @@ const SEVERITY_COUNTS: [HeaderName; 4] = [
     HeaderName::from_static("severity-count-critical"),
 ];
 const EVENT_COUNT: HeaderName = HeaderName::from_static("event-count");
+/// Name of the server-sent events of changes.
+const CHANGE: &str = "change";
 /// Sent by clients that reconnect. Source: the HTML standard, "Server-sent events".
 const LAST_EVENT_ID: &str = "last-event-id";
 /// Interval of comments on a quiet stream: shorter than the idle timeouts of proxies.
@@ -52,7 +55,8 @@ pub(crate) async fn list(
 }
 
 /// Server-sent events, one for each event of the filter: `id` resumes the stream in `Last-Event-ID`, `data` is the event
-/// as listings have it.
+/// as listings have it. With `changes=true` those called `change` have the ids of a cluster or infra-env that changed, with or
+/// without an event.
 pub(crate) async fn stream(
     State(app): State<ApiServer>,
     Extension(client): Extension<ClientAddress>,
@@ -68,6 +72,14 @@ pub(crate) async fn stream(
     });
     let filter = filter(&query)?;
     app.check_events(&caller, &filter).await?;
+    let changes = query
+        .flag("changes")
+        .then(|| app.stream_changes(filter.clone()));
+    let changes = stream::iter(changes).flatten().map(|change| {
+        let event = sse::Event::default().event(CHANGE);
+        let text = serde_json::to_string(&change).unwrap_or_default();
+        Ok(event.data(text))
+    });
     let events = app.stream_events(client, filter, resumed.transpose()?);
     let events = events.await?.map(|streamed| {
         let event = sse::Event::default().id(streamed.mark.to_string());
@@ -75,7 +87,19 @@ pub(crate) async fn stream(
         let text = serde_json::to_string(&*streamed.event).unwrap_or_default();
         Ok(event.data(text))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    // The end of the events, as at shutdown, is the end of both.
+    let all = stream::select_with_strategy(
+        events.map(Some).chain(stream::iter([None])),
+        changes.map(Some),
+        left_first,
+    )
+    .take_while(|one| std::future::ready(one.is_some()))
+    .filter_map(std::future::ready);
+    Ok(Sse::new(all).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+fn left_first(_: &mut ()) -> PollNext {
+    PollNext::Left
 }
 
 fn filter(query: &Query) -> Result<EventFilter, ApiError> {

@@ -196,7 +196,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
             "message", "deleted_hosts", "cluster_level", "categories",
         ]),
     on("v2TriggerEvent", 201, Empty).body(of::<Event>),
-    on("streamEvents", 200, EventStream).query(&["cluster_id", "host_id", "host_ids", "infra_env_id", "categories", "severities"]),
+    on("streamEvents", 200, EventStream).query(&["cluster_id", "host_id", "host_ids", "infra_env_id", "categories", "severities", "changes"]),
     on("GetSupportedFeatures", 200, Json(of::<SupportedFeatures>))
         .query(&["openshift_version!", "cpu_architecture", "platform_type", "external_platform_name"]),
     on("GetDetailedSupportedFeatures", 200, Json(of::<DetailedSupportedFeatures>))

@@ -52,6 +52,25 @@ impl Stream {
         }
     }
 
+    /// The data of the next change.
+    async fn next_change(&mut self) -> Value {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+                let change = data.filter(|_| event.contains("event: change"));
+                let change = change.map(|data| serde_json::from_str(data).unwrap());
+                self.text = rest.to_owned();
+                if let Some(change) = change {
+                    return change;
+                }
+                continue;
+            }
+            let chunk = self.response.chunk().await.unwrap();
+            let chunk = chunk.expect("the stream ended");
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
     async fn expect(&mut self, message: &str) -> String {
         let (id, found) = self.next().await;
         assert_eq!(found, message);
@@ -160,4 +179,48 @@ async fn streams_are_limited_and_end_with_the_server() {
     malformed.expect(400);
     server.stop().await;
     assert_eq!(first.response.chunk().await.ok().flatten(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_without_an_event_are_streamed_from_every_replica() {
+    let server = Server::start().await;
+    let other = Server::on(server.database.clone(), |_| {}).await;
+    other.wait_ready().await;
+    let cluster = server.cluster(json!({})).await;
+    let second = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&cluster)).await;
+    let pool = server.infra_env(None).await;
+    let host = server.host(&infra_env, 1).await;
+    let pool_host = server.host(&pool, 2).await;
+    // Longer ago than those that a stream begins with.
+    let mut connection = server.database.options().connect().await.unwrap();
+    for table in ["clusters", "infra_envs", "hosts"] {
+        let statement = format!("update {table} set updated_at = now() - interval '1 hour'");
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    let mut all = Stream::open(&other, "changes=true", None).await;
+    let filter = format!("changes=true&cluster_id={cluster}");
+    let mut of_one = Stream::open(&other, &filter, None).await;
+    let rename = |name: &str| json!({ "name": name });
+    let path = |id: &str| format!("/v2/clusters/{id}");
+    server.patch(&path(&second), &rename("b")).await.expect(201);
+    assert_eq!(all.next_change().await, json!({ "cluster_id": second }));
+    server
+        .patch(&path(&cluster), &rename("a"))
+        .await
+        .expect(201);
+    assert_eq!(all.next_change().await, json!({ "cluster_id": cluster }));
+    assert_eq!(of_one.next_change().await, json!({ "cluster_id": cluster }));
+    // Of a host in the cluster, and of one in the pool.
+    let change = json!({ "host_name": "renamed" });
+    server.patch(&host, &change).await.expect(201);
+    assert_eq!(of_one.next_change().await, json!({ "cluster_id": cluster }));
+    server.patch(&pool_host, &change).await.expect(201);
+    let mut seen = all.next_change().await;
+    while seen["infra_env_id"] != pool.as_str() {
+        seen = all.next_change().await;
+    }
 }
