@@ -26,6 +26,9 @@ export class ApiError extends Error {
   }
 }
 
+export const asApiError = (error: unknown): ApiError =>
+  error instanceof ApiError ? error : new ApiError(String(error), "Report this defect.");
+
 /** Causes of failures by the status of the response: texts of the locale files. */
 export const CAUSES: Record<number | "other", [cause: string, remedy: string]> = {
   401: ["The service wants a login.", "Log in, or paste a new token."],
@@ -72,6 +75,11 @@ export async function request<T>(path: string, options: Options = {}): Promise<{
 /** The JSON document at `url`. */
 export async function document<T>(url: string): Promise<T> {
   return parsed((await exchange(url, {})).text) as T;
+}
+
+/** The text at `path`: a file. */
+export async function file(path: string): Promise<string> {
+  return (await exchange(`${BASE}${path}`, {})).text;
 }
 
 /** The documents of a response to a GET of `url`: JSON lines, or one document. */

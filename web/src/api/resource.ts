@@ -1,6 +1,6 @@
 // Data of the API in components: loaded once, shared, kept while the service is unavailable, read again on changes.
 
-import { useEffect } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import useSWR, { type KeyedMutator, mutate } from "swr";
 import { type ApiError, documents, get } from "./client";
 import { onEvents } from "./events";
@@ -18,10 +18,17 @@ export interface Resource<T> {
   reload: KeyedMutator<T>;
 }
 
-/** The response to a GET of `path`; none while `path` is undefined. */
-export function useResource<T>(path: string | undefined, refresh = REFRESH): Resource<T> {
+/** The response to a GET of `path`; none while `path` is undefined. `refresh` may depend on the latest response. */
+export function useResource<T>(path: string | undefined, refresh: number | ((latest: T) => number) = REFRESH): Resource<T> {
+  const failure = useRef<ApiError>();
+  const interval = useCallback((latest?: T) => {
+    if (latest !== undefined) return typeof refresh === "number" ? refresh : refresh(latest);
+    // A refusal stays for long: the service does not know the path, or the person may not read it.
+    const isRefused = failure.current?.status === 403 || failure.current?.status === 404;
+    return isRefused ? REFRESH : REFRESH_UNAVAILABLE;
+  }, [refresh]);
   const { data, error, mutate: reload } = useSWR<T, ApiError>(path, (key: string) => get<T>(key), {
-    refreshInterval: (latest) => (latest === undefined ? REFRESH_UNAVAILABLE : refresh),
+    refreshInterval: interval,
     dedupingInterval: SHARED,
     revalidateOnFocus: true,
     keepPreviousData: false,
@@ -31,6 +38,7 @@ export function useResource<T>(path: string | undefined, refresh = REFRESH): Res
       if (failure.isUnavailable) setTimeout(() => void retry({ retryCount }), REFRESH_UNAVAILABLE);
     },
   });
+  failure.current = error;
   return { data, error, reload };
 }
 

@@ -1,10 +1,10 @@
 // An action that has to be confirmed. The service is asked first, with a dry run, whether it would do it: its reason is
-// shown before the button is pressed, not after.
+// shown before the button is pressed, not after. Some actions have no dry run: they are possible until they are refused.
 
 import { Alert, Button, Modal, ModalBody, ModalFooter, ModalHeader, Spinner } from "@patternfly/react-core";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { ApiError, send } from "../api/client";
+import { ApiError, asApiError, send } from "../api/client";
 import { Failure } from "./loaded";
 
 export interface Change {
@@ -19,19 +19,18 @@ export interface Action {
   isDangerous?: boolean;
   /** Requests in their order, of one object each. */
   changes: Change[];
+  hasNoDryRun?: boolean;
 }
 
 type State = "checking" | "possible" | "running" | ApiError;
 
-const asApiError = (error: unknown) =>
-  error instanceof ApiError ? error : new ApiError(String(error), "Report this defect.");
-
 export function ActionDialog({ action, close, done }: { action: Action; close: () => void; done: () => void }) {
   const { t } = useTranslation();
-  const [state, setState] = useState<State>("checking");
+  const [state, setState] = useState<State>(action.hasNoDryRun ? "possible" : "checking");
   const [finished, setFinished] = useState(0);
 
   useEffect(() => {
+    if (action.hasNoDryRun) return;
     let isOpen = true;
     const dryRun = ({ method, path, body }: Change) => send(method, `${path}?dry_run=true`, body);
     // One after the other: the first refusal is enough.
