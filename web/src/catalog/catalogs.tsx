@@ -1,9 +1,10 @@
 // The catalogs of the site, and the page of a site that serves none.
 
-import { EmptyState, EmptyStateBody } from "@patternfly/react-core";
+import { EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import { type Resource, useDocuments } from "../api/resource";
 import { useServices } from "../api/site";
+import { CarryInLink } from "../components/carry_in_link";
 import { CATALOGS, type CatalogEntry } from "./records";
 
 /** The catalogs of the site, and whether it has none: no catalog server, or one that is stopped or serves nothing yet. */
@@ -23,6 +24,7 @@ export function NoCatalogs() {
       <EmptyStateBody>
         {t("Mirror an operator catalog, name it in CATALOGS, and start the catalog server: podman-compose --profile catalog up -d.")}
       </EmptyStateBody>
+      <EmptyStateFooter><EmptyStateActions><CarryInLink /></EmptyStateActions></EmptyStateFooter>
     </EmptyState>
   );
 }

@@ -8,11 +8,11 @@ type Kind = "success" | "info" | "danger" | "warning";
 
 const KINDS: Record<Kind, string[]> = {
   success: ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "passed", "production",
-    "available", "settled"],
+    "available", "settled", "succeeded", "published"],
   info: ["installing", "installing-in-progress", "finalizing", "preparing-for-installation", "preparing-successful",
     "discovering", "discovering-unbound", "binding", "unbinding", "resetting", "reclaiming", "reclaiming-rebooting",
-    "adding-hosts", "progressing", "info", "in-progress", "waiting", "pending"],
-  danger: ["error", "preparing-failed", "critical", "failure", "failed", "stuck", "overdue"],
+    "adding-hosts", "progressing", "info", "in-progress", "waiting", "pending", "queued", "running", "next"],
+  danger: ["error", "preparing-failed", "critical", "failure", "failed", "stuck", "overdue", "damaged"],
   warning: [],
 };
 

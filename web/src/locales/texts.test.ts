@@ -5,6 +5,7 @@ import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { CAUSES } from "../api/client";
 import { REGISTRY_CAUSES } from "../api/registry";
+import { USES } from "../archives/result_files";
 import { words } from "../components/format";
 import { TOPICS } from "../pages/help_topics";
 import { GROUPS } from "../pages/routes";
@@ -26,6 +27,9 @@ const ENUMS: [file: string, name: string][] = [
   ["model/src/operators.rs", "OperatorStatus"],
   ["doctor/src/report.rs", "CheckStatus"],
   ["doctor/src/report.rs", "CheckGroup"],
+  ["model/src/jobs.rs", "JobState"],
+  ["model/src/jobs.rs", "ArchiveStep"],
+  ["mirror/src/progress.rs", "Phase"],
 ];
 /** Statuses of connections, which the pages make themselves. */
 const CONNECTIONS = ["success", "warning", "failure"];
@@ -77,6 +81,7 @@ const TEXTS = [...new Set([
   ...GIVEN,
   ...GROUPS,
   ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
+  ...Object.values(USES).flatMap(({ title, text }) => [title, text]),
   ...Object.values(CAUSES).flat(),
   ...Object.values(REGISTRY_CAUSES).flat(),
   ...[...ENUMS.flatMap(identifiers), ...CONNECTIONS].map(words),

@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
 import type { Cluster, ExplanationList, SiteCheck, SiteEvent, Versions } from "../api/records";
 import { useLive, useResource } from "../api/resource";
+import { RunningJob } from "../archives/running_job";
 import { Causes } from "../components/causes";
 import { byName, words } from "../components/format";
 import { Loaded } from "../components/loaded";
@@ -97,6 +98,7 @@ export default function Overview() {
             </Loaded>
           </CardBody>
         </Card>
+        <RunningJob />
       </Gallery>
       <Card>
         <CardTitle component="h2">{t("Not ready or stuck")}</CardTitle>

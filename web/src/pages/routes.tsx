@@ -27,6 +27,7 @@ export const ROUTES: PageRoute[] = [
   { path: "/catalogs/:catalog/:package", title: "Operator", component: lazy(() => import("./operator")) },
   { path: "/registry", title: "Registry", group: "Content", needs: "registry_api", component: lazy(() => import("./registry")) },
   { path: "/registry/*", title: "Image", component: lazy(() => import("./registry_image")) },
+  { path: "/carry-in", title: "Carry in", group: "Content", component: lazy(() => import("./carry_in")) },
   { path: "/mirror-plan", title: "Mirror plan", group: "Content", component: lazy(() => import("./mirror_plan")) },
   { path: "/versions", title: "Versions", group: "Content", component: lazy(() => import("./versions")) },
   { path: "/pull-secret", title: "Pull secret", group: "Content", component: lazy(() => import("./pull_secret")) },

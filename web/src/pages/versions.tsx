@@ -4,6 +4,7 @@ import { Card, CardBody, CardTitle, DescriptionList, DescriptionListDescription,
 import { useTranslation } from "react-i18next";
 import type { SiteCheck, Versions as VersionTable } from "../api/records";
 import { useResource } from "../api/resource";
+import { CarryInLink } from "../components/carry_in_link";
 import { ChecksTable } from "../components/checks_table";
 import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
@@ -30,7 +31,7 @@ export default function Versions() {
         {(table) => (
           <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version} startsDescending
             rows={Object.entries(table).map(([version, row]) => ({ ...row, version }))}
-            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror and publish its archive here; RELEASE_IMAGES of the API server names releases that are not mirrored.") }} />
+            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror and publish its archive here; RELEASE_IMAGES of the API server names releases that are not mirrored."), action: <CarryInLink /> }} />
         )}
       </Loaded>
       {images.length > 0 && (
