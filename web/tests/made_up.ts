@@ -1,6 +1,7 @@
 // Made-up responses of the installer API, for states that a new site does not have.
 
 import type { Page } from "playwright-core";
+import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
 
 /** Bodies of responses by path below the API's base. */
@@ -90,6 +91,43 @@ function infraEnv(number: number): InfraEnv {
   return { id: uuid(3, number), name: `cluster-${number}_infra-env`, cluster_id: uuid(1, number), type: "full-iso", cpu_architecture: "x86_64", openshift_version: "4.18.30", updated_at: SINCE };
 }
 
+/** Three image sets, each with a gap and a damaged archive. */
+function archiveSet(number: number): ArchiveSet {
+  const [set, sequence] = [number % 3, Math.ceil(number / 3) + (number > 6 ? 2 : 0)];
+  const name = `stick-${set}/mirror_seq${sequence}_000000.tar`;
+  const isDamaged = number % 8 === 0;
+  const step = isDamaged ? "damaged" : sequence === 1 ? "published" : sequence === 2 ? "next" : "out-of-order";
+  return {
+    name, uid: uuid(isDamaged ? 0 : 5, isDamaged ? 0 : set), sequence, single_use: false, created_at: SINCE, bytes: 80 * GIB,
+    files: Array.from({ length: 20 }, (_, file) => ({ name: `mirror_seq${sequence}_${String(file).padStart(6, "0")}.tar`, size: 4 * GIB })),
+    releases: ["stable-4.18 4.18.1", "stable-4.19 4.19.2"], catalogs: ["registry.example.org/redhat/redhat-operator-index:v4.18"], images: 1234, step, published_sequence: isDamaged ? 0 : 1,
+    ...(step === "out-of-order" && { reason: "expecting imageset with prefix mirror_seq2: invalid mirror sequence order: publish the archive of sequence 2 first" }),
+    ...(isDamaged && { reason: "the archive ends within a member: copy it again" }),
+  };
+}
+
+function job(number: number): Job {
+  const state = (["running", "queued", "failed", "succeeded", "cancelled"] as const)[(number - 1) % 5] ?? "failed";
+  const isActive = number <= 2;
+  const isVerification = number % 2 === 1;
+  return {
+    id: uuid(6, number), kind: isVerification ? "verify-archives" : "publish-archives", state: isActive || number % 5 > 2 ? state : "failed", archives: `stick-${number % 3}/mirror_seq${Math.ceil(number / 3)}_000000.tar`,
+    created_by: "admin", created_at: SINCE, started_at: SINCE, ended_at: isActive ? "0001-01-01T00:00:00.000Z" : "2026-01-02T04:04:05.678Z",
+    ...(number === 1 && { progress: { phase: "verifying", items: 1, items_total: 20, bytes: 3 * GIB, bytes_total: 80 * GIB } }),
+    ...(!isActive && isVerification && { verification: { files: 20, members: 4000, hashed_bytes: 80 * GIB, is_signed: true, fault_count: 312, faults: list(100, (fault) => `mirror_seq1_000000.tar: blob ${fault} has another digest than its name`) } }),
+    ...(!isActive && !isVerification && {
+      publication: {
+        is_unchanged: false, images: 1234, catalogs: 1, sent_blobs: 4000, sent_bytes: 70 * GIB, pruned: 2, unconfirmed_prunes: number % 4 === 0 ? 40 : 0,
+        files: ["catalogSource-cs-redhat-operator-index.yaml", "imageContentSourcePolicy.yaml", "idms-oc-mirror.yaml", "install-config/imageContentSources.yaml", "mapping.txt", ...list(40, (file) => `release-signatures/signature-sha256-${file}.json`)].map((name) => ({ name, size: 5000 })),
+      },
+    }),
+  };
+}
+
+function archiveList(sets: number): ArchiveList {
+  return { folder: "/archives", registry: "registry.example.org:5000/mirror", sets: list(sets, archiveSet) };
+}
+
 function responses(clusters: number, hosts: number): Responses {
   const isEmpty = clusters === 0;
   const versions: Versions = Object.fromEntries(list(isEmpty ? 0 : 40, (patch) => [`4.18.${patch}`, { display_name: `4.18.${patch}`, support_level: "production", cpu_architectures: ["x86_64", "arm64"], default: patch === 40 }]));
@@ -104,6 +142,8 @@ function responses(clusters: number, hosts: number): Responses {
     "/events": list(isEmpty ? 0 : 50, event),
     "/doctor": { checks: list(isEmpty ? 0 : 60, check) },
     "/openshift-versions": versions,
+    "/archives": archiveList(clusters),
+    "/jobs": list(Math.min(clusters, 50), job),
     "/component-versions": { release_tag: "latest", versions: isEmpty ? {} : { "assisted-installer-service": "registry.example.org:5000/atoll/api-server:latest" } },
     [`/infra-envs/${uuid(3, 1)}/downloads/image-url`]: { url: `https://images.example.org/byid/${uuid(3, 1)}/4.18/x86_64/full.iso` },
   };

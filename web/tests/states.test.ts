@@ -27,6 +27,7 @@ const PAGES: OurPage[] = [
   { name: "versions", path: "/versions", heading: "Versions" },
   { name: "certificates", path: "/certificates", heading: "Certificates", isStatic: true },
   { name: "catalogs", path: "/catalogs", heading: "Operator catalogs", isStatic: true },
+  { name: "carry-in", path: "/carry-in", heading: "Carry in" },
   { name: "mirror-plan", path: "/mirror-plan", heading: "Mirror plan", isStatic: true },
   { name: "support", path: "/support", heading: "Support report", isStatic: true },
   { name: "pull-secret", path: "/pull-secret", heading: "Pull secret", isStatic: true },

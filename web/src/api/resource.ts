@@ -1,7 +1,7 @@
 // Data of the API in components: loaded once, shared, kept while the service is unavailable, read again on changes.
 
 import { useCallback, useEffect, useRef } from "react";
-import useSWR, { type KeyedMutator, mutate } from "swr";
+import useSWR, { type KeyedMutator, mutate, useSWRConfig } from "swr";
 import { type ApiError, documents, get } from "./client";
 import { onEvents } from "./events";
 import { rested } from "./reading";
@@ -21,12 +21,15 @@ export interface Resource<T> {
 /** The response to a GET of `path`; none while `path` is undefined. `refresh` may depend on the latest response. */
 export function useResource<T>(path: string | undefined, refresh: number | ((latest: T) => number) = REFRESH): Resource<T> {
   const failure = useRef<ApiError>();
+  const { cache } = useSWRConfig();
+  const hasData = path !== undefined && cache.get(path)?.data !== undefined;
+  // Another function starts another interval: the first response does, other renderings do not.
   const interval = useCallback((latest?: T) => {
     if (latest !== undefined) return typeof refresh === "number" ? refresh : refresh(latest);
     // A refusal stays for long: the service does not know the path, or the person may not read it.
     const isRefused = failure.current?.status === 403 || failure.current?.status === 404;
     return isRefused ? REFRESH : REFRESH_UNAVAILABLE;
-  }, [refresh]);
+  }, [refresh, hasData]);
   const { data, error, mutate: reload } = useSWR<T, ApiError>(path, (key: string) => get<T>(key), {
     refreshInterval: interval,
     dedupingInterval: SHARED,

@@ -12,7 +12,7 @@ import { cancelling, pruning, removing } from "./job_actions";
 import { JobFiles } from "./job_files";
 import { JobProgress } from "./job_progress";
 import { outcome } from "./outcome";
-import { type ArchivePublication, type ArchiveVerification, type Job, isActive } from "./records";
+import { type ArchivePublication, type ArchiveVerification, type Job, isActive, isLatest } from "./records";
 
 /** How long a job ran; undefined while it is not known. Units: milliseconds. */
 export function duration({ started_at: start, ended_at: end }: Job): number | undefined {
@@ -22,11 +22,13 @@ export function duration({ started_at: start, ended_at: end }: Job): number | un
 
 interface Props {
   job: Job;
+  /** All jobs, the newest first. */
+  jobs: Job[];
   /** Opens the dialog of an action. */
   confirm: (action: Action) => void;
 }
 
-export function JobDetails({ job, confirm }: Props) {
+export function JobDetails({ job, jobs, confirm }: Props) {
   const { t } = useTranslation();
   const { state, progress, verification, publication } = job;
   const ran = duration(job);
@@ -43,7 +45,7 @@ export function JobDetails({ job, confirm }: Props) {
       {progress && isActive(job) && <JobProgress progress={progress} />}
       {result && !isActive(job) && (
         <Alert isInline variant={state === "succeeded" ? "success" : "danger"} variantLabel={state === "succeeded" ? t("Success") : t("Error")} title={result}
-          actionLinks={prunes > 0 && (
+          actionLinks={prunes > 0 && isLatest(job, jobs) && (
             <Button variant="danger" onClick={() => confirm(pruning(t, job))}>{t("Publish and remove {{count}} images", { count: prunes })}</Button>
           )} />
       )}

@@ -25,7 +25,7 @@ export function JobHistory({ jobs, confirm }: { jobs: Job[]; confirm: (action: A
   return (
     <DataTable label={t("Jobs")} scope="job-" columns={columns} rows={jobs} rowId={({ id }) => id} startsDescending
       choice={{ id: "state", title: t("Status"), of: ({ state }) => state }}
-      details={(job) => <JobDetails job={job} confirm={confirm} />}
+      details={(job) => <JobDetails job={job} jobs={jobs} confirm={confirm} />}
       empty={{ title: t("No jobs yet"), body: t("Verify or publish archives: the jobs and their results are listed here.") }} />
   );
 }

@@ -1,10 +1,8 @@
-// The jobs of the site, and what people do with them.
+// The jobs of the site: read often while one is active.
 
 import { useEffect, useRef } from "react";
-import { mutate } from "swr";
-import { send } from "../api/client";
 import { type Resource, useResource } from "../api/resource";
-import { ARCHIVES, type Job, JOBS, type JobKind, LATEST_JOBS, isActive } from "./records";
+import { type Job, LATEST_JOBS, isActive } from "./records";
 
 /** While a job waits or runs. Units: milliseconds. */
 const REFRESH_ACTIVE = 1_000;
@@ -13,21 +11,17 @@ const REFRESH = 20_000;
 
 const refresh = (jobs: Job[]) => (jobs.some(isActive) ? REFRESH_ACTIVE : REFRESH);
 
-/** The newest jobs first. The list of archives is read again whenever one ends. */
-export function useJobs(): Resource<Job[]> {
+/** The newest jobs first. `onEnd` is called when some have ended. */
+export function useJobs(onEnd?: () => void): Resource<Job[]> {
   const jobs = useResource<Job[]>(LATEST_JOBS, refresh);
   const ended = jobs.data?.filter((job) => !isActive(job)).map(({ id }) => id).join(" ");
   const known = useRef<string>();
+  const latest = useRef(onEnd);
+  latest.current = onEnd;
   useEffect(() => {
     const before = known.current;
     known.current = ended ?? before;
-    if (before !== undefined && ended?.split(" ").some((id) => !before.includes(id))) void mutate(ARCHIVES);
+    if (before !== undefined && ended?.split(" ").some((id) => !before.includes(id))) latest.current?.();
   }, [ended]);
   return jobs;
-}
-
-/** Starts a job for an archive set. Errors: `ApiError`. */
-export async function startJob(kind: JobKind, archives: string): Promise<void> {
-  await send<Job>("POST", JOBS, { kind, archives });
-  await mutate(LATEST_JOBS);
 }

@@ -95,3 +95,8 @@ export interface ArchiveList {
 export function isActive({ state }: Job): boolean {
   return state === "queued" || state === "running";
 }
+
+/** Whether a job is the last one of its kind for its archive set. */
+export function isLatest({ id, kind, archives }: Job, newestFirst: Job[]): boolean {
+  return newestFirst.find((job) => job.kind === kind && job.archives === archives)?.id === id;
+}

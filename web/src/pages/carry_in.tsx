@@ -6,16 +6,15 @@ import {
 } from "@patternfly/react-core";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { mutate } from "swr";
-import { type ApiError, asApiError } from "../api/client";
+import { type ApiError, asApiError, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { HowTo } from "../archives/how_to";
 import { ImageSetCard, NO_REGISTRY, type SetActions } from "../archives/image_set_card";
 import { imageSets } from "../archives/image_sets";
 import { JobDetails } from "../archives/job_details";
 import { JobHistory } from "../archives/job_history";
-import { startJob, useJobs } from "../archives/jobs";
-import { ARCHIVES, type ArchiveList, type ArchiveSet, type Job, type JobKind, LATEST_JOBS, isActive } from "../archives/records";
+import { useJobs } from "../archives/jobs";
+import { ARCHIVES, type ArchiveList, type ArchiveSet, JOBS, type Job, type JobKind, isActive } from "../archives/records";
 import { type Action, ActionDialog } from "../components/action_dialog";
 import { words } from "../components/format";
 import { Failure, Loaded } from "../components/loaded";
@@ -30,7 +29,7 @@ const PAGE = 10;
 export default function CarryIn() {
   const { t } = useTranslation();
   const archives = useResource<ArchiveList>(ARCHIVES, REFRESH);
-  const jobs = useJobs();
+  const jobs = useJobs(() => void archives.reload());
   const [starting, setStarting] = useState<string>();
   const [failure, setFailure] = useState<ApiError>();
   const [action, setAction] = useState<Action>();
@@ -41,7 +40,8 @@ export default function CarryIn() {
     setStarting(name);
     setFailure(undefined);
     try {
-      await startJob(kind, name);
+      await send<Job>("POST", JOBS, { kind, archives: name });
+      await jobs.reload();
     } catch (error) {
       setFailure(asApiError(error));
     }
@@ -79,10 +79,10 @@ export default function CarryIn() {
       {shownJob && (
         <Modal isOpen variant="large" onClose={() => setShown(undefined)} aria-label={t("Job")}>
           <ModalHeader title={shownJob.archives ?? t("Job")} />
-          <ModalBody tabIndex={0} role="region" aria-label={t("Job")}><JobDetails job={shownJob} confirm={setAction} /></ModalBody>
+          <ModalBody tabIndex={0} role="region" aria-label={t("Job")}><JobDetails job={shownJob} jobs={jobs.data ?? []} confirm={setAction} /></ModalBody>
         </Modal>
       )}
-      {action && <ActionDialog action={action} close={() => setAction(undefined)} done={() => void mutate(LATEST_JOBS)} />}
+      {action && <ActionDialog action={action} close={() => setAction(undefined)} done={() => void jobs.reload()} />}
     </PageFrame>
   );
 }
