@@ -10,6 +10,7 @@ export type Responses = Record<string, string>;
 export const CLUSTER_ID = uuid(1, 1);
 const STATUSES = ["ready", "insufficient", "installing", "installed", "error", "pending-for-input"];
 const SINCE = "2026-01-02T03:04:05.678Z";
+const NO_UUID = "00000000-0000-0000-0000-000000000000";
 const GIB = 1024 ** 3;
 
 function uuid(kind: number, number: number): string {
@@ -98,7 +99,7 @@ function archiveSet(number: number): ArchiveSet {
   const isDamaged = number % 8 === 0;
   const step = isDamaged ? "damaged" : sequence === 1 ? "published" : sequence === 2 ? "next" : "out-of-order";
   return {
-    name, uid: uuid(isDamaged ? 0 : 5, isDamaged ? 0 : set), sequence, single_use: false, created_at: SINCE, bytes: 80 * GIB,
+    name, uid: isDamaged ? NO_UUID : uuid(5, set), sequence, single_use: false, created_at: SINCE, bytes: 80 * GIB,
     files: Array.from({ length: 20 }, (_, file) => ({ name: `mirror_seq${sequence}_${String(file).padStart(6, "0")}.tar`, size: 4 * GIB })),
     releases: ["stable-4.18 4.18.1", "stable-4.19 4.19.2"], catalogs: ["registry.example.org/redhat/redhat-operator-index:v4.18"], images: 1234, step, published_sequence: isDamaged ? 0 : 1,
     ...(step === "out-of-order" && { reason: "expecting imageset with prefix mirror_seq2: invalid mirror sequence order: publish the archive of sequence 2 first" }),
@@ -111,7 +112,7 @@ function job(number: number): Job {
   const isActive = number <= 2;
   const isVerification = number % 2 === 1;
   return {
-    id: uuid(6, number), kind: isVerification ? "verify-archives" : "publish-archives", state: isActive || number % 5 > 2 ? state : "failed", archives: `stick-${number % 3}/mirror_seq${Math.ceil(number / 3)}_000000.tar`,
+    id: uuid(6, number), kind: isVerification ? "verify-archives" : "publish-archives", state: isActive || state === "cancelled" ? state : "failed", archives: `stick-${number % 3}/mirror_seq${Math.ceil(number / 3)}_000000.tar`,
     created_by: "admin", created_at: SINCE, started_at: SINCE, ended_at: isActive ? "0001-01-01T00:00:00.000Z" : "2026-01-02T04:04:05.678Z",
     ...(number === 1 && { progress: { phase: "verifying", items: 1, items_total: 20, bytes: 3 * GIB, bytes_total: 80 * GIB } }),
     ...(!isActive && isVerification && { verification: { files: 20, members: 4000, hashed_bytes: 80 * GIB, is_signed: true, fault_count: 312, faults: list(100, (fault) => `mirror_seq1_000000.tar: blob ${fault} has another digest than its name`) } }),

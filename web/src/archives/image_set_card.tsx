@@ -18,6 +18,8 @@ import { type ArchiveSet, type Job, type JobKind, isActive } from "./records";
 const PAGE = 20;
 const SHOWN_LINES = 3;
 
+const hasFiles = ({ publication }: Job) => (publication?.files.length ?? 0) > 0;
+
 /** Actions of the page, for its image sets. */
 export interface SetActions {
   hasRegistry: boolean;
@@ -52,7 +54,7 @@ export function ImageSetCard({ imageSet: { uid, isUnknown, isSingleUse, publishe
           <Table aria-labelledby={heading} variant="compact">
             <Thead>
               <Tr>
-                <Th>{t("Sequence")}</Th><Th>{t("Packed")}</Th><Th>{t("Content")}</Th><Th>{t("Files")}</Th><Th>{t("Status")}</Th><Th screenReaderText={t("Actions")} />
+                <Th>{t("Sequence")}</Th><Th>{t("Content")}</Th><Th>{t("Status")}</Th><Th screenReaderText={t("Actions")} />
               </Tr>
             </Thead>
             <Tbody>
@@ -76,7 +78,7 @@ function GapRow({ gap: { first, last } }: { gap: Gap }) {
   const title = first === last ? t("Sequence {{first}} is missing", { first }) : t("Sequences {{first}} to {{last}} are missing", { first, last });
   return (
     <Tr>
-      <Td colSpan={6}>
+      <Td colSpan={4}>
         <Alert isInline isPlain variant="warning" variantLabel={t("Warning")} title={title}>
           {t("Copy its files, from mirror_seq{{first}}_000000.tar on, into the folder: they are where atoll mirror packed them.", { first })}
         </Alert>
@@ -94,18 +96,20 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
   const isBusy = active !== undefined || actions.starting === name;
   const isPublishable = actions.hasRegistry && (step === "next" || step === "unknown");
   // A published set gets its manifests again, without a change of the registry.
-  const isRepeatable = actions.hasRegistry && step === "published" && !jobs.some(({ publication }) => publication && publication.files.length > 0);
+  const isRepeatable = actions.hasRegistry && step === "published" && !jobs.some(hasFiles);
   return (
     <Tr>
-      <Td dataLabel={t("Sequence")}>{sequence}</Td>
-      <Td dataLabel={t("Packed")}><Time at={packed} /></Td>
-      <Td dataLabel={t("Content")}>
-        <Lines lines={[...releases, ...catalogs]} />
-        {images > 0 && <div>{t("Images: {{count}}", { count: images })}</div>}
+      <Td dataLabel={t("Sequence")}>
+        <strong>{sequence}</strong>
+        <div className="atoll-muted"><Time at={packed} /></div>
       </Td>
-      <Td dataLabel={t("Files")}>
-        <Lines lines={files.map((file) => `${file.name} (${bytes(file.size)})`)} />
-        {!isOver && size > 0 && <div className="atoll-muted">{t("At most {{size}} to send", { size: bytes(size) })}</div>}
+      <Td dataLabel={t("Content")}>
+        <Lines shown={SHOWN_LINES} lines={[...releases, ...catalogs]} />
+        {images > 0 && <div>{t("Images: {{count}}", { count: images })}</div>}
+        {!isOver && size > 0 && <div>{t("At most {{size}} to send", { size: bytes(size) })}</div>}
+        <div className="atoll-muted">
+          {t("Files: {{count}}", { count: files.length })} <Lines shown={0} lines={files.map((file) => `${file.name} (${bytes(file.size)})`)} />
+        </div>
       </Td>
       <Td dataLabel={t("Status")}>
         <StatusLabel status={isOver ? "published" : step} />
@@ -114,11 +118,11 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
         </div>
         <LastJob jobs={jobs} isOver={isOver} actions={actions} />
       </Td>
-      <Td isActionCell>
+      <Td dataLabel={t("Actions")}>
         {active
           ? <Button variant="secondary" aria-label={t("Cancel the job of sequence {{sequence}}", { sequence })} onClick={() => actions.confirm(cancelling(t, active))}>{t("Cancel")}</Button>
           : (
-            <Flex gap={{ default: "gapSm" }} flexWrap={{ default: "nowrap" }}>
+            <Flex gap={{ default: "gapSm" }}>
               <Button variant="secondary" isDisabled={isBusy} aria-label={t("Verify sequence {{sequence}}", { sequence })} onClick={() => actions.start("verify-archives", set)}>{t("Verify")}</Button>
               {isRepeatable
                 ? <Button variant="secondary" isDisabled={isBusy} aria-label={t("Manifests of sequence {{sequence}}", { sequence })} onClick={() => actions.start("publish-archives", set)}>{t("Manifests")}</Button>
@@ -136,7 +140,7 @@ function SetRow({ set, jobs, actions }: { set: ArchiveSet; jobs: Job[]; actions:
 /** Id of the alert that says that there is no registry. */
 export const NO_REGISTRY = "no-registry";
 
-/** The job that is active, or else the last ones: a publication with its results, a verification with its time. */
+/** The job that is active, or else the end of the last one, and the manifests of the last publication. */
 function LastJob({ jobs, isOver, actions }: { jobs: Job[]; isOver: boolean; actions: SetActions }) {
   const { t } = useTranslation();
   const active = jobs.find(isActive);
@@ -144,28 +148,29 @@ function LastJob({ jobs, isOver, actions }: { jobs: Job[]; isOver: boolean; acti
     const { state, progress } = active;
     return progress && state === "running" ? <JobProgress progress={progress} /> : <StatusLabel status={state} />;
   }
-  const last = jobs[0];
+  const [last] = jobs;
   if (!last) return null;
   const text = outcome(t, last);
   const prunes = isOver ? 0 : (last.publication?.unconfirmed_prunes ?? 0);
+  const publication = jobs.find(hasFiles);
   return (
     <div className="atoll-row">
       <StatusLabel status={last.state} /> <Time at={last.ended_at} />
       {text && <div className="atoll-clamp" title={text}>{text}</div>}
       <Flex>
         {prunes > 0 && <Button variant="danger" size="sm" onClick={() => actions.confirm(pruning(t, last))}>{t("Publish and remove {{count}} images", { count: prunes })}</Button>}
-        <Button variant="link" isInline onClick={() => actions.show(last)}>
-          {last.publication && last.publication.files.length > 0 ? t("Manifests for clusters") : t("Details")}
-        </Button>
+        {last !== publication && <Button variant="link" isInline onClick={() => actions.show(last)}>{t("Details")}</Button>}
+        {publication && <Button variant="link" isInline onClick={() => actions.show(publication)}>{t("Manifests for clusters")}</Button>}
       </Flex>
     </div>
   );
 }
 
-function Lines({ lines }: { lines: string[] }) {
+/** The first lines, and the others on request. */
+function Lines({ lines, shown: limit }: { lines: string[]; shown: number }) {
   const { t } = useTranslation();
   const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? lines : lines.slice(0, SHOWN_LINES);
+  const shown = isWhole ? lines : lines.slice(0, limit);
   return (
     <>
       {shown.map((line, index) => <div key={index}>{line}</div>)}
