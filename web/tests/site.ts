@@ -36,6 +36,8 @@ export interface Site {
   url: string;
   /** A pull secret for the site's registry. */
   pullSecret: string;
+  /** Folder of archives that are carried in. */
+  archives: string;
   /** Kills a service; the supervisor starts it again. */
   kill(service: string): void;
   /** Starts hosts that boot the discovery image of a URL. */
@@ -155,6 +157,7 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
     return {
       url: state.ui_url,
       pullSecret: pullSecret(state),
+      archives: join(data, "archives"),
       boot: async (image, options) => {
         const { child, hostSim } = await boot(data, image, options);
         machines.push(child);

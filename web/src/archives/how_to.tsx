@@ -31,7 +31,7 @@ export function HowTo({ folder }: { folder: string }) {
         </ListItem>
         <ListItem>
           {t("Verify them here, or on the host of the folder, there also whose signature they have:")}{" "}
-          <Copyable label={t("Command")}>{`atoll mirror verify ${inside} --key carrier.pub`}</Copyable>
+          <Copyable label={t("Command")}>{`atoll mirror verify ${inside}/mirror_seq1_000000.tar --key carrier.pub`}</Copyable>
         </ListItem>
         <ListItem>{t("Publish them here, one sequence after the other, and apply the manifests to the clusters.")}</ListItem>
       </List>
