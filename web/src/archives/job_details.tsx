@@ -44,10 +44,10 @@ export function JobDetails({ job, jobs, confirm }: Props) {
       ]} />
       {progress && isActive(job) && <JobProgress progress={progress} />}
       {result && !isActive(job) && (
-        <Alert isInline variant={state === "succeeded" ? "success" : "danger"} variantLabel={state === "succeeded" ? t("Success") : t("Error")} title={result}
-          actionLinks={prunes > 0 && isLatest(job, jobs) && (
-            <Button variant="danger" onClick={() => confirm(pruning(t, job))}>{t("Publish and remove {{count}} images", { count: prunes })}</Button>
-          )} />
+        <Alert isInline variant={state === "succeeded" ? "success" : "danger"} variantLabel={state === "succeeded" ? t("Success") : t("Error")} title={result} />
+      )}
+      {prunes > 0 && isLatest(job, jobs) && (
+        <div><Button variant="danger" onClick={() => confirm(pruning(t, job))}>{t("Publish and remove {{count}} images", { count: prunes })}</Button></div>
       )}
       {verification && <Verification verification={verification} />}
       {publication && prunes === 0 && <Publication publication={publication} />}

@@ -29,7 +29,7 @@ export function JobFiles({ job, files }: { job: string; files: JobFile[] }) {
       {byUse(files).map(([use, own]) => {
         const { title, text } = USES[use];
         return (
-          <section key={use} aria-label={t(title)}>
+          <section key={use} aria-label={t(title)} className="atoll-row">
             <Content component="h4">{t(title)}</Content>
             <Content component="p">{t(text)}</Content>
             {use === "apply" && <Joined job={job} files={own} />}

@@ -7,23 +7,21 @@ import { instant, span } from "../components/format";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
 import { JobDetails, duration } from "./job_details";
-import { outcome } from "./outcome";
-import { type Job, type JobKind, isActive } from "./records";
+import { kindText, outcome } from "./outcome";
+import { type Job, isActive } from "./records";
 
 export function JobHistory({ jobs, confirm }: { jobs: Job[]; confirm: (action: Action) => void }) {
   const { t } = useTranslation();
-  const kinds: Record<JobKind, string> = { "verify-archives": t("Verification"), "publish-archives": t("Publication") };
   const result = (job: Job) => (isActive(job) ? "" : outcome(t, job));
   const columns: Column<Job>[] = [
     { id: "created", title: t("Created"), order: ({ created_at: at }) => instant(at) ?? 0, cell: ({ created_at: at }) => <Time at={at} /> },
-    { id: "kind", title: t("Job"), text: ({ kind, archives }) => `${kinds[kind] ?? kind} ${archives ?? ""}`, cell: ({ kind, archives }) => <>{kinds[kind] ?? kind}<div className="atoll-muted">{archives}</div></> },
+    { id: "kind", title: t("Job"), text: ({ kind, archives }) => `${kindText(t, kind)} ${archives ?? ""}`, cell: ({ kind, archives }) => <>{kindText(t, kind)}<div className="atoll-muted">{archives}</div></> },
     { id: "status", title: t("Status"), text: ({ state }) => state, cell: ({ state }) => <StatusLabel status={state} /> },
     { id: "result", title: t("Result"), text: result, cell: (job) => <div className="atoll-clamp" title={result(job)}>{result(job) || "–"}</div> },
     { id: "duration", title: t("Duration"), order: (job) => duration(job) ?? 0, cell: (job) => { const ran = duration(job); return ran === undefined ? "–" : span(ran); } },
-    { id: "by", title: t("Started by"), text: ({ created_by: by }) => by, cell: ({ created_by: by }) => by || "–" },
   ];
   return (
-    <DataTable label={t("Jobs")} scope="job-" columns={columns} rows={jobs} rowId={({ id }) => id} startsDescending
+    <DataTable label={t("Jobs")} scope="job-" columns={columns} rows={jobs} rowId={({ id }) => id} searched={({ created_by: by }) => by} startsDescending
       choice={{ id: "state", title: t("Status"), of: ({ state }) => state }}
       details={(job) => <JobDetails job={job} jobs={jobs} confirm={confirm} />}
       empty={{ title: t("No jobs yet"), body: t("Verify or publish archives: the jobs and their results are listed here.") }} />

@@ -1,8 +1,12 @@
-// The end of a job in one sentence.
+// Jobs in words: their kind, and their end in one sentence.
 
 import type { TFunction } from "react-i18next";
 import { bytes } from "../components/format";
-import type { Job } from "./records";
+import type { Job, JobKind } from "./records";
+
+export function kindText(t: TFunction, kind: JobKind): string {
+  return kind === "verify-archives" ? t("Verification") : t("Publication");
+}
 
 export function outcome(t: TFunction, { verification, publication, reason = "" }: Job): string {
   if (verification) {

@@ -57,3 +57,10 @@ test("a failure in the middle is shown", async () => {
   await screen.findByText(/The service failed/);
   expect(requests.slice(2)).toEqual(["POST /a/actions/install", "POST /b/actions/install"]);
 });
+
+test("an action without dry run is asked of the service once, when it is confirmed", async () => {
+  render(<ActionDialog action={{ ...ACTION, changes: ACTION.changes.slice(0, 1), hasNoDryRun: true }} close={() => {}} done={() => {}} />);
+  expect(requests).toEqual([]);
+  await userEvent.click(button());
+  await waitFor(() => expect(requests).toEqual(["POST /a/actions/install"]));
+});

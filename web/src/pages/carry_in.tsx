@@ -14,6 +14,7 @@ import { imageSets } from "../archives/image_sets";
 import { JobDetails } from "../archives/job_details";
 import { JobHistory } from "../archives/job_history";
 import { useJobs } from "../archives/jobs";
+import { kindText } from "../archives/outcome";
 import { ARCHIVES, type ArchiveList, type ArchiveSet, JOBS, type Job, type JobKind, isActive } from "../archives/records";
 import { type Action, ActionDialog } from "../components/action_dialog";
 import { words } from "../components/format";
@@ -77,9 +78,9 @@ export default function CarryIn() {
         <CardBody><HowTo folder={archives.data?.folder ?? ""} /></CardBody>
       </Card>
       {shownJob && (
-        <Modal isOpen variant="large" onClose={() => setShown(undefined)} aria-label={t("Job")}>
-          <ModalHeader title={shownJob.archives ?? t("Job")} />
-          <ModalBody tabIndex={0} role="region" aria-label={t("Job")}><JobDetails job={shownJob} jobs={jobs.data ?? []} confirm={setAction} /></ModalBody>
+        <Modal isOpen variant="large" onClose={() => setShown(undefined)} aria-label={kindText(t, shownJob.kind)}>
+          <ModalHeader title={kindText(t, shownJob.kind)} />
+          <ModalBody tabIndex={0} role="region" aria-label={t("Details")}><JobDetails job={shownJob} jobs={jobs.data ?? []} confirm={setAction} /></ModalBody>
         </Modal>
       )}
       {action && <ActionDialog action={action} close={() => setAction(undefined)} done={() => void jobs.reload()} />}
