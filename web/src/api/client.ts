@@ -77,9 +77,9 @@ export async function document<T>(url: string): Promise<T> {
   return parsed((await exchange(url, {})).text) as T;
 }
 
-/** The text at `path`: a file. */
-export async function file(path: string): Promise<string> {
-  return (await exchange(`${BASE}${path}`, {})).text;
+/** The file at `url`, as text. */
+export async function file(url: string): Promise<string> {
+  return (await exchange(url, {})).text;
 }
 
 /** The documents of a response to a GET of `url`: JSON lines, or one document. */

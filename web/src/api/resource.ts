@@ -1,6 +1,6 @@
 // Data of the API in components: loaded once, shared, kept while the service is unavailable, read again on changes.
 
-import { useCallback, useEffect, useRef } from "react";
+import { useEffect } from "react";
 import useSWR, { type KeyedMutator, mutate, useSWRConfig } from "swr";
 import { type ApiError, documents, get } from "./client";
 import { onEvents } from "./events";
@@ -18,18 +18,19 @@ export interface Resource<T> {
   reload: KeyedMutator<T>;
 }
 
+function intervalOf<T>(known: { data?: T; error?: ApiError } | undefined, refresh: number | ((latest: T) => number)): number {
+  const { data, error } = known ?? {};
+  if (data !== undefined) return typeof refresh === "number" ? refresh : refresh(data);
+  // A refusal stays for long: the service does not know the path, or the person may not read it.
+  return error?.status === 403 || error?.status === 404 ? REFRESH : REFRESH_UNAVAILABLE;
+}
+
 /** The response to a GET of `path`; none while `path` is undefined. `refresh` may depend on the latest response. */
 export function useResource<T>(path: string | undefined, refresh: number | ((latest: T) => number) = REFRESH): Resource<T> {
-  const failure = useRef<ApiError>();
   const { cache } = useSWRConfig();
-  const hasData = path !== undefined && cache.get(path)?.data !== undefined;
-  // Another function starts another interval: the first response does, other renderings do not.
-  const interval = useCallback((latest?: T) => {
-    if (latest !== undefined) return typeof refresh === "number" ? refresh : refresh(latest);
-    // A refusal stays for long: the service does not know the path, or the person may not read it.
-    const isRefused = failure.current?.status === 403 || failure.current?.status === 404;
-    return isRefused ? REFRESH : REFRESH_UNAVAILABLE;
-  }, [refresh, hasData]);
+  const known = path === undefined ? undefined : (cache.get(path) as { data?: T; error?: ApiError } | undefined);
+  // A number: another one starts another interval at once, and the same one continues through renderings.
+  const interval = intervalOf(known, refresh);
   const { data, error, mutate: reload } = useSWR<T, ApiError>(path, (key: string) => get<T>(key), {
     refreshInterval: interval,
     dedupingInterval: SHARED,
@@ -41,7 +42,6 @@ export function useResource<T>(path: string | undefined, refresh: number | ((lat
       if (failure.isUnavailable) setTimeout(() => void retry({ retryCount }), REFRESH_UNAVAILABLE);
     },
   });
-  failure.current = error;
   return { data, error, reload };
 }
 

@@ -1,11 +1,9 @@
 // A job with everything that is known of it: progress, reason, results, files.
 
-import {
-  Alert, Button, DescriptionList, DescriptionListDescription, DescriptionListGroup, DescriptionListTerm, Flex, List, ListItem,
-} from "@patternfly/react-core";
-import type { ReactNode } from "react";
+import { Alert, Button, Flex, List, ListItem } from "@patternfly/react-core";
 import { useTranslation } from "react-i18next";
 import type { Action } from "../components/action_dialog";
+import { Facts } from "../components/facts";
 import { bytes, instant, span } from "../components/format";
 import { Time } from "../components/time";
 import { cancelling, pruning, removing } from "./job_actions";
@@ -36,7 +34,7 @@ export function JobDetails({ job, jobs, confirm }: Props) {
   const result = outcome(t, job);
   return (
     <Flex direction={{ default: "column" }} alignItems={{ default: "alignItemsStretch" }}>
-      <Facts facts={[
+      <Facts of={[
         [t("Archives"), <code key="archives">{job.archives}</code>],
         [t("Started by"), job.created_by || "–"],
         [t("Started"), <Time key="started" at={job.started_at} />],
@@ -61,25 +59,12 @@ export function JobDetails({ job, jobs, confirm }: Props) {
   );
 }
 
-function Facts({ facts }: { facts: [title: string, value: ReactNode][] }) {
-  return (
-    <DescriptionList isHorizontal isCompact>
-      {facts.map(([title, value]) => (
-        <DescriptionListGroup key={title}>
-          <DescriptionListTerm>{title}</DescriptionListTerm>
-          <DescriptionListDescription>{value}</DescriptionListDescription>
-        </DescriptionListGroup>
-      ))}
-    </DescriptionList>
-  );
-}
-
 function Verification({ verification }: { verification: ArchiveVerification }) {
   const { t } = useTranslation();
   const { files, members, hashed_bytes: hashed, is_signed: isSigned, faults, fault_count: count } = verification;
   return (
     <>
-      <Facts facts={[
+      <Facts of={[
         [t("Files"), files],
         [t("Members"), members],
         [t("Compared"), bytes(hashed)],
@@ -99,7 +84,7 @@ function Publication({ publication }: { publication: ArchivePublication }) {
   const { t } = useTranslation();
   const { is_unchanged: isUnchanged, images, catalogs, sent_blobs: blobs, sent_bytes: sent, pruned } = publication;
   return isUnchanged ? null : (
-    <Facts facts={[
+    <Facts of={[
       [t("Images"), images],
       [t("Catalogs"), catalogs],
       [t("Blobs sent"), blobs === 0 ? t("none: the registry had all") : `${blobs}, ${bytes(sent)}`],

@@ -39,7 +39,7 @@ beforeEach(() => {
     if (method !== "GET") requests.push([method, path, body].filter(Boolean).join(" "));
     const refusal = refusals[`${method} ${path}`];
     if (refusal) return new Response(JSON.stringify({ reason: refusal[1] }), { status: refusal[0] });
-    if (path.includes("/downloads/")) return new Response("kind: CatalogSource\n");
+    if (path === "/jobs/job-1/downloads/files?file_name=catalogSource-a.yaml") return new Response("kind: CatalogSource\n");
     return new Response(JSON.stringify(path === "/archives" ? archives : path.startsWith("/jobs?") ? jobs : {}), { status: method === "GET" ? 200 : 202 });
   });
 });
@@ -125,6 +125,17 @@ test("a job that runs is cancelled after a confirmation", async () => {
   await userEvent.click(await button(/^Cancel the job of/));
   await userEvent.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Cancel the job" }));
   expect(requests).toEqual(["POST /jobs/job-1/actions/cancel"]);
+});
+
+test("a job that is started is read each second, although none ran before", async () => {
+  open();
+  const publish = await button(/^Publish/);
+  jobs = [job({ state: "queued" })];
+  await userEvent.click(publish);
+  await waitFor(() => screen.getAllByText("Queued"));
+  archives.sets = [set({ step: "published", published_sequence: 1 })];
+  jobs = [job({ state: "succeeded", publication })];
+  await waitFor(() => screen.getAllByText("Published"), { timeout: 3000 });
 });
 
 test("archives are read again when a job ends", async () => {
