@@ -5,7 +5,9 @@ export const JOBS = "/jobs";
 /** The newest jobs. */
 export const LATEST_JOBS = `${JOBS}?limit=50`;
 
-export type JobKind = "verify-archives" | "publish-archives";
+/** Kinds of jobs that work with archives; lists have others, too. */
+const KINDS = ["verify-archives", "publish-archives"] as const;
+export type JobKind = (typeof KINDS)[number];
 export type JobState = "queued" | "running" | "succeeded" | "failed" | "cancelled";
 export type ArchiveStep = "unknown" | "next" | "published" | "out-of-order" | "damaged";
 
@@ -90,6 +92,11 @@ export interface ArchiveList {
   registry: string;
   sets: ArchiveSet[];
   registry_reason?: string;
+}
+
+/** The jobs that work with archives. */
+export function ofArchives(jobs: Job[]): Job[] {
+  return jobs.filter(({ kind }) => KINDS.includes(kind));
 }
 
 export function isActive({ state }: Job): boolean {
