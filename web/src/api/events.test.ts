@@ -11,6 +11,12 @@ class Source {
     Source.open.push(this);
   }
 
+  changed?: () => void;
+
+  addEventListener(name: string, listener: () => void): void {
+    if (name === "change") this.changed = listener;
+  }
+
   close(): void {
     Source.open = Source.open.filter((one) => one !== this);
   }
@@ -34,11 +40,20 @@ afterEach(() => {
 
 test("components share a connection, which ends with the last", () => {
   const [one, other] = [onEvents("cluster_id=1", () => {}), onEvents("cluster_id=1", () => {})];
-  expect(Source.open.map(({ url }) => url)).toEqual(["/api/assisted-install/v2/events/stream?cluster_id=1"]);
+  expect(Source.open.map(({ url }) => url)).toEqual(["/api/assisted-install/v2/events/stream?changes=true&cluster_id=1"]);
   one();
   expect(Source.open).toHaveLength(1);
   other();
   expect(Source.open).toHaveLength(0);
+});
+
+test("a change without an event is a call, too", () => {
+  const listener = vi.fn();
+  const stop = onEvents("", listener);
+  Source.open[0]!.changed!();
+  vi.advanceTimersByTime(200);
+  expect(listener).toHaveBeenCalledTimes(1);
+  stop();
 });
 
 test("events that arrive together are one call", () => {

@@ -21,15 +21,18 @@ function call(stream: Stream): void {
 }
 
 function open(filter: string, stream: Stream): void {
-  const source = new EventSource(`${BASE}/events/stream${filter && `?${filter}`}`);
+  // Changes without an event, too: a cluster that somebody renamed.
+  const source = new EventSource(`${BASE}/events/stream?changes=true${filter && `&${filter}`}`);
   source.onopen = () => {
     // Events between two connections are not sent to a new source: what they changed is read again.
     if (stream.hasConnected) call(stream);
     stream.hasConnected = true;
   };
-  source.onmessage = () => {
+  const note = () => {
     stream.timer ??= setTimeout(() => call(stream), GATHER);
   };
+  source.onmessage = note;
+  source.addEventListener("change", note);
   stream.source = source;
 }
 

@@ -3,7 +3,7 @@
 export const ARCHIVES = "/archives";
 export const JOBS = "/jobs";
 /** The newest jobs. */
-export const LATEST_JOBS = `${JOBS}?limit=50`;
+export const LATEST_JOBS = `${JOBS}?kinds=verify-archives,publish-archives&limit=50`;
 
 /** Kinds of jobs that work with archives; lists have others, too. */
 const KINDS = ["verify-archives", "publish-archives"] as const;

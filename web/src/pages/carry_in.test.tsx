@@ -195,7 +195,7 @@ test.each([
 
 test("a server without jobs is named", async () => {
   refusals["GET /archives"] = [404, ""];
-  refusals["GET /jobs?limit=50"] = [404, ""];
+  refusals["GET /jobs?kinds=verify-archives,publish-archives&limit=50"] = [404, ""];
   open();
   await screen.findByText("This version of the server has no jobs");
   expect(screen.queryByText("Jobs")).toBeNull();

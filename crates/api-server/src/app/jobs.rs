@@ -104,11 +104,11 @@ impl ApiServer {
         }
     }
 
-    /// The newest jobs first, at most `limit`.
-    pub(crate) async fn list_jobs(&self, limit: i64) -> Result<Vec<Job>, Error> {
+    /// The newest jobs of these kinds first, at most `limit`.
+    pub(crate) async fn list_jobs(&self, kinds: &[JobKind], limit: i64) -> Result<Vec<Job>, Error> {
         tx("list jobs", async || {
             let mut connection = self.pool()?.acquire().await?;
-            jobs::list(&mut connection, limit).await
+            jobs::list(&mut connection, kinds, limit).await
         })
         .await
     }

@@ -166,14 +166,21 @@ pub(crate) async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
-/// The newest jobs first.
-pub(crate) async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<Job>, Error> {
+/// The newest jobs of these kinds first.
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    kinds: &[JobKind],
+    limit: i64,
+) -> Result<Vec<Job>, Error> {
+    let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str().to_owned()).collect();
     let rows = sqlx::query_as!(
         JobRow,
         "select id, kind, state, params, created_by, created_at, started_at, ended_at, progress, reason, result
         from jobs
+        where kind = any($1)
         order by created_at desc, id desc
-        limit $1",
+        limit $2",
+        &kinds,
         limit
     )
     .fetch_all(connection)

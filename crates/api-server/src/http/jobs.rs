@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::jobs::{ArchiveList, Job, JobCreateParams, RehearsalOptions};
+use model::jobs::{ArchiveList, Job, JobCreateParams, JobKind, RehearsalOptions};
 
 use super::download::FileResponse;
 use super::error::ApiError;
@@ -44,7 +44,11 @@ pub(crate) async fn list(
             format_args!("should be from 1 to {LISTED_JOBS}"),
         ));
     }
-    Ok(Json(app.list_jobs(limit).await?))
+    let mut kinds = query.some_of::<JobKind>("kinds")?;
+    if kinds.is_empty() {
+        kinds = JobKind::ALL.to_vec();
+    }
+    Ok(Json(app.list_jobs(&kinds, limit).await?))
 }
 
 pub(crate) async fn get(

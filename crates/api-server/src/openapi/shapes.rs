@@ -213,7 +213,7 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("listArchives", 200, Json(of::<ArchiveList>)),
     on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),
     on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),
-    on("listJobs", 200, Json(of::<Vec<Job>>)).query(&["limit"]),
+    on("listJobs", 200, Json(of::<Vec<Job>>)).query(&["kinds", "limit"]),
     on("getJob", 200, Json(of::<Job>)),
     on("deleteJob", 204, Empty),
     on("cancelJob", 202, Json(of::<Job>)),

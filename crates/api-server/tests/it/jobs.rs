@@ -103,6 +103,19 @@ async fn a_damaged_set_is_listed_and_its_jobs_fail_with_a_reason() {
     let fault = job["verification"]["faults"][0].as_str().unwrap();
     assert!(fault.contains("mirror_seq1_000000.tar"), "{fault}");
     assert_eq!(job["created_by"], "admin");
+    for (kinds, count) in [
+        ("verify-archives", 1),
+        ("publish-archives,rehearsal", 0),
+        ("rehearsal,verify-archives", 1),
+    ] {
+        let listed = server.get(&format!("/v2/jobs?kinds={kinds}")).await;
+        assert_eq!(
+            listed.expect(200).as_array().unwrap().len(),
+            count,
+            "{kinds}"
+        );
+    }
+    server.get("/v2/jobs?kinds=unknown").await.expect(400);
     let file = format!("{}/downloads/files", path(&job));
     server.get(&file).await.expect(400);
     server.get(&format!("{file}?file_name=x")).await.expect(404);
