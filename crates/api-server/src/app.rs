@@ -37,6 +37,7 @@ pub(crate) mod operators;
 mod pending_refresh;
 pub(crate) mod preparation;
 mod refresh;
+pub(crate) mod release_images;
 pub(crate) mod render;
 pub(crate) mod repeated_replies;
 pub(crate) mod request;

@@ -16,6 +16,7 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod locks;
 mod record;
+pub(crate) mod release_images;
 pub(crate) mod schema;
 pub(crate) mod sealing;
 pub(crate) mod secret_keys;

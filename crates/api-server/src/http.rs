@@ -24,6 +24,7 @@ pub(crate) mod manifests;
 pub(crate) mod operators;
 mod patterns;
 pub(crate) mod query;
+pub(crate) mod release_images;
 pub(crate) mod site_checks;
 pub(crate) mod support;
 pub(crate) mod versions;

@@ -4,7 +4,8 @@ use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
-    agent, cache, clusters, declarations, events, explain, jobs, manifests, operators, transaction,
+    agent, cache, clusters, declarations, events, explain, jobs, manifests, operators,
+    release_images, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
 use crate::files::MAX_UPLOADS;
@@ -125,8 +126,14 @@ fn of_own_operations() -> Vec<Limit> {
     ]
 }
 
-fn of_jobs() -> [Limit; 2] {
+fn of_jobs() -> [Limit; 3] {
     [
+        Limit::fixed(
+            "added release images",
+            Bound::Count(release_images::ADDED_RELEASES.unsigned_abs(), "images"),
+            "server",
+            "409",
+        ),
         Limit::fixed(
             "jobs that wait or run",
             Bound::Count(jobs::WAITING_JOBS.unsigned_abs(), "jobs"),

@@ -2,7 +2,7 @@
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
 //! `/v2/offline-openshift-versions`, which newer clients have (every version here is installed offline),
-//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, declarations and jobs.
+//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, declarations, added release images and jobs.
 
 pub mod access;
 
@@ -201,6 +201,9 @@ pub static OPERATIONS: &[Operation] = &[
     json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings", EDIT),
     lines("exportAuditRecords", "/v2/audit", OVERSEE),
     json("checkSite", "GET", "/v2/doctor", OVERSEE),
+    json("listReleaseImages", "GET", "/v2/release-images", VIEW),
+    json("addReleaseImage", "POST", "/v2/release-images", ADMINISTER),
+    json("removeReleaseImage", "DELETE", "/v2/release-images/{version}", ADMINISTER),
     json("listArchives", "GET", "/v2/archives", OVERSEE),
     json("listRehearsalOptions", "GET", "/v2/rehearsal-options", OVERSEE),
     json("createJob", "POST", "/v2/jobs", ADMINISTER),

@@ -20,7 +20,8 @@ use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, audit, clusters, declarations, dry_run, events, expected_hosts, explain, files, hosts,
-    infra_envs, installation, jobs, logs, manifests, operators, site_checks, support, versions,
+    infra_envs, installation, jobs, logs, manifests, operators, release_images, site_checks,
+    support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -138,6 +139,9 @@ fn host_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
 
 fn job_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
     Some(match id {
+        "listReleaseImages" => get(release_images::list),
+        "addReleaseImage" => post(release_images::add),
+        "removeReleaseImage" => delete(release_images::remove),
         "listArchives" => get(jobs::archives),
         "listRehearsalOptions" => get(jobs::rehearsal_options),
         "createJob" => post(jobs::create),

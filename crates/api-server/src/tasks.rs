@@ -8,6 +8,7 @@ mod monitor;
 mod notifications;
 mod pause;
 mod preparation;
+mod release_images;
 mod sealing;
 
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub(crate) async fn run(
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
         jobs::run(&app, &shutdown),
+        release_images::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
         change_streams::run(&app, &shutdown),
         notifications::run(&app, &shutdown),

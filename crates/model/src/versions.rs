@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::DateTime;
 use crate::wire::{is_false, null_as_default, wire_enum};
 
 /// `openshift-version` of the installer API.
@@ -34,6 +35,33 @@ pub struct ReleaseImage {
     pub default: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub support_level: Option<ReleaseSupportLevel>,
+}
+
+/// Body that adds a release image.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseImageParams {
+    /// Full version.
+    pub version: String,
+    #[serde(default)]
+    pub cpu_architecture: CpuArchitecture,
+    /// Reference of the image.
+    pub url: String,
+    #[serde(default)]
+    pub default: bool,
+}
+
+/// A release image on offer. No other installer has the members beside its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfferedRelease {
+    #[serde(flatten)]
+    pub image: ReleaseImage,
+    /// Whether an administrator added it, and not the settings.
+    pub is_added: bool,
+    /// Name of the user.
+    pub added_by: String,
+    pub added_at: DateTime,
 }
 
 /// `os-image` of the installer API.

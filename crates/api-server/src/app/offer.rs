@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use concurrency::{BoxError, WatchedFile};
-use model::versions::OsImage;
+use model::versions::{OsImage, ReleaseImage};
 use rules::Offer;
 use service::CancellationToken;
 
@@ -17,6 +17,8 @@ pub(crate) type OsImagesFile = WatchedFile<Vec<OsImage>>;
 #[derive(Debug)]
 pub(crate) struct CurrentOffer {
     offer: RwLock<Arc<Offer>>,
+    /// Release images of the settings.
+    releases: Vec<ReleaseImage>,
     file: Option<OsImagesFile>,
 }
 
@@ -24,6 +26,7 @@ impl CurrentOffer {
     /// The images of `file`, if there is one, replace those of `offer`.
     pub(crate) fn new(offer: Offer, file: Option<OsImagesFile>) -> Self {
         Self {
+            releases: offer.releases.clone(),
             offer: RwLock::new(Arc::new(offer)),
             file,
         }
@@ -33,10 +36,28 @@ impl CurrentOffer {
         Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Offers `added` beside the release images of the settings. A default among them is the default of all.
+    pub(super) fn set_added_releases(&self, added: Vec<ReleaseImage>) {
+        let mut releases = self.releases.clone();
+        if added.iter().any(|image| image.default) {
+            releases.iter_mut().for_each(|image| image.default = false);
+        }
+        releases.extend(added);
+        let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
+        if offer.releases != releases {
+            *offer = Arc::new(Offer {
+                releases,
+                ..Offer::clone(&offer)
+            });
+        }
+    }
+
     fn replace(&self, os_images: &[OsImage]) {
-        let mut offer = Offer::clone(&self.get());
-        offer.os_images = os_images.to_vec();
-        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
+        let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
+        *offer = Arc::new(Offer {
+            os_images: os_images.to_vec(),
+            ..Offer::clone(&offer)
+        });
     }
 
     /// Replaces the OS images whenever their file changes.

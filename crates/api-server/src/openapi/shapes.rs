@@ -29,7 +29,9 @@ use model::operators::{BundleDescription, MonitoredOperator, OperatorMonitorRepo
 use model::schema::RecordSchemas;
 use model::steps::{StepReply, Steps};
 use model::support::{DetailedSupportedFeatures, SupportedArchitectures, SupportedFeatures};
-use model::versions::{ListVersions, OpenshiftVersion, ReleaseSource};
+use model::versions::{
+    ListVersions, OfferedRelease, OpenshiftVersion, ReleaseImageParams, ReleaseSource,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -210,6 +212,9 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("V2UpdateClusterUISettings", 200, Json(of::<String>)).body(of::<String>),
     on("exportAuditRecords", 200, JsonLines(of::<AuditRecord>)).query(&["after"]),
     on("checkSite", 200, Json(of::<DoctorReport>)),
+    on("listReleaseImages", 200, Json(of::<Vec<OfferedRelease>>)),
+    on("addReleaseImage", 201, Json(of::<OfferedRelease>)).body(of::<ReleaseImageParams>),
+    on("removeReleaseImage", 204, Empty).query(&["cpu_architecture"]),
     on("listArchives", 200, Json(of::<ArchiveList>)),
     on("listRehearsalOptions", 200, Json(of::<RehearsalOptions>)),
     on("createJob", 202, Json(of::<Job>)).body(of::<JobCreateParams>),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::Error;
-use model::versions::{CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseSource};
+use model::versions::{
+    CpuArchitecture, OpenshiftVersion, OsImage, ReleaseImage, ReleaseImageParams, ReleaseSource,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,36 +23,60 @@ pub fn load_release_images(json: &str) -> Result<Vec<ReleaseImage>, Error> {
     const NAME: &str = "RELEASE_IMAGES";
     let mut images: Vec<ReleaseImage> = list(NAME, json, IMAGE)?;
     for (index, image) in images.iter_mut().enumerate() {
-        version(NAME, index, "openshift_version", &image.openshift_version)?;
-        if image.version.is_empty() {
-            image.version.clone_from(&image.openshift_version);
-        }
-        let number = version(NAME, index, "version", &image.version)?;
-        if number.patch.is_none() {
-            return Err(entry(
-                NAME,
-                index,
-                "version",
-                &format!(
-                    "{:?} has no patch number: write the full version",
-                    image.version
-                ),
-            ));
-        }
-        reference(NAME, index, &image.url)?;
-        image.cpu_architecture = architecture(image.cpu_architecture);
-        if image.cpu_architectures.is_empty() {
-            image.cpu_architectures = vec![image.cpu_architecture.to_string()];
-        }
-        for name in &mut image.cpu_architectures {
-            let parsed: CpuArchitecture = name.parse().map_err(|error: model::UnknownValue| {
-                entry(NAME, index, "cpu_architectures", &error.to_string())
-            })?;
-            *name = architecture(parsed).to_string();
-        }
+        complete_release(NAME, index, image)?;
     }
     unique_default(NAME, images.iter().map(|image| image.default))?;
     Ok(images)
+}
+
+/// Checks a release image, and completes its versions and architectures.
+fn complete_release(list: &str, index: usize, image: &mut ReleaseImage) -> Result<(), Error> {
+    version(list, index, "openshift_version", &image.openshift_version)?;
+    if image.version.is_empty() {
+        image.version.clone_from(&image.openshift_version);
+    }
+    let number = version(list, index, "version", &image.version)?;
+    if number.patch.is_none() {
+        return Err(entry(
+            list,
+            index,
+            "version",
+            &format!(
+                "{:?} has no patch number: write the full version",
+                image.version
+            ),
+        ));
+    }
+    reference(list, index, &image.url)?;
+    image.cpu_architecture = architecture(image.cpu_architecture);
+    if image.cpu_architectures.is_empty() {
+        image.cpu_architectures = vec![image.cpu_architecture.to_string()];
+    }
+    for name in &mut image.cpu_architectures {
+        let parsed: CpuArchitecture = name.parse().map_err(|error: model::UnknownValue| {
+            entry(list, index, "cpu_architectures", &error.to_string())
+        })?;
+        *name = architecture(parsed).to_string();
+    }
+    Ok(())
+}
+
+/// A release image out of the parameters of an administrator.
+///
+/// Errors: Invalid – as of [`load_release_images`].
+pub fn release_image(params: ReleaseImageParams) -> Result<ReleaseImage, Error> {
+    let mut parts = params.version.splitn(3, '.');
+    let minor: Vec<_> = parts.by_ref().take(2).collect();
+    let mut image = ReleaseImage {
+        openshift_version: minor.join("."),
+        version: params.version.clone(),
+        cpu_architecture: params.cpu_architecture,
+        url: params.url,
+        default: params.default,
+        ..ReleaseImage::default()
+    };
+    complete_release("release images", 0, &mut image)?;
+    Ok(image)
 }
 
 /// Reads `OS_IMAGES`.
