@@ -1,5 +1,6 @@
 //! A store whose backend is chosen at start.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -182,6 +183,14 @@ impl ContentStore for AnyStore {
         limit: usize,
     ) -> Result<Vec<(Tag, Digest)>> {
         either!(self, store => store.tagged(repository, after, limit))
+    }
+
+    async fn tags_at(
+        &self,
+        repository: &Repository,
+        manifests: BTreeSet<Digest>,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        either!(self, store => store.tags_at(repository, manifests))
     }
 
     async fn usage(&self, repository: &Repository) -> Result<Usage> {

@@ -42,6 +42,7 @@ pub async fn all<S: ContentStore>(store: &S) {
     signed_manifests_keep_their_signatures(store).await;
     deleting_a_manifest_takes_its_tags(store).await;
     lists_are_sorted_and_come_in_pages(store).await;
+    tags_are_found_by_their_manifests(store).await;
     what_a_repository_has_is_counted(store).await;
     referrers_are_listed(store).await;
     content::content_is_listed_with_who_has_it(store).await;
@@ -390,6 +391,54 @@ pub async fn lists_are_sorted_and_come_in_pages<S: ContentStore>(store: &S) {
             && repositories.contains(&nested)
             && !repositories.contains(&bare)
     );
+}
+
+/// The tags of a manifest are those that point at it now, by any of its digests.
+pub async fn tags_are_found_by_their_manifests<S: ContentStore>(store: &S) {
+    let repository = repository("tags/at");
+    let config = push(store, &repository, b"{}").await;
+    let [moved, named, bare] = ["moved", "named", "bare"].map(|note| manifest(&config, note));
+    put(store, &repository, &moved, &["b", "a", "a-b"])
+        .await
+        .expect("put");
+    put(store, &repository, &named, &["a", "a.1"])
+        .await
+        .expect("put");
+    put(store, &repository, &bare, &[]).await.expect("put");
+    let long = Digest::of(Algorithm::Sha512, &bare.bytes);
+    let tags = [tag("long")];
+    let by_long = store.put_manifest(&repository, &bare, &long, &tags, false);
+    by_long.await.expect("put");
+    let at = async |manifests: &[&Manifest]| {
+        let wanted = manifests.iter().map(|it| it.digest.clone()).collect();
+        let found = store.tags_at(&repository, wanted).await.expect("tags");
+        let found = found.into_iter();
+        found
+            .map(|(tag, digest)| format!("{tag} {digest}"))
+            .collect::<Vec<_>>()
+    };
+    let line = |tag: &str, manifest: &Manifest| format!("{tag} {}", manifest.digest);
+    assert_eq!(at(&[]).await, [""; 0]);
+    assert_eq!(
+        at(&[&moved]).await,
+        [line("a-b", &moved), line("b", &moved)]
+    );
+    assert_eq!(at(&[&bare]).await, [line("long", &bare)]);
+    assert_eq!(
+        at(&[&moved, &named]).await,
+        [
+            line("a", &named),
+            line("a-b", &moved),
+            line("a.1", &named),
+            line("b", &moved)
+        ]
+    );
+    let gone = store.delete_manifest(&repository, &named.digest).await;
+    gone.expect("delete");
+    assert_eq!(at(&[&named]).await, [""; 0]);
+    let none = self::repository("tags/none");
+    let found = store.tags_at(&none, [moved.digest.clone()].into()).await;
+    assert_eq!(found.expect("no tags"), []);
 }
 
 /// Referrers of a subject, existing or not, are listed until they are deleted.

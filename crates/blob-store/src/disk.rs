@@ -37,6 +37,7 @@ mod verified_read;
 mod verify_queue;
 mod writable;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -428,6 +429,20 @@ impl ContentStore for DiskStore {
         snapshot
             .tags(repository, after, limit)?
             .ok_or_else(|| StoreError::UnknownRepository(repository.clone()))
+    }
+
+    async fn tags_at(
+        &self,
+        repository: &Repository,
+        manifests: BTreeSet<Digest>,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        self.ensure_adopted(repository).await?;
+        let repository = repository.clone();
+        self.run(move |inner| {
+            let snapshot = inner.shared.index.snapshot()?;
+            snapshot.tags_at(&repository, &manifests)
+        })
+        .await
     }
 
     async fn usage(&self, repository: &Repository) -> Result<Usage> {

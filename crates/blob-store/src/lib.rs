@@ -13,6 +13,7 @@ pub mod object;
 mod sessions;
 mod verified;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -241,6 +242,14 @@ pub trait ContentStore: Send + Sync + 'static {
         repository: &Repository,
         after: &str,
         limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Tag, Digest)>>> + Send;
+
+    /// The tags of `repository` that point at any of `manifests`, which are SHA-256 digests, each with the digest of its
+    /// manifest; sorted by tag.
+    fn tags_at(
+        &self,
+        repository: &Repository,
+        manifests: BTreeSet<Digest>,
     ) -> impl Future<Output = Result<Vec<(Tag, Digest)>>> + Send;
 
     /// Usage of `repository`; zero for an unknown one.

@@ -19,6 +19,7 @@ mod verify;
 mod walk;
 mod write;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -438,6 +439,14 @@ impl ContentStore for BucketStore {
         limit: usize,
     ) -> Result<Vec<(Tag, Digest)>> {
         self.0.tagged(repository, after, limit).await
+    }
+
+    async fn tags_at(
+        &self,
+        repository: &Repository,
+        manifests: BTreeSet<Digest>,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        self.0.tags_of_manifests(repository, &manifests).await
     }
 
     async fn usage(&self, repository: &Repository) -> Result<Usage> {

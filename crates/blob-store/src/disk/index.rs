@@ -4,6 +4,7 @@
 //! The folder is the truth, from which the index can be rebuilt. A change is visible once its transaction is committed,
 //! and durable once it is journalled: the file is synced by checkpoints only.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,13 +16,13 @@ use redb::{
 use super::change::ContentName;
 use super::index_file::IndexFile;
 use super::queries::{
-    DOING, IndexedBlob, RowBytes, blob_in, failed, is_needed, manifest_in, tags_in,
+    DOING, IndexedBlob, RowBytes, blob_in, failed, is_needed, linked_manifest, manifest_in, tags_in,
 };
 use super::rows::{DANGLING, ManifestRow, damaged, digest, key};
 use super::tables::{Tables, bounds};
 use crate::{Result, StoreError, Usage};
 use oci::Referrer;
-use oci::{Digest, Repository, Tag};
+use oci::{Algorithm, Digest, Repository, Tag};
 
 /// Schema version: an index of another version is rebuilt.
 const VERSION: u64 = 2;
@@ -269,6 +270,31 @@ impl IndexSnapshot {
         }
         let tags = self.0.open_table(TAGS).map_err(failed)?;
         tags_in(&tags, repository, after, limit).map(Some)
+    }
+
+    /// The tags of a repository that point at `manifests` under any of their digests, each with its SHA-256.
+    pub(super) fn tags_at(
+        &self,
+        repository: &Repository,
+        manifests: &BTreeSet<Digest>,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        let tags = self.0.open_table(TAGS).map_err(failed)?;
+        let rows = self.0.open_table(MANIFESTS).map_err(failed)?;
+        let mut found = Vec::new();
+        for (tag, at) in tags_in(&tags, repository, "", usize::MAX)? {
+            let canonical = match at.algorithm() {
+                Algorithm::Sha256 => Some(at),
+                Algorithm::Sha512 => {
+                    linked_manifest(&rows, repository, &at)?.map(|row| row.canonical)
+                }
+            };
+            found.extend(
+                canonical
+                    .filter(|digest| manifests.contains(digest))
+                    .map(|digest| (tag, digest)),
+            );
+        }
+        Ok(found)
     }
 
     /// Usage of a repository.

@@ -84,11 +84,12 @@ impl BucketInner {
         name: &ContentName,
     ) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
-        for tag in self.tags_ever_at(repository, name).await? {
+        let fits = |digest: &Digest| name.digests().any(|name| name == digest);
+        for tag in self.tags_ever_at(repository, fits).await? {
             let current = self
                 .link(&self.layout.tag_current(repository, &tag))
                 .await?;
-            if current.is_some_and(|current| name.digests().any(|digest| *digest == current)) {
+            if current.is_some_and(|current| fits(&current)) {
                 found.push(tag);
             }
         }

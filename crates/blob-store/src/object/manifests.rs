@@ -14,7 +14,7 @@ use super::{BucketInner, collection_marks, walk};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::Referrer;
-use oci::{Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
+use oci::{Algorithm, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 impl BucketInner {
     /// The canonical digest of a manifest in a repository.
@@ -246,11 +246,36 @@ impl BucketInner {
         Ok(())
     }
 
-    /// Tags whose history has a manifest, under any of its digests.
+    /// The tags that point at `manifests` under any of their digests, each with its SHA-256.
+    pub(super) async fn tags_of_manifests(
+        &self,
+        repository: &Repository,
+        manifests: &BTreeSet<Digest>,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        // Which manifest a long digest means is only known to its link.
+        let is_candidate =
+            |digest: &Digest| digest.algorithm() == Algorithm::Sha512 || manifests.contains(digest);
+        let tags = self.tags_ever_at(repository, is_candidate).await?;
+        let tagged = each(tags, async |tag| {
+            let current = self.layout.tag_current(repository, &tag);
+            let canonical = match self.link(&current).await? {
+                Some(long) if long.algorithm() == Algorithm::Sha512 => {
+                    self.revision(repository, &long).await?
+                }
+                canonical => canonical,
+            };
+            Ok(canonical
+                .filter(|digest| manifests.contains(digest))
+                .map(|digest| (tag, digest)))
+        });
+        Ok(tagged.await?.into_iter().flatten().collect())
+    }
+
+    /// Tags whose history has a manifest that fits.
     pub(super) async fn tags_ever_at(
         &self,
         repository: &Repository,
-        name: &ContentName,
+        fits: impl Fn(&Digest) -> bool,
     ) -> Result<BTreeSet<Tag>> {
         let mut found = BTreeSet::new();
         let mut listed = Box::pin(self.bucket.list(self.layout.tags(repository)));
@@ -259,7 +284,7 @@ impl BucketInner {
                 continue;
             };
             let digest = rest.strip_prefix("index/").and_then(linked);
-            if digest.is_some_and(|digest| name.digests().any(|name| *name == digest)) {
+            if digest.is_some_and(|digest| fits(&digest)) {
                 found.extend(tag.parse::<Tag>());
             }
         }
