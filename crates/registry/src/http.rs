@@ -6,6 +6,7 @@ mod garbage;
 mod guard;
 mod headers;
 mod lists;
+mod manifest_list;
 mod manifests;
 mod page;
 mod query;
@@ -33,6 +34,7 @@ use crate::origin::Origins;
 use crate::upstream::Upstreams;
 use guard::Guard;
 use headers::Answer;
+pub(crate) use manifest_list::limits;
 use route::Route;
 use state::ExtraHeaders;
 pub(crate) use state::{App, Parts as AppParts};
@@ -148,6 +150,7 @@ async fn answer(app: &App, request: Request) -> Answer {
         }
         (Route::Catalog, _) => lists::catalog(&app.lists, access, &head).await,
         (Route::Tags { name }, _) => lists::tags(&app.lists, &name, &head).await,
+        (Route::ManifestList { name }, _) => manifest_list::list(&app.lists, &name, &head).await,
         (Route::Gc, _) => {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
             Ok(garbage::collect(Arc::clone(&app.collector), is_dry))
@@ -190,7 +193,7 @@ async fn answer(app: &App, request: Request) -> Answer {
 
 /// The route of a request. With the parameter `ns`, the repository has its local name.
 fn route(upstreams: &Upstreams, head: &Parts) -> Result<Route, RegistryError> {
-    let mut route = Route::parse(head.uri.path())?;
+    let mut route = Route::of(&head.uri)?;
     if let Some(name) = route.repository_mut()
         && let Some(namespace) = query::value(&head.uri, "ns")
         && let Some(local) = upstreams.local_name(name, &namespace)

@@ -46,6 +46,8 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        crate::auth::limits()
+        let mut limits = crate::auth::limits();
+        limits.extend(crate::http::limits());
+        limits
     }
 }

@@ -127,6 +127,7 @@ fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action
         Route::Uploads { name } | Route::Upload { name, .. } => Some((name, Action::Push)),
         Route::Referrers { name, .. }
         | Route::Tags { name }
+        | Route::ManifestList { name }
         | Route::Manifest { name, .. }
         | Route::Blob { name, .. } => {
             let action = match *method {
@@ -229,12 +230,13 @@ mod tests {
         let digest = oci::Digest::sha256(b"");
         let upload = format!("/v2/a/blobs/uploads/{}", Uuid::nil());
         let need = |method: Method, path: &str| {
-            let route = Route::parse(path).unwrap();
+            let route = Route::of(&path.parse().unwrap()).unwrap();
             super::need(&route, &method).map(|(name, action)| (name.to_string(), action))
         };
         let is = |action| Some(("a".to_owned(), action));
         for path in [
             "/v2/a/tags/list",
+            "/v2/_atoll/manifests?repository=a",
             "/v2/a/manifests/t",
             &format!("/v2/a/blobs/{digest}"),
             &format!("/v2/a/referrers/{digest}"),

@@ -86,6 +86,9 @@ pub(super) async fn visible(
     }
 }
 
+/// A header with the address of another page.
+pub(super) type Link = [(header::HeaderName, HeaderValue); 1];
+
 /// Pagination parameters of a request.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -133,19 +136,19 @@ impl<'a, T> Part<'a, T> {
         Self { entries, next }
     }
 
-    /// The header that leads to the next page; `more` are further parameters, each with its `&`.
-    pub(super) fn link(
-        &self,
-        path: &str,
-        more: &str,
-    ) -> Option<[(header::HeaderName, HeaderValue); 1]> {
+    /// The header that leads to the next page; see [`link`].
+    pub(super) fn link(&self, path: &str, more: &str) -> Option<Link> {
         let (last, n) = self.next?;
-        let last = utf8_percent_encode(last, NON_ALPHANUMERIC);
-        let link = format!("<{path}?last={last}&n={n}{more}>; rel=\"next\"");
-        HeaderValue::from_str(&link)
-            .ok()
-            .map(|value| [(header::LINK, value)])
+        link(path, last, n, more)
     }
+}
+
+/// The header that leads to the page of `n` entries after `last`; `more` are further parameters, each with its `&`.
+pub(super) fn link(path: &str, last: &str, n: usize, more: &str) -> Option<Link> {
+    let last = utf8_percent_encode(last, NON_ALPHANUMERIC);
+    let link = format!("<{path}?last={last}&n={n}{more}>; rel=\"next\"");
+    let value = HeaderValue::from_str(&link).ok()?;
+    Some([(header::LINK, value)])
 }
 
 #[cfg(test)]

@@ -1,11 +1,18 @@
 //! Addresses below `/v2/`.
 
-use axum::http::Method;
+use axum::http::{Method, Uri};
 use oci::{Digest, Repository, Target};
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
+use super::query;
 use crate::error::RegistryError;
+
+/// All manifests of a repository, which a parameter names: a path below the repository could be one of a repository
+/// with that name.
+pub(super) const MANIFEST_LIST: &str = "/v2/_atoll/manifests";
+/// The parameter.
+pub(super) const REPOSITORY: &str = "repository";
 
 /// The resource of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +36,10 @@ pub(super) enum Route {
     Tags {
         name: Repository,
     },
+    /// `/v2/_atoll/manifests?repository=`: all manifests of a repository.
+    ManifestList {
+        name: Repository,
+    },
     Manifest {
         name: Repository,
         target: Target,
@@ -47,8 +58,18 @@ pub(super) enum Route {
 }
 
 impl Route {
+    /// The resource of a request.
+    pub(super) fn of(uri: &Uri) -> Result<Self, RegistryError> {
+        if uri.path() == MANIFEST_LIST {
+            let name = query::value(uri, REPOSITORY).unwrap_or_default();
+            let name = name.parse().map_err(|e| RegistryError::name(&e))?;
+            return Ok(Self::ManifestList { name });
+        }
+        Self::parse(uri.path())
+    }
+
     /// Takes a path apart from its end, since a component of a name may itself be `blobs` or `tags`.
-    pub(super) fn parse(path: &str) -> Result<Self, RegistryError> {
+    fn parse(path: &str) -> Result<Self, RegistryError> {
         let path = path
             .strip_prefix("/v2/")
             .ok_or_else(RegistryError::no_route)?;
@@ -121,6 +142,7 @@ impl Route {
             | Self::Extensions => None,
             Self::Referrers { name, .. }
             | Self::Tags { name }
+            | Self::ManifestList { name }
             | Self::Manifest { name, .. }
             | Self::Blob { name, .. }
             | Self::Uploads { name }
@@ -136,7 +158,8 @@ impl Route {
             | Self::Usage
             | Self::Extensions
             | Self::Referrers { .. }
-            | Self::Tags { .. } => {
+            | Self::Tags { .. }
+            | Self::ManifestList { .. } => {
                 vec![Method::GET, Method::HEAD]
             }
             Self::Manifest { .. } => vec![Method::GET, Method::HEAD, Method::PUT, Method::DELETE],
@@ -236,6 +259,23 @@ mod tests {
         assert_eq!(parse("/v2/_atoll/scrub"), Route::Scrub);
         assert_eq!(parse("/v2/_atoll/reindex"), Route::Reindex);
         assert_eq!(parse("/v2/_atoll/usage"), Route::Usage);
+        let of = |uri: &str| Route::of(&uri.parse().unwrap());
+        assert_eq!(of("/v2/_atoll/usage").unwrap(), Route::Usage);
+        for uri in [
+            "/v2/_atoll/manifests?repository=a/b&n=1",
+            "/v2/_atoll/manifests?last=x&repository=a%2Fb",
+        ] {
+            let name = name("a/b");
+            assert_eq!(of(uri).unwrap(), Route::ManifestList { name }, "{uri}");
+        }
+        for uri in [
+            "/v2/_atoll/manifests",
+            "/v2/_atoll/manifests?repository=",
+            "/v2/_atoll/manifests?repository=A",
+            "/v2/_atoll/manifests?repository=../a",
+        ] {
+            assert_eq!(of(uri).unwrap_err().answer().status(), 400, "{uri}");
+        }
         assert_eq!(parse("/v2/_oci/ext/discover"), Route::Extensions);
         assert_eq!(
             parse(&format!("/v2/a/referrers/{DIGEST}")),

@@ -71,6 +71,11 @@ async fn what_others_did_between_two_runs_is_served_and_never_collected() {
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
     let moved = server.get("/v2/copy/app/manifests/t").await;
     assert_eq!(moved.text().await.unwrap(), new);
+    let listed = server.get("/v2/_atoll/manifests?repository=copy/app").await;
+    let listed: Value = listed.json().await.unwrap();
+    let entries = listed["manifests"].as_array().unwrap().iter();
+    let tags = entries.flat_map(|entry| entry["tags"].as_array().unwrap());
+    assert_eq!(tags.count(), 3);
     let catalog: Value = server.get("/v2/_catalog").await.json().await.unwrap();
     assert_eq!(catalog, json!({ "repositories": ["copy/app"] }));
     for _ in 0..2 {

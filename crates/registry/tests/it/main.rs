@@ -14,6 +14,7 @@ mod drain;
 mod faults;
 mod gc;
 mod lists;
+mod manifest_list;
 mod manifests;
 mod notifications;
 mod observe;

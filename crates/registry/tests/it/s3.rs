@@ -16,6 +16,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use testkit::s3::{BUCKET, KEY, S3Bucket, S3Server, SECRET};
 
+use crate::manifest_list::{assert_family, push_family};
 use crate::server::{Server, header, is, manifest, named, refusal};
 
 const ROOT: &str = "some/folder";
@@ -145,6 +146,8 @@ async fn images_go_in_and_out() {
     assert_eq!(part.bytes().await.unwrap(), content[5_999_990..6_000_010]);
     assert_eq!(s3.keys("repositories/team/app/_uploads"), [""; 0]);
     assert!(s3.bucket.state().parts.is_empty());
+    let family = push_family(&server, "team/family").await;
+    assert_family(&server, "team/family", &family).await;
     // Another replica has it all.
     let other = s3.registry().await;
     let got = other.get("/v2/team/app/manifests/v1").await;

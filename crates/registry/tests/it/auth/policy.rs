@@ -75,6 +75,13 @@ async fn each_user_does_what_the_rules_grant() {
         (Method::HEAD, "/v2/closed/a/manifests/t", 403),
         (Method::GET, "/v2/closed/a/tags/list", 403),
         (Method::GET, "/v2/closed/none/tags/list", 403),
+        (Method::GET, "/v2/_atoll/manifests?repository=open/a", 200),
+        (Method::GET, "/v2/_atoll/manifests?repository=closed/a", 403),
+        (
+            Method::GET,
+            "/v2/_atoll/manifests?repository=closed/none",
+            403,
+        ),
         (Method::PUT, "/v2/open/a/manifests/t", 403),
         (Method::DELETE, "/v2/open/a/manifests/t", 403),
         (Method::POST, "/v2/open/a/blobs/uploads/", 403),

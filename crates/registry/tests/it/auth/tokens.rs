@@ -160,6 +160,18 @@ async fn a_token_allows_what_it_grants() {
             assert_eq!(maintained.status(), maintains, "{path}");
         }
     }
+    let manifests = "/v2/_atoll/manifests?repository=a";
+    for (token, status) in [(&pull, 404), (&catalog, 401), (&maintenance, 401)] {
+        let listed = ask(&server, Method::GET, manifests, token).await;
+        assert_eq!(listed.status(), status);
+        if status == 401 {
+            let challenge = header(&listed, &WWW_AUTHENTICATE);
+            assert!(
+                challenge.contains("scope=\"repository:a:pull\""),
+                "{challenge}"
+            );
+        }
+    }
     let only_push = token(&repository("a", &["push"]));
     let read = ask(&server, Method::GET, "/v2/a/tags/list", &only_push).await;
     assert_eq!(refusal(read).await, is(401, "UNAUTHORIZED"));
