@@ -7,7 +7,7 @@ use blob_store::{CollectedGarbage, ContentStore as _, StoreError};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use crate::observe;
+use crate::observe::{self, StorageCount};
 use crate::policy::{self, Expired, Policies, Pulls};
 use crate::purge::AGE_LIMIT;
 use crate::settings::Settings;
@@ -28,6 +28,7 @@ pub(crate) struct Collector {
     store: Store,
     policies: Arc<Policies>,
     pulls: Arc<Pulls>,
+    count: Arc<StorageCount>,
     /// Age below which unreferenced content stays.
     grace: Duration,
     running: Mutex<()>,
@@ -38,12 +39,14 @@ impl Collector {
         store: Store,
         policies: Arc<Policies>,
         pulls: Arc<Pulls>,
+        count: Arc<StorageCount>,
         grace: Duration,
     ) -> Self {
         Self {
             store,
             policies,
             pulls,
+            count,
             grace,
             running: Mutex::default(),
         }
@@ -91,6 +94,7 @@ impl Collector {
         if !is_dry {
             let removed = collected.as_ref().ok();
             observe::collected(removed.map(|removed| (removed.blobs, removed.bytes)));
+            self.count.renew();
         }
         let collected = collected?;
         let CollectedGarbage {

@@ -16,6 +16,7 @@ mod route;
 mod scrub;
 mod state;
 mod uploads;
+mod usage;
 
 use std::sync::Arc;
 
@@ -155,7 +156,7 @@ async fn answer(app: &App, request: Request) -> Answer {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
             Ok(garbage::collect(Arc::clone(&app.collector), is_dry))
         }
-        (Route::Usage, _) => app.enforcement.usage().await,
+        (Route::Usage, _) => usage::answer(app).await,
         (Route::Scrub, method) => Ok(scrub::answer(&app.scrub, &method)),
         (Route::Reindex, method) => reindex::answer(&app.store, &method),
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),

@@ -36,7 +36,7 @@ use service::{CancellationToken, Error};
 use auth::Gate;
 use gc::Collector;
 use http::{App, AppParts};
-use observe::Observer;
+use observe::{Observer, StorageCount};
 use origin::Origins;
 use policy::{Policies, Pulls};
 use scrub::Scrub;
@@ -68,13 +68,14 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     )?;
     let upstreams = Upstreams::open(&settings, store.clone()).await?;
     let policies = Arc::new(Policies::open(&settings).await?);
-    let (scrub, pulls) = (Arc::new(Scrub::default()), Arc::new(Pulls::default()));
+    let (scrub, pulls, count): (Arc<Scrub>, Arc<Pulls>, Arc<StorageCount>) = Default::default();
     scrub.load(&store).await;
     pulls.load(&store).await;
     let collector = Collector::new(
         store.clone(),
         Arc::clone(&policies),
         Arc::clone(&pulls),
+        Arc::clone(&count),
         settings.registry_storage_maintenance_gc_grace,
     );
     let parts = AppParts {
@@ -87,6 +88,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         notifications,
         collector: Arc::new(collector),
         scrub,
+        count,
     };
     let app = App::new(parts.clone(), &settings);
     let health = Health::new();
@@ -166,6 +168,7 @@ fn tasks(parts: AppParts, health: Health, settings: Settings) -> Vec<Task> {
         pulls,
         collector,
         scrub,
+        count,
         read_only,
         ..
     } = parts;
@@ -192,7 +195,7 @@ fn tasks(parts: AppParts, health: Health, settings: Settings) -> Vec<Task> {
             scrub::run(&scrub, &store, &settings).await;
         }));
     }
-    tasks.push(Box::pin(observe::watch_storage(store.clone())));
+    tasks.push(Box::pin(observe::watch_storage(store.clone(), count)));
     tasks.push(Box::pin(observe::watch_adoption(
         store.clone(),
         health.clone(),

@@ -33,7 +33,7 @@ use crate::settings::Settings;
 
 pub(crate) use self::metrics::{auth_failed, collected, count_logins, upload};
 pub(crate) use adoption::watch as watch_adoption;
-pub(crate) use storage::{watch as watch_storage, watch_room};
+pub(crate) use storage::{StorageCount, Totals, watch as watch_storage, watch_room};
 
 /// Source: nginx. The client went away before there was an answer.
 const GONE: u16 = 499;

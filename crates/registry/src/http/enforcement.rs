@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::http::{HeaderMap, header};
-use axum::response::IntoResponse as _;
 use blob_store::{ContentStore as _, StoreError};
 use concurrency::KeyedMutex;
 use oci::{Digest, Manifest, Repository, Tag, Target};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-use super::headers::Answer;
 use crate::error::RegistryError;
 use crate::policy::{Policies, Quotas, Reservation};
 use crate::storage::Store;
@@ -197,19 +194,16 @@ impl Enforcement {
     }
 
     /// Every quota with its usage.
-    pub(super) async fn usage(&self) -> Answer {
+    pub(super) async fn usage(&self) -> Result<Vec<Value>, StoreError> {
         let policy = self.policies.get().await;
         let usage = self.quotas.usage(&self.store, &policy).await?;
-        let quotas: Vec<_> = usage
-            .iter()
-            .map(|quota| {
-                json!({
-                    "repositories": quota.repositories,
-                    "limit": quota.limit,
-                    "used": quota.used,
-                })
+        let quotas = usage.iter().map(|quota| {
+            json!({
+                "repositories": quota.repositories,
+                "limit": quota.limit,
+                "used": quota.used,
             })
-            .collect();
-        Ok(Json(json!({ "quotas": quotas })).into_response())
+        });
+        Ok(quotas.collect())
     }
 }

@@ -12,6 +12,7 @@ use super::manifests::ManifestState;
 use super::uploads::UploadState;
 use crate::gc::Collector;
 use crate::notifications::Notifications;
+use crate::observe::StorageCount;
 use crate::origin::Origins;
 use crate::policy::{Policies, Pulls};
 use crate::scrub::Scrub;
@@ -31,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) notifications: Notifications,
     pub(crate) collector: Arc<Collector>,
     pub(crate) scrub: Arc<Scrub>,
+    pub(crate) count: Arc<StorageCount>,
     /// Reason why every write is refused; None when writes are allowed.
     pub(crate) read_only: Option<String>,
 }
@@ -43,6 +45,7 @@ pub(crate) struct App {
     pub(super) origins: Arc<Origins>,
     pub(super) collector: Arc<Collector>,
     pub(super) scrub: Arc<Scrub>,
+    pub(super) count: Arc<StorageCount>,
     pub(super) blobs: Arc<BlobState>,
     pub(super) lists: Arc<ListState>,
     pub(super) manifests: Arc<ManifestState>,
@@ -68,12 +71,14 @@ impl App {
             notifications,
             collector,
             scrub,
+            count,
             read_only,
         } = parts;
         let enforcement = Arc::new(Enforcement::new(store.clone(), policies));
         Self {
             collector,
             scrub,
+            count,
             blobs: Arc::new(BlobState {
                 store: store.clone(),
                 upstreams: upstreams.clone(),

@@ -1,10 +1,14 @@
-//! Metrics of the content: counted at intervals, since the store keeps no sums.
+//! Totals of the content: counted at intervals, since the store keeps no sums.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use blob_store::disk::Room;
 use blob_store::{ContentStore as _, Result};
 use metrics::{describe_gauge, gauge};
+use model::time::Timestamp;
+use serde::Serialize;
+use tokio::sync::Notify;
 
 use crate::storage::Store;
 
@@ -24,20 +28,44 @@ const PAGE: usize = 1000;
 /// Between two of them: others have work to do, too.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Counts now and after each interval, for ever.
-pub(crate) async fn watch(store: Store) {
+/// The last count of the content.
+#[derive(Debug, Default)]
+pub(crate) struct StorageCount {
+    last: Mutex<Option<Totals>>,
+    wanted: Notify,
+}
+
+impl StorageCount {
+    /// None before the first one has ended.
+    pub(crate) fn last(&self) -> Option<Totals> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts again soon, since much has changed.
+    pub(crate) fn renew(&self) {
+        self.wanted.notify_one();
+    }
+}
+
+/// Counts now, after each interval and when asked, for ever.
+pub(crate) async fn watch(store: Store, count: Arc<StorageCount>) {
     describe_gauge!(REPOSITORIES, "Repositories that have or had a manifest");
     describe_gauge!(BLOBS, "Blobs and manifests, each counted once");
     describe_gauge!(BYTES, "Bytes of blobs and manifests, each counted once");
     loop {
-        match count(&store).await {
-            Ok(totals) => totals.show(),
+        match totals(&store).await {
+            Ok(totals) => {
+                totals.show();
+                *count.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+            }
             Err(error) => {
                 let error = model::error::chain(&error);
                 tracing::warn!(error, "the content was not counted");
             }
         }
-        tokio::time::sleep(INTERVAL).await;
+        // Either leads to the next count.
+        let wanted = count.wanted.notified();
+        tokio::time::timeout(INTERVAL, wanted).await.ok();
     }
 }
 
@@ -79,11 +107,16 @@ pub(crate) async fn watch_room(store: Store) {
     }
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Totals {
+/// What the store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Totals {
+    /// Those that have or had a manifest.
     repositories: usize,
+    /// Blobs and manifests, each counted once.
     blobs: usize,
+    /// Units: bytes. Of these.
     bytes: u64,
+    counted_at: Timestamp,
 }
 
 impl Totals {
@@ -98,8 +131,13 @@ impl Totals {
     }
 }
 
-async fn count(store: &Store) -> Result<Totals> {
-    let mut totals = Totals::default();
+async fn totals(store: &Store) -> Result<Totals> {
+    let mut totals = Totals {
+        repositories: 0,
+        blobs: 0,
+        bytes: 0,
+        counted_at: service::clock::now(),
+    };
     let mut after = String::new();
     loop {
         let page = store.repositories(&after, PAGE).await?;
@@ -136,7 +174,8 @@ mod tests {
     async fn everything_is_counted_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::Disk(DiskStore::open(dir.path()).await.unwrap());
-        assert_eq!(count(&store).await.unwrap(), Totals::default());
+        let empty = totals(&store).await.unwrap();
+        assert_eq!((empty.repositories, empty.blobs, empty.bytes), (0, 0, 0));
         // Two repositories with the same blob, and more than one page of others.
         for n in 0..=PAGE {
             let content = n.to_string();
@@ -156,12 +195,13 @@ mod tests {
                 store.finish_upload(&name, upload, &digest).await.unwrap();
             }
         }
-        let counted = count(&store).await.unwrap();
+        let counted = totals(&store).await.unwrap();
         let bytes = (0..=PAGE).map(|n| n.to_string().len() as u64).sum();
         let expected = Totals {
             repositories: 0,
             blobs: PAGE + 1,
             bytes,
+            counted_at: counted.counted_at,
         };
         assert_eq!(counted, expected, "no manifest, no repository");
     }

@@ -7,7 +7,7 @@ use oci::Digest;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Server, eventually};
 
 async fn collect(server: &Server, query: &str) -> Value {
     let path = format!("/v2/_atoll/gc{query}");
@@ -43,6 +43,30 @@ async fn deleted_images_leave_no_bytes() {
     assert_eq!(response.text().await.unwrap(), image);
     let kept = format!("/v2/a/blobs/{}", Digest::sha256(b"kept"));
     assert_eq!(server.get(&kept).await.text().await.unwrap(), "kept");
+}
+
+#[tokio::test]
+async fn the_use_of_the_disk_is_known_and_counted_again_after_a_collection() {
+    let server = without_grace().await;
+    let storage = async || {
+        let usage: Value = server.get("/v2/_atoll/usage").await.json().await.unwrap();
+        assert_eq!(usage["quotas"], json!([]));
+        usage["storage"].clone()
+    };
+    let image = server.push_image("a", "t", "layer").await;
+    server.push_blob("a", b"garbage").await;
+    let kept = image.len() + "{}".len() + "layer".len();
+    let is_counted = async || {
+        let storage = storage().await;
+        (&storage["blobs"], &storage["bytes"]) == (&json!(3), &json!(kept))
+    };
+    collect(&server, "").await;
+    eventually(is_counted).await;
+    let storage = storage().await;
+    assert_eq!(storage["repositories"], 1);
+    assert!(storage["counted_at"].is_string());
+    let (free, capacity) = (storage["free"].as_u64(), storage["capacity"].as_u64());
+    assert!(free < capacity && capacity.unwrap() > 1 << 20, "{storage}");
 }
 
 #[tokio::test]

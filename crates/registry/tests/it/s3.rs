@@ -148,6 +148,11 @@ async fn images_go_in_and_out() {
     assert!(s3.bucket.state().parts.is_empty());
     let family = push_family(&server, "team/family").await;
     assert_family(&server, "team/family", &family).await;
+    let usage: Value = server.get("/v2/_atoll/usage").await.json().await.unwrap();
+    assert_eq!(
+        (&usage["quotas"], &usage["storage"]["free"]),
+        (&json!([]), &Value::Null)
+    );
     // Another replica has it all.
     let other = s3.registry().await;
     let got = other.get("/v2/team/app/manifests/v1").await;
