@@ -9,6 +9,8 @@ const TIMEOUT = 30_000;
 const PAGE = 1000;
 /** Entries of a list that are loaded at the most. */
 export const LIST_LIMIT = 20_000;
+/** The list of all manifests of a repository, which is not of the protocol. Source: crates/registry, manifest_list. */
+const MANIFEST_LIST = "_atoll/manifests";
 /** Referrers of a manifest that are loaded at the most. */
 const REFERRERS_LIMIT = 1000;
 
@@ -91,7 +93,9 @@ export interface Right {
 
 /** The right that a request needs; `path` is below the base. */
 export function neededRight(method: string, path: string): Right {
-  const [resource = ""] = path.split("?");
+  const [resource = "", query] = path.split("?");
+  const listed = resource === MANIFEST_LIST && new URLSearchParams(query).get("repository");
+  if (listed) return { action: "pull", repositories: listed, scope: `repository:${listed}:pull` };
   if (resource.startsWith("_atoll/")) return { action: "delete", repositories: "**", scope: "registry:maintenance:*" };
   if (resource === "_catalog") return { action: "pull", repositories: "**", scope: "registry:catalog:*" };
   const repositories = resource.replace(/\/(manifests|blobs|referrers|tags)\/[^/]*$/, "");
@@ -178,12 +182,13 @@ export interface Listed<T> {
 /** The entries of a list, page by page. */
 async function pages<T>(path: string, entriesOf: (document: never) => T[] | null | undefined, limit: number, signal?: AbortSignal): Promise<Listed<T>> {
   const entries: T[] = [];
-  let query: string | undefined = `n=${Math.min(PAGE, limit)}`;
+  const [resource, parameters] = path.split("?");
+  let query: string | undefined = `n=${Math.min(PAGE, limit)}${parameters === undefined ? "" : `&${parameters}`}`;
   const asked = new Set<string>();
   while (query !== undefined && !asked.has(query)) {
     if (entries.length >= limit) return { entries: entries.slice(0, limit), isCut: true };
     asked.add(query);
-    const { text, headers } = await registryRequest(`${path}?${query}`, signal ? { signal } : {});
+    const { text, headers } = await registryRequest(`${resource}?${query}`, signal ? { signal } : {});
     entries.push(...(entriesOf((parsed(text) ?? {}) as never) ?? []));
     query = nextQuery(headers.get("link"));
   }
@@ -198,6 +203,35 @@ export function repositories(): Promise<Listed<string>> {
 /** The tags of a repository, in the order of the alphabet. */
 export function tags(name: string, signal?: AbortSignal): Promise<Listed<string>> {
   return pages(`${name}/tags/list`, ({ tags: names }: { tags?: string[] | null }) => names, LIST_LIMIT, signal);
+}
+
+/** A manifest of a list. Source: crates/registry, manifest_list. */
+export interface ListedManifest {
+  digest: string;
+  /** None of damaged manifests; they have no size either. */
+  mediaType?: string;
+  /** Units: bytes. Of the manifest itself. */
+  size?: number;
+  /** Of images, the media type of the config. */
+  artifactType?: string;
+  subject?: string;
+  /** Units: bytes. Of config and layers. */
+  contentSize?: number;
+  /** Of an index. */
+  manifests?: string[];
+  tags: string[];
+  pushedAt?: string;
+}
+
+/** All manifests of a repository, tagged or not; undefined where the registry has no such list. */
+export async function listedManifests(name: string, signal?: AbortSignal): Promise<Listed<ListedManifest> | undefined> {
+  try {
+    const path = `${MANIFEST_LIST}?repository=${encodeURIComponent(name)}`;
+    return await pages(path, ({ manifests }: { manifests?: ListedManifest[] | null }) => manifests, LIST_LIMIT, signal);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** Up to `count` tags after `after`. */
@@ -335,6 +369,27 @@ export interface ReindexReport {
   compared: number;
   adopted: number;
   failed: number;
+}
+
+/** Usage of the storage. Source: crates/registry, usage. */
+export interface StorageUsage {
+  /** None soon after the start of the registry. */
+  repositories?: number;
+  /** Blobs and manifests, each counted once. */
+  blobs?: number;
+  /** Units: bytes. Of these. */
+  bytes?: number;
+  counted_at?: string;
+  /** Units: bytes. Of the file system; none of a bucket. */
+  capacity?: number;
+  /** Units: bytes. */
+  free?: number;
+}
+
+export interface RegistryUsage {
+  quotas: QuotaUsage[];
+  /** None of older registries. */
+  storage?: StorageUsage;
 }
 
 export interface QuotaUsage {

@@ -4,9 +4,10 @@ import { Alert, Button, Checkbox, Modal, ModalBody, ModalFooter, ModalHeader, Sp
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError } from "../api/client";
-import { manifest, referrers, remove, resolve, tags } from "../api/registry";
+import { listedManifests, manifest, referrers, remove, resolve, tags } from "../api/registry";
 import { Failure } from "../components/loaded";
 import { imageText, isDigest } from "./image_name";
+import { called, listing } from "./listed";
 import { LogIn } from "./log_in";
 import { descriptors, isIndex } from "./manifest";
 import { asApiError, loadEach, useRegistryLogin } from "./resource";
@@ -20,7 +21,7 @@ export interface Effects {
   digest: string;
   /** Tags of the manifest, in the order of the alphabet. */
   tags: string[];
-  /** Tags of indexes that name the manifest. */
+  /** Tags of indexes that name the manifest; digests of those without one. */
   indexes: string[];
   /** Tags that were not compared. */
   uncompared: number;
@@ -29,6 +30,24 @@ export interface Effects {
 
 /** The manifest of a tag or digest, its tags, indexes and referrers. Errors: `ApiError`. */
 export async function effects(name: string, reference: string, signal: AbortSignal): Promise<Effects> {
+  return (await listedEffects(name, reference, signal)) ?? comparedEffects(name, reference, signal);
+}
+
+/** By the list of all manifests; undefined where there is none, or where it lacks the manifest. */
+async function listedEffects(name: string, reference: string, signal: AbortSignal): Promise<Effects | undefined> {
+  const list = await listedManifests(name, signal);
+  if (list === undefined || list.isCut) return undefined;
+  const { known, tagged, indexes } = listing(list.entries);
+  const entry = isDigest(reference) ? known.get(reference) : tagged.get(reference);
+  if (entry === undefined) return undefined;
+  const { digest, tags: own } = entry;
+  const { entries: refer } = await referrers(name, digest, signal);
+  const named = (indexes.get(digest) ?? []).flatMap((index) => (index.tags.length > 0 ? index.tags : [called(index)]));
+  return { digest, tags: own, indexes: named.sort(), uncompared: 0, referrers: refer.length };
+}
+
+/** By comparison of the tags, each with a request. */
+async function comparedEffects(name: string, reference: string, signal: AbortSignal): Promise<Effects> {
   const target = await resolve(name, reference, signal);
   if (target === undefined) throw new ApiError("The registry does not have this.", "It may have been deleted: return to the list.", 404);
   const { digest } = target;
@@ -118,7 +137,7 @@ function Consequences({ effects: { tags: all, indexes, uncompared, referrers: co
       {isWhole && count > 0 && <p className="atoll-row">{t("Artifacts that refer to it, such as signatures, become garbage: {{count}}.", { count })}</p>}
       {isWhole && <p className="atoll-row">{t("Its content is removed by the next garbage collection, unless other images need it.")}</p>}
       {!isWhole && others.length > 0 && <p className="atoll-row">{t("The manifest stays, with these tags: {{names}}", { names: named(others) })}</p>}
-      {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays without a tag: it can be reached by its digest only, and is in no list.")}</p>}
+      {!isWhole && others.length === 0 && <p className="atoll-row">{t("The manifest stays without a tag, and is reached by its digest only.")}</p>}
       {uncompared > 0 && <p className="atoll-row">{t("Tags that were not compared: {{count}}.", { count: uncompared })}</p>}
     </>
   );

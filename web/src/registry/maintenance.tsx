@@ -1,4 +1,4 @@
-// Maintenance of the registry: quotas, garbage, comparison of content with digests, and of the folder with the index.
+// Maintenance of the registry: disk use, quotas, garbage, comparison of content with digests, and of the folder with the index.
 
 import { Alert, Button, Card, CardBody, CardTitle, Content } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
@@ -6,7 +6,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router-dom-v5-compat";
 import { ApiError } from "../api/client";
-import { type QuotaUsage, type ReindexReport, type ScrubReport, registryDocument } from "../api/registry";
+import { type QuotaUsage, type RegistryUsage, type ReindexReport, type ScrubReport, type StorageUsage, registryDocument } from "../api/registry";
 import type { Resource } from "../api/resource";
 import { Copyable } from "../components/copyable";
 import { Facts } from "../components/facts";
@@ -22,19 +22,27 @@ import { asApiError, useRegistry } from "./resource";
 
 /** Interval of reading while something runs. Units: milliseconds. */
 const WHILE_RUNNING = 2_000;
+/** Share of free space below which pushes are soon refused. */
+const SCARCE = 0.05;
 /** Findings that are shown by name. */
 const FINDINGS = 100;
 const QUOTA_EXAMPLE = "quotas: [{repositories: [\"team/**\"], limit: 50GiB}]";
 
 export function Maintenance() {
   const { t } = useTranslation();
-  const usage = useRegistry("usage", () => registryDocument<{ quotas: QuotaUsage[] }>("_atoll/usage"));
+  const usage = useRegistry("usage", () => registryDocument<RegistryUsage>("_atoll/usage"), (latest) => (latest?.storage && latest.storage.bytes === undefined ? WHILE_RUNNING : 0));
   const [isCollecting, setIsCollecting] = useState(false);
   // All of it takes the same right: refused once, not in each part.
   return (
     <RegistryLoaded resource={usage}>
-      {({ quotas }) => (
+      {({ quotas, storage }) => (
         <div className="atoll-tab">
+          {storage && (
+            <Card>
+              <CardTitle component="h2">{t("Disk use")}</CardTitle>
+              <CardBody><DiskUse storage={storage} /></CardBody>
+            </Card>
+          )}
           <Card>
             <CardTitle component="h2">{t("Quotas")}</CardTitle>
             <CardBody><Quotas quotas={quotas} /></CardBody>
@@ -52,6 +60,36 @@ export function Maintenance() {
         </div>
       )}
     </RegistryLoaded>
+  );
+}
+
+export function DiskUse({ storage: { repositories, blobs, bytes: content, counted_at: countedAt, capacity, free } }: { storage: StorageUsage }) {
+  const { t } = useTranslation();
+  const used = capacity === undefined || free === undefined ? undefined : capacity - free;
+  return (
+    <div className="atoll-tab">
+      {capacity !== undefined && used !== undefined && (
+        <>
+          <Percentage value={capacity === 0 ? 0 : Math.round((used / capacity) * 100)} label={t("Used share of the file system")} />
+          {free !== undefined && free < capacity * SCARCE && (
+            <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("The disk is almost full: pushes and mirroring will be refused.")}>
+              {t("Collect garbage, delete images that nothing needs, or enlarge the disk.")}
+            </Alert>
+          )}
+        </>
+      )}
+      <Facts of={[
+        [t("Content of the registry"), content !== undefined && bytes(content)],
+        [t("Blobs and manifests"), blobs],
+        [t("Repositories"), repositories],
+        [t("Counted"), countedAt && <Time at={countedAt} />],
+        [t("Used on the file system"), used !== undefined && bytes(used)],
+        [t("Free"), free !== undefined && bytes(free)],
+        [t("Capacity"), capacity !== undefined && bytes(capacity)],
+      ]} />
+      {content === undefined && <Content component="p">{t("The content is being counted: the numbers appear in a moment.")}</Content>}
+      {capacity === undefined && <Content component="p">{t("The content is in a bucket, which does not report its free space.")}</Content>}
+    </div>
   );
 }
 

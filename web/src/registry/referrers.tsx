@@ -8,7 +8,7 @@ import { type Descriptor, referrers, tagsAfter } from "../api/registry";
 import { bytes } from "../components/format";
 import { imagePath } from "./image_name";
 import { RegistryLoaded } from "./log_in";
-import { type Purpose, descriptors, pairs, purpose, shortDigest, taggedSubject } from "./manifest";
+import { type Purpose, descriptors, pairs, purpose, shortDigest, shortTag, taggedSubject } from "./manifest";
 import { useRegistry } from "./resource";
 
 /** Referrers that are shown. */
@@ -19,6 +19,11 @@ const NOTES = 3;
 /** A digest by its first digits, with the page of its manifest. */
 export function DigestLink({ name, digest }: { name: string; digest: string }) {
   return <Link to={imagePath(name, digest)} title={digest} className="atoll-digest">{shortDigest(digest)}</Link>;
+}
+
+/** A manifest by its tag, if it has one. */
+export function ManifestLink({ name, digest, tag }: { name: string; digest: string; tag: string | undefined }) {
+  return tag === undefined ? <DigestLink name={name} digest={digest} /> : <Link to={imagePath(name, tag)} title={tag}>{shortTag(tag)}</Link>;
 }
 
 export function PurposeLabel({ of }: { of: Purpose | undefined }) {

@@ -1,11 +1,11 @@
-// One repository: its tags, with details of the visible ones, and the way to manifests without a tag.
+// One repository: its tags, with details of the visible ones, and its manifests without a tag.
 
 import { Button, Card, CardBody, CardTitle, Content, Form, FormGroup, FormHelperText, HelperText, HelperTextItem, TextInput } from "@patternfly/react-core";
 import { createContext, useContext, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router-dom-v5-compat";
 import { ApiError } from "../api/client";
-import { tags } from "../api/registry";
+import { listedManifests, tags } from "../api/registry";
 import { useServices } from "../api/site";
 import { Copyable } from "../components/copyable";
 import { type Column, DataTable } from "../components/data_table";
@@ -15,12 +15,14 @@ import { PageFrame } from "../components/page";
 import { Time } from "../components/time";
 import { DeletionDialog } from "./deletion";
 import { imagePath, isDigest, pullCommand } from "./image_name";
+import { type Listing, listing } from "./listed";
 import { Account, RegistryLoaded } from "./log_in";
 import { shortTag, taggedSubject } from "./manifest";
 import { DigestLink, PurposeLabel, Referrers } from "./referrers";
 import { ListIsCut } from "./repositories";
 import { type Details, useDetails, useRegistry } from "./resource";
 import { type Summary, summary } from "./summary";
+import { UntaggedManifests } from "./untagged";
 
 /** Platforms that a row shows by name. */
 const PLATFORMS = 4;
@@ -31,21 +33,23 @@ const Summaries = createContext<Details<Summary>>(new Map());
 export function Repository({ name }: { name: string }) {
   const { t } = useTranslation();
   const list = useRegistry(`tags ${name}`, () => tags(name));
+  const manifests = useRegistry(`manifests ${name}`, () => readListing(name));
   const [shown, setShown] = useState<string[]>([]);
   const [deleted, setDeleted] = useState<string>();
   const [revision, setRevision] = useState(0);
+  const known = manifests.data?.listing;
   const summaries = useDetails(`${name} ${revision}`, shown, (tag, signal) => summary(name, tag, signal));
   const columns = useMemo<Column<string>[]>(() => [
     { id: "tag", title: t("Tag"), text: (tag) => tag, cell: (tag) => <><Link to={imagePath(name, tag)} title={tag}>{shortTag(tag)}</Link> <PurposeLabel of={taggedSubject(tag)?.purpose} /></> },
     { id: "digest", title: t("Digest"), cell: (tag) => <DigestCell name={name} tag={tag} /> },
     { id: "platforms", title: t("Platforms"), cell: (tag) => <PlatformsCell tag={tag} /> },
-    { id: "size", title: t("Size"), cell: (tag) => <SizeCell tag={tag} /> },
+    { id: "size", title: t("Size"), cell: (tag) => <SizeCell tag={tag} listed={listedSize(known, tag)} />, ...(known && { order: (tag: string) => listedSize(known, tag) ?? 0 }) },
     { id: "created", title: t("Created"), cell: (tag) => <CreatedCell tag={tag} /> },
     { id: "delete", title: t("Actions"), cell: (tag) => <Button variant="link" isInline isDanger aria-label={t("Delete {{name}}", { name: tag })} onClick={() => setDeleted(tag)}>{t("Delete")}</Button> },
-  ], [t, name]);
+  ], [t, name, known]);
   const readAgain = async () => {
     // The list first: the registry has no details of tags that are deleted.
-    await list.reload();
+    await Promise.all([list.reload(), manifests.reload()]);
     setRevision((before) => before + 1);
   };
   return (
@@ -64,12 +68,36 @@ export function Repository({ name }: { name: string }) {
           </Summaries.Provider>
         )}
       </RegistryLoaded>
-      <Untagged name={name} />
+      <RegistryLoaded resource={manifests}>
+        {({ listing: found, isCut }) => (
+          <>
+            {found && <UntaggedManifests name={name} listing={found} remove={setDeleted} />}
+            {found && isCut && <ListIsCut count={found.entries.length} />}
+            {(!found || isCut) && <OpenByDigest name={name} isListed={found !== undefined} />}
+          </>
+        )}
+      </RegistryLoaded>
       {deleted !== undefined && (
         <DeletionDialog name={name} reference={deleted} close={() => setDeleted(undefined)} done={readAgain} />
       )}
     </PageFrame>
   );
+}
+
+interface FoundListing {
+  /** None where the registry has no list of manifests. */
+  listing?: Listing;
+  isCut: boolean;
+}
+
+async function readListing(name: string): Promise<FoundListing> {
+  const list = await listedManifests(name);
+  return list ? { listing: listing(list.entries), isCut: list.isCut } : { isCut: false };
+}
+
+function listedSize(found: Listing | undefined, tag: string): number | undefined {
+  const entry = found?.tagged.get(tag);
+  return entry && found?.sizes.get(entry.digest);
 }
 
 /** Details of a visible tag; undefined while they are read, and where they are refused. */
@@ -94,8 +122,9 @@ function PlatformsCell({ tag }: { tag: string }) {
   return <>{platforms.slice(0, PLATFORMS).join(", ")}{platforms.length > PLATFORMS && ` ${t("and {{count}} more", { count: platforms.length - PLATFORMS })}`}</>;
 }
 
-function SizeCell({ tag }: { tag: string }) {
+function SizeCell({ tag, listed }: { tag: string; listed: number | undefined }) {
   const found = useSummary(tag);
+  if (listed !== undefined) return <span className="atoll-nowrap">{bytes(listed)}</span>;
   return <span className="atoll-nowrap">{found?.isSizePartial && "> "}{bytes(found?.size)}</span>;
 }
 
@@ -115,17 +144,17 @@ function TagDetails({ name, tag }: { name: string; tag: string }) {
   );
 }
 
-/** No request lists manifests without a tag: they are opened by their digests. */
-function Untagged({ name }: { name: string }) {
+/** Where no request lists manifests without a tag, or not all of them, they are opened by their digests. */
+function OpenByDigest({ name, isListed }: { name: string; isListed: boolean }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const [digest, setDigest] = useState("");
   const isWrong = digest !== "" && !isDigest(digest.trim());
   return (
     <Card>
-      <CardTitle component="h2">{t("Manifests without a tag")}</CardTitle>
+      <CardTitle component="h2">{isListed ? t("Manifests that are not listed") : t("Manifests without a tag")}</CardTitle>
       <CardBody>
-        <Content component="p">{t("The protocol of registries lists tags only (GET /v2/NAME/tags/list). Signatures and other artifacts without a tag are in the details of the tag that they refer to; platforms are on the page of their index. Others are opened by their digest.")}</Content>
+        {!isListed && <Content component="p">{t("The protocol of registries lists tags only (GET /v2/NAME/tags/list). Signatures and other artifacts without a tag are in the details of the tag that they refer to; platforms are on the page of their index. Others are opened by their digest.")}</Content>}
         <Form onSubmit={(event) => {
           event.preventDefault();
           if (digest !== "" && !isWrong) navigate(imagePath(name, digest.trim()));
