@@ -57,6 +57,8 @@ async function check(clean: CleanPage, step: string): Promise<void> {
   expect({ step, overflow }).toEqual({ step, overflow: false });
 }
 
+const tags = (page: Page) => page.getByRole("grid", { name: "Tags" });
+
 const REPOSITORY_PATH = `/registry/${REPOSITORY}`;
 
 test("a wrong password is refused, the right one stays in memory", async () => {
@@ -86,11 +88,15 @@ test.each([["", {}], ["narrow", { viewport: NARROW }], ["dark", { colorScheme: "
   const { page } = clean;
   await enter(clean, REPOSITORY_PATH);
   await page.getByText("linux/amd64, linux/arm64").waitFor();
+  const untagged = page.getByRole("grid", { name: "Manifests without a tag" });
+  await untagged.getByText(SIGNATURE).waitFor();
+  // Two platforms and the signature of the index.
+  expect(await untagged.getByRole("link", { name: "v2.0.0" }).count()).toBe(3);
   await page.getByRole("button", { name: "Details" }).first().click();
-  await page.getByText(SIGNATURE).waitFor();
+  await page.getByRole("grid", { name: "Referrers" }).getByText(SIGNATURE).waitFor();
   expect(await page.getByText(`podman pull ${registryLogin(site).host}/${REPOSITORY}:v2.0.0`).isVisible()).toBe(true);
   await check(clean, "tags");
-  await page.getByRole("link", { name: "v2.0.0" }).click();
+  await tags(page).getByRole("link", { name: "v2.0.0" }).click();
   await page.getByRole("heading", { name: `${REPOSITORY}:v2.0.0`, level: 1 }).waitFor();
   await page.getByText(SIGNATURE).waitFor();
   await check(clean, "index");
@@ -106,6 +112,9 @@ test("maintenance: garbage is counted first, content is checked", async () => {
   const clean = await newPage("registry-maintenance");
   const { page } = clean;
   await enter(clean, "/registry?tab=maintenance");
+  await page.getByText("Used on the file system").waitFor();
+  await page.getByText("Content of the registry").waitFor();
+  await check(clean, "disk");
   await page.getByRole("button", { name: "Check all content now" }).click();
   await page.getByText("No damage was found.").waitFor();
   await page.getByRole("button", { name: "Look for garbage" }).click();
@@ -156,15 +165,24 @@ test("a tag, then its manifest with the other tag are deleted", async ({ task })
   await check(clean, "tag");
   await dialog.getByRole("button", { name: "Delete the tag" }).click();
   await page.getByRole("link", { name: "v1", exact: true }).waitFor({ state: "detached" });
-  await page.getByRole("textbox", { name: "Digest" }).fill(pushed.image);
-  await page.getByRole("button", { name: "Open", exact: true }).click();
+  await tags(page).getByTitle(pushed.image).click();
   await page.getByText("PATH, TOKEN").waitFor();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await dialog.getByText("These tags of the manifest are deleted with it: v1.0.0").waitFor();
   await check(clean, "manifest");
   await dialog.getByRole("button", { name: "Delete the manifest" }).click();
-  await page.getByRole("link", { name: "v2.0.0" }).waitFor();
+  await tags(page).getByRole("link", { name: "v2.0.0" }).waitFor();
   await page.getByRole("link", { name: "v1.0.0" }).waitFor({ state: "detached" });
+  // The last one pushed is the signature.
+  const remove = page.getByRole("grid", { name: "Manifests without a tag" }).getByRole("button", { name: /^Delete sha256:/ });
+  await remove.first().click();
+  await dialog.getByText("The manifest has no tag.").waitFor();
+  await dialog.getByRole("button", { name: "Delete the manifest" }).click();
+  await dialog.waitFor({ state: "detached" });
+  expect(await remove.count()).toBe(2);
+  await remove.first().click();
+  await dialog.getByText("lose a platform: v2.0.0").waitFor();
+  await check(clean, "platform");
   assertClean(clean, REFUSED);
 });
 
@@ -176,6 +194,6 @@ test("the page outlives the registry", async () => {
   site.kill("registry");
   await page.getByRole("textbox", { name: "Filter" }).fill(REPOSITORY);
   await page.getByRole("link", { name: REPOSITORY }).click();
-  await page.getByRole("link", { name: "v2.0.0" }).waitFor();
+  await tags(page).getByRole("link", { name: "v2.0.0" }).waitFor();
   assertClean(clean, /^(401|50[234]) GET .*\/services\/registry\/v2\//);
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "./client";
-import { LIST_LIMIT, collectGarbage, isLoginAccepted, manifest, neededRight, nextQuery, passwordLogin, referrers, refusal, registryLogin, repositories, resolve, tags, tokenLogin } from "./registry";
+import { LIST_LIMIT, collectGarbage, isLoginAccepted, listedManifests, manifest, neededRight, nextQuery, passwordLogin, referrers, refusal, registryLogin, repositories, resolve, tags, tokenLogin } from "./registry";
 
 interface Sent {
   request: string;
@@ -84,6 +84,7 @@ test("a login is accepted or refused, other failures are neither", async () => {
 test.each([
   ["GET", "_catalog?n=1", "pull", "**", "registry:catalog:*"],
   ["POST", "_atoll/gc?dryrun=true", "delete", "**", "registry:maintenance:*"],
+  ["GET", "_atoll/manifests?n=1000&repository=team%2Fapp", "pull", "team/app", "repository:team/app:pull"],
   ["GET", "team/app/tags/list?n=1", "pull", "team/app", "repository:team/app:pull"],
   ["DELETE", "team/app/manifests/v1", "delete", "team/app", "repository:team/app:delete"],
   ["GET", "team/tags/list/referrers/sha256:1", "pull", "team/tags/list", "repository:team/tags/list:pull"],
@@ -130,4 +131,16 @@ test("garbage is counted by a dry run; blanks come first, and errors after them"
   responses["POST _atoll/gc"] = () => new Response(`  ${JSON.stringify({ errors: [{ message: "the registry's storage failed" }] })}`);
   await expect(collectGarbage(false)).rejects.toMatchObject({ message: "The registry's storage failed" });
   expect(requests()).toEqual(["POST _atoll/gc?dryrun=true", "POST _atoll/gc"]);
+});
+
+test("all manifests are listed page by page, where the registry has such a list", async () => {
+  expect(await listedManifests("team/app")).toBeUndefined();
+  const first = "GET _atoll/manifests?n=1000&repository=team%2Fapp";
+  const second = "last=sha256%3A1&n=1000&repository=team%2Fapp";
+  const page = (digest: string, link?: string) => () => new Response(JSON.stringify({ manifests: [{ digest, tags: [] }] }), link ? { headers: { link } } : {});
+  responses[first] = page("sha256:1", `</v2/_atoll/manifests?${second}>; rel="next"`);
+  responses[`GET _atoll/manifests?${second}`] = page("sha256:2");
+  expect(await listedManifests("team/app")).toEqual({ entries: ["sha256:1", "sha256:2"].map((digest) => ({ digest, tags: [] })), isCut: false });
+  responses[first] = () => new Response("{}", { status: 403 });
+  await expect(listedManifests("team/app")).rejects.toMatchObject({ status: 403 });
 });

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { SWRConfig } from "swr";
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../api/client";
-import { registryLogin } from "../api/registry";
+import { type ListedManifest, registryLogin } from "../api/registry";
 import { startTexts } from "../i18n";
 import { DeletionDialog } from "./deletion";
 import { GarbageDialog } from "./garbage";
@@ -85,6 +85,29 @@ test("indexes that lose a platform are named", async () => {
   responses["GET app/manifests/old"] = json({ manifests: [{ digest: ONE }] });
   openDeletion(ONE!);
   await screen.findByText(/These indexes of several platforms need it, and lose a platform: old/);
+});
+
+/** The list of all manifests that the registry has. */
+function list(...entries: Partial<ListedManifest>[]) {
+  responses["GET _atoll/manifests?n=1000&repository=app"] = json({ manifests: entries.map((entry) => ({ tags: [], ...entry })) });
+}
+
+test("a registry that lists all manifests is asked once, not for each tag", async () => {
+  const [tagged, untagged] = ["c", "d"].map((digit) => `sha256:${digit.repeat(64)}`);
+  list({ digest: ONE!, tags: ["latest", "v1"] }, { digest: tagged!, tags: ["multi"], manifests: [ONE!] }, { digest: untagged!, manifests: [ONE!, ONE!] });
+  openDeletion("v1");
+  await userEvent.click(await screen.findByRole("checkbox", { name: /Delete the manifest, too/ }));
+  await screen.findByText(/These tags of the manifest are deleted with it: latest$/);
+  await screen.findByText(/lose a platform: multi, sha256:dddddddddddd$/);
+  await userEvent.click(screen.getByRole("button", { name: "Delete the manifest" }));
+  await waitFor(() => expect(changes()).toEqual([`DELETE app/manifests/${ONE}`]));
+  expect(requests).toEqual(["GET _atoll/manifests?n=1000&repository=app", `GET app/referrers/${ONE}?n=1000`, `DELETE app/manifests/${ONE}`]);
+});
+
+test("a manifest that the list lacks is looked for by itself", async () => {
+  list({ digest: OTHER!, tags: ["old"] });
+  openDeletion("v1");
+  await screen.findByText("The manifest stays, with these tags: latest");
 });
 
 test("the manifest of a tag is deleted when it is chosen", async () => {

@@ -11,15 +11,18 @@ import { type Listing, called, listedArtifactType } from "./listed";
 import { isIndex, purpose } from "./manifest";
 import { DigestLink, ManifestLink, PurposeLabel } from "./referrers";
 
-/** Indexes that a row shows by name. */
-const INDEXES = 3;
+/** Indexes and subjects that a row shows by name. */
+const NEEDERS = 3;
 
 export function UntaggedManifests({ name, listing, remove }: { name: string; listing: Listing; remove: (digest: string) => void }) {
   const { t } = useTranslation();
   const rows = useMemo(() => listing.entries.filter(({ tags }) => tags.length === 0), [listing]);
   const columns = useMemo<Column<ListedManifest>[]>(() => {
     const size = ({ digest }: ListedManifest) => listing.sizes.get(digest);
-    const needers = ({ digest }: ListedManifest) => listing.indexes.get(digest) ?? [];
+    const needers = ({ digest, subject }: ListedManifest) => {
+      const referred = subject === undefined ? undefined : listing.known.get(subject);
+      return [...(referred ? [referred] : []), ...(listing.indexes.get(digest) ?? [])];
+    };
     return [
       { id: "pushed", title: t("Pushed"), order: ({ pushedAt }) => Date.parse(pushedAt ?? "") || 0, cell: ({ pushedAt }) => <span className="atoll-time"><Time at={pushedAt} /></span> },
       { id: "digest", title: t("Digest"), text: ({ digest }) => digest, cell: ({ digest }) => <DigestLink name={name} digest={digest} /> },
@@ -27,8 +30,8 @@ export function UntaggedManifests({ name, listing, remove }: { name: string; lis
       { id: "size", title: t("Size"), order: (row) => size(row) ?? 0, cell: (row) => <span className="atoll-nowrap">{bytes(size(row))}</span> },
       {
         id: "needed", title: t("Needed by"),
-        text: (row) => [...needers(row).map(called), row.subject ?? ""].join(" ").trim(),
-        cell: (row) => <NeededBy name={name} indexes={needers(row)} subject={row.subject} listing={listing} />,
+        text: (row) => needers(row).map(called).join(" "),
+        cell: (row) => <NeededBy name={name} needers={needers(row)} subject={row.subject} />,
       },
       { id: "delete", title: t("Actions"), cell: ({ digest }) => <Button variant="link" isInline isDanger aria-label={t("Delete {{name}}", { name: digest })} onClick={() => remove(digest)}>{t("Delete")}</Button> },
     ];
@@ -59,15 +62,13 @@ function Kind({ row }: { row: ListedManifest }) {
   return <>{type !== undefined && <PurposeLabel of={purpose({ digest: "", artifactType: type })} />} {kindText(row, t)}</>;
 }
 
-function NeededBy({ name, indexes, subject, listing }: { name: string; indexes: ListedManifest[]; subject: string | undefined; listing: Listing }) {
+function NeededBy({ name, needers, subject }: { name: string; needers: ListedManifest[]; subject: string | undefined }) {
   const { t } = useTranslation();
-  const referred = subject === undefined ? undefined : listing.known.get(subject);
-  if (indexes.length === 0 && subject === undefined) return <span className="atoll-muted">{t("Nothing")}</span>;
+  if (needers.length === 0) return <span className="atoll-muted">{subject === undefined ? t("Nothing") : t("Nothing: what it refers to is not here")}</span>;
   return (
     <>
-      {[...indexes.slice(0, INDEXES), ...(referred ? [referred] : [])].map((entry) => <div key={entry.digest}><ManifestLink name={name} digest={entry.digest} tag={entry.tags[0]} /></div>)}
-      {indexes.length > INDEXES && <div>{t("and {{count}} more", { count: indexes.length - INDEXES })}</div>}
-      {subject !== undefined && !referred && <span className="atoll-muted">{t("Nothing: what it refers to is not here")}</span>}
+      {needers.slice(0, NEEDERS).map(({ digest, tags }) => <div key={digest}><ManifestLink name={name} digest={digest} tag={tags[0]} /></div>)}
+      {needers.length > NEEDERS && <div>{t("and {{count}} more", { count: needers.length - NEEDERS })}</div>}
     </>
   );
 }
