@@ -33,7 +33,8 @@ const Summaries = createContext<Details<Summary>>(new Map());
 export function Repository({ name }: { name: string }) {
   const { t } = useTranslation();
   const list = useRegistry(`tags ${name}`, () => tags(name));
-  const manifests = useRegistry(`manifests ${name}`, () => readListing(name));
+  // After the list of tags, so that a refusal asks for one login.
+  const manifests = useRegistry(list.data && `manifests ${name}`, () => readListing(name));
   const [shown, setShown] = useState<string[]>([]);
   const [deleted, setDeleted] = useState<string>();
   const [revision, setRevision] = useState(0);
@@ -68,7 +69,7 @@ export function Repository({ name }: { name: string }) {
           </Summaries.Provider>
         )}
       </RegistryLoaded>
-      <RegistryLoaded resource={manifests}>
+      {list.data && <RegistryLoaded resource={manifests}>
         {({ listing: found, isCut }) => (
           <>
             {found && <UntaggedManifests name={name} listing={found} remove={setDeleted} />}
@@ -76,7 +77,7 @@ export function Repository({ name }: { name: string }) {
             {(!found || isCut) && <OpenByDigest name={name} isListed={found !== undefined} />}
           </>
         )}
-      </RegistryLoaded>
+      </RegistryLoaded>}
       {deleted !== undefined && (
         <DeletionDialog name={name} reference={deleted} close={() => setDeleted(undefined)} done={readAgain} />
       )}
