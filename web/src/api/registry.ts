@@ -373,7 +373,7 @@ export interface ReindexReport {
 
 /** Usage of the storage. Source: crates/registry, usage. */
 export interface StorageUsage {
-  /** None soon after the start of the registry. */
+  /** None while the first count of the registry takes long. */
   repositories?: number;
   /** Blobs and manifests, each counted once. */
   blobs?: number;

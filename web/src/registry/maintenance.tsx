@@ -72,7 +72,7 @@ export function DiskUse({ storage: { repositories, blobs, bytes: content, counte
         <>
           <Percentage value={capacity === 0 ? 0 : Math.round((used / capacity) * 100)} label={t("Used share of the file system")} />
           {free !== undefined && free < capacity * SCARCE && (
-            <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("The disk is almost full: pushes and mirroring will be refused.")}>
+            <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("The disk is almost full: once it is full, pushes and mirroring are refused.")}>
               {t("Collect garbage, delete images that nothing needs, or enlarge the disk.")}
             </Alert>
           )}

@@ -12,7 +12,7 @@ use crate::storage::Store;
 
 #[derive(Debug, Serialize)]
 struct StorageUsage {
-    /// None soon after the start.
+    /// None while the first count takes long.
     #[serde(flatten)]
     totals: Option<Totals>,
     #[serde(flatten)]
@@ -30,7 +30,7 @@ struct FileSystem {
 pub(super) async fn answer(app: &App) -> Answer {
     let quotas = app.enforcement.usage().await?;
     let storage = StorageUsage {
-        totals: app.count.last(),
+        totals: app.count.fresh().await,
         room: room(&app.store),
     };
     Ok(Json(json!({ "quotas": quotas, "storage": storage })).into_response())

@@ -1,6 +1,6 @@
 //! Totals of the content: counted at intervals, since the store keeps no sums.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use blob_store::disk::Room;
@@ -8,7 +8,7 @@ use blob_store::{ContentStore as _, Result};
 use metrics::{describe_gauge, gauge};
 use model::time::Timestamp;
 use serde::Serialize;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::storage::Store;
 
@@ -23,6 +23,10 @@ const RELEASED: &str = "registry_storage_reserve_released";
 const ROOM_INTERVAL: Duration = Duration::from_secs(10);
 /// How often is counted.
 const INTERVAL: Duration = Duration::from_mins(5);
+/// Age of a count that needs no other one.
+const FRESH: Duration = Duration::from_secs(10);
+/// How long a client waits for a count.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Entries that are looked at in one go.
 const PAGE: usize = 1000;
 /// Between two of them: others have work to do, too.
@@ -31,18 +35,26 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The last count of the content.
 #[derive(Debug, Default)]
 pub(crate) struct StorageCount {
-    last: Mutex<Option<Totals>>,
+    last: watch::Sender<Option<Totals>>,
     wanted: Notify,
 }
 
 impl StorageCount {
-    /// None before the first one has ended.
-    pub(crate) fn last(&self) -> Option<Totals> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A fresh count if it takes no longer than a client waits, else the last one; None before the first has ended.
+    pub(crate) async fn fresh(&self) -> Option<Totals> {
+        let mut last = self.last.subscribe();
+        let is_fresh = |totals: &Option<Totals>| totals.as_ref().is_some_and(Totals::is_fresh);
+        if !is_fresh(&last.borrow()) {
+            self.wanted.notify_one();
+            let counted = last.wait_for(is_fresh);
+            tokio::time::timeout(PATIENCE, counted).await.ok();
+        }
+        *last.borrow()
     }
 
-    /// Counts again soon, since much has changed.
+    /// Forgets the last count, since much has changed, and counts again.
     pub(crate) fn renew(&self) {
+        self.last.send_replace(None);
         self.wanted.notify_one();
     }
 }
@@ -56,7 +68,7 @@ pub(crate) async fn watch(store: Store, count: Arc<StorageCount>) {
         match totals(&store).await {
             Ok(totals) => {
                 totals.show();
-                *count.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+                count.last.send_replace(Some(totals));
             }
             Err(error) => {
                 let error = model::error::chain(&error);
@@ -120,6 +132,10 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    fn is_fresh(&self) -> bool {
+        self.counted_at > service::clock::now() - FRESH
+    }
+
     #[expect(
         clippy::cast_precision_loss,
         reason = "2^53 is more than anybody stores"
@@ -154,6 +170,7 @@ async fn totals(store: &Store) -> Result<Totals> {
         totals.blobs += page.len();
         totals.bytes += page.iter().filter_map(|content| content.size).sum::<u64>();
         if page.len() < PAGE {
+            totals.counted_at = service::clock::now();
             return Ok(totals);
         }
         after = page.into_iter().next_back().map(|content| content.digest);
@@ -169,6 +186,29 @@ mod tests {
     use oci::{Digest, Repository};
 
     use super::*;
+
+    #[tokio::test]
+    async fn old_counts_are_renewed_when_they_are_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::Disk(DiskStore::open(dir.path()).await.unwrap());
+        let count = Arc::new(StorageCount::default());
+        let watching = tokio::spawn(watch(store, Arc::clone(&count)));
+        let first = count.fresh().await.unwrap();
+        assert_eq!(count.fresh().await, Some(first), "a fresh one is kept");
+        let counted_at = first.counted_at - FRESH;
+        let old = Totals {
+            counted_at,
+            ..first
+        };
+        count.last.send_replace(Some(old));
+        let second = count.fresh().await.unwrap();
+        assert!(second.counted_at > first.counted_at);
+        count.renew();
+        assert!(count.fresh().await.unwrap().counted_at > second.counted_at);
+        watching.abort();
+        count.last.send_replace(Some(old));
+        assert_eq!(count.fresh().await, Some(old), "the count takes too long");
+    }
 
     #[tokio::test]
     async fn everything_is_counted_once() {
