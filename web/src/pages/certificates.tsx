@@ -22,6 +22,7 @@ function clients(host: string): { title: string; command: string }[] {
     { title: "curl", command: `curl --cacert ${FILE} https://${host}/v2/` },
     { title: "All programs of RHEL and Fedora", command: `sudo cp ${FILE} /etc/pki/ca-trust/source/anchors/ && sudo update-ca-trust` },
     { title: "All programs of Debian and Ubuntu", command: `sudo cp ${FILE} /usr/local/share/ca-certificates/ && sudo update-ca-certificates` },
+    { title: "macOS", command: `sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain ${FILE}` },
     { title: "Windows", command: `certutil -addstore -f Root ${FILE}` },
     { title: "A running cluster", command: `oc create configmap site-ca -n openshift-config --from-file=${host.replace(":", "..")}=${FILE} && oc patch image.config.openshift.io/cluster --type merge -p '{"spec":{"additionalTrustedCA":{"name":"site-ca"}}}'` },
   ];
@@ -40,6 +41,7 @@ export default function Certificates() {
           <CardTitle component="h2">{t("The registry's certificate")}</CardTitle>
           <CardBody>
             <Content component="p">{t("Clients of the registry have to trust it once. Clusters that are installed here get it with their hosts.")}</Content>
+            <Content component="p">{t("Where atoll install made the certificates, the file has the site's authority, too: programs that trust it also trust the addresses of the reverse proxy.")}</Content>
             <Button component="a" href={URL_OF_FILE} download={FILE}>{t("Download")}</Button>{" "}
             <Copyable label={t("Command")}>{`curl -fO ${location.origin}${URL_OF_FILE}`}</Copyable>
             <DescriptionList isHorizontal className="atoll-row">
