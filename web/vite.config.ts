@@ -2,13 +2,14 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 import { accessibility } from "./build/accessibility";
 import { brand } from "./build/brand";
+import { drafts } from "./build/drafts";
 import { notices } from "./build/notices";
 import { precompress } from "./build/precompress";
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
-  plugins: [accessibility(), brand(), notices(), precompress()],
+  plugins: [accessibility(), drafts(), brand(), notices(), precompress()],
   resolve: {
     // The library's sources: as modules of ES they leave out what is not used, its CommonJS build does not.
     conditions: ["source", "module", "browser", "production"],

@@ -1,16 +1,7 @@
 // Names and roles that controls of the library's pages lack: without them, screen readers read out "button" only.
 
 import type { Plugin } from "vite";
-
-interface Patch {
-  /** End of the path of the source. */
-  file: string;
-  changes: [before: string, after: string][];
-  /** Uses the texts of the page where the source has no hook of its own. */
-  hasOwnTexts?: boolean;
-}
-
-const TEXTS = 'import ourTexts from "i18next";\n';
+import { type Patch, patchLibrary } from "./patch";
 
 /** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
 export const PATCHES: Patch[] = [
@@ -88,25 +79,6 @@ export const PATCHES: Patch[] = [
   },
 ];
 
-/** The source with the changes of its patch; `undefined` without a patch. Throws when a change does not apply. */
-export function patched(path: string, source: string): string | undefined {
-  const patch = PATCHES.find(({ file }) => path.endsWith(`/${file}`));
-  if (!patch) return undefined;
-  const result = patch.changes.reduce((text, [before, after]) => {
-    if (text.split(before).length !== 2) throw new Error(`${patch.file} does not have one ${JSON.stringify(before)}: adapt its patch`);
-    return text.replace(before, () => after);
-  }, source);
-  return patch.hasOwnTexts ? TEXTS + result : result;
-}
-
 export function accessibility(): Plugin {
-  return {
-    name: "accessibility",
-    enforce: "pre",
-    transform(code, id) {
-      const path = id.split("?")[0] ?? id;
-      const result = path.includes("/@openshift-assisted/ui-lib/") ? patched(path, code) : undefined;
-      return result === undefined ? null : { code: result, map: null };
-    },
-  };
+  return patchLibrary("accessibility", PATCHES);
 }

@@ -9,6 +9,7 @@ import { useTranslation } from "react-i18next";
 import { BrowserRouter, Link, Route, Routes, useLocation } from "react-router-dom-v5-compat";
 import { session } from "./api/client";
 import { useServices } from "./api/site";
+import { dropDrafts } from "./drafts/store";
 import { LANGUAGES, type Language, chooseLanguage, language } from "./i18n";
 import { NotFound } from "./pages/not_found";
 import { GROUPS, ROUTES } from "./pages/routes";
@@ -44,7 +45,7 @@ function Preferences() {
         {isLoggedIn && (
           <ToolbarItem className="atoll-account">
             {/* Pages of the server, not of this application. */}
-            <a href="/token">{t("Token")}</a> <a href="/logout">{t("Log out")}</a>
+            <a href="/token">{t("Token")}</a> <a href="/logout" onClick={dropDrafts}>{t("Log out")}</a>
           </ToolbarItem>
         )}
       </ToolbarContent>

@@ -2,7 +2,7 @@
 
 import { Button, Content, InputGroup, InputGroupItem, TextInput } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ApiError } from "../api/client";
 import { send } from "../api/client";
@@ -10,6 +10,7 @@ import { type Host, type Inventory, hostName, inner } from "../api/records";
 import { gigabytes } from "../components/format";
 import { Failure } from "../components/loaded";
 import { StatusLabel } from "../components/status";
+import { DraftNotice, useDraft } from "../drafts/draft";
 
 interface Validation {
   id: string;
@@ -19,7 +20,10 @@ interface Validation {
 
 export function HostDetails({ host, inventory, reload }: { host: Host; inventory: Inventory; reload: () => void }) {
   const { t } = useTranslation();
-  const [name, setName] = useState(hostName(host));
+  const saved = hostName(host);
+  const start = useMemo(() => ({ name: saved }), [saved]);
+  const draft = useDraft(`host ${host.id}`, start);
+  const { name } = draft.values;
   const [error, setError] = useState<ApiError>();
   const path = `/infra-envs/${host.infra_env_id}/hosts/${host.id}`;
   const change = (members: object) =>
@@ -32,10 +36,11 @@ export function HostDetails({ host, inventory, reload }: { host: Host; inventory
   return (
     <>
       {error && <Failure error={error} />}
+      {draft.isRestored && <DraftNotice discard={draft.end} />}
       <InputGroup>
-        <InputGroupItem isFill><TextInput aria-label={t("Name of the host")} value={name} onChange={(_, value) => setName(value)} /></InputGroupItem>
+        <InputGroupItem isFill><TextInput aria-label={t("Name of the host")} value={name} onChange={(_, value) => draft.change({ name: value })} /></InputGroupItem>
         <InputGroupItem>
-          <Button variant="control" isDisabled={name === hostName(host)} onClick={() => void change({ host_name: name })}>{t("Rename")}</Button>
+          <Button variant="control" isDisabled={name === saved} onClick={() => void change({ host_name: name })}>{t("Rename")}</Button>
         </InputGroupItem>
       </InputGroup>
       {unsuccessful.length > 0 && (

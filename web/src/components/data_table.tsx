@@ -1,5 +1,4 @@
-// A table with text filter, choice of one attribute, sorting, pages, selection and expanded rows. Filter, order and page
-// are in the address: they survive a reload and can be sent to others.
+// A table with text filter, choice of one attribute, sorting, pages, selection and expanded rows.
 
 import {
   EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter, FormSelect, FormSelectOption, Pagination, SearchInput,
@@ -8,7 +7,7 @@ import {
 import { ExpandableRowContent, Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useSearchParams } from "react-router-dom-v5-compat";
+import { useAddressParameters } from "./address_parameters";
 import { byName, words } from "./format";
 import { usePaginationTitles } from "./pagination_titles";
 
@@ -46,25 +45,14 @@ const PAGE_SIZES = [20, 50, 100];
 export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, startsDescending = false, choice, actions, details, onShown, empty }: Props<Row>) {
   const { t } = useTranslation();
   const titles = usePaginationTitles();
-  const [parameters, setParameters] = useSearchParams();
+  const { parameter, change } = useAddressParameters(scope);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
-  const parameter = (name: string) => parameters.get(scope + name);
   const search = parameter("search") ?? "";
   const chosen = choice ? (parameter(choice.id) ?? "") : "";
   const sortColumn = Math.max(0, columns.findIndex(({ id }) => id === parameter("sort")));
   const isDescending = (parameter("order") ?? (startsDescending ? "desc" : "asc")) === "desc";
   const size = Number(parameter("size")) || 20;
-
-  const change = (changes: Record<string, string>) =>
-    setParameters((before) => {
-      const after = new URLSearchParams(before);
-      for (const [name, value] of Object.entries({ page: "", ...changes })) {
-        if (value === "") after.delete(scope + name);
-        else after.set(scope + name, value);
-      }
-      return after;
-    }, { replace: true });
 
   const wanted = useDeferredValue(search).trim().toLowerCase();
   const found = useMemo(() => {

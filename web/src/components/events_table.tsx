@@ -2,12 +2,12 @@
 
 import { FormSelect, FormSelectOption, Pagination, SearchInput, Toolbar, ToolbarContent, ToolbarItem } from "@patternfly/react-core";
 import { Table, Tbody, Td, Th, Thead, Tr } from "@patternfly/react-table";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import useSWR from "swr";
 import { type ApiError, request } from "../api/client";
 import type { SiteEvent } from "../api/records";
 import { useLive } from "../api/resource";
+import { useAddressParameters } from "./address_parameters";
 import { words } from "./format";
 import { Loaded } from "./loaded";
 import { usePaginationTitles } from "./pagination_titles";
@@ -20,9 +20,10 @@ const PAGE = 50;
 export function EventsTable({ clusterId }: { clusterId?: string }) {
   const { t } = useTranslation();
   const titles = usePaginationTitles();
-  const [message, setMessage] = useState("");
-  const [severity, setSeverity] = useState("");
-  const [page, setPage] = useState(1);
+  const { parameter, change } = useAddressParameters();
+  const message = parameter("message") ?? "";
+  const severity = parameter("severity") ?? "";
+  const page = Math.max(1, Number(parameter("page")) || 1);
   const filter: Record<string, string> = {
     ...(clusterId && { cluster_id: clusterId }), ...(message && { message }), ...(severity && { severities: severity }),
   };
@@ -32,26 +33,22 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
   // Not by the whole filter: the page has a connection of this one already.
   useLive(clusterId ? { cluster_id: clusterId } : {}, [path]);
   const count = Number(data?.headers.get("event-count") ?? 0);
-  const choose = (change: () => void) => {
-    change();
-    setPage(1);
-  };
   return (
     <>
       <Toolbar>
         <ToolbarContent>
           <ToolbarItem>
             <SearchInput aria-label={t("Message")} placeholder={t("Message")} resetButtonLabel={t("Clear")} value={message}
-              onChange={(_, value) => choose(() => setMessage(value))} onClear={() => choose(() => setMessage(""))} />
+              onChange={(_, value) => change({ message: value })} onClear={() => change({ message: "" })} />
           </ToolbarItem>
           <ToolbarItem>
-            <FormSelect aria-label={t("Severity")} value={severity} onChange={(_, value) => choose(() => setSeverity(value))}>
+            <FormSelect aria-label={t("Severity")} value={severity} onChange={(_, value) => change({ severity: value })}>
               <FormSelectOption value="" label={`${t("Severity")}: ${t("all")}`} />
               {SEVERITIES.map((one) => <FormSelectOption key={one} value={one} label={t(words(one))} />)}
             </FormSelect>
           </ToolbarItem>
           <ToolbarItem align={{ default: "alignEnd" }}>
-            <Pagination itemCount={count} page={page} perPage={PAGE} titles={titles} isCompact onSetPage={(_, value) => setPage(value)} perPageOptions={[{ title: String(PAGE), value: PAGE }]} />
+            <Pagination itemCount={count} page={page} perPage={PAGE} titles={titles} isCompact onSetPage={(_, value) => change({ page: String(value) })} perPageOptions={[{ title: String(PAGE), value: PAGE }]} />
           </ToolbarItem>
         </ToolbarContent>
       </Toolbar>

@@ -1,10 +1,10 @@
-// The editor of mirror plans, with completion from the catalogs of this site. The plan is a draft of this browser's
-// session until it is downloaded.
+// The editor of mirror plans, with completion from the catalogs of this site. The plan is a draft of this browser's tab
+// until it is downloaded.
 
 import {
   Alert, Button, Card, CardBody, CardTitle, Checkbox, Content, Flex, Form, FormGroup, List, ListItem, TextArea, TextInput,
 } from "@patternfly/react-core";
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useEffect, useId } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
 import { useDocuments } from "../api/resource";
@@ -13,28 +13,19 @@ import { type CatalogEntry, type Channel, type Package, metas } from "../catalog
 import { Copyable } from "../components/copyable";
 import { download } from "../components/download";
 import { PageFrame } from "../components/page";
-import { ARCHITECTURES, EMPTY, type Plan, type PlannedCatalog, type PlannedPackage, problems, toYaml, withPackage } from "../mirror/plan";
+import { DraftHint, DraftNotice, useDraft } from "../drafts/draft";
+import { ARCHITECTURES, EMPTY, type PlannedCatalog, type PlannedPackage, problems, toYaml, withPackage } from "../mirror/plan";
 
-const DRAFT = "atoll-mirror-plan";
 const FILE = "imageset-config.yaml";
-
-function draft(): Plan {
-  try {
-    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(DRAFT) ?? "{}") as Partial<Plan>) };
-  } catch {
-    return EMPTY;
-  }
-}
 
 const replaced = <T,>(list: T[], index: number, item: T): T[] => list.map((one, at) => (at === index ? item : one));
 const without = <T,>(list: T[], index: number): T[] => list.filter((_, at) => at !== index);
 
 export default function MirrorPlan() {
   const { t } = useTranslation();
-  const [plan, setPlan] = useState(draft);
+  const { values: plan, change: setPlan, isRestored, end } = useDraft("mirror-plan", EMPTY);
   const [parameters, setParameters] = useSearchParams();
   const served = useCatalogs();
-  useEffect(() => sessionStorage.setItem(DRAFT, JSON.stringify(plan)), [plan]);
   useEffect(() => {
     const [catalog, name] = [parameters.get("catalog"), parameters.get("package")];
     if (!catalog || !name || !served.data) return;
@@ -51,10 +42,11 @@ export default function MirrorPlan() {
       actions={(
         <>
           <Button variant="primary" isDisabled={found.length > 0} onClick={() => download(FILE, yaml)}>{t("Download")}</Button>
-          <Button variant="link" onClick={() => setPlan(EMPTY)}>{t("Start anew")}</Button>
+          <Button variant="link" onClick={end}>{t("Start anew")}</Button>
         </>
       )}>
       <Content component="p">{t("A plan names releases, operators and images. On the connected side, atoll mirror packs them into archives; inside, it publishes them.")}</Content>
+      {isRestored ? <DraftNotice discard={end} /> : <DraftHint />}
       <Form onSubmit={(event) => event.preventDefault()}>
         <Part title={t("Releases")} add={t("Add a channel")} onAdd={() => setPlan({ ...plan, channels: [...plan.channels, { name: "", minVersion: "", maxVersion: "" }] })}>
           <Flex>

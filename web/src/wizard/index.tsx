@@ -1,13 +1,15 @@
 // The library's pages: clusters, wizard, hosts, networking, operators, review, progress, added hosts.
 
-import { Config, Features, UILibRoutes } from "@openshift-assisted/ui-lib/ocm";
+import { Api, Config, Features, UILibRoutes } from "@openshift-assisted/ui-lib/ocm";
 import { useEffect, useState } from "react";
 import { addLibraryTexts } from "../i18n";
+import { watchChanges } from "./saving";
 
 /** Root of the library's pages, which it fixes itself. */
 export const ROOT = "/assisted-installer";
 
 Config.setRouteBasePath(ROOT);
+for (const client of [Api.client, Api.clientWithoutCaseConverter]) watchChanges(client);
 
 export default function Wizard() {
   const [isReady, setReady] = useState(false);
