@@ -6,6 +6,14 @@ import { type Patch, patchLibrary } from "./patch";
 /** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
 export const PATCHES: Patch[] = [
   {
+    file: "ocm/components/clusterConfiguration/staticIp/components/FormViewNetworkWide/FormViewNetworkWideFields.tsx",
+    changes: [
+      ["name={`${fieldName}.ip`}", 'name={`${fieldName}.ip`} aria-label={ourTexts.t("Subnet")}'],
+      ["name={`${fieldName}.prefixLength`}", 'name={`${fieldName}.prefixLength`} aria-label={ourTexts.t("Subnet: prefix length")}'],
+    ],
+    hasOwnTexts: true,
+  },
+  {
     file: "common/components/ui/PopoverIcon.tsx",
     changes: [
       ["ouiaId={buttonOuiaId}", 'ouiaId={buttonOuiaId} aria-label={ourTexts.t("Help")}'],

@@ -40,6 +40,8 @@ export interface Site {
   archives: string;
   /** Kills a service; the supervisor starts it again. */
   kill(service: string): void;
+  /** Kills a service whenever it starts, until the returned function is called. */
+  keepDown(service: string): () => void;
   /** Starts hosts that boot the discovery image of a URL. */
   boot(url: string, options?: Machines): Promise<HostSim>;
   stop(): Promise<void>;
@@ -152,6 +154,7 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
       const make: Program = { name: "demo", args: ["content", "--quiet", "--data", data], log: join(data, "content.log") };
       await succeed(start(make), make);
     }
+    const pidOf = (service: string) => (JSON.parse(readFileSync(stateFile, "utf8")) as State).pids[service];
     const state = JSON.parse(readFileSync(stateFile, "utf8")) as State;
     if (content) await contentIsServed(state.ui_url);
     return {
@@ -164,10 +167,20 @@ export async function startSite({ content = true }: { content?: boolean } = {}):
         return hostSim;
       },
       kill: (service) => {
-        const { pids } = JSON.parse(readFileSync(stateFile, "utf8")) as State;
-        const pid = pids[service];
+        const pid = pidOf(service);
         if (pid === undefined) throw new Error(`no ${service} runs`);
         process.kill(pid, "SIGKILL");
+      },
+      keepDown: (service) => {
+        const timer = setInterval(() => {
+          try {
+            const pid = pidOf(service);
+            if (pid !== undefined) process.kill(pid, "SIGKILL");
+          } catch {
+            // It does not run at the moment.
+          }
+        }, POLL_MS);
+        return () => clearInterval(timer);
       },
       stop,
     };

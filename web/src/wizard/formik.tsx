@@ -56,7 +56,10 @@ function FormWithDraft<Values extends FormikValues>({ mark, children, onSubmit, 
   const content = (form: FormikProps<Values>) => {
     if (stage === "restoring") return <Restore values={restored ?? initialValues} done={() => setStage("restored")} />;
     const discard = () => {
+      // As at the beginning: what the form sets itself now is no draft.
+      state.current.isByPerson = false;
       form.resetForm();
+      dropDraft(key);
       setStage("none");
       // Parts of the form have states of their own.
       setRound(round + 1);
