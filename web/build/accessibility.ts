@@ -6,6 +6,45 @@ import { type Patch, patchLibrary } from "./patch";
 /** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
 export const PATCHES: Patch[] = [
   {
+    file: "common/components/ui/PrismCode.tsx",
+    // Long lines scroll, also by keyboard.
+    changes: [['<Content component="pre" className={className}', '<Content component="pre" tabIndex={0} className={className}']],
+  },
+  {
+    file: "common/components/hosts/MassChangeHostnameModal.tsx",
+    changes: [['<RichInputField\n              name="hostname"', '<RichInputField aria-label={t("ai:New hostname")}\n              name="hostname"']],
+  },
+  {
+    // The button was in a tooltip, which keys do not reach, and had no name.
+    file: "common/components/ui/formik/RemovableField.tsx",
+    changes: [
+      ["<Tooltip\n      hidden={hideRemoveButton}\n      exitDelay={REMOVE_BUTTON_EXIT_DELAY}\n      flipBehavior={['right', 'bottom']}\n      position=\"right-start\"\n      distance={0}\n      content={", '<div className="atoll-removable">\n      <div>{children}</div>\n      {!hideRemoveButton && ('],
+      ["variant={ButtonVariant.plain}", 'aria-label={ourTexts.t("Remove")} variant={ButtonVariant.plain}'],
+      ["        />\n      }\n      className={classnames('ai-remove-button__tooltip ', className)}\n      {...props}\n    >\n      {children}\n    </Tooltip>", "        />\n      )}\n    </div>"],
+    ],
+    hasOwnTexts: true,
+  },
+  {
+    file: "common/components/hosts/FormatDiskCheckbox.tsx",
+    changes: [["id={`select-formatted-", 'aria-label={ourTexts.t("Format")} id={`select-formatted-']],
+    hasOwnTexts: true,
+  },
+  {
+    // The button was its icon: keys did nothing. It was seen only while a pointer was above it.
+    file: "ocm/components/clusterConfiguration/staticIp/components/StaticIpHostsArray.tsx",
+    changes: [
+      ["icon={<MinusCircleIcon onClick={onRemove} data-testid={dataTestId} />}\n    aria-label=\"remove host\"\n    style={{ visibility: showRemoveButton ? 'visible' : 'hidden' }}", 'icon={<MinusCircleIcon />} onClick={onRemove} data-testid={dataTestId}\n    aria-label={ourTexts.t("Remove")}'],
+      ['direction="down"\n            data-testid={`toggle-host-', 'direction="down" toggleId={`host-${hostIdx}-toggle`} contentId={`host-${hostIdx}-content`}\n            data-testid={`toggle-host-'],
+      ["<ExpandableSection isDetached key={hostIdx}", "<ExpandableSection isDetached toggleId={`host-${hostIdx}-toggle`} contentId={`host-${hostIdx}-content`} key={hostIdx}"],
+    ],
+    hasOwnTexts: true,
+  },
+  {
+    file: "ocm/components/clusterConfiguration/manifestsConfiguration/components/CustomManifest.tsx",
+    changes: [["icon={<MinusCircleIcon onClick={onRemove} />}\n    data-testid={dataTestId}\n    aria-label=\"remove manifest\"\n    style={{ visibility: showRemoveButton ? 'visible' : 'hidden' }}", 'icon={<MinusCircleIcon />} onClick={onRemove}\n    data-testid={dataTestId}\n    aria-label={ourTexts.t("Remove")}']],
+    hasOwnTexts: true,
+  },
+  {
     file: "ocm/components/clusterConfiguration/staticIp/components/FormViewNetworkWide/FormViewNetworkWideFields.tsx",
     changes: [
       ["name={`${fieldName}.ip`}", 'name={`${fieldName}.ip`} aria-label={ourTexts.t("Subnet")}'],

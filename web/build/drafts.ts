@@ -10,7 +10,7 @@ export const PATCHES: Patch[] = [
   {
     file: "common/components/clusterWizard/ClusterWizardStep.tsx",
     changes: [
-      ["import React from 'react';", "import React from 'react';\nimport { StepNotice } from 'formik';"],
+      ["import React from 'react';", "import React from 'react';\nimport { StepNotice } from 'atoll-wizard/formik';"],
       ["{children}", "<StepNotice />\n          {children}"],
     ],
   },

@@ -3,6 +3,7 @@
 import { readFileSync, readdirSync } from "node:fs";
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
+import { LABELS, VARIANTS } from "../../build/patternfly";
 import { CAUSES } from "../api/client";
 import { REGISTRY_CAUSES } from "../api/registry";
 import { USES } from "../archives/result_files";
@@ -72,8 +73,12 @@ function collect(): Found {
   return found;
 }
 
-/** Texts that the build gives to controls of the library. */
-const GIVEN = [...readFileSync("build/accessibility.ts", "utf8").matchAll(/ourTexts\.t\("([^"]+)"\)/g)].map(([, text]) => text!);
+/** Texts that the build gives to controls of the library and of PatternFly. */
+const GIVEN = [
+  ...readdirSync("build").flatMap((file) => [...readFileSync(`build/${file}`, "utf8").matchAll(/ourTexts\.t\("([^"]+)"[),]/g)].map(([, text]) => text!)),
+  ...LABELS.flatMap(({ texts = {} }) => Object.values(texts)),
+  ...Object.values(VARIANTS),
+];
 
 const FOUND = collect();
 const TEXTS = [...new Set([
