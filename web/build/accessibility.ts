@@ -6,6 +6,15 @@ import { type Patch, patchLibrary } from "./patch";
 /** Changes for version 2.17.1-cim; a test finds those that no longer apply. */
 export const PATCHES: Patch[] = [
   {
+    file: "common/components/ui/formik/SelectFieldWithSearch.tsx",
+    changes: [
+      ['aria-controls="typeahead-select-listbox"', 'aria-controls="select-typeahead-listbox"'],
+      ['aria-label="Multi typeahead checkbox menu toggle"', 'aria-label={ourTexts.t("Choose")}'],
+      ['aria-label="Clear input value"', 'aria-label={ourTexts.t("Clear")}'],
+    ],
+    hasOwnTexts: true,
+  },
+  {
     file: "common/components/ui/PrismCode.tsx",
     // Long lines scroll, also by keyboard.
     changes: [['<Content component="pre" className={className}', '<Content component="pre" tabIndex={0} className={className}']],
@@ -40,8 +49,15 @@ export const PATCHES: Patch[] = [
     hasOwnTexts: true,
   },
   {
+    file: "ocm/components/clusterConfiguration/manifestsConfiguration/components/ExpandedManifest.tsx",
+    changes: [["isDetached\n", "isDetached toggleId={`manifest-${manifestIdx}-toggle`} contentId={`manifest-${manifestIdx}-content`}\n"]],
+  },
+  {
     file: "ocm/components/clusterConfiguration/manifestsConfiguration/components/CustomManifest.tsx",
-    changes: [["icon={<MinusCircleIcon onClick={onRemove} />}\n    data-testid={dataTestId}\n    aria-label=\"remove manifest\"\n    style={{ visibility: showRemoveButton ? 'visible' : 'hidden' }}", 'icon={<MinusCircleIcon />} onClick={onRemove}\n    data-testid={dataTestId}\n    aria-label={ourTexts.t("Remove")}']],
+    changes: [
+      ["icon={<MinusCircleIcon onClick={onRemove} />}\n    data-testid={dataTestId}\n    aria-label=\"remove manifest\"\n    style={{ visibility: showRemoveButton ? 'visible' : 'hidden' }}", 'icon={<MinusCircleIcon />} onClick={onRemove}\n    data-testid={dataTestId}\n    aria-label={ourTexts.t("Remove")}'],
+      ['direction="down"\n            data-testid={`toggle-manifest-', 'direction="down" toggleId={`manifest-${manifestIdx}-toggle`} contentId={`manifest-${manifestIdx}-content`}\n            data-testid={`toggle-manifest-'],
+    ],
     hasOwnTexts: true,
   },
   {

@@ -37,6 +37,10 @@ export const LABELS: Labels[] = [
   { file: `${CORE}/HelperText/HelperTextItem.js`, changes: [["`${variant} status`", variantText("variant")]] },
   { file: `${CORE}/Label/Label.js`, changes: [["`Close ${children}`", 'ourTexts.t("Remove")']] },
   { file: `${CORE}/Label/LabelGroup.js`, texts: { "Show Less": "Show less", "${remaining} more": "${remaining} more", "Close label group": "Remove", "Label group category": "Labels" } },
+  { file: `${CORE}/Modal/Modal.js`, changes: [
+    // In an open menu, it closes the menu only: else a dialog is lost with all that was typed into it.
+    ["if (event.key === KeyTypes.Escape && this.props.isOpen)", 'if (event.key === KeyTypes.Escape && this.props.isOpen && !event.target.closest(".pf-v6-c-menu, .pf-v6-c-menu-toggle[aria-expanded=true]"))'],
+  ] },
   { file: `${CORE}/Modal/ModalBoxCloseButton.js`, texts: { Close: "Close" } },
   { file: `${CORE}/Modal/ModalBoxTitle.js`, changes: [["`${capitalize(titleIconVariant)} alert:`", `${variantText("titleIconVariant")} + ": "`]] },
   { file: `${CORE}/NumberInput/NumberInput.js`, texts: { Input: "Value", Minus: "Decrease", Plus: "Increase" } },
