@@ -9,6 +9,7 @@ beforeAll(async () => {
 
 test("the page is in the chosen language", () => {
   expect(document.documentElement.lang).toBe("es");
+  expect(document.documentElement.dir).toBe("ltr");
   expect(i18n.t("Clusters")).toBe("Clústeres");
 });
 

@@ -41,7 +41,6 @@ export function chooseLanguage(chosen: Language): void {
 /** Loads our texts of the chosen language. */
 export async function startTexts(): Promise<void> {
   const lng = language();
-  document.documentElement.lang = lng;
   const ours = await OURS[`./locales/${lng}.json`]?.();
   await i18n.use(initReactI18next).init({
     lng,
@@ -53,6 +52,8 @@ export async function startTexts(): Promise<void> {
     interpolation: { escapeValue: false, format: formatValue },
     react: { transSupportBasicHtmlNodes: true },
   });
+  document.documentElement.lang = lng;
+  document.documentElement.dir = i18n.dir(lng);
 }
 
 /** Adds the texts of the library's pages. */

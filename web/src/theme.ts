@@ -17,13 +17,20 @@ function apply(): void {
   document.documentElement.classList.toggle(DARK_CLASS, isDark);
 }
 
+/** Paper is light. */
+function applyPaper(): void {
+  document.documentElement.classList.remove(DARK_CLASS);
+}
+
 export function chooseTheme(chosen: Theme): void {
   localStorage.setItem(CHOICE, chosen);
   apply();
 }
 
-/** Applies the theme, now and when the system changes. */
+/** Applies the theme, now, when the system changes, and around printing. */
 export function startTheme(): void {
   apply();
   system.addEventListener("change", apply);
+  addEventListener("beforeprint", applyPaper);
+  addEventListener("afterprint", apply);
 }

@@ -4,36 +4,9 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type CleanPage, assertClean, axe, launch, openPage } from "./browser";
 import { CLUSTER_ID, EMPTY, LARGE, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
+import { PAGES } from "./our_pages";
 import { type Site, startSite } from "./site";
 
-interface OurPage {
-  name: string;
-  path: string;
-  heading: string;
-  /** Shows nothing of the API. */
-  isStatic?: boolean;
-}
-
-const PAGES: OurPage[] = [
-  { name: "overview", path: "/", heading: "Overview" },
-  { name: "clusters", path: "/clusters", heading: "Clusters" },
-  { name: "cluster", path: `/clusters/${CLUSTER_ID}`, heading: "cluster-1" },
-  { name: "cluster-hosts", path: `/clusters/${CLUSTER_ID}?tab=hosts`, heading: "cluster-1" },
-  { name: "cluster-connections", path: `/clusters/${CLUSTER_ID}?tab=connections`, heading: "cluster-1" },
-  { name: "cluster-images", path: `/clusters/${CLUSTER_ID}?tab=images`, heading: "cluster-1" },
-  { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },
-  { name: "events", path: "/events", heading: "Events" },
-  { name: "readiness", path: "/readiness", heading: "Readiness" },
-  { name: "versions", path: "/versions", heading: "Versions" },
-  { name: "certificates", path: "/certificates", heading: "Certificates", isStatic: true },
-  { name: "catalogs", path: "/catalogs", heading: "Operator catalogs", isStatic: true },
-  { name: "carry-in", path: "/carry-in", heading: "Carry in" },
-  { name: "mirror-plan", path: "/mirror-plan", heading: "Mirror plan", isStatic: true },
-  { name: "support", path: "/support", heading: "Support report", isStatic: true },
-  { name: "pull-secret", path: "/pull-secret", heading: "Pull secret", isStatic: true },
-  { name: "help", path: "/help", heading: "Help", isStatic: true },
-  { name: "not-found", path: "/nowhere", heading: "There is no such page.", isStatic: true },
-];
 const NARROW = { width: 360, height: 740 };
 const CLUSTERS = 500;
 

@@ -29,7 +29,7 @@ export function Connections({ hosts }: { hosts: Host[] }) {
   return (
     <>
       <Content component="p">{t("Each row is a host that reaches the hosts of the columns.")} {hosts.length > SHOWN && t("The first {{count}} hosts are shown.", { count: SHOWN })}</Content>
-      <div role="region" aria-label={t("Connectivity")} tabIndex={0} className="atoll-scroll">
+      <div role="region" aria-label={t("Connectivity")} tabIndex={0} className="atoll-scroll atoll-matrix">
         <Table aria-label={t("Connectivity")} variant="compact" gridBreakPoint="">
           <Thead><Tr><Th screenReaderText={t("Host")} />{sorted.map((to) => <Th key={to.id} modifier="nowrap">{hostName(to)}</Th>)}</Tr></Thead>
           <Tbody>

@@ -10,6 +10,7 @@ import { useTranslation } from "react-i18next";
 import { useAddressParameters } from "./address_parameters";
 import { byName, words } from "./format";
 import { usePaginationTitles } from "./pagination_titles";
+import { usePrinting } from "./printing";
 
 export interface Column<Row> {
   id: string;
@@ -41,6 +42,8 @@ interface Props<Row> {
 }
 
 const PAGE_SIZES = [20, 50, 100];
+/** Rows on paper: all of most tables. */
+const MAX_PRINTED = 1000;
 
 export function DataTable<Row>({ label, scope = "", columns, rows, rowId, searched, startsDescending = false, choice, actions, details, onShown, empty }: Props<Row>) {
   const { t } = useTranslation();
@@ -67,7 +70,8 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
 
   const pages = Math.max(1, Math.ceil(found.length / size));
   const page = Math.min(pages, Math.max(1, Number(parameter("page")) || 1));
-  const shown = found.slice((page - 1) * size, page * size);
+  const isPrinting = usePrinting();
+  const shown = isPrinting ? found.slice(0, MAX_PRINTED) : found.slice((page - 1) * size, page * size);
   const shownIds = shown.map(rowId).join("\n");
   useEffect(() => onShown?.(shownIds === "" ? [] : shownIds.split("\n")), [shownIds]);
   const selectedRows = rows.filter((row) => selected.has(rowId(row)));
@@ -117,9 +121,9 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
         <Table aria-label={label} variant="compact" isExpandable={details !== undefined}>
           <Thead>
             <Tr>
-              {details && <Th screenReaderText={t("Details")} />}
+              {details && <Th className="atoll-control" screenReaderText={t("Details")} />}
               {actions && (
-                <Th aria-label={t("Select all")} select={{
+                <Th className="atoll-control" aria-label={t("Select all")} select={{
                   isSelected: shown.length > 0 && shown.every((row) => selected.has(rowId(row))),
                   onSelect: (_, isAll) => setSelected(new Set(isAll ? found.map(rowId) : [])),
                 }} />
@@ -142,10 +146,10 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
               <Tbody key={id} isExpanded={isExpanded}>
                 <Tr>
                   {details && (
-                    <Td expand={{ rowIndex, isExpanded, onToggle: () => setExpanded(toggled(expanded, id)) }} />
+                    <Td className="atoll-control" expand={{ rowIndex, isExpanded, onToggle: () => setExpanded(toggled(expanded, id)) }} />
                   )}
                   {actions && (
-                    <Td select={{ rowIndex, isSelected: selected.has(id), onSelect: () => setSelected(toggled(selected, id)) }} />
+                    <Td className="atoll-control" select={{ rowIndex, isSelected: selected.has(id), onSelect: () => setSelected(toggled(selected, id)) }} />
                   )}
                   {columns.map((column) => <Td key={column.id} dataLabel={column.title}>{column.cell(row)}</Td>)}
                 </Tr>
@@ -159,6 +163,8 @@ export function DataTable<Row>({ label, scope = "", columns, rows, rowId, search
           })}
         </Table>
       </div>
+      {isPrinting && (wanted !== "" || chosen !== "") && <p>{t("Filter")}: {[search.trim(), chosen && t(words(chosen))].filter(Boolean).join(", ")}</p>}
+      {isPrinting && found.length > MAX_PRINTED && <p>{t("{{count}} more are not shown", { count: found.length - MAX_PRINTED })}</p>}
       {found.length === 0 && <p className="atoll-nothing">{t("Nothing matches the filter.")}</p>}
       {found.length > size && pagination("bottom")}
     </>

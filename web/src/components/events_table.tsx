@@ -11,6 +11,7 @@ import { useAddressParameters } from "./address_parameters";
 import { words } from "./format";
 import { Loaded } from "./loaded";
 import { usePaginationTitles } from "./pagination_titles";
+import { usePrinting } from "./printing";
 import { StatusLabel } from "./status";
 import { Time } from "./time";
 
@@ -32,6 +33,7 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
   const { data, error, mutate } = useSWR<{ data: SiteEvent[]; headers: Headers }, ApiError>(path, (key: string) => request<SiteEvent[]>(key), { keepPreviousData: true });
   // Not by the whole filter: the page has a connection of this one already.
   useLive(clusterId ? { cluster_id: clusterId } : {}, [path]);
+  const isPrinting = usePrinting();
   const count = Number(data?.headers.get("event-count") ?? 0);
   return (
     <>
@@ -70,6 +72,7 @@ export function EventsTable({ clusterId }: { clusterId?: string }) {
             </Table>
           )}
       </Loaded>
+      {isPrinting && count > PAGE && <p>{t("{{count}} more are not shown", { count: count - (data?.data.length ?? 0) })}</p>}
     </>
   );
 }

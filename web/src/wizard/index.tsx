@@ -2,6 +2,7 @@
 
 import { Api, Config, Features, UILibRoutes } from "@openshift-assisted/ui-lib/ocm";
 import { useEffect, useState } from "react";
+import { useTranslation } from "react-i18next";
 import { addLibraryTexts } from "../i18n";
 import { watchChanges } from "./saving";
 
@@ -12,8 +13,11 @@ Config.setRouteBasePath(ROOT);
 for (const client of [Api.client, Api.clientWithoutCaseConverter]) watchChanges(client);
 
 export default function Wizard() {
+  const { t } = useTranslation();
   const [isReady, setReady] = useState(false);
   useEffect(() => {
+    // The library does not name its pages.
+    document.title = `${t("Clusters")} · Atoll`;
     void addLibraryTexts().then(() => setReady(true));
   }, []);
   return isReady ? <UILibRoutes allEnabledFeatures={Features.STANDALONE_DEPLOYMENT_ENABLED_FEATURES} /> : null;
