@@ -110,6 +110,44 @@ test("a step that saves each change", async ({ task }) => {
   assertClean(clean, UNAVAILABLE);
 });
 
+test("a dialog", async ({ task }) => {
+  const common = { name: `dialog-${task.result?.retryCount ?? 0}`, openshift_version: "4.18.30", pull_secret: site.pullSecret };
+  const create = async (path: string, body: object) => {
+    const response = await fetch(`${site.url}/api/assisted-install/v2${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+    return (await response.json()) as { id: string };
+  };
+  const { id } = await create("/clusters", { ...common, base_dns_domain: "example.org" });
+  await create("/infra-envs", { ...common, cluster_id: id, cpu_architecture: "x86_64" });
+  const clean = await newPage("drafts-dialog");
+  const { page } = clean;
+  const dialog = page.getByRole("dialog");
+  const openDialog = async () => {
+    await page.getByRole("button", { name: "Host discovery" }).click();
+    await page.getByRole("button", { name: "Add hosts" }).click();
+    await dialog.getByLabel("Show proxy settings").waitFor();
+  };
+  await clean.open(`/assisted-installer/clusters/${id}`);
+  await openDialog();
+  await dialog.getByLabel("Show proxy settings").check();
+  await dialog.getByLabel("HTTP proxy URL").fill("http://user:hidden@proxy.example.org:3128");
+  await dialog.getByLabel("No proxy domains").fill("example.org");
+  expect(await kept(page)).not.toContain("hidden");
+  await page.reload();
+  await openDialog();
+  await notice(page).waitFor();
+  await clean.screenshot("restored");
+  expect(await dialog.getByLabel("No proxy domains").inputValue()).toBe("example.org");
+  expect(await dialog.getByLabel("HTTP proxy URL").inputValue()).toBe("");
+  expect(await axe(page)).toEqual([]);
+  // Closed by hand, it has no draft any more.
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await dialog.waitFor({ state: "detached" });
+  expect(await kept(page)).toBe("{}");
+  await openDialog();
+  expect(await notice(page).count()).toBe(0);
+  assertClean(clean);
+});
+
 test("pages of ours", async () => {
   const clean = await newPage("drafts-ours");
   const { page } = clean;

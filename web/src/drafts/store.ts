@@ -5,7 +5,7 @@ const PREFIX = "atoll-draft:";
 /** Longer drafts are not kept: browsers give all of a site 5 MB. Units: UTF-16 code units. */
 const MAX_LENGTH = 1 << 20;
 
-/** Members that are secrets, whatever their values. */
+/** Members that are secrets by their names. */
 const SECRET_MEMBER = /pull_?secret|password|passphrase|token/i;
 /** Members whose texts may contain secrets. */
 const CONFIDENTIAL_MEMBER = /proxy|manifest/i;
