@@ -40,7 +40,9 @@ impl CurrentOffer {
     pub(super) fn set_added_releases(&self, added: Vec<ReleaseImage>) {
         let mut releases = self.releases.clone();
         if added.iter().any(|image| image.default) {
-            releases.iter_mut().for_each(|image| image.default = false);
+            for image in &mut releases {
+                image.default = false;
+            }
         }
         releases.extend(added);
         let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);

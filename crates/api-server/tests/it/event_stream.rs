@@ -55,11 +55,11 @@ impl Stream {
     /// The data of the next change.
     async fn next_change(&mut self) -> Value {
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
                 let change = data.filter(|_| event.contains("event: change"));
                 let change = change.map(|data| serde_json::from_str(data).unwrap());
-                self.text = rest.to_owned();
                 if let Some(change) = change {
                     return change;
                 }
