@@ -10,6 +10,8 @@ import { type Column, DataTable } from "../components/data_table";
 import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
+import { OsImages } from "../releases/os_images";
+import { ReleaseImages } from "../releases/release_images";
 
 type Row = VersionTable[string] & { version: string };
 
@@ -31,9 +33,11 @@ export default function Versions() {
         {(table) => (
           <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version} startsDescending
             rows={Object.entries(table).map(([version, row]) => ({ ...row, version }))}
-            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror and publish its archive here; RELEASE_IMAGES of the API server names releases that are not mirrored."), action: <CarryInLink /> }} />
+            empty={{ title: t("No versions"), body: t("Mirror a release with atoll mirror, publish its archive here, and add it to the release images; RELEASE_IMAGES of the API server names others."), action: <CarryInLink /> }} />
         )}
       </Loaded>
+      <ReleaseImages onChange={() => void versions.reload()} />
+      <OsImages />
       {images.length > 0 && (
         <Card>
           <CardTitle component="h2">{t("Images of this site")}</CardTitle>
