@@ -168,6 +168,21 @@ test("files of a publication are shown", async () => {
   expect(link.getAttribute("download")).toBe("imageContentSources.yaml");
 });
 
+test.each([
+  ["a release is offered", ["stable-4.18 4.18.1"], 200, 1],
+  ["without a release there is none to offer", [], 200, 0],
+  ["an older server offers those of its settings", ["stable-4.18 4.18.1"], 404, 0],
+] as const)("after a publication, %s", async (_, releases, status, count) => {
+  archives.sets = [set({ step: "published", published_sequence: 1, releases: [...releases] })];
+  jobs = [job({ state: "succeeded", publication: { ...publication, files: [{ name: "mapping.txt", size: 20 }] } })];
+  if (status !== 200) refusals["GET /release-images"] = [status, ""];
+  open();
+  await userEvent.click(await button("Manifests for clusters"));
+  const dialog = await screen.findByRole("dialog");
+  await waitFor(() => expect(within(dialog).queryAllByRole("link", { name: "Offer the release" })).toHaveLength(count));
+  for (const link of within(dialog).queryAllByRole("link", { name: "Offer the release" })) expect(link.getAttribute("href")).toBe("/versions?add-release");
+});
+
 test("faults of a verification are listed, and those beyond are counted", async () => {
   const verification = { files: 1, members: 9, hashed_bytes: 2048, is_signed: false, faults: ["blob a differs", "blob b is missing"], fault_count: 312 };
   jobs = [job({ kind: "verify-archives", state: "failed", reason: "312 faults", verification })];
