@@ -98,6 +98,29 @@ describe.each(PAGES)("$name", ({ name, path, heading, isStatic }) => {
   });
 });
 
+test.each([["dialog", {}], ["dialog-narrow", { viewport: NARROW }], ["dialog-dark", { colorScheme: "dark" as const }]])("a release is chosen in the registry: %s", async (step, options) => {
+  const clean = await newPage("release-images", options);
+  const { page } = clean;
+  await respondWith(page, SOME);
+  const repository = "mirror/openshift/release-images";
+  await page.route("**/services/registry/v2/**", (route) => {
+    const tags = Array.from({ length: 900 }, (_, patch) => `4.19.${patch}-x86_64`);
+    return route.fulfill({ json: route.request().url().includes("_catalog") ? { repositories: [repository] } : { tags } });
+  });
+  await clean.open("/versions");
+  await settled(page, "Versions");
+  await page.getByRole("button", { name: "Remove 4.18.11 x86_64" }).scrollIntoViewIfNeeded();
+  await clean.screenshot(`${step}-section`);
+  await page.getByRole("button", { name: "Add a release" }).click();
+  await page.getByRole("combobox", { name: "Releases in the registry of this site" }).selectOption(`${repository}:4.19.899-x86_64`);
+  const dialog = page.getByRole("dialog");
+  expect(await dialog.getByRole("textbox", { name: "Image" }).inputValue()).toBe(`registry.example.org:5000/${repository}:4.19.899-x86_64`);
+  await clean.screenshot(step);
+  expect(await overflowing(page)).toEqual([]);
+  expect(await axe(page)).toEqual([]);
+  assertClean(clean);
+});
+
 test("500 clusters can be searched", async () => {
   const clean = await newPage("many-clusters");
   const { page } = clean;

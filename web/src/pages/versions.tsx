@@ -11,7 +11,7 @@ import { Loaded } from "../components/loaded";
 import { PageFrame } from "../components/page";
 import { StatusLabel } from "../components/status";
 import { OsImages } from "../releases/os_images";
-import { ReleaseImages } from "../releases/release_images";
+import { AddRelease, ReleaseImages } from "../releases/release_images";
 
 type Row = VersionTable[string] & { version: string };
 
@@ -28,7 +28,7 @@ export default function Versions() {
     { id: "support", title: t("Support level"), text: (row) => row.support_level ?? "", cell: (row) => <StatusLabel status={row.support_level} /> },
   ];
   return (
-    <PageFrame title={t("Versions")}>
+    <PageFrame title={t("Versions")} actions={<AddRelease />}>
       <Loaded resource={versions}>
         {(table) => (
           <DataTable label={t("Versions")} columns={columns} rowId={({ version }) => version} startsDescending

@@ -1,7 +1,7 @@
 // Release images on offer: those of the settings, and those that administrators added and can change.
 
 import { Button, Card, CardBody, CardTitle, Content, Flex, Label } from "@patternfly/react-core";
-import { type ReactNode, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import type { TFunction } from "react-i18next";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
@@ -16,27 +16,43 @@ import { ADDING } from "./offer_release";
 import { RELEASE_IMAGES, type ReleaseImage, isDefault, releaseId } from "./records";
 import { ReleaseDialog } from "./release_dialog";
 
-/** `onChange` is called after a change of what is on offer. */
-export function ReleaseImages({ onChange }: { onChange: () => void }) {
-  const { t } = useTranslation();
-  const images = useResource<ReleaseImage[]>(RELEASE_IMAGES);
+/** Whether the dialog that adds a release is open, which is in the address: other pages link to it. */
+function useAdding(): [isAdding: boolean, set: (isAdding: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();
-  const [changed, setChanged] = useState<ReleaseImage>();
-  const [action, setAction] = useState<Action>();
-  const setAdding = (isAdding: boolean) => setParameters((before) => {
+  const set = (isAdding: boolean) => setParameters((before) => {
     const after = new URLSearchParams(before);
     if (isAdding) after.set(ADDING, "");
     else after.delete(ADDING);
     return after;
   }, { replace: true });
+  return [parameters.has(ADDING), set];
+}
+
+/** The button of the page's heading. Where there is no release image yet, the empty table has it. */
+export function AddRelease() {
+  const { data } = useResource<ReleaseImage[]>(RELEASE_IMAGES);
+  return data === undefined || data.length === 0 ? null : <AddButton />;
+}
+
+function AddButton() {
+  const { t } = useTranslation();
+  const [, setAdding] = useAdding();
+  return <Button onClick={() => setAdding(true)}>{t("Add a release")}</Button>;
+}
+
+/** `onChange` is called after a change of what is on offer. */
+export function ReleaseImages({ onChange }: { onChange: () => void }) {
+  const { t } = useTranslation();
+  const images = useResource<ReleaseImage[]>(RELEASE_IMAGES);
+  const [isAdding, setAdding] = useAdding();
+  const [changed, setChanged] = useState<ReleaseImage>();
+  const [action, setAction] = useState<Action>();
   const done = () => {
     void images.reload();
     onChange();
   };
-  const isAdding = parameters.has(ADDING);
   // An older server: it offers the releases of its settings only.
   if (images.data === undefined && images.error?.status === 404) return null;
-  const add = <Button onClick={() => setAdding(true)}>{t("Add a release")}</Button>;
   return (
     <Card>
       <CardTitle component="h2">{t("Release images")}</CardTitle>
@@ -45,9 +61,7 @@ export function ReleaseImages({ onChange }: { onChange: () => void }) {
         <Loaded resource={images}>
           {(list) => (
             <>
-              {list.length > 0 && <div className="atoll-row">{add}</div>}
-              <Table images={list} change={setChanged} remove={(image) => setAction(removing(t, image))}
-                add={<Flex>{add}<CarryInLink /></Flex>} />
+              <Table images={list} change={setChanged} remove={(image) => setAction(removing(t, image))} />
               {(isAdding || changed) && (
                 <ReleaseDialog images={list} {...(changed && { changed })} done={done}
                   close={() => {
@@ -79,10 +93,9 @@ interface TableProps {
   images: ReleaseImage[];
   change: (image: ReleaseImage) => void;
   remove: (image: ReleaseImage) => void;
-  add: ReactNode;
 }
 
-function Table({ images, change, remove, add }: TableProps) {
+function Table({ images, change, remove }: TableProps) {
   const { t } = useTranslation();
   const columns = useMemo<Column<ReleaseImage>[]>(() => {
     const source = ({ is_added: isAdded, added_by: by }: ReleaseImage) => (isAdded ? t("Added by {{user}}", { user: by || "–" }) : t("Settings"));
@@ -106,7 +119,7 @@ function Table({ images, change, remove, add }: TableProps) {
       empty={{
         title: t("No release images"),
         body: t("Carry in the archives of a release, then add it here; RELEASE_IMAGES of the API server can name others."),
-        action: add,
+        action: <><AddButton /> <CarryInLink /></>,
       }} />
   );
 }
