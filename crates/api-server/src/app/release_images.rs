@@ -17,8 +17,13 @@ impl ApiServer {
     pub(crate) async fn release_images(&self) -> Result<Vec<OfferedRelease>, Error> {
         let added = self.added_releases().await?;
         let own = self.settings.release_images.0.iter();
+        let has_default = added.iter().any(|added| added.image.default);
         let own = own.map(|image| OfferedRelease {
-            image: image.clone(),
+            image: ReleaseImage {
+                // A default that was added takes its place.
+                default: image.default && !has_default,
+                ..image.clone()
+            },
             ..OfferedRelease::default()
         });
         let added = added.into_iter().map(|added| OfferedRelease {

@@ -134,6 +134,7 @@ async fn added_release_images_are_on_offer_in_every_replica() {
         ("version", "latest"),
         ("url", "https://a/b"),
         ("url", ""),
+        ("url", "release:1"),
     ] {
         let mut params = added.clone();
         params[member] = wrong.into();

@@ -87,7 +87,7 @@ pub(super) async fn visible(
 }
 
 /// A header with the address of another page.
-pub(super) type Link = [(header::HeaderName, HeaderValue); 1];
+pub(super) type LinkHeader = [(header::HeaderName, HeaderValue); 1];
 
 /// Pagination parameters of a request.
 #[derive(Debug)]
@@ -137,14 +137,14 @@ impl<'a, T> Part<'a, T> {
     }
 
     /// The header that leads to the next page; see [`link`].
-    pub(super) fn link(&self, path: &str, more: &str) -> Option<Link> {
+    pub(super) fn link(&self, path: &str, more: &str) -> Option<LinkHeader> {
         let (last, n) = self.next?;
         link(path, last, n, more)
     }
 }
 
 /// The header that leads to the page of `n` entries after `last`; `more` are further parameters, each with its `&`.
-pub(super) fn link(path: &str, last: &str, n: usize, more: &str) -> Option<Link> {
+pub(super) fn link(path: &str, last: &str, n: usize, more: &str) -> Option<LinkHeader> {
     let last = utf8_percent_encode(last, NON_ALPHANUMERIC);
     let link = format!("<{path}?last={last}&n={n}{more}>; rel=\"next\"");
     let value = HeaderValue::from_str(&link).ok()?;

@@ -34,7 +34,7 @@ const AT_ONCE: usize = 16;
 /// A manifest of the list; without media type and size if its bytes are missing or damaged.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct ListedManifest {
     /// Its SHA-256.
     digest: Digest,
     #[serde(flatten)]
@@ -89,7 +89,7 @@ async fn page(
     name: &Repository,
     after: Option<&Digest>,
     limit: usize,
-) -> Result<(Vec<Entry>, Option<Digest>), StoreError> {
+) -> Result<(Vec<ListedManifest>, Option<Digest>), StoreError> {
     // Manifests before tags: else one that is pushed meanwhile would look as if it had none.
     let mut contents = store.manifests(name, after, limit + 1).await?;
     if contents.is_empty() {
@@ -109,7 +109,7 @@ async fn read(
     store: &Store,
     name: &Repository,
     contents: Vec<StoredContent>,
-) -> Result<(Vec<Entry>, Option<(usize, Digest)>), StoreError> {
+) -> Result<(Vec<ListedManifest>, Option<(usize, Digest)>), StoreError> {
     let mut reading = stream::iter(contents)
         .map(async |StoredContent { digest, .. }| {
             let entry = entry(store, name, digest.clone()).await;
@@ -135,7 +135,7 @@ async fn entry(
     store: &Store,
     name: &Repository,
     digest: Digest,
-) -> Result<Option<Entry>, StoreError> {
+) -> Result<Option<ListedManifest>, StoreError> {
     let description = match store.manifest(name, &digest).await {
         Ok(manifest) => Some(Description::of(&manifest)),
         Err(StoreError::Damaged { .. } | StoreError::UnknownManifest(_)) => None,
@@ -148,7 +148,7 @@ async fn entry(
         Err(StoreError::UnknownManifest(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    Ok(Some(Entry {
+    Ok(Some(ListedManifest {
         digest,
         description,
         tags: Vec::new(),
@@ -159,7 +159,7 @@ async fn entry(
 async fn add_tags(
     store: &Store,
     name: &Repository,
-    entries: &mut [Entry],
+    entries: &mut [ListedManifest],
 ) -> Result<(), StoreError> {
     let digests: BTreeSet<_> = entries.iter().map(|entry| entry.digest.clone()).collect();
     if digests.is_empty() {

@@ -119,7 +119,7 @@ pub(crate) async fn watch_room(store: Store) {
     }
 }
 
-/// What the store holds.
+/// Content of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Totals {
     /// Those that have or had a manifest.

@@ -76,6 +76,11 @@ pub fn release_image(params: ReleaseImageParams) -> Result<ReleaseImage, Error> 
         ..ReleaseImage::default()
     };
     complete_release("release images", 0, &mut image)?;
+    let host = image.url.split_once('/').map_or("", |(host, _)| host);
+    if !host.contains(['.', ':']) {
+        let reason = "names no registry: write host/repository:tag";
+        return Err(entry("release images", 0, "url", reason));
+    }
     Ok(image)
 }
 
