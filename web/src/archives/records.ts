@@ -1,13 +1,13 @@
-// Archives that can be carried in, and the jobs that verify and publish them: records of the installer API.
+// Archives that can be carried in, and the jobs of the site: records of the installer API.
+
+import type { RehearsalResult } from "../rehearsal/records";
 
 export const ARCHIVES = "/archives";
 export const JOBS = "/jobs";
 /** The newest jobs. */
-export const LATEST_JOBS = `${JOBS}?kinds=verify-archives,publish-archives&limit=50`;
+export const LATEST_JOBS = `${JOBS}?limit=50`;
 
-/** Kinds of jobs that work with archives; lists have others, too. */
-const KINDS = ["verify-archives", "publish-archives"] as const;
-export type JobKind = (typeof KINDS)[number];
+export type JobKind = "verify-archives" | "publish-archives" | "rehearsal";
 export type JobState = "queued" | "running" | "succeeded" | "failed" | "cancelled";
 export type ArchiveStep = "unknown" | "next" | "published" | "out-of-order" | "damaged";
 
@@ -25,6 +25,8 @@ export interface JobProgress {
   bytes: number;
   /** Units: bytes. */
   bytes_total: number;
+  /** Simulated hosts by their status and stage. */
+  hosts?: Record<string, number>;
 }
 
 export interface ArchiveVerification {
@@ -65,6 +67,7 @@ export interface Job {
   reason?: string;
   verification?: ArchiveVerification;
   publication?: ArchivePublication;
+  rehearsal?: RehearsalResult;
 }
 
 export interface ArchiveSet {
@@ -94,13 +97,12 @@ export interface ArchiveList {
   registry_reason?: string;
 }
 
-/** The jobs that work with archives. */
-export function ofArchives(jobs: Job[]): Job[] {
-  return jobs.filter(({ kind }) => KINDS.includes(kind));
-}
-
 export function isActive({ state }: Job): boolean {
   return state === "queued" || state === "running";
+}
+
+export function isOfArchives({ kind }: Job): boolean {
+  return kind !== "rehearsal";
 }
 
 /** Whether a job is the last one of its kind for its archive set. */

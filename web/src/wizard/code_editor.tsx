@@ -18,6 +18,8 @@ export enum Language {
 
 export interface CodeEditorProps {
   code?: string;
+  /** For screen readers. */
+  label?: string;
   language?: Language;
   height?: string;
   isReadOnly?: boolean;
@@ -41,7 +43,7 @@ export function CodeEditorControl({ icon, "aria-label": label, onClick, isVisibl
   return isVisible ? <Button variant="plain" icon={icon} aria-label={label} title={label} onClick={() => onClick?.("")} /> : null;
 }
 
-export function CodeEditor({ code = "", language = Language.yaml, height, isReadOnly = false, onCodeChange, customControls, ...features }: CodeEditorProps) {
+export function CodeEditor({ code = "", label, language = Language.yaml, height, isReadOnly = false, onCodeChange, customControls, ...features }: CodeEditorProps) {
   const { t } = useTranslation();
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<CodeMirror>();
@@ -55,7 +57,7 @@ export function CodeEditor({ code = "", language = Language.yaml, height, isRead
     void import("./code_mirror").then(({ CodeMirror: Editor }) => {
       if (!isMounted || !place.current) return;
       editor.current = new Editor(place.current, {
-        text: latest.current.code, label: t("Editor"), isReadOnly,
+        text: latest.current.code, label: label ?? t("Editor"), isReadOnly,
         changed: (text) => latest.current.onCodeChange?.(text),
       });
     });
