@@ -18,6 +18,7 @@ const CRATES = "../crates";
 /** Sets of identifiers that pages show as words: file and enum, whose values are quoted. */
 const ENUMS: [file: string, name: string][] = [
   ["model/src/cluster.rs", "ClusterStatus"],
+  ["model/src/cluster.rs", "FinalizingStage"],
   ["model/src/host.rs", "HostStatus"],
   ["model/src/host.rs", "HostRole"],
   ["model/src/host.rs", "HostStage"],
@@ -38,12 +39,20 @@ const CONNECTIONS = ["success", "warning", "failure"];
 /** Members that are texts, of tables that pages are drawn from. */
 const MEMBERS = ["title", "problem"];
 /** Arguments of `t` that are no literals: all of them members as above, texts of the tables below, or of the service. */
-const VARIABLES = ["group", "title", "text", "problem", "result.problem", "error.message", "error.remedy", "progress.current_stage"];
+const VARIABLES = ["group", "title", "text", "problem", "result.problem", "error.message", "error.remedy", "progress.current_stage", "purpose", "when", "effect"];
 
 function identifiers([file, name]: [string, string]): string[] {
   const source = readFileSync(`${CRATES}/${file}`, "utf8");
   const body = new RegExp(`^(?: *pub enum|impl) ${name} \\{\n([^}]*"[^}]*)\\}`, "m").exec(source)?.[1] ?? "";
   return [...body.matchAll(/"([^"]+)"/g)].map(([, text]) => text!);
+}
+
+/** Words of the tables of profiles and faults, which the pages of rehearsals show. */
+function simulated(): string[] {
+  const source = (name: string) => readFileSync(`${CRATES}/host-sim/src/${name}.rs`, "utf8");
+  const purposes = [...source("profile").matchAll(/^ +purpose: "([^"]+)",$/gm)].map(([, text]) => text!);
+  const faults = [...source("fault").matchAll(/row\(\s*HostFault::\w+,\s*"[^"]+",\s*"([^"]+)",\s*"([^"]+)",?\s*\)/g)];
+  return [...purposes, ...faults.flatMap(([, when, effect]) => [when!, effect!])];
 }
 
 interface Found {
@@ -85,6 +94,7 @@ const TEXTS = [...new Set([
   ...FOUND.literals,
   ...GIVEN,
   ...GROUPS,
+  ...simulated(),
   ...Object.values(TOPICS).flatMap(({ paragraphs }) => paragraphs),
   ...Object.values(USES).flatMap(({ title, text }) => [title, text]),
   ...Object.values(CAUSES).flat(),
@@ -97,6 +107,7 @@ const places = (text: string) => (text.match(/\{\{[^}]+\}\}|\$\{[^}]+\}/g) ?? []
 
 test("texts of the sources are found", () => {
   expect(FOUND.literals).toContain("Create a cluster");
+  expect(simulated()).toContain("the clock is an hour slow");
   expect(ENUMS.filter((one) => identifiers(one).length < 3)).toEqual([]);
 });
 

@@ -9,6 +9,7 @@ import { instant } from "../components/format";
 import { Loaded } from "../components/loaded";
 import { NewCluster } from "../components/new_cluster";
 import { PageFrame } from "../components/page";
+import { RehearseLink } from "../components/rehearse_link";
 import { Percentage, StatusLabel } from "../components/status";
 import { Time } from "../components/time";
 
@@ -40,7 +41,7 @@ export default function Clusters() {
           <DataTable label={t("Clusters")} columns={columns} rows={data} rowId={({ id }) => id}
             searched={({ id, base_dns_domain }) => `${id} ${base_dns_domain}`}
             choice={{ id: "status", title: t("Status"), of: ({ status }) => status }}
-            empty={{ title: t("No clusters yet"), body: t("The wizard leads from a name to an installed cluster."), action: <NewCluster /> }} />
+            empty={{ title: t("No clusters yet"), body: t("The wizard leads from a name to an installed cluster."), action: <><NewCluster /><RehearseLink /></> }} />
         )}
       </Loaded>
     </PageFrame>

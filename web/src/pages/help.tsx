@@ -3,9 +3,9 @@
 import { Card, CardBody, CardTitle, Content } from "@patternfly/react-core";
 import { useEffect } from "react";
 import { useTranslation } from "react-i18next";
-import { useLocation } from "react-router-dom-v5-compat";
+import { Link, useLocation } from "react-router-dom-v5-compat";
 import { PageFrame } from "../components/page";
-import { TOPICS } from "./help_topics";
+import { TOPICS, type Topic } from "./help_topics";
 
 export default function Help() {
   const { t } = useTranslation();
@@ -15,10 +15,13 @@ export default function Help() {
   }, [hash]);
   return (
     <PageFrame title={t("Help")}>
-      {Object.entries(TOPICS).map(([id, { title, paragraphs }]) => (
+      {Object.entries<Topic>(TOPICS).map(([id, { title, paragraphs, page }]) => (
         <Card key={id} id={id}>
           <CardTitle component="h2">{t(title)}</CardTitle>
-          <CardBody>{paragraphs.map((text) => <Content key={text} component="p">{t(text)}</Content>)}</CardBody>
+          <CardBody>
+            {paragraphs.map((text) => <Content key={text} component="p">{t(text)}</Content>)}
+            {page && <Link to={page.path}>{t(page.title)}</Link>}
+          </CardBody>
         </Card>
       ))}
       <Content component="p">

@@ -4,6 +4,8 @@
 export interface Topic {
   title: string;
   paragraphs: string[];
+  /** The page that it is about. */
+  page?: { path: string; title: string };
 }
 
 export const TOPICS = {
@@ -13,6 +15,14 @@ export const TOPICS = {
       "Create a cluster, download its discovery image, boot the hosts from it, assign networks, review, install. The page of the cluster says at each step why it is not ready yet, and the remedy.",
       "All content comes from this site: releases and operators have to be mirrored first.",
     ],
+  },
+  rehearsal: {
+    title: "Rehearsing an installation",
+    paragraphs: [
+      "Before the first real host boots, the page Rehearsal plays the installation with simulated hosts, from your install-config.yaml and agent-config.yaml or from a profile. It names each mistake with its host, the observed and the required value, and the remedy.",
+      "Simulated hosts know what the files say: a switch with another VLAN, a firewall or a broken cable is not part of it.",
+    ],
+    page: { path: "/rehearsal", title: "Rehearse the installation first" },
   },
   versions: {
     title: "Versions",

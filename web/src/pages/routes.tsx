@@ -20,6 +20,7 @@ export const ROUTES: PageRoute[] = [
   { path: "/", title: "Overview", group: "Site", component: lazy(() => import("./overview")) },
   { path: "/clusters", title: "Clusters", group: "Installation", component: lazy(() => import("./clusters")) },
   { path: "/clusters/:id", title: "Cluster", component: lazy(() => import("./cluster")) },
+  { path: "/rehearsal", title: "Rehearsal", group: "Installation", component: lazy(() => import("./rehearsal")) },
   { path: "/infra-envs", title: "Discovery images", group: "Installation", component: lazy(() => import("./infra_envs")) },
   { path: "/events", title: "Events", group: "Installation", component: lazy(() => import("./events")) },
   { path: "/readiness", title: "Readiness", group: "Site", component: lazy(() => import("./readiness")) },
