@@ -42,7 +42,7 @@ export function RehearsalResult({ result }: { result: Result }) {
       </Flex>
       {findings.length > 0 && (
         <DataTable label={t("Mistakes")} scope="mistake-" columns={columns} rows={findings.map((finding, index) => ({ ...finding, key: String(index) }))}
-          rowId={({ key }) => key} searched={({ id }) => id} choice={{ id: "id", title: t("Mistake"), of: ({ id }) => id }} empty={{ title: "", body: "" }} />
+          rowId={({ key }) => key} searched={({ id }) => id} choice={{ id: "id", title: t("Mistake"), of: ({ id }) => id }} empty={{ title: t("Nothing matches the filter."), body: "" }} />
       )}
     </>
   );
