@@ -2,13 +2,15 @@
 
 import type { Page } from "playwright-core";
 import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
-import type { ReleaseImage } from "../src/releases/records";
+import type { RehearsalOptions } from "../src/rehearsal/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
 
 /** Bodies of responses by path below the API's base. */
 export type Responses = Record<string, string>;
 
 export const CLUSTER_ID = uuid(1, 1);
+/** A rehearsal with its result. */
+export const REHEARSAL_ID = uuid(7, 3);
 const STATUSES = ["ready", "insufficient", "installing", "installed", "error", "pending-for-input"];
 const SINCE = "2026-01-02T03:04:05.678Z";
 const NO_UUID = "00000000-0000-0000-0000-000000000000";
@@ -126,18 +128,36 @@ function job(number: number): Job {
   };
 }
 
-function archiveList(sets: number): ArchiveList {
-  return { folder: "/archives", registry: "registry.example.org:5000/mirror", sets: list(sets, archiveSet) };
+/** The first one runs, the second one waits, the third one has a mistake of each host. */
+function rehearsal(number: number, hosts: number): Job {
+  const state = (["running", "queued", "succeeded", "failed", "cancelled"] as const)[(number - 1) % 5] ?? "failed";
+  const isEnded = state !== "running" && state !== "queued";
+  const isGood = hosts === 0 || number % 2 === 0;
+  return {
+    id: uuid(7, number), kind: "rehearsal", state, created_by: "admin", created_at: SINCE, started_at: SINCE, ended_at: isEnded ? "2026-01-02T03:04:45.678Z" : "0001-01-01T00:00:00.000Z",
+    ...(state === "failed" && { reason: "its server ended 5 times while the job was running: its log has the reason" }),
+    ...(state === "running" && {
+      progress: {
+        phase: "finalizing, Waiting for cluster operators", items: 400, items_total: 500, bytes: 0, bytes_total: 0,
+        hosts: { discovering: 100, "installing-in-progress, Writing image to disk": 100, "installing-pending-user-action, Rebooting": 50, "installed, Done": 120, error: 30 },
+      },
+    }),
+    ...(state === "succeeded" && {
+      rehearsal: {
+        verdict: isGood ? "installed, no mistakes" : `not installed (insufficient), ${hosts} mistakes`, good: isGood,
+        findings: isGood ? [] : list(hosts, (host) => ({ id: "has-memory-for-role", host: `host-${host}.rack-12.example.org`, observed: "Require at least 16.00 GiB RAM for role master, found only 4.00 GiB", required: "at least 16.00 GiB RAM for role master", fix: "Add memory, or choose another role for the host." })),
+      },
+    }),
+  };
 }
 
-/** Every third one is of the settings. */
-function releaseImage(number: number): ReleaseImage {
-  const isAdded = number % 3 !== 0;
-  return {
-    openshift_version: "4.18", version: `4.18.${number}`, cpu_architecture: "x86_64", default: number === 2, is_added: isAdded,
-    url: `registry.example.org:5000/mirror/openshift/release-images:4.18.${number}-x86_64`,
-    added_by: isAdded ? "administrator@example.org" : "", added_at: isAdded ? SINCE : "0001-01-01T00:00:00.000Z",
-  };
+const REHEARSAL_OPTIONS: RehearsalOptions = {
+  profiles: ["3+0", "3+2", "sno", "tna", "duplicate-identity"].map((name, index) => ({ name, purpose: "two machines with one serial number", control_plane: 3, arbiters: index % 2, workers: index })),
+  faults: ["ram", "speed", "boot-order", "medium", "clock"].map((name) => ({ name, when: "after the installation", effect: "steps fail: the medium of the discovery image is unplugged" })),
+};
+
+function archiveList(sets: number): ArchiveList {
+  return { folder: "/archives", registry: "registry.example.org:5000/mirror", sets: list(sets, archiveSet) };
 }
 
 function responses(clusters: number, hosts: number): Responses {
@@ -154,9 +174,11 @@ function responses(clusters: number, hosts: number): Responses {
     "/events": list(isEmpty ? 0 : 50, event),
     "/doctor": { checks: list(isEmpty ? 0 : 60, check) },
     "/openshift-versions": versions,
-    "/release-images": list(Math.min(clusters, 240), releaseImage),
     "/archives": archiveList(clusters),
-    "/jobs": list(Math.min(clusters, 50), job),
+    "/jobs": [...list(Math.min(clusters, 40), job), ...list(Math.min(clusters, 10), (number) => rehearsal(number, hosts))],
+    [`/jobs/${uuid(7, 1)}`]: rehearsal(1, hosts),
+    [`/jobs/${REHEARSAL_ID}`]: rehearsal(3, hosts),
+    "/rehearsal-options": REHEARSAL_OPTIONS,
     "/component-versions": { release_tag: "latest", versions: isEmpty ? {} : { "assisted-installer-service": "registry.example.org:5000/atoll/api-server:latest" } },
     [`/infra-envs/${uuid(3, 1)}/downloads/image-url`]: { url: `https://images.example.org/byid/${uuid(3, 1)}/4.18/x86_64/full.iso` },
   };
