@@ -38,7 +38,8 @@ export class CodeMirror {
       // Not Tab: it leaves the editor, for people without a mouse.
       keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
       EditorState.readOnly.of(isReadOnly),
-      EditorView.contentAttributes.of({ "aria-label": label }),
+      // An editable element is focusable anyway; checkers of accessibility know it by this.
+      EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
     ];
     this.view = new EditorView({ parent: root, root, state: EditorState.create({ doc: text, extensions }) });
