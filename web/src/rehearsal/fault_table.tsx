@@ -35,10 +35,12 @@ export function FaultTable({ faults, chosen, hosts, change }: Props) {
               <Td dataLabel={t("When")}>{t(when)}</Td>
               <Td dataLabel={t("Effect")}>{t(effect)}</Td>
               <Td dataLabel={t("Host")}>
-                {name in chosen && (
-                  <TextInput aria-label={t("Hosts with the fault {{name}}", { name })} placeholder={t("one that the seed chooses")} list={list} value={chosen[name]}
-                    onChange={(_, typed) => change({ ...chosen, [name]: typed })} />
-                )}
+                {name in chosen
+                  ? (
+                    <TextInput aria-label={t("Hosts with the fault {{name}}", { name })} placeholder={t("one that the seed chooses")} list={list} value={chosen[name]}
+                      onChange={(_, typed) => change({ ...chosen, [name]: typed })} />
+                  )
+                  : "–"}
               </Td>
             </Tr>
           ))}

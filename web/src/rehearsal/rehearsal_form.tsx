@@ -88,7 +88,7 @@ function Help({ children }: { children: ReactNode }) {
 /** Content that is made when it is opened. */
 function Section({ title, children }: { title: string; children: ReactNode }) {
   const [isOpen, setOpen] = useState(false);
-  return <ExpandableSection toggleText={title} isExpanded={isOpen} onToggle={(_, isExpanded) => setOpen(isExpanded)} isIndented>{isOpen && children}</ExpandableSection>;
+  return <ExpandableSection toggleText={title} isExpanded={isOpen} onToggle={(_, isExpanded) => setOpen(isExpanded)}>{isOpen && children}</ExpandableSection>;
 }
 
 function Release({ chosen, choose }: { chosen: string; choose: (version: string) => void }) {

@@ -1,6 +1,6 @@
 // The rehearsals of this server, the newest first.
 
-import { Button, Flex } from "@patternfly/react-core";
+import { Button, Flex, Label } from "@patternfly/react-core";
 import type { TFunction } from "react-i18next";
 import { useTranslation } from "react-i18next";
 import { duration } from "../archives/job_details";
@@ -10,7 +10,7 @@ import { type Column, DataTable } from "../components/data_table";
 import { instant, localTime, span } from "../components/format";
 import { StatusLabel } from "../components/status";
 import { Time } from "../components/time";
-import { verdictText } from "./report";
+import { outcomeOf, verdictText } from "./report";
 
 interface Props {
   jobs: Job[];
@@ -33,8 +33,9 @@ export function RehearsalHistory({ jobs, show, confirm }: Props) {
   const result = ({ rehearsal, reason = "" }: Job) => (rehearsal ? verdictText(t, rehearsal) : reason);
   const columns: Column<Job>[] = [
     { id: "created", title: t("Created"), order: ({ created_at: at }) => instant(at) ?? 0, cell: ({ created_at: at, created_by: by }) => <><Time at={at} /><div className="atoll-muted">{by}</div></> },
-    { id: "status", title: t("Status"), text: ({ state }) => state, cell: ({ state }) => <StatusLabel status={state} /> },
-    { id: "result", title: t("Result"), text: result, cell: (job) => <div className="atoll-clamp" title={result(job)}>{result(job) || "–"}</div> },
+    { id: "result", title: t("Result"), text: (job) => result(job) || job.state, cell: (job) => job.rehearsal
+      ? <Label isCompact status={outcomeOf(job.rehearsal)} textMaxWidth="none">{result(job)}</Label>
+      : <><StatusLabel status={job.state} /><div className="atoll-clamp" title={result(job)}>{result(job)}</div></> },
     { id: "duration", title: t("Duration"), order: (job) => duration(job) ?? 0, cell: (job) => { const ran = duration(job); return ran === undefined ? "–" : span(ran); } },
     { id: "actions", title: t("Actions"), cell: (job) => {
       const time = localTime(job.created_at);

@@ -7,7 +7,6 @@ import { type ApiError, asApiError, send } from "../api/client";
 import { useResource } from "../api/resource";
 import { duration } from "../archives/job_details";
 import { JOBS, type Job, isActive } from "../archives/records";
-import { Facts } from "../components/facts";
 import { span } from "../components/format";
 import { Failure, Loaded } from "../components/loaded";
 import { StatusLabel } from "../components/status";
@@ -31,6 +30,8 @@ export function ShownRehearsal({ id, isAsked, onEnd }: Props) {
   const title = useRef<HTMLSpanElement>(null);
   const job = useResource<Job>(`${JOBS}/${encodeURIComponent(id)}`, (latest) => (isActive(latest) ? REFRESH_ACTIVE : NEVER));
   const state = job.data?.state;
+  // Else "Succeeded" would be beside the mistakes.
+  const hasResult = job.data?.rehearsal !== undefined;
   const wasActive = useRef(false);
   useEffect(() => {
     if (isAsked) title.current?.focus();
@@ -42,7 +43,7 @@ export function ShownRehearsal({ id, isAsked, onEnd }: Props) {
   }, [state]);
   return (
     <Card>
-      <CardTitle component="h2"><span ref={title} tabIndex={-1}>{t("Rehearsal")}</span> <StatusLabel status={state} /></CardTitle>
+      <CardTitle component="h2"><span ref={title} tabIndex={-1}>{t("Rehearsal")}</span> {!hasResult && <StatusLabel status={state} />}</CardTitle>
       <CardBody>
         <Loaded resource={job}>
           {(data) => (
@@ -63,11 +64,10 @@ function Details({ job }: { job: Job }) {
   const ran = duration(job);
   return (
     <>
-      <Facts of={[
-        [t("Started by"), job.created_by],
-        [t("Created"), <Time key="created" at={job.created_at} />],
-        [t("Duration"), ran === undefined ? state === "running" && <Age key="age" at={job.started_at} /> : span(ran)],
-      ]} />
+      <p className="atoll-muted">
+        <Time at={job.created_at} /> · {job.created_by}
+        {ran === undefined ? state === "running" && <> · {t("Duration")}: <Age at={job.started_at} /></> : <> · {t("Duration")}: {span(ran)}</>}
+      </p>
       {state === "queued" && <p role="status">{t("It waits for the end of the rehearsals before it: one plays at a time.")}</p>}
       {state === "running" && <RehearsalProgress progress={progress} />}
       {state === "cancelled" && <Alert isInline variant="info" variantLabel={t("Info")} title={t("The rehearsal was cancelled: it has no result.")} />}

@@ -52,8 +52,8 @@ export function SiteEditor({ site, change }: Props) {
           <>
             <Button variant="secondary" size="sm" onClick={() => input.current?.click()}>{t("Open files")}</Button>
             <input ref={input} type="file" multiple hidden accept=".yaml,.yml,.json,text/*" aria-label={t("Open files")} onChange={choose} />
-            {site !== "" && <Button variant="link" size="sm" onClick={() => change(() => "")}>{t("Clear")}</Button>}
             <span className="atoll-muted">{t("or drop them here")}</span>
+            {site !== "" && <Button variant="link" size="sm" onClick={() => change(() => "")}>{t("Clear")}</Button>}
           </>
         )} />
       {refused !== undefined && (
