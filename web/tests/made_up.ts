@@ -3,6 +3,7 @@
 import type { Page } from "playwright-core";
 import type { ArchiveList, ArchiveSet, Job } from "../src/archives/records";
 import type { RehearsalOptions } from "../src/rehearsal/records";
+import type { ReleaseImage } from "../src/releases/records";
 import type { Cluster, Explanation, Host, InfraEnv, SiteCheck, SiteEvent, Versions } from "../src/api/records";
 
 /** Bodies of responses by path below the API's base. */
@@ -160,6 +161,16 @@ function archiveList(sets: number): ArchiveList {
   return { folder: "/archives", registry: "registry.example.org:5000/mirror", sets: list(sets, archiveSet) };
 }
 
+/** Every third one is of the settings. */
+function releaseImage(number: number): ReleaseImage {
+  const isAdded = number % 3 !== 0;
+  return {
+    openshift_version: "4.18", version: `4.18.${number}`, cpu_architecture: "x86_64", default: number === 2, is_added: isAdded,
+    url: `registry.example.org:5000/mirror/openshift/release-images:4.18.${number}-x86_64`,
+    added_by: isAdded ? "administrator@example.org" : "", added_at: isAdded ? SINCE : "0001-01-01T00:00:00.000Z",
+  };
+}
+
 function responses(clusters: number, hosts: number): Responses {
   const isEmpty = clusters === 0;
   const versions: Versions = Object.fromEntries(list(isEmpty ? 0 : 40, (patch) => [`4.18.${patch}`, { display_name: `4.18.${patch}`, support_level: "production", cpu_architectures: ["x86_64", "arm64"], default: patch === 40 }]));
@@ -174,6 +185,7 @@ function responses(clusters: number, hosts: number): Responses {
     "/events": list(isEmpty ? 0 : 50, event),
     "/doctor": { checks: list(isEmpty ? 0 : 60, check) },
     "/openshift-versions": versions,
+    "/release-images": list(Math.min(clusters, 240), releaseImage),
     "/archives": archiveList(clusters),
     "/jobs": [...list(Math.min(clusters, 40), job), ...list(Math.min(clusters, 10), (number) => rehearsal(number, hosts))],
     [`/jobs/${uuid(7, 1)}`]: rehearsal(1, hosts),

@@ -3,39 +3,10 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type CleanPage, assertClean, axe, launch, openPage } from "./browser";
-import { CLUSTER_ID, EMPTY, LARGE, REHEARSAL_ID, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
+import { CLUSTER_ID, EMPTY, LARGE, SOME, refuseWith, respondAgain, respondWith } from "./made_up";
+import { PAGES } from "./our_pages";
 import { type Site, startSite } from "./site";
 
-interface OurPage {
-  name: string;
-  path: string;
-  heading: string;
-  /** Shows nothing of the API. */
-  isStatic?: boolean;
-}
-
-const PAGES: OurPage[] = [
-  { name: "overview", path: "/", heading: "Overview" },
-  { name: "clusters", path: "/clusters", heading: "Clusters" },
-  { name: "cluster", path: `/clusters/${CLUSTER_ID}`, heading: "cluster-1" },
-  { name: "cluster-hosts", path: `/clusters/${CLUSTER_ID}?tab=hosts`, heading: "cluster-1" },
-  { name: "cluster-connections", path: `/clusters/${CLUSTER_ID}?tab=connections`, heading: "cluster-1" },
-  { name: "cluster-images", path: `/clusters/${CLUSTER_ID}?tab=images`, heading: "cluster-1" },
-  { name: "rehearsal", path: "/rehearsal", heading: "Rehearsal" },
-  { name: "rehearsal-result", path: `/rehearsal?job=${REHEARSAL_ID}`, heading: "Rehearsal" },
-  { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },
-  { name: "events", path: "/events", heading: "Events" },
-  { name: "readiness", path: "/readiness", heading: "Readiness" },
-  { name: "versions", path: "/versions", heading: "Versions" },
-  { name: "certificates", path: "/certificates", heading: "Certificates", isStatic: true },
-  { name: "catalogs", path: "/catalogs", heading: "Operator catalogs", isStatic: true },
-  { name: "carry-in", path: "/carry-in", heading: "Carry in" },
-  { name: "mirror-plan", path: "/mirror-plan", heading: "Mirror plan", isStatic: true },
-  { name: "support", path: "/support", heading: "Support report", isStatic: true },
-  { name: "pull-secret", path: "/pull-secret", heading: "Pull secret", isStatic: true },
-  { name: "help", path: "/help", heading: "Help", isStatic: true },
-  { name: "not-found", path: "/nowhere", heading: "There is no such page.", isStatic: true },
-];
 const NARROW = { width: 360, height: 740 };
 const CLUSTERS = 500;
 
@@ -125,6 +96,29 @@ describe.each(PAGES)("$name", ({ name, path, heading, isStatic }) => {
     expect(await axe(clean.page)).toEqual([]);
     assertClean(clean);
   });
+});
+
+test.each([["dialog", {}], ["dialog-narrow", { viewport: NARROW }], ["dialog-dark", { colorScheme: "dark" as const }]])("a release is chosen in the registry: %s", async (step, options) => {
+  const clean = await newPage("release-images", options);
+  const { page } = clean;
+  await respondWith(page, SOME);
+  const repository = "mirror/openshift/release-images";
+  await page.route("**/services/registry/v2/**", (route) => {
+    const tags = Array.from({ length: 900 }, (_, patch) => `4.19.${patch}-x86_64`);
+    return route.fulfill({ json: route.request().url().includes("_catalog") ? { repositories: [repository] } : { tags } });
+  });
+  await clean.open("/versions");
+  await settled(page, "Versions");
+  await page.getByRole("button", { name: "Remove 4.18.11 x86_64" }).scrollIntoViewIfNeeded();
+  await clean.screenshot(`${step}-section`);
+  await page.getByRole("button", { name: "Add a release" }).click();
+  await page.getByRole("combobox", { name: "Releases in the registry of this site" }).selectOption(`${repository}:4.19.899-x86_64`);
+  const dialog = page.getByRole("dialog");
+  expect(await dialog.getByRole("textbox", { name: "Image" }).inputValue()).toBe(`registry.example.org:5000/${repository}:4.19.899-x86_64`);
+  await clean.screenshot(step);
+  expect(await overflowing(page)).toEqual([]);
+  expect(await axe(page)).toEqual([]);
+  assertClean(clean);
 });
 
 test("500 clusters can be searched", async () => {

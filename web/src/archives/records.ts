@@ -6,6 +6,9 @@ export const ARCHIVES = "/archives";
 export const JOBS = "/jobs";
 /** The newest jobs. */
 export const LATEST_JOBS = `${JOBS}?limit=50`;
+/** Those of archives: rehearsals, of which there are many, do not hide them. */
+export const LATEST_ARCHIVE_JOBS = `${JOBS}?kinds=verify-archives,publish-archives&limit=50`;
+export const LATEST_REHEARSALS = `${JOBS}?kinds=rehearsal&limit=50`;
 
 export type JobKind = "verify-archives" | "publish-archives" | "rehearsal";
 export type JobState = "queued" | "running" | "succeeded" | "failed" | "cancelled";
@@ -99,10 +102,6 @@ export interface ArchiveList {
 
 export function isActive({ state }: Job): boolean {
   return state === "queued" || state === "running";
-}
-
-export function isOfArchives({ kind }: Job): boolean {
-  return kind !== "rehearsal";
 }
 
 /** Whether a job is the last one of its kind for its archive set. */

@@ -95,12 +95,6 @@ test("a published set gets its manifests again", async () => {
   expect(requests).toEqual(['POST /jobs {"kind":"publish-archives","archives":"mirror_seq1_000000.tar"}']);
 });
 
-test("jobs of other kinds are not listed", async () => {
-  jobs = [job({ kind: "rehearsal" as never, archives: undefined })];
-  open();
-  await screen.findByText("No jobs yet");
-});
-
 test("missing sequences are named", async () => {
   archives.sets = [set({ sequence: 5, step: "out-of-order", published_sequence: 2 })];
   open();

@@ -15,7 +15,7 @@ import { JobDetails } from "../archives/job_details";
 import { JobHistory } from "../archives/job_history";
 import { useJobs } from "../archives/jobs";
 import { kindText } from "../archives/outcome";
-import { ARCHIVES, type ArchiveList, type ArchiveSet, JOBS, type Job, type JobKind, isActive, isOfArchives } from "../archives/records";
+import { ARCHIVES, type ArchiveList, type ArchiveSet, JOBS, type Job, type JobKind, LATEST_ARCHIVE_JOBS, isActive } from "../archives/records";
 import { type Action, ActionDialog } from "../components/action_dialog";
 import { words } from "../components/format";
 import { Failure, Loaded } from "../components/loaded";
@@ -30,8 +30,7 @@ const PAGE = 10;
 export default function CarryIn() {
   const { t } = useTranslation();
   const archives = useResource<ArchiveList>(ARCHIVES, REFRESH);
-  const all = useJobs(() => void archives.reload());
-  const jobs = { ...all, data: all.data?.filter(isOfArchives) };
+  const jobs = useJobs(LATEST_ARCHIVE_JOBS, () => void archives.reload());
   const [starting, setStarting] = useState<string>();
   const [failure, setFailure] = useState<ApiError>();
   const [action, setAction] = useState<Action>();

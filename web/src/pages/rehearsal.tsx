@@ -6,7 +6,7 @@ import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router-dom-v5-compat";
 import { ApiError, asApiError, send } from "../api/client";
 import { useResource } from "../api/resource";
-import { JOBS, type Job, LATEST_JOBS, isActive } from "../archives/records";
+import { JOBS, type Job, LATEST_REHEARSALS, isActive } from "../archives/records";
 import { type Action, ActionDialog } from "../components/action_dialog";
 import { Copyable } from "../components/copyable";
 import { Loaded } from "../components/loaded";
@@ -31,7 +31,7 @@ function refusal(error: unknown): ApiError {
 export default function Rehearsal() {
   const { t } = useTranslation();
   const options = useResource<RehearsalOptions>(OPTIONS, REFRESH);
-  const jobs = useResource<Job[]>(LATEST_JOBS);
+  const jobs = useResource<Job[]>(LATEST_REHEARSALS);
   const [parameters, setParameters] = useSearchParams();
   const [draft, setDraft] = useState(EMPTY);
   const [isStarting, setStarting] = useState(false);
