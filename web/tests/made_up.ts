@@ -190,6 +190,8 @@ function responses(clusters: number, hosts: number): Responses {
     "/jobs": [...list(Math.min(clusters, 40), job), ...list(Math.min(clusters, 10), (number) => rehearsal(number, hosts))],
     [`/jobs/${uuid(7, 1)}`]: rehearsal(1, hosts),
     [`/jobs/${REHEARSAL_ID}`]: rehearsal(3, hosts),
+    "/jobs?kinds=verify-archives,publish-archives&limit=50": list(Math.min(clusters, 40), job),
+    "/jobs?kinds=rehearsal&limit=50": list(Math.min(clusters, 10), (number) => rehearsal(number, hosts)),
     "/rehearsal-options": REHEARSAL_OPTIONS,
     "/component-versions": { release_tag: "latest", versions: isEmpty ? {} : { "assisted-installer-service": "registry.example.org:5000/atoll/api-server:latest" } },
     [`/infra-envs/${uuid(3, 1)}/downloads/image-url`]: { url: `https://images.example.org/byid/${uuid(3, 1)}/4.18/x86_64/full.iso` },

@@ -159,6 +159,7 @@ pub struct RehearsalResult {
     pub verdict: String,
     /// Whether it was installed without a mistake.
     pub good: bool,
+    /// The first ones, except in lists.
     pub findings: Vec<RehearsalFinding>,
 }
 

@@ -13,6 +13,9 @@ use crate::db::jobs::{JobEnd, JobResult};
 use crate::db::{schema, tx};
 use crate::rehearse::{self, ReadSite};
 
+/// Findings of a result: those of more hosts repeat them.
+const FINDINGS: usize = 1000;
+
 /// Counters that the work of a job moves. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobCounters {
@@ -190,7 +193,7 @@ fn rehearsed(report: &RehearsalReport) -> JobEnd {
     let rehearsal = RehearsalResult {
         verdict: report.verdict(),
         good: report.is_good(),
-        findings: findings.collect(),
+        findings: findings.take(FINDINGS).collect(),
     };
     let result = JobResult {
         rehearsal: Some(rehearsal),

@@ -133,6 +133,14 @@ impl JobRow {
     }
 }
 
+/// Pages read lists often, and a rehearsal of many hosts has thousands of findings.
+fn without_findings(mut job: Job) -> Job {
+    if let Some(rehearsal) = &mut job.rehearsal {
+        rehearsal.findings.clear();
+    }
+    job
+}
+
 fn parsed<T: Default + serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
     serde_json::from_value(value).unwrap_or_default()
 }
@@ -166,7 +174,7 @@ pub(crate) async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
-/// The newest jobs of these kinds first.
+/// The newest jobs of these kinds first, without the findings of rehearsals.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     kinds: &[JobKind],
@@ -185,7 +193,8 @@ pub(crate) async fn list(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(JobRow::record).collect())
+    let records = rows.into_iter().map(JobRow::record);
+    Ok(records.map(without_findings).collect())
 }
 
 pub(crate) async fn find(connection: &mut PgConnection, id: JobId) -> Result<Option<Job>, Error> {

@@ -242,6 +242,9 @@ async fn a_rehearsal_leaves_nothing_but_its_result() {
         .find(|one| one["id"] == "has-memory-for-role");
     let fix = of_memory.unwrap_or_else(|| panic!("{result}"))["fix"].as_str();
     assert!(!fix.unwrap().is_empty());
+    let listed = server.get("/v2/jobs").await.expect(200);
+    assert_eq!(listed[0]["rehearsal"]["verdict"], result["verdict"]);
+    assert_eq!(listed[0]["rehearsal"]["findings"], json!([]));
     assert_eq!(schemas(&server).await, [""; 0]);
     let clusters = server.get("/v2/clusters").await.expect(200);
     assert_eq!(clusters, json!([]));
