@@ -19,7 +19,6 @@ export const PAGES: OurPage[] = [
   { name: "cluster-images", path: `/clusters/${CLUSTER_ID}?tab=images`, heading: "cluster-1" },
   { name: "rehearsal", path: "/rehearsal", heading: "Rehearsal" },
   { name: "rehearsal-result", path: `/rehearsal?job=${REHEARSAL_ID}`, heading: "Rehearsal" },
-  { name: "registry", path: "/registry", heading: "Registry", isStatic: true },
   { name: "infra-envs", path: "/infra-envs", heading: "Discovery images" },
   { name: "events", path: "/events", heading: "Events" },
   { name: "readiness", path: "/readiness", heading: "Readiness" },

@@ -21,6 +21,14 @@ use description::ApiShapes;
 const PART: &str = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l\"\r\n\r\nBYTES\r\n--b--\r\n";
 /// Operations of this server that the description has not.
 const OWN_PATHS: &[&str] = &[
+    "/v2/archives",
+    "/v2/jobs",
+    "/v2/jobs/{job_id}",
+    "/v2/jobs/{job_id}/actions/cancel",
+    "/v2/jobs/{job_id}/downloads/files",
+    "/v2/rehearsal-options",
+    "/v2/release-images",
+    "/v2/release-images/{version}",
     "/v2/audit",
     "/v2/clusters/{cluster_id}/explain",
     "/v2/doctor",
@@ -34,7 +42,7 @@ const OWN_PATHS: &[&str] = &[
     "/v2/platform-versions",
 ];
 /// Query parameters that this server alone has.
-const OWN_PARAMETERS: &[&str] = &["dry_run"];
+const OWN_PARAMETERS: &[&str] = &["changes", "dry_run"];
 
 /// The objects that requests are about.
 #[derive(Debug, Default)]

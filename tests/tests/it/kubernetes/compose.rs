@@ -9,7 +9,10 @@ use serde_json::Value;
 use system_tests::pod::{Compose, Service, Variables};
 
 /// Variables of compose.yaml that other PostgreSQL images read, or that blank those of neighbours in its env file.
-const COMPOSE_ONLY: [&str; 10] = [
+const COMPOSE_ONLY: [&str; 12] = [
+    // A folder of the host; in Kubernetes an overlay mounts a volume.
+    "ARCHIVES_DIR",
+    "ARCHIVES_REGISTRY_AUTH_FILE",
     // Other pods and published ports, which policies keep the API server from.
     "DOCTOR_SERVICES",
     "DOCTOR_PUBLISHED",

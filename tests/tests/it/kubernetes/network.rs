@@ -8,13 +8,14 @@ use super::rendered::{is_kind, objects};
 use super::{NAME_LABEL, OVERLAYS};
 
 /// Connections between the services: client, server, port.
-const NEEDED: [(&str, &str, u16); 10] = [
+const NEEDED: [(&str, &str, u16); 11] = [
     ("proxy", "webui", 8080),
     ("proxy", "webui", 8989),
     ("proxy", "api-server", 8090),
     ("proxy", "image-service", 8888),
     ("proxy", "registry", 5000),
     ("webui", "api-server", 8090),
+    ("webui", "registry", 5000),
     ("image-service", "api-server", 8090),
     ("image-service", "registry", 5000),
     ("api-server", "registry", 5000),
