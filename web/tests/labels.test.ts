@@ -32,7 +32,7 @@ async function newPage(name: string, language: string): Promise<CleanPage> {
 }
 
 /** Names of data and of programs, addresses, times, units, and reasons of the service. */
-const DATA = /^The cluster is |^Host (is|cannot) |cluster-\d|host-\d|check-\d|registry\.example|https?:|curl|podman|docker|atoll|oc-mirror|oc\b|Windows|iPXE|MAC|stable-4|\d+\.\d+\.\d+|\d{4}-\d\d-\d\dT|\bms\b|\.yaml|RHEL|Debian|4\.18/;
+const DATA = /^The cluster is |^its server ended |^Host (is|cannot) |cluster-\d|host-\d|check-\d|registry\.example|https?:|curl|podman|docker|atoll|oc-mirror|oc\b|Windows|iPXE|MAC|stable-4|\d+\.\d+\.\d+|\d{4}-\d\d-\d\dT|\bms\b|\.yaml|RHEL|Debian|4\.18/;
 
 /** Labels without any letter of Japanese. */
 async function englishLabels(page: Page): Promise<string[]> {
