@@ -1,4 +1,4 @@
-// Tests in a browser against a site of their own: one after the other, since each starts a site.
+// Tests in a browser: each file has a site of its own, two run at a time, as many as a small machine has cores for.
 
 import { defineConfig } from "vitest/config";
 
@@ -9,9 +9,8 @@ export default defineConfig({
   test: {
     environment: "node",
     include: ["tests/**/*.test.ts"],
-    fileParallelism: false,
-    maxWorkers: 1,
-    minWorkers: 1,
+    maxWorkers: 2,
+    minWorkers: 2,
     testTimeout: LIMIT,
     hookTimeout: LIMIT,
     // Chromium breaks off requests when the machine's network changes, as by containers of other programs.
