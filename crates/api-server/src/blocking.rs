@@ -1,5 +1,6 @@
-//! CPU-bound work that would delay other requests of the runtime.
+//! Work that would delay other requests of the runtime: by the processor, or by files.
 
+use model::Error;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Size of JSON above which parsing leaves the runtime, at one or two milliseconds. Units: bytes. The usual reports of
@@ -13,4 +14,16 @@ pub(crate) fn unless_short<T>(long: bool, work: impl FnOnce() -> T) -> T {
         Ok(RuntimeFlavor::MultiThread) if long => tokio::task::block_in_place(work),
         _ => work(),
     }
+}
+
+/// Runs `work` on the blocking pool.
+///
+/// Errors: those of `work`; Internal – it broke off.
+pub(crate) async fn run<T: Send + 'static>(
+    doing: &'static str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal(doing, error)))
 }

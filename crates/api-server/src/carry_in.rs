@@ -74,7 +74,5 @@ impl CarryIn {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, model::Error> + Send + 'static,
 ) -> Result<T, model::Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(model::Error::internal("working with archives", error)))
+    crate::blocking::run("working with archives", work).await
 }

@@ -15,6 +15,12 @@ use url::Url;
 /// A plain connection, or one with TLS.
 pub(crate) type ServerStream = Either<TcpStream, TlsStream<TcpStream>>;
 
+/// The configuration for HTTP/1.1.
+pub(crate) fn http1(mut tls: ClientConfig) -> Arc<ClientConfig> {
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(tls)
+}
+
 /// Opens connections for HTTP/1.1.
 pub(crate) struct Connector {
     names: Resolver,
@@ -22,12 +28,9 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(mut tls: ClientConfig, names: Resolver) -> Self {
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self {
-            names,
-            tls: Arc::new(tls),
-        }
+    /// `tls` is of [`http1`].
+    pub(crate) fn new(tls: Arc<ClientConfig>, names: Resolver) -> Self {
+        Self { names, tls }
     }
 
     /// A connection to the host of `url`.

@@ -37,7 +37,7 @@ use service::forward::{self, Forward};
 use service::limits::{Bound, Limit};
 use service::server::ClientAddress;
 
-use crate::connector::Connector;
+use crate::connector::{self, Connector};
 use crate::files;
 use crate::settings::{AuthType, Settings};
 use cookies::{Cookies, SESSION_BYTES};
@@ -347,7 +347,7 @@ fn provider(settings: &Settings, names: &Resolver) -> Result<Option<Provider>, E
         scopes: settings.oidc_scopes.clone(),
         base_url: settings.base_url().unwrap_or_default(),
     };
-    let client = ProviderClient::new(Connector::new(tls, names.clone()));
+    let client = ProviderClient::new(Connector::new(connector::http1(tls), names.clone()));
     Ok(Some(Provider::new(registration, client)))
 }
 

@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use url::{Position, Url};
 
-use crate::connector::Connector;
+use crate::connector::{self, Connector};
 use crate::same_origin::is_same_origin;
 
 /// Concurrent requests; a page sends at most six.
@@ -63,11 +63,17 @@ pub(crate) struct RegistryApi(Arc<Inner>);
 struct Inner {
     url: Url,
     names: Resolver,
-    /// TLS by the file of its certificates, which changes when they are renewed.
-    tls: Option<WatchedFile<ClientConfig>>,
+    tls: RegistryTls,
     /// This server's origin for browsers.
     base_url: Option<String>,
     permits: Arc<Semaphore>,
+}
+
+enum RegistryTls {
+    /// By the file of its certificates, which changes when they are renewed.
+    Watched(WatchedFile<Arc<ClientConfig>>),
+    /// By the system's authorities.
+    System(Arc<ClientConfig>),
 }
 
 /// Ends the connection, and lets another request begin, when it is dropped.
@@ -95,9 +101,14 @@ impl RegistryApi {
         let tls = match ca {
             Some(path) if url.scheme() == "https" => {
                 let opened = WatchedFile::open(path, client_config).await;
-                Some(opened.map_err(|e| Error::new("reading REGISTRY_CA_FILE", e))?)
+                let watched = opened.map_err(|e| Error::new("reading REGISTRY_CA_FILE", e))?;
+                RegistryTls::Watched(watched)
             }
-            _ => None,
+            _ => {
+                let config = net::trust::client_config(None, false);
+                let config = config.map_err(|e| Error::new("preparing TLS", e))?;
+                RegistryTls::System(connector::http1(config))
+            }
         };
         Ok(Self(Arc::new(Inner {
             url,
@@ -108,18 +119,20 @@ impl RegistryApi {
         })))
     }
 
-    async fn connector(&self) -> Result<Connector, BoxError> {
-        let config = match &self.0.tls {
-            Some(file) => ClientConfig::clone(&*file.get().await),
-            None => net::trust::client_config(None, false)?,
+    async fn connector(&self) -> Connector {
+        let tls = match &self.0.tls {
+            RegistryTls::Watched(file) => Arc::clone(&*file.get().await),
+            RegistryTls::System(tls) => Arc::clone(tls),
         };
-        Ok(Connector::new(config, self.0.names.clone()))
+        Connector::new(tls, self.0.names.clone())
     }
 
+    /// Sends a request that has `permit`. The connection ends with the future, as when the client leaves or no response comes.
     async fn send(
         &self,
         request: Request,
-    ) -> Result<(http::Response<Incoming>, AbortHandle), BoxError> {
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(http::Response<Incoming>, OpenConnection), BoxError> {
         let (parts, _body) = request.into_parts();
         let target = parts.uri.path_and_query().map_or("/", |it| it.as_str());
         let target = target.strip_prefix(PREFIX).unwrap_or(target);
@@ -130,10 +143,13 @@ impl RegistryApi {
             .header(header::HOST, host)
             .body(Empty::<Bytes>::new())?;
         copy(&TO_REGISTRY, &parts.headers, forwarded.headers_mut());
-        let stream = self.connector().await?.open(&self.0.url).await?;
+        let stream = self.connector().await.open(&self.0.url).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let task = tokio::spawn(connection).abort_handle();
-        Ok((sender.send_request(forwarded).await?, task))
+        let open = OpenConnection {
+            task: tokio::spawn(connection).abort_handle(),
+            _permit: permit,
+        };
+        Ok((sender.send_request(forwarded).await?, open))
     }
 
     async fn respond(&self, request: Request) -> Response {
@@ -149,14 +165,8 @@ impl RegistryApi {
             let message = "Too many requests to the registry at once.";
             return refused(StatusCode::SERVICE_UNAVAILABLE, message);
         };
-        match tokio::time::timeout(HEAD_TIMEOUT, self.send(request)).await {
-            Ok(Ok((response, task))) => passed(
-                response,
-                OpenConnection {
-                    task,
-                    _permit: permit,
-                },
-            ),
+        match tokio::time::timeout(HEAD_TIMEOUT, self.send(request, permit)).await {
+            Ok(Ok((response, open))) => passed(response, open),
             Ok(Err(error)) => {
                 let reason = model::error::chain(&*error);
                 tracing::warn!(registry = %self.0.url, reason, "registry unavailable");
@@ -200,8 +210,11 @@ pub(crate) fn limits() -> [Limit; 2] {
     ]
 }
 
-fn client_config(pem: &[u8]) -> Result<ClientConfig, BoxError> {
-    Ok(net::trust::client_config(Some(pem), false)?)
+fn client_config(pem: &[u8]) -> Result<Arc<ClientConfig>, BoxError> {
+    Ok(connector::http1(net::trust::client_config(
+        Some(pem),
+        false,
+    )?))
 }
 
 fn copy(names: &[HeaderName], from: &HeaderMap, to: &mut HeaderMap) {

@@ -21,7 +21,7 @@ function call(stream: Stream): void {
 }
 
 function open(filter: string, stream: Stream): void {
-  // Changes without an event, too: a cluster that somebody renamed.
+  // Changes without an event, too: a cluster that another person renamed.
   const source = new EventSource(`${BASE}/events/stream?changes=true${filter && `&${filter}`}`);
   source.onopen = () => {
     // Events between two connections are not sent to a new source: what they changed is read again.

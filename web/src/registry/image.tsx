@@ -21,7 +21,7 @@ import {
 import { DigestLink, PurposeLabel, Referrers } from "./referrers";
 import { forgetRegistry, useDetails, useRegistry } from "./resource";
 
-/** Rows of a table: what somebody pushed may have a million. */
+/** Rows of a table: pushed manifests may have a million. */
 const ROWS = 200;
 /** Larger configurations are not read. Units: bytes. */
 const CONFIG_LIMIT = 4 * 1024 ** 2;

@@ -1,4 +1,4 @@
-// Content of the registry in components: read again when somebody logs in or out, details only of rows that are visible.
+// Content of the registry in components: read again after a login or logout, details only of rows that are visible.
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 import useSWR, { mutate } from "swr";

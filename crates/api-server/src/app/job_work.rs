@@ -8,11 +8,13 @@ use model::jobs::{JobCreateParams, JobKind, JobProgress, RehearsalFinding, Rehea
 use rehearsal::{RehearsalProgress, RehearsalReport};
 
 use super::ApiServer;
+use crate::blocking;
 use crate::carry_in::PublishedArchives;
 use crate::db::jobs::{JobEnd, JobResult};
 use crate::db::{schema, tx};
 use crate::rehearse::{self, ReadSite};
 
+const READING: &str = "reading a site";
 /// Findings of a result: those of more hosts repeat them.
 const FINDINGS: usize = 1000;
 
@@ -107,7 +109,7 @@ impl ApiServer {
     ) -> Result<JobEnd, Error> {
         let params = params.rehearsal.clone().unwrap_or_default();
         let is_of_profile = params.site.is_empty();
-        let read = blocking(move || rehearse::read_site(&params)).await?;
+        let read = blocking::run(READING, move || rehearse::read_site(&params)).await?;
         let script = match read {
             ReadSite::Script(script) => *script,
             ReadSite::Mistake(finding) => {
@@ -126,14 +128,22 @@ impl ApiServer {
         if is_of_profile {
             settings = rehearse::settings_of_profile(settings);
         }
-        let report = rehearse::play(script, settings, counters.rehearsal.clone()).await;
+        let report = rehearse::play(script, settings, counters.rehearsal.clone()).await?;
+        Ok(rehearsed(&report))
+    }
+
+    /// Removes the temporary data of a job that has ended, or was cancelled.
+    pub(super) async fn clean_up(&self, kind: JobKind) {
+        if kind != JobKind::Rehearsal {
+            return;
+        }
         if let Err(error) = self.drop_schemas_of_rehearsals().await {
+            let error = error.chain();
             tracing::warn!(
-                error = error.chain(),
+                error,
                 "schema of a rehearsal not dropped: the next one drops it"
             );
         }
-        Ok(rehearsed(&report?))
     }
 
     async fn drop_schemas_of_rehearsals(&self) -> Result<(), Error> {
@@ -154,7 +164,7 @@ pub(super) async fn checked_rehearsal(params: JobCreateParams) -> Result<JobCrea
     } = params;
     let mut rehearsal = rehearsal
         .ok_or_else(|| Error::invalid("rehearsal", "is required for a job of this kind"))?;
-    blocking(move || {
+    blocking::run(READING, move || {
         if let ReadSite::Mistake(finding) = rehearse::read_site(&rehearsal)? {
             return Err(Error::invalid("site", finding.observed));
         }
@@ -169,14 +179,6 @@ pub(super) async fn checked_rehearsal(params: JobCreateParams) -> Result<JobCrea
         })
     })
     .await
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::internal("reading a site", error)))
 }
 
 /// Mistakes of the site are a result, and no failure of the job.

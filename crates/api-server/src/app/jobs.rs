@@ -218,10 +218,21 @@ impl ApiServer {
         } else {
             self.work_until_cancelled(&job, &progress).await
         };
+        self.clean_up(job.params.kind).await;
         let (state, reason) = (end.state.as_str(), end.reason.as_str());
         tracing::info!(job.id = %id, kind, state, reason, "job ended");
+        self.record_end(id, end).await;
+    }
+
+    /// Records the end of a job, also after an outage of the database.
+    async fn record_end(&self, id: JobId, mut end: JobEnd) {
         while let Err(error) = self.finish_job(id, &end).await {
-            tracing::warn!(job.id = %id, error = error.chain(), "end of job not recorded, retrying");
+            let reason = error.chain();
+            tracing::warn!(job.id = %id, error = reason, "end of job not recorded, retrying");
+            if !matches!(error, Error::Unavailable { .. }) {
+                // Its content, as a text of a damaged archive with the character NUL: the job must not be run again for it.
+                end = JobEnd::failed(format!("its result cannot be stored: {reason}"));
+            }
             tokio::time::sleep(RETRY).await;
         }
     }

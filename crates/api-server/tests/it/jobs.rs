@@ -281,7 +281,7 @@ async fn secrets_of_a_site_are_not_stored_and_a_cancelled_rehearsal_ends() {
         .await
         .unwrap();
     assert!(!stored.contains("registry.example.com"), "{stored}");
-    // The schema of a cancelled rehearsal goes with the next one.
+    // The schema of a cancelled rehearsal is dropped with it, or else by the next one.
     let next = rehearsal(&json!({ "profile": "sno" }));
     let next = server.post("/v2/jobs", &next).await.expect(202);
     let next = ended(&server, &next).await;
@@ -290,4 +290,20 @@ async fn secrets_of_a_site_are_not_stored_and_a_cancelled_rehearsal_ends() {
         "{next}"
     );
     assert_eq!(schemas(&server).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_cannot_be_stored_is_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path()).await;
+    let constraint =
+        "alter table jobs add check (result is null or result -> 'verification' = 'null')";
+    sqlx::query(constraint)
+        .execute(&mut connection(&server).await)
+        .await
+        .unwrap();
+    let job = server.post("/v2/jobs", &verification()).await.expect(202);
+    let job = ended(&server, &job).await;
+    let reason = job["reason"].as_str().unwrap();
+    assert!(reason.contains("cannot be stored"), "{reason}");
 }

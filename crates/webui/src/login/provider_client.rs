@@ -131,6 +131,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::connector;
 
     // limit: requests to the OpenID provider in flight
     #[tokio::test]
@@ -139,7 +140,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let url: Url = url.parse().unwrap();
         let tls = net::trust::client_config(None, false).unwrap();
-        let client = ProviderClient::new(Connector::new(tls, Resolver::system()));
+        let client = ProviderClient::new(Connector::new(connector::http1(tls), Resolver::system()));
         let silent = async {
             let mut open = Vec::new();
             while open.len() < REQUESTS {
