@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use concurrency::{BoxError, WatchedFile};
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -24,15 +24,17 @@ use rustls::ClientConfig;
 use serde_json::json;
 use service::Error;
 use service::limits::{Bound, Limit};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use service::server::{ClientAddress, ClientQuota, Permit};
 use tokio::task::AbortHandle;
 use url::{Position, Url};
 
 use crate::connector::{self, Connector};
 use crate::same_origin::is_same_origin;
 
-/// Concurrent requests; a page sends at most six.
+/// Concurrent requests.
 const REQUESTS: usize = 64;
+/// Of one client: a browser sends at most six.
+const REQUESTS_OF_CLIENT: usize = 16;
 /// Timeout from the resolution of the name to the head of the response.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest silence within a response. A garbage collection sends a byte every ten seconds.
@@ -66,7 +68,7 @@ struct Inner {
     tls: RegistryTls,
     /// This server's origin for browsers.
     base_url: Option<String>,
-    permits: Arc<Semaphore>,
+    quota: ClientQuota,
 }
 
 enum RegistryTls {
@@ -79,7 +81,7 @@ enum RegistryTls {
 /// Ends the connection, and lets another request begin, when it is dropped.
 struct OpenConnection {
     task: AbortHandle,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl Drop for OpenConnection {
@@ -115,7 +117,7 @@ impl RegistryApi {
             names,
             tls,
             base_url,
-            permits: Arc::new(Semaphore::new(REQUESTS)),
+            quota: ClientQuota::new(REQUESTS, REQUESTS_OF_CLIENT),
         })))
     }
 
@@ -131,7 +133,7 @@ impl RegistryApi {
     async fn send(
         &self,
         request: Request,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
     ) -> Result<(http::Response<Incoming>, OpenConnection), BoxError> {
         let (parts, _body) = request.into_parts();
         let target = parts.uri.path_and_query().map_or("/", |it| it.as_str());
@@ -152,7 +154,7 @@ impl RegistryApi {
         Ok((sender.send_request(forwarded).await?, open))
     }
 
-    async fn respond(&self, request: Request) -> Response {
+    async fn respond(&self, client: ClientAddress, request: Request) -> Response {
         let method = request.method();
         if !METHODS.contains(method) {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -161,7 +163,7 @@ impl RegistryApi {
             let message = "Only a page of this server may change the registry.";
             return refused(StatusCode::FORBIDDEN, message);
         }
-        let Ok(permit) = Arc::clone(&self.0.permits).try_acquire_owned() else {
+        let Ok(permit) = self.0.quota.acquire_for(client) else {
             let message = "Too many requests to the registry at once.";
             return refused(StatusCode::SERVICE_UNAVAILABLE, message);
         };
@@ -183,9 +185,10 @@ impl RegistryApi {
 
 /// Routes below `/services`.
 pub(crate) fn routes(registry: RegistryApi) -> Router {
-    let respond = async |State(registry): State<RegistryApi>, request: Request| {
-        registry.respond(request).await
-    };
+    let respond =
+        async |State(registry): State<RegistryApi>,
+               Extension(client): Extension<ClientAddress>,
+               request: Request| { registry.respond(client, request).await };
     Router::new()
         .route(&format!("{PREFIX}/v2/"), any(respond))
         .route(&format!("{PREFIX}/v2/{{*path}}"), any(respond))
@@ -193,8 +196,14 @@ pub(crate) fn routes(registry: RegistryApi) -> Router {
 }
 
 /// Limits of clients.
-pub(crate) fn limits() -> [Limit; 2] {
+pub(crate) fn limits() -> [Limit; 3] {
     [
+        Limit::fixed(
+            "requests of a client to the registry in flight",
+            Bound::Count(REQUESTS_OF_CLIENT as u64, "requests"),
+            "client address",
+            "503 with Retry-After",
+        ),
         Limit::fixed(
             "requests to the registry in flight",
             Bound::Count(REQUESTS as u64, "requests"),

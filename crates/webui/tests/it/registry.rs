@@ -14,6 +14,8 @@ use crate::server::{self, Server};
 
 /// Concurrent requests that the server passes on.
 const REQUESTS: usize = 64;
+/// Of one client.
+const OF_CLIENT: usize = 16;
 const PATH: &str = "/services/registry/v2/a/tags/list?n=5&last=%2F";
 
 /// A registry that wants a login, and responds with the request.
@@ -126,6 +128,40 @@ async fn a_registry_that_is_away_is_named() {
     assert!(text.contains("The registry cannot be reached"), "{text}");
 }
 
+/// A request from the loopback address with that last number.
+async fn from(server: &Server, last: u8) -> reqwest::Result<reqwest::Response> {
+    let tls = net::trust::client_config(None, false).unwrap();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .local_address(std::net::IpAddr::from([127, 0, 0, last]));
+    client.build()?.get(server.url(PATH)).send().await
+}
+
+// limit: requests of a client to the registry in flight
+#[tokio::test(flavor = "multi_thread")]
+async fn one_client_has_a_share_of_the_requests() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let webui = in_front_of(listener.local_addr().unwrap()).await;
+    let silent = async {
+        let mut open = Vec::new();
+        while open.len() < OF_CLIENT {
+            open.push(listener.accept().await.unwrap());
+        }
+        let further = from(&webui, 1).await.unwrap();
+        assert_eq!(further.status(), StatusCode::SERVICE_UNAVAILABLE);
+        // Another client is served.
+        tokio::select! {
+            accepted = listener.accept() => drop(accepted.unwrap()),
+            other = from(&webui, 2) => panic!("{:?}", other.map(|it| it.status())),
+        }
+    };
+    let all = join_all((0..OF_CLIENT).map(|_| from(&webui, 1)));
+    tokio::select! {
+        () = silent => {}
+        _ = all => panic!("ended too early"),
+    }
+}
+
 // limit: requests to the registry in flight
 // limit: time for the registry's response
 #[tokio::test(flavor = "multi_thread")]
@@ -137,14 +173,18 @@ async fn a_silent_registry_takes_no_more_than_its_share() {
         while open.len() < REQUESTS {
             open.push(listener.accept().await.unwrap());
         }
-        let further = request(&webui, Method::GET, PATH).send().await.unwrap();
-        assert_eq!(further.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(further.headers()["retry-after"], "2");
+        // One that has its share, and one that has none.
+        for last in [1, 9] {
+            let further = from(&webui, last).await.unwrap();
+            assert_eq!(further.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(further.headers()["retry-after"], "2");
+        }
         // Kept open: the server's own timeout ends the requests.
         std::future::pending::<()>().await;
         drop(open);
     };
-    let requests = (0..REQUESTS).map(|_| request(&webui, Method::GET, PATH).send());
+    let clients = (1..=4).cycle();
+    let requests = clients.take(REQUESTS).map(|last| from(&webui, last));
     let all = join_all(requests);
     tokio::select! {
         () = silent => unreachable!(),
