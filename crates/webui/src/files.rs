@@ -113,16 +113,29 @@ async fn find(
     method: &Method,
     headers: &HeaderMap,
 ) -> Option<Response> {
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = method.clone();
-    *request.uri_mut() = path.parse().ok()?;
-    *request.headers_mut() = headers.clone();
+    let mut headers = headers.clone();
     if !path.starts_with(ASSETS) {
         // Files of a reproducible image all have one time: 304 would keep the index of the version before.
-        request.headers_mut().remove(header::IF_MODIFIED_SINCE);
+        headers.remove(header::IF_MODIFIED_SINCE);
     }
-    let Ok(response) = disk.clone().oneshot(request).await;
-    (response.status() != StatusCode::NOT_FOUND).then(|| response.map(Body::new))
+    let uri: Uri = path.parse().ok()?;
+    let request = |headers: &HeaderMap| {
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers.clone();
+        request
+    };
+    let found = |status| status != StatusCode::NOT_FOUND;
+    let Ok(response) = disk.clone().oneshot(request(&headers)).await;
+    if found(response.status()) {
+        return Some(response.map(Body::new));
+    }
+    // The image has scripts and styles in compressed form alone. Without the header every encoding is acceptable (RFC 9110,
+    // 12.5.3), and clients that really take none do not run scripts.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    let Ok(response) = disk.clone().oneshot(request(&headers)).await;
+    found(response.status()).then(|| response.map(Body::new))
 }
 
 /// Whether the request is a navigation to a client-side route, rather than for a missing file.
@@ -219,6 +232,30 @@ mod tests {
         let asset = ask(&disk, "/assets/a.js", "*/*").await;
         let cache = asset.headers()[header::CACHE_CONTROL].to_str().unwrap();
         assert!(cache.contains("immutable"), "{cache}");
+    }
+
+    #[tokio::test]
+    async fn a_script_that_is_there_compressed_is_sent_to_every_client() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("assets")).unwrap();
+        std::fs::write(root.path().join("index.html"), "<p>ours").unwrap();
+        std::fs::write(root.path().join("assets/a.js.gz"), "compressed").unwrap();
+        let settings = Settings {
+            static_root: root.path().to_owned(),
+            ..Settings::default()
+        };
+        for accepted in [None, Some("gzip, deflate, br"), Some("identity")] {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = "/assets/a.js".parse().unwrap();
+            if let Some(accepted) = accepted {
+                let value = HeaderValue::from_static(accepted);
+                request.headers_mut().insert(header::ACCEPT_ENCODING, value);
+            }
+            let response = service(&settings).oneshot(request).await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK, "{accepted:?}");
+            assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
+            assert_eq!(media_type(&response), "text/javascript");
+        }
     }
 
     #[tokio::test]

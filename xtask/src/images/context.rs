@@ -1,5 +1,6 @@
 //! The build context: the files that a Containerfile copies.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -170,7 +171,8 @@ impl<'a> ImageSource<'a> {
         Ok(())
     }
 
-    /// The files of the pages, with their paths below the pages' folder, sorted.
+    /// The files of the pages, with their paths below the pages' folder, sorted. Scripts and styles are there as brotli and
+    /// gzip alone: in plain form, which no browser asks for, they would be most of the image.
     fn page_files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let Some(folder) = self.pages else {
             return Ok(Vec::new());
@@ -178,6 +180,14 @@ impl<'a> ImageSource<'a> {
         let mut files = Vec::new();
         web::list(folder, &mut files)?;
         files.sort();
+        let is_gzip = |path: &&PathBuf| path.extension().is_some_and(|it| it == "gz");
+        let compressed = files
+            .iter()
+            .filter(is_gzip)
+            .map(|path| path.with_extension(""));
+        let compressed: BTreeSet<_> = compressed.collect();
+        let is_code = |path: &Path| path.extension().is_some_and(|it| it == "js" || it == "css");
+        files.retain(|path| !is_code(path) || !compressed.contains(path));
         let named = files.into_iter().map(|path| {
             let name = path.strip_prefix(folder)?.to_owned();
             Ok((path, name))
