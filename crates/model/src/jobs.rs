@@ -155,6 +155,9 @@ pub struct ArchivePublication {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RehearsalResult {
+    /// Name of the cluster, or of the profile.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subject: String,
     /// The result in a few words.
     pub verdict: String,
     /// Whether it was installed without a mistake.
@@ -223,6 +226,8 @@ pub struct ArchiveList {
     /// The registry that archives are published to; empty: none is set.
     pub registry: String,
     pub sets: Vec<ArchiveSet>,
+    /// Sets of the folder beyond the longest list.
+    pub omitted_sets: u64,
     /// Reason why the registry could not be asked for its sequences.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub registry_reason: String,

@@ -91,6 +91,11 @@ impl Script {
         Ok(Ok(script))
     }
 
+    /// Name of the cluster.
+    pub fn name(&self) -> &str {
+        &self.site.declaration.name
+    }
+
     /// Findings of the data alone: no host is simulated.
     pub fn check(&self) -> Vec<SiteFinding> {
         site::check(&self.site)

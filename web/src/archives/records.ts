@@ -97,6 +97,8 @@ export interface ArchiveList {
   folder: string;
   registry: string;
   sets: ArchiveSet[];
+  /** Sets beyond the longest list. */
+  omitted_sets?: number;
   registry_reason?: string;
 }
 

@@ -78,6 +78,12 @@ test.each([
   expect(requests).toEqual([]);
 });
 
+test("sets beyond the longest list are counted", async () => {
+  archives = { ...archives, omitted_sets: 3 };
+  open();
+  await screen.findByText(/^Archive sets that are not listed/);
+});
+
 test("an unknown step can be published", async () => {
   archives = { ...archives, sets: [set({ step: "unknown" })], registry_reason: "the registry does not respond" };
   open();

@@ -126,7 +126,7 @@ function Archives({ list, jobs, actions, reload }: ArchivesProps) {
   const { t } = useTranslation();
   const titles = usePaginationTitles();
   const [wantedPage, setPage] = useState(1);
-  const { folder, registry, sets, registry_reason: reason } = list;
+  const { folder, registry, sets, omitted_sets: omitted = 0, registry_reason: reason } = list;
   if (folder === "") {
     return (
       <Nothing title={t("No folder of archives is set")}>
@@ -145,6 +145,11 @@ function Archives({ list, jobs, actions, reload }: ArchivesProps) {
       )}
       {reason && (
         <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("The registry was not asked for its sequences")}>{reason}</Alert>
+      )}
+      {omitted > 0 && (
+        <Alert isInline variant="warning" variantLabel={t("Warning")} title={t("Archive sets that are not listed: {{count}}", { count: omitted })}>
+          {t("Move published ones out of the folder, and search again.")}
+        </Alert>
       )}
       <Content component="p">
         {t("Folder")}: <code>{folder}</code>{registry !== "" && <> · {t("Registry")}: <code>{registry}</code></>}

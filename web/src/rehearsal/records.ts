@@ -28,6 +28,8 @@ export interface RehearsalFinding {
 }
 
 export interface RehearsalResult {
+  /** Name of the cluster, or of the profile. */
+  subject?: string;
   /** The result in a few words. */
   verdict: string;
   good: boolean;

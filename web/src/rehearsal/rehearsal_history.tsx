@@ -33,6 +33,7 @@ export function RehearsalHistory({ jobs, show, confirm }: Props) {
   const result = ({ rehearsal, reason = "" }: Job) => (rehearsal ? verdictText(t, rehearsal) : reason);
   const columns: Column<Job>[] = [
     { id: "created", title: t("Created"), order: ({ created_at: at }) => instant(at) ?? 0, cell: ({ created_at: at, created_by: by }) => <><Time at={at} /><div className="atoll-muted">{by}</div></> },
+    { id: "subject", title: t("Site"), text: ({ rehearsal }) => rehearsal?.subject ?? "", cell: ({ rehearsal }) => rehearsal?.subject || "–" },
     { id: "result", title: t("Result"), text: (job) => result(job) || job.state, cell: (job) => job.rehearsal
       ? <Label isCompact status={outcomeOf(job.rehearsal)} textMaxWidth="none">{result(job)}</Label>
       : <><StatusLabel status={job.state} /><div className="atoll-clamp" title={result(job)}>{result(job)}</div></> },

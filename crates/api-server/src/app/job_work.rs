@@ -109,12 +109,18 @@ impl ApiServer {
     ) -> Result<JobEnd, Error> {
         let params = params.rehearsal.clone().unwrap_or_default();
         let is_of_profile = params.site.is_empty();
+        let profile = params.profile.clone();
         let read = blocking::run(READING, move || rehearse::read_site(&params)).await?;
         let script = match read {
             ReadSite::Script(script) => *script,
             ReadSite::Mistake(finding) => {
-                return Ok(rehearsed(&RehearsalReport::of_data(vec![finding])));
+                return Ok(rehearsed(profile, &RehearsalReport::of_data(vec![finding])));
             }
+        };
+        let subject = if is_of_profile {
+            profile
+        } else {
+            script.name().to_owned()
         };
         // Rehearsals run one at a time: other schemas are of killed servers.
         self.drop_schemas_of_rehearsals().await?;
@@ -129,7 +135,7 @@ impl ApiServer {
             settings = rehearse::settings_of_profile(settings);
         }
         let report = rehearse::play(script, settings, counters.rehearsal.clone()).await?;
-        Ok(rehearsed(&report))
+        Ok(rehearsed(subject, &report))
     }
 
     /// Removes the temporary data of a job that has ended, or was cancelled.
@@ -182,7 +188,7 @@ pub(super) async fn checked_rehearsal(params: JobCreateParams) -> Result<JobCrea
 }
 
 /// Mistakes of the site are a result, and no failure of the job.
-fn rehearsed(report: &RehearsalReport) -> JobEnd {
+fn rehearsed(subject: String, report: &RehearsalReport) -> JobEnd {
     let data = report.of_site().iter();
     let findings = data.chain(report.of_clusters().into_keys());
     let findings = findings.map(|finding| RehearsalFinding {
@@ -193,6 +199,7 @@ fn rehearsed(report: &RehearsalReport) -> JobEnd {
         fix: finding.fix.clone(),
     });
     let rehearsal = RehearsalResult {
+        subject,
         verdict: report.verdict(),
         good: report.is_good(),
         findings: findings.take(FINDINGS).collect(),

@@ -52,7 +52,9 @@ impl CarryIn {
         };
         list.folder = folder.display().to_string();
         let searched = folder.clone();
-        let found = blocking(move || sets_below(&searched, LISTED_SETS)).await?;
+        let mut found = blocking(move || sets_below(&searched)).await?;
+        list.omitted_sets = found.len().saturating_sub(LISTED_SETS) as u64;
+        found.truncate(LISTED_SETS);
         let mut contents = Vec::with_capacity(found.len());
         for set in &found {
             contents.push(self.summary(folder, set).await?);
@@ -78,7 +80,7 @@ impl CarryIn {
     pub(super) async fn find(&self, name: &str) -> Result<PathBuf, Error> {
         let folder = self.folder()?.clone();
         let searched = folder.clone();
-        let found = blocking(move || sets_below(&searched, LISTED_SETS)).await?;
+        let found = blocking(move || sets_below(&searched)).await?;
         if found.iter().any(|set| set.name == name) {
             return Ok(folder.join(name));
         }

@@ -59,7 +59,10 @@ async fn ended(server: &Server, job: &Value) -> Value {
 async fn without_a_folder_the_missing_setting_is_named() {
     let server = Server::start().await;
     let list = server.get("/v2/archives").await.expect(200);
-    assert_eq!(list, json!({ "folder": "", "registry": "", "sets": [] }));
+    assert_eq!(
+        list,
+        json!({ "folder": "", "registry": "", "sets": [], "omitted_sets": 0 })
+    );
     let refused = server.post("/v2/jobs", &verification()).await.expect(409);
     let reason = refused["reason"].as_str().unwrap();
     assert!(reason.contains("ARCHIVES_DIR"), "{reason}");
@@ -122,6 +125,20 @@ async fn a_damaged_set_is_listed_and_its_jobs_fail_with_a_reason() {
     server.delete(&path(&job)).await.expect(204);
     server.get(&path(&job)).await.expect(404);
     server.delete(&path(&job)).await.expect(404);
+}
+
+// limit: archive sets in a list
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_beyond_the_longest_list_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path()).await;
+    for sequence in 2..=201 {
+        let name = format!("stick/mirror_seq{sequence}_000000.tar");
+        std::fs::write(dir.path().join(name), "").unwrap();
+    }
+    let list = server.get("/v2/archives").await.expect(200);
+    assert_eq!(list["sets"].as_array().unwrap().len(), 200);
+    assert_eq!(list["omitted_sets"], 1);
 }
 
 // limit: jobs that wait or run
@@ -244,6 +261,7 @@ async fn a_rehearsal_leaves_nothing_but_its_result() {
     assert!(!fix.unwrap().is_empty());
     let listed = server.get("/v2/jobs").await.expect(200);
     assert_eq!(listed[0]["rehearsal"]["verdict"], result["verdict"]);
+    assert_eq!(listed[0]["rehearsal"]["subject"], "3+0");
     assert_eq!(listed[0]["rehearsal"]["findings"], json!([]));
     assert_eq!(schemas(&server).await, [""; 0]);
     let clusters = server.get("/v2/clusters").await.expect(200);

@@ -22,10 +22,10 @@ pub struct FoundSet {
     pub files: Vec<(String, u64)>,
 }
 
-/// The sets below `folder`, at most `limit`, by name.
+/// The sets below `folder` by name.
 ///
 /// Blocking. Errors: Internal – a folder cannot be read.
-pub fn sets_below(folder: &Path, limit: usize) -> Result<Vec<FoundSet>, Error> {
+pub fn sets_below(folder: &Path) -> Result<Vec<FoundSet>, Error> {
     let paths = locate::search(folder, DEPTH).map_err(|e| unreadable(folder.display(), e))?;
     let mut sets: BTreeMap<(PathBuf, u64), FoundSet> = BTreeMap::new();
     let mut numbered: Vec<_> = paths.into_iter().filter_map(named).collect();
@@ -46,7 +46,6 @@ pub fn sets_below(folder: &Path, limit: usize) -> Result<Vec<FoundSet>, Error> {
     }
     let mut sets: Vec<_> = sets.into_values().collect();
     sets.sort_by(|one, other| one.name.cmp(&other.name));
-    sets.truncate(limit);
     Ok(sets)
 }
 
@@ -74,7 +73,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "12").unwrap();
         }
-        let found = sets_below(dir.path(), 10).unwrap();
+        let found = sets_below(dir.path()).unwrap();
         let names: Vec<_> = found
             .iter()
             .map(|it| (it.name.as_str(), it.files.len()))
@@ -86,7 +85,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(found[2].files[1], ("mirror_seq2_000001.tar".to_owned(), 2));
-        assert_eq!(sets_below(dir.path(), 1).unwrap().len(), 1);
-        assert!(sets_below(&dir.path().join("absent"), 1).is_err());
+        assert!(sets_below(&dir.path().join("absent")).is_err());
     }
 }
