@@ -28,6 +28,7 @@ const LOW: &[&str] = &[
     "durable",
     "doctor",
     "rehearsal",
+    "nodes",
 ];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "system-tests", "xtask"];

@@ -1,0 +1,1 @@
+//! Nodes of a cluster: host records, their BMCs, and the replacement of control nodes.
