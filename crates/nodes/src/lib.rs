@@ -1,1 +1,4 @@
 //! Nodes of a cluster: host records, their BMCs, and the replacement of control nodes.
+
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;

@@ -1,0 +1,14 @@
+//! The cluster by its Kubernetes API: the records that a repair reads.
+
+mod connect;
+mod listed;
+mod resources;
+
+pub use connect::{ClusterAddress, KubernetesCluster};
+pub use listed::{
+    ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
+};
+pub use resources::{
+    CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
+    SECRETS,
+};

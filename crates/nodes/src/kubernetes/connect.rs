@@ -1,0 +1,168 @@
+//! The connection, and reading of records.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::api::{Api, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::DynamicObject;
+use kube::{Client, Config};
+use model::Error;
+use model::error::chain;
+
+use super::resources::ResourceKind;
+
+/// Records of one kind that are read at most: a cluster has at most some thousand nodes.
+const MAX_RECORDS: usize = 20_000;
+/// Records of a page.
+const PAGE: u32 = 500;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest kubeconfig. Units: bytes.
+const MAX_KUBECONFIG: u64 = 4 << 20;
+
+/// Role of the cluster in errors.
+const CLUSTER: &str = "the cluster's API";
+
+/// The way to a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterAddress<'a> {
+    /// kubeconfig; none: `KUBECONFIG`, or `~/.kube/config`.
+    pub kubeconfig: Option<&'a Path>,
+    /// None: the current context.
+    pub context: Option<&'a str>,
+}
+
+/// A cluster, by its Kubernetes API. Clones share the connection.
+#[derive(Clone)]
+pub struct KubernetesCluster {
+    client: Client,
+    /// Of the API, as the kubeconfig has it.
+    url: String,
+}
+
+impl std::fmt::Debug for KubernetesCluster {
+    /// Without credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KubernetesCluster")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KubernetesCluster {
+    /// Prepares a connection; nothing is sent.
+    ///
+    /// Errors: Invalid – the kubeconfig cannot be read, or lacks the context.
+    pub async fn new(address: ClusterAddress<'_>) -> Result<Self, Error> {
+        let kubeconfig = read_kubeconfig(address.kubeconfig)?;
+        let options = KubeConfigOptions {
+            context: address.context.map(str::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.map_err(|error| invalid(&error))?;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        config.read_timeout = Some(READ_TIMEOUT);
+        config.write_timeout = Some(READ_TIMEOUT);
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config).map_err(|error| invalid(&error))?;
+        Ok(Self { client, url })
+    }
+
+    /// Address of the API.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// All records of a kind; none where the cluster does not have the kind.
+    ///
+    /// Errors: Unavailable; Forbidden – the user of the kubeconfig may not list them; TooLarge.
+    pub async fn list(&self, kind: &ResourceKind) -> Result<Option<Vec<DynamicObject>>, Error> {
+        let api = self.api(kind);
+        let mut records = Vec::new();
+        let mut next: Option<String> = None;
+        loop {
+            let mut params = ListParams::default().limit(PAGE);
+            params.continue_token = next;
+            let page = match api.list(&params).await {
+                Ok(page) => page,
+                Err(error) if is_missing(&error) => return Ok(None),
+                Err(error) => return Err(refused(kind, error)),
+            };
+            records.extend(page.items);
+            if records.len() > MAX_RECORDS {
+                let reason = format!(
+                    "the cluster has more than {MAX_RECORDS} records of kind {}",
+                    kind.kind
+                );
+                return Err(Error::conflict(reason));
+            }
+            next = page.metadata.continue_.filter(|token| !token.is_empty());
+            if next.is_none() {
+                return Ok(Some(records));
+            }
+        }
+    }
+
+    /// A record by its name; none where it, or the kind, does not exist.
+    ///
+    /// Errors: as [`Self::list`].
+    pub async fn find(
+        &self,
+        kind: &ResourceKind,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, Error> {
+        let found = self.api(kind).get_opt(name).await;
+        found.map_err(|error| refused(kind, error))
+    }
+
+    fn api(&self, kind: &ResourceKind) -> Api<DynamicObject> {
+        let resource = kind.api_resource();
+        match kind.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+}
+
+fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
+    let Some(path) = path else {
+        return Kubeconfig::read().map_err(|error| invalid(&error));
+    };
+    // A device or a whole disk image is not read into memory.
+    let size = path.metadata().map_err(|error| invalid(&error))?.len();
+    if size > MAX_KUBECONFIG {
+        return Err(Error::TooLarge {
+            what: "the kubeconfig",
+            limit: MAX_KUBECONFIG,
+        });
+    }
+    Kubeconfig::read_from(path).map_err(|error| invalid(&error))
+}
+
+fn invalid(error: &(dyn std::error::Error + 'static)) -> Error {
+    Error::invalid("kubeconfig", chain(error))
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => Error::Unauthenticated {
+            reason: format!(
+                "{CLUSTER} refuses the credentials of the kubeconfig: {}",
+                status.message
+            ),
+        },
+        kube::Error::Api(status) if status.code == 403 => Error::Forbidden {
+            reason: format!("{}: {}", kind.plural, status.message),
+        },
+        kube::Error::Api(status) if (400..500).contains(&status.code) => {
+            Error::conflict(format!("{}: {}", kind.plural, status.message))
+        }
+        error => Error::unavailable(CLUSTER, error),
+    }
+}

@@ -1,0 +1,123 @@
+//! The kinds of records that a repair reads and writes, in one place: their groups are those of OpenShift and metal3.
+
+use kube::core::ApiResource;
+
+/// Namespace of machines and hosts.
+pub const MACHINES_NAMESPACE: &str = "openshift-machine-api";
+/// Namespace of etcd.
+pub const ETCD_NAMESPACE: &str = "openshift-etcd";
+
+/// A kind of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResourceKind {
+    /// Empty: the core group.
+    pub group: &'static str,
+    /// As `v1`.
+    pub version: &'static str,
+    /// As `Node`.
+    pub kind: &'static str,
+    /// As `nodes`.
+    pub plural: &'static str,
+    /// Namespace in which a repair looks for them; none for kinds without namespaces.
+    pub namespace: Option<&'static str>,
+}
+
+impl ResourceKind {
+    const fn cluster(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self {
+            group,
+            version,
+            kind,
+            plural,
+            namespace: None,
+        }
+    }
+
+    const fn within(self, namespace: &'static str) -> Self {
+        Self {
+            namespace: Some(namespace),
+            ..self
+        }
+    }
+
+    /// `v1`, or `group/v1`.
+    pub fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    pub(super) fn api_resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version: self.api_version(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+}
+
+/// Nodes.
+pub const NODES: ResourceKind = ResourceKind::cluster("", "v1", "Node", "nodes");
+/// Secrets of etcd.
+pub const SECRETS: ResourceKind =
+    ResourceKind::cluster("", "v1", "Secret", "secrets").within(ETCD_NAMESPACE);
+/// Settings of etcd.
+pub const CONFIG_MAPS: ResourceKind =
+    ResourceKind::cluster("", "v1", "ConfigMap", "configmaps").within(ETCD_NAMESPACE);
+/// Certificate signing requests.
+pub const CSRS: ResourceKind = ResourceKind::cluster(
+    "certificates.k8s.io",
+    "v1",
+    "CertificateSigningRequest",
+    "certificatesigningrequests",
+);
+/// Hosts with their BMCs.
+pub const HOSTS: ResourceKind =
+    ResourceKind::cluster("metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts")
+        .within(MACHINES_NAMESPACE);
+/// Machines.
+pub const MACHINES: ResourceKind =
+    ResourceKind::cluster("machine.openshift.io", "v1beta1", "Machine", "machines")
+        .within(MACHINES_NAMESPACE);
+/// Operators of the platform that run static pods.
+pub(super) const STATIC_POD_OPERATORS: [ResourceKind; 4] = [
+    ResourceKind::cluster("operator.openshift.io", "v1", "Etcd", "etcds"),
+    ResourceKind::cluster(
+        "operator.openshift.io",
+        "v1",
+        "KubeAPIServer",
+        "kubeapiservers",
+    ),
+    ResourceKind::cluster(
+        "operator.openshift.io",
+        "v1",
+        "KubeControllerManager",
+        "kubecontrollermanagers",
+    ),
+    ResourceKind::cluster(
+        "operator.openshift.io",
+        "v1",
+        "KubeScheduler",
+        "kubeschedulers",
+    ),
+];
+pub(super) const CLUSTER_VERSIONS: ResourceKind = ResourceKind::cluster(
+    "config.openshift.io",
+    "v1",
+    "ClusterVersion",
+    "clusterversions",
+);
+pub(super) const INFRASTRUCTURES: ResourceKind = ResourceKind::cluster(
+    "config.openshift.io",
+    "v1",
+    "Infrastructure",
+    "infrastructures",
+);
