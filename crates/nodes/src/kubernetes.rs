@@ -1,9 +1,12 @@
 //! The cluster by its Kubernetes API: the records that a repair reads.
 
+mod certificates;
 mod connect;
 mod listed;
 mod resources;
+mod status;
 
+pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
 pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
@@ -12,3 +15,4 @@ pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,
 };
+pub use status::{CertificateReport, CsrReport, NodeReport, NodesReport};
