@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::certificates::Authority;
 
 use crate::{ApiResponse, client, free_ports, until};
@@ -130,6 +130,25 @@ impl KubeApiServer {
             Ok(answer.ok().filter(|it| it.status().is_success()).map(drop))
         })
         .await
+    }
+
+    /// Writes a kubeconfig of its administrator.
+    ///
+    /// Errors: the file cannot be written.
+    pub fn kubeconfig(&self, folder: &Path) -> Result<PathBuf> {
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{ "name": "test", "cluster": {
+                "server": self.origin,
+                "certificate-authority": folder.join("authority.pem"),
+            } }],
+            "users": [{ "name": "test", "user": { "token": TOKEN } }],
+            "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "test" } }],
+        });
+        let path = folder.join("kubeconfig");
+        fs::write(&path, kubeconfig.to_string())
+            .with_context(|| format!("writing {}", path.display()))?;
+        Ok(path)
     }
 
     /// Path of the resources of a kind in a namespace, as the server lists them.

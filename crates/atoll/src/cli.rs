@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, bundle, catalog, certs, doctor, image, install, key_file, mirror, pod, registry,
+    backup, bundle, catalog, certs, doctor, image, install, key_file, mirror, node, pod, registry,
     rehearse, serve, status, terminal, token, versions,
 };
 
@@ -63,6 +63,11 @@ enum AtollCommand {
         #[command(subcommand)]
         command: image::ImageCommand,
     },
+    /// Show the nodes of a cluster
+    Node {
+        #[command(subcommand)]
+        command: node::NodeCommand,
+    },
     /// Make keys and tokens of the installer API
     Token {
         #[command(subcommand)]
@@ -106,6 +111,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Secrets { command } => key_file::run(&command),
         AtollCommand::Catalog { command } => catalog::run(&command),
         AtollCommand::Image { command } => image::run(&command),
+        AtollCommand::Node { command } => node::run(&command),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use service::Error;
 
-use crate::terminal;
 use crate::up::data_directory::DataDirectory;
 use crate::up::{UpState, ready};
+use crate::{runtime, terminal};
 
 /// Prints the services that run on the data directory.
 ///
@@ -17,11 +17,7 @@ pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
     let text = std::fs::read(directory.state())
         .map_err(|_| Error::new(doing.clone(), "not running, or not ready yet"))?;
     let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(doing.clone(), e))?;
-    let not_ready = runtime.block_on(show(&state))?;
+    let not_ready = runtime::block_on(show(&state))??;
     if not_ready.is_empty() {
         Ok(())
     } else {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use service::Error;
 
 use crate::catalog::RegistryAccessArgs;
-use crate::{file, terminal};
+use crate::{file, runtime, terminal};
 
 const DOING: &str = "listing versions";
 const FILE_MODE: u32 = 0o644;
@@ -116,10 +116,6 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), Error> {
 }
 
 fn blocking<T>(work: impl Future<Output = Result<T, model::Error>>) -> Result<T, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(DOING, e))?;
-    let done = runtime.block_on(work);
+    let done = runtime::block_on(work)?;
     done.map_err(|e| Error::new(DOING, e.chain()))
 }

@@ -2,12 +2,14 @@
 
 mod certificates;
 mod connect;
+mod lease;
 mod listed;
 mod resources;
 mod status;
 
 pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
+pub use lease::{LeaseTerms, RepairLease};
 pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
 };

@@ -7,6 +7,7 @@ mod kubernetes;
 mod live_images;
 mod log_in;
 mod mirroring;
+mod nodes;
 mod registry_clients;
 mod registry_folder;
 mod settings;

@@ -14,7 +14,7 @@ use service::Error;
 
 use super::{open, sha256_of};
 use crate::catalog::RegistryAccessArgs;
-use crate::terminal;
+use crate::{runtime, terminal};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -43,11 +43,7 @@ pub(super) fn push(arguments: &PushArgs) -> Result<(), Error> {
     let digest = digest.parse().map_err(failed)?;
     let layer = live_image::layer(digest, image.length, title);
     let client = arguments.access.client()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::new(doing(), error))?;
-    let pushed = runtime.block_on(push_artifact(&client, &reference, &layer, &arguments.image));
+    let pushed = runtime::block_on(push_artifact(&client, &reference, &layer, &arguments.image))?;
     let manifest = pushed.map_err(failed)?;
     terminal::clear_progress();
     terminal::print(&format!("{reference}@{}", manifest.digest));

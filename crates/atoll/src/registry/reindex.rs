@@ -10,7 +10,7 @@ use reqwest::Method;
 use service::Error;
 
 use super::remote::{self, RemoteAccess};
-use crate::terminal;
+use crate::{runtime, terminal};
 
 /// Interval of progress updates.
 const POLL: Duration = Duration::from_millis(500);
@@ -66,18 +66,14 @@ fn ask(arguments: &ReindexArgs) -> Result<AdoptionProgress, Error> {
 /// Rebuilds the index of a folder; nothing else in it is changed.
 fn rebuild(folder: &Path) -> Result<AdoptionProgress, Error> {
     let doing = || format!("indexing {}", folder.display());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(doing(), e))?;
-    runtime.block_on(async {
+    runtime::block_on(async {
         let store = DiskStore::rebuild(folder).await;
         let store = store.map_err(|e| Error::new(doing(), e))?;
         while tokio::time::timeout(POLL, store.adopted()).await.is_err() {
             show(store.adoption());
         }
         Ok(store.adoption())
-    })
+    })?
 }
 
 fn show(progress: AdoptionProgress) {

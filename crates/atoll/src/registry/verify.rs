@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use service::Error;
 
 use super::remote::{self, RemoteAccess};
-use crate::terminal;
+use crate::{runtime, terminal};
 
 /// Interval of progress requests to a running registry.
 const POLL: Duration = Duration::from_secs(1);
@@ -121,14 +121,8 @@ fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
 /// Verifies the folder of a stopped registry.
 fn verify_folder(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     let doing = || format!("verifying {}", folder.display());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(doing(), e))?;
     let audit = audit(folder, arguments.quarantine);
-    let (audited, faults) = runtime
-        .block_on(audit)
-        .map_err(|e| Error::new(doing(), e))?;
+    let (audited, faults) = runtime::block_on(audit)?.map_err(|e| Error::new(doing(), e))?;
     if arguments.json {
         terminal::print(&json!({ "audited": audited, "faults": faults }).to_string());
     } else {

@@ -27,7 +27,7 @@ use super::service::ServiceName;
 use super::service_users::ServiceUsers;
 use super::state_file::{StateFile, UpState};
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
-use crate::terminal;
+use crate::{runtime, terminal};
 
 /// The running program, also after its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -125,11 +125,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
         &environment.secrets.database_password,
     )?;
     announce(&environment, &cluster, is_new);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new("starting the runtime", e))?;
-    runtime.block_on(supervise(environment, cluster, arguments.supervised))
+    runtime::block_on(supervise(environment, cluster, arguments.supervised))?
 }
 
 fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {

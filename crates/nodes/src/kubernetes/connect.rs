@@ -117,7 +117,7 @@ impl KubernetesCluster {
         found.map_err(|error| refused(kind, error))
     }
 
-    fn api(&self, kind: &ResourceKind) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: &ResourceKind) -> Api<DynamicObject> {
         let resource = kind.api_resource();
         match kind.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
@@ -145,11 +145,16 @@ fn invalid(error: &(dyn std::error::Error + 'static)) -> Error {
     Error::invalid("kubeconfig", chain(error))
 }
 
+/// Whether another one was faster, or the name is taken.
+pub(super) fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
 fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
+pub(super) fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) if status.code == 401 => Error::Unauthenticated {
             reason: format!(

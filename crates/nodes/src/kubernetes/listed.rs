@@ -216,7 +216,7 @@ fn label<'a>(record: &'a DynamicObject, key: &str) -> Option<&'a str> {
 }
 
 /// The member at a JSON pointer; the default where it is missing, or of another form.
-fn member<T: Default + DeserializeOwned>(record: &DynamicObject, pointer: &str) -> T {
+pub(super) fn member<T: Default + DeserializeOwned>(record: &DynamicObject, pointer: &str) -> T {
     let found = record.data.pointer(pointer);
     found
         .and_then(|value| T::deserialize(value).ok())

@@ -87,6 +87,9 @@ pub const HOSTS: ResourceKind =
 pub const MACHINES: ResourceKind =
     ResourceKind::cluster("machine.openshift.io", "v1beta1", "Machine", "machines")
         .within(MACHINES_NAMESPACE);
+/// Leases of repairs, in a namespace that every cluster has.
+pub(super) const LEASES: ResourceKind =
+    ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within("kube-system");
 /// Operators of the platform that run static pods.
 pub(super) const STATIC_POD_OPERATORS: [ResourceKind; 4] = [
     ResourceKind::cluster("operator.openshift.io", "v1", "Etcd", "etcds"),

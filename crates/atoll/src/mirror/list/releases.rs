@@ -12,7 +12,7 @@ use service::Error;
 use crate::catalog::Opener;
 use crate::mirror::registry_args::SourceRegistryArgs;
 use crate::mirror::release_args::UpdateArgs;
-use crate::terminal;
+use crate::{runtime, terminal};
 
 /// Repository of published releases. Source: oc-mirror, `list releases`.
 const RELEASES: &str = "quay.io/openshift-release-dev/ocp-release";
@@ -61,16 +61,12 @@ pub(super) fn run(arguments: &ListReleasesArgs) -> Result<(), Error> {
         .sources(ca_pem.as_deref())
         .map_err(failed)?;
     let mut updates = Updates::new(&sources);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(DOING, e))?;
-    let lines = runtime.block_on(async {
+    let lines = runtime::block_on(async {
         match release {
             Some(release) if arguments.channels => channels(&mut updates, &release).await,
             _ => versions(&mut updates, &channel, &arguments.filter_by_archs).await,
         }
-    });
+    })?;
     terminal::print(&lines.map_err(failed)?.join("\n"));
     Ok(())
 }

@@ -1,0 +1,50 @@
+//! `atoll node`: the nodes of a cluster, and their repair.
+
+mod status;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use nodes::kubernetes::{ClusterAddress, KubernetesCluster};
+use service::Error;
+
+/// Subcommands for nodes.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// Show nodes with their machines and hosts, pending requests and certificates on one screen
+    Status(status::NodeStatusArgs),
+}
+
+/// The cluster of a command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterArgs {
+    /// kubeconfig of an administrator; by default that of KUBECONFIG, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; by default the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl ClusterArgs {
+    /// Prepares the connection.
+    ///
+    /// Errors: the kubeconfig cannot be read, or lacks the context.
+    pub(crate) async fn connect(&self) -> Result<KubernetesCluster, Error> {
+        let cluster = KubernetesCluster::new(ClusterAddress {
+            kubeconfig: self.kubeconfig.as_deref(),
+            context: self.context.as_deref(),
+        });
+        let doing = "preparing the connection to the cluster";
+        cluster.await.map_err(|error| Error::new(doing, error))
+    }
+}
+
+/// Runs the subcommand.
+///
+/// Errors: the cluster cannot be read.
+pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
+    match command {
+        NodeCommand::Status(arguments) => status::run(arguments),
+    }
+}

@@ -1,0 +1,14 @@
+//! The runtime of commands that talk to servers.
+
+use service::Error;
+
+/// Runs a future to its end, on this thread.
+///
+/// Errors: the system refuses what a runtime needs.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new("starting the runtime", error))?;
+    Ok(runtime.block_on(future))
+}
