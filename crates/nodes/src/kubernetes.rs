@@ -4,6 +4,7 @@ mod certificates;
 mod connect;
 mod lease;
 mod listed;
+mod node_config_source;
 mod resources;
 mod status;
 
@@ -13,6 +14,7 @@ pub use lease::{LeaseTerms, RepairLease};
 pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
 };
+pub use node_config_source::NodeConfigSource;
 pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,

@@ -113,8 +113,11 @@ impl KubernetesCluster {
         kind: &ResourceKind,
         name: &str,
     ) -> Result<Option<DynamicObject>, Error> {
-        let found = self.api(kind).get_opt(name).await;
-        found.map_err(|error| refused(kind, error))
+        match self.api(kind).get(name).await {
+            Ok(record) => Ok(Some(record)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(refused(kind, error)),
+        }
     }
 
     pub(super) fn api(&self, kind: &ResourceKind) -> Api<DynamicObject> {

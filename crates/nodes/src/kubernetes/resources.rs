@@ -38,7 +38,7 @@ impl ResourceKind {
         }
     }
 
-    const fn within(self, namespace: &'static str) -> Self {
+    pub(super) const fn within(self, namespace: &'static str) -> Self {
         Self {
             namespace: Some(namespace),
             ..self
@@ -87,6 +87,13 @@ pub const HOSTS: ResourceKind =
 pub const MACHINES: ResourceKind =
     ResourceKind::cluster("machine.openshift.io", "v1beta1", "Machine", "machines")
         .within(MACHINES_NAMESPACE);
+/// Configurations of nodes, by role.
+pub(super) const MACHINE_CONFIGS: ResourceKind = ResourceKind::cluster(
+    "machineconfiguration.openshift.io",
+    "v1",
+    "MachineConfig",
+    "machineconfigs",
+);
 /// Leases of repairs, in a namespace that every cluster has.
 pub(super) const LEASES: ResourceKind =
     ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within("kube-system");
