@@ -10,17 +10,14 @@ use std::path::Path;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use tower::service_fn;
 use tower::util::BoxCloneSyncService;
-use tower::{ServiceExt as _, service_fn};
-use tower_http::services::ServeDir;
 
+use crate::page_files::{ASSETS, PageFiles};
 use crate::settings::Settings;
 use crate::status_page;
 
 const INDEX: &str = "index.html";
-/// Path of files whose names contain a hash of their content.
-const ASSETS: &str = "/assets/";
-
 const X_FRAME_OPTIONS: HeaderName = HeaderName::from_static("x-frame-options");
 
 type FileService = BoxCloneSyncService<Request<Body>, Response, Infallible>;
@@ -28,17 +25,17 @@ type FileService = BoxCloneSyncService<Request<Body>, Response, Infallible>;
 /// Serves every path outside of the API.
 pub(crate) fn service(settings: &Settings) -> FileService {
     let policy = HeaderValue::from_str(&settings.content_security_policy).ok();
-    let disk = is_root(&settings.static_root).then(|| disk(&settings.static_root));
-    if disk.is_some() {
+    let files = is_root(&settings.static_root).then(|| PageFiles::new(&settings.static_root));
+    if files.is_some() {
         tracing::info!(root = %settings.static_root.display(), "serving the UI from STATIC_ROOT");
     } else {
         tracing::info!("STATIC_ROOT has no index.html: serving the status page alone");
     }
     let service = service_fn(move |request: Request<Body>| {
-        let (disk, policy) = (disk.clone(), policy.clone());
+        let (files, policy) = (files.clone(), policy.clone());
         async move {
             let path = request.uri().path().to_owned();
-            let mut response = answer(disk, request).await;
+            let mut response = answer(files, request).await;
             decorate(&path, policy, &mut response);
             Ok(response)
         }
@@ -50,11 +47,7 @@ fn is_root(folder: &Path) -> bool {
     folder.join(INDEX).is_file()
 }
 
-fn disk(root: &Path) -> ServeDir {
-    ServeDir::new(root).precompressed_br().precompressed_gzip()
-}
-
-async fn answer(disk: Option<ServeDir>, request: Request<Body>) -> Response {
+async fn answer(files: Option<PageFiles>, request: Request<Body>) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     if method != Method::GET && method != Method::HEAD {
         let mut response = status(StatusCode::METHOD_NOT_ALLOWED);
@@ -70,16 +63,17 @@ async fn answer(disk: Option<ServeDir>, request: Request<Body>) -> Response {
             None => status(StatusCode::NOT_FOUND),
         };
     }
-    let Some(disk) = disk else {
+    let Some(files) = files else {
         return if is_page(&path, headers) {
             to_status_page(request.uri())
         } else {
             status(StatusCode::NOT_FOUND)
         };
     };
-    match find(&disk, &path, &method, headers).await {
+    match files.find(&path, &method, headers).await {
         Some(response) => response,
-        None if is_page(&path, headers) => find(&disk, "/", &method, headers)
+        None if is_page(&path, headers) => files
+            .find("/", &method, headers)
             .await
             .unwrap_or_else(|| status(StatusCode::NOT_FOUND)),
         None => status(StatusCode::NOT_FOUND),
@@ -105,37 +99,6 @@ fn to_status_page(uri: &Uri) -> Response {
     let mut response = status(StatusCode::TEMPORARY_REDIRECT);
     response.headers_mut().insert(header::LOCATION, target);
     response
-}
-
-async fn find(
-    disk: &ServeDir,
-    path: &str,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Option<Response> {
-    let mut headers = headers.clone();
-    if !path.starts_with(ASSETS) {
-        // Files of a reproducible image all have one time: 304 would keep the index of the version before.
-        headers.remove(header::IF_MODIFIED_SINCE);
-    }
-    let uri: Uri = path.parse().ok()?;
-    let request = |headers: &HeaderMap| {
-        let mut request = Request::new(Body::empty());
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = uri.clone();
-        *request.headers_mut() = headers.clone();
-        request
-    };
-    let found = |status| status != StatusCode::NOT_FOUND;
-    let Ok(response) = disk.clone().oneshot(request(&headers)).await;
-    if found(response.status()) {
-        return Some(response.map(Body::new));
-    }
-    // The image has scripts and styles in compressed form alone. Without the header every encoding is acceptable (RFC 9110,
-    // 12.5.3), and clients that really take none do not run scripts.
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-    let Ok(response) = disk.clone().oneshot(request(&headers)).await;
-    found(response.status()).then(|| response.map(Body::new))
 }
 
 /// Whether the request is a navigation to a client-side route, rather than for a missing file.
@@ -186,6 +149,8 @@ fn status(status: StatusCode) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use tower::ServiceExt as _;
+
     use super::*;
 
     async fn ask(settings: &Settings, path: &str, accept: &'static str) -> Response {

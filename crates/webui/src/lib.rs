@@ -7,6 +7,7 @@
 mod connector;
 mod files;
 mod login;
+mod page_files;
 mod registry;
 mod same_origin;
 mod services;
