@@ -2,3 +2,4 @@
 
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+pub mod quorum;
