@@ -11,8 +11,16 @@ use prost_types::FileDescriptorSet;
 use crate::cargo::{Profile, build, root};
 use crate::command::output;
 
-const PROTO: &str = "registry.proto";
-const MESSAGES: &str = "crates/catalog/src/api/messages.rs";
+const CATALOG: Protocol = Protocol {
+    file: "registry.proto",
+    messages: "crates/catalog/src/api/messages.rs",
+};
+/// Read by the client of `nodes`.
+const ETCD: Protocol = Protocol {
+    file: "etcd.proto",
+    messages: "crates/nodes/src/etcd/messages.rs",
+};
+/// Of the catalog's protocol, for clients that ask the server for them.
 const DESCRIPTORS: &str = "crates/catalog-server/src/grpc/descriptors.bin";
 
 /// Limits of every server; a test of `atoll` finds stale ones, since it has the programs.
@@ -35,6 +43,12 @@ Bounds on the cost of clients, and the response above them, with default setting
 A client address is the address of the connection, or the one that a trusted proxy reports (`TRUSTED_PROXIES`); \
 IPv6 addresses count by /64.
 ";
+
+/// A file of `proto/`, and the file of its messages.
+struct Protocol {
+    file: &'static str,
+    messages: &'static str,
+}
 
 /// A file and its expected content.
 struct Generated {
@@ -80,20 +94,16 @@ pub(crate) fn stale() -> Result<Vec<String>> {
     Ok(stale.map(|one| one.path.to_owned()).collect())
 }
 
-fn generate() -> Result<[Generated; 2]> {
-    let folder = root().join("proto");
-    let descriptors = protox::compile([folder.join(PROTO)], [&folder])?;
+fn generate() -> Result<[Generated; 3]> {
+    let catalog = CATALOG.compile()?;
     // Without comments and positions: clients want names and numbers.
-    let mut lean = descriptors.clone();
+    let mut lean = catalog.clone();
     for file in &mut lean.file {
         file.source_code_info = None;
     }
-    let messages = messages(descriptors)?;
     Ok([
-        Generated {
-            path: MESSAGES,
-            content: messages.into_bytes(),
-        },
+        CATALOG.generate(catalog)?,
+        ETCD.generate(ETCD.compile()?)?,
         Generated {
             path: DESCRIPTORS,
             content: lean.encode_to_vec(),
@@ -101,22 +111,32 @@ fn generate() -> Result<[Generated; 2]> {
     ])
 }
 
-fn messages(descriptors: FileDescriptorSet) -> Result<String> {
-    let mut generator = prost_build::Config::new();
-    generator.default_package_filename("_");
-    let files = descriptors.file.into_iter();
-    let own = files.filter(|file| file.name().ends_with(PROTO));
-    let requests = own.map(|file| {
-        (
-            prost_build::Module::from_protobuf_package_name(file.package()),
-            file,
-        )
-    });
-    let modules = generator.generate(requests.collect())?;
-    modules
-        .into_values()
-        .next()
-        .context("nothing was generated")
+impl Protocol {
+    fn compile(&self) -> Result<FileDescriptorSet> {
+        let folder = root().join("proto");
+        Ok(protox::compile([folder.join(self.file)], [&folder])?)
+    }
+
+    /// Its messages, without those of files that it imports.
+    fn generate(&self, descriptors: FileDescriptorSet) -> Result<Generated> {
+        let mut generator = prost_build::Config::new();
+        generator.default_package_filename("_");
+        let files = descriptors.file.into_iter();
+        let own = files.filter(|file| file.name().ends_with(self.file));
+        let requests = own.map(|file| {
+            (
+                prost_build::Module::from_protobuf_package_name(file.package()),
+                file,
+            )
+        });
+        let modules = generator.generate(requests.collect())?;
+        let messages = modules.into_values().next();
+        let messages = messages.context("nothing was generated")?;
+        Ok(Generated {
+            path: self.messages,
+            content: messages.into_bytes(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -125,10 +145,12 @@ mod tests {
 
     #[test]
     fn messages_have_the_names_and_numbers_of_the_protocol() {
-        let [messages, descriptors] = generate().unwrap();
-        let text = String::from_utf8(messages.content).unwrap();
+        let [catalog, etcd, descriptors] = generate().unwrap();
+        let text = String::from_utf8(catalog.content).unwrap();
         assert!(text.contains("pub struct ChannelEntry"), "{text}");
         assert!(text.contains("pub csv_name"), "{text}");
+        let text = String::from_utf8(etcd.content).unwrap();
+        assert!(text.contains("pub struct MemberListRequest"), "{text}");
         assert!(!descriptors.content.is_empty());
     }
 }

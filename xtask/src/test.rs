@@ -4,6 +4,7 @@ mod boot_tools;
 mod coreos_installer;
 mod distribution;
 mod engine;
+mod etcd;
 mod kubernetes;
 mod openid_provider;
 mod pages;
@@ -64,6 +65,8 @@ const LIVE_IMAGES: &str = "LIVE_IMAGES";
 const BOOT_PPC64LE: &str = "BOOT_PPC64LE";
 /// Path of the program that writes variables of UEFI.
 const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
+/// Folder of etcd's programs, for the tests of replaced control nodes.
+const ETCD_PROGRAMS: &str = "ETCD_PROGRAMS";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -262,6 +265,9 @@ fn tests(report: &mut TestReport, full: bool) {
     let boot_tools = boot_tools::ensure()
         .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
         .ok();
+    let etcd = etcd::ensure()
+        .inspect_err(|error| println!("etcd is not available here: {error:#}"))
+        .ok();
     let foreign = |architecture: &boot_tools::ForeignArchitecture| {
         let name = architecture.name;
         architecture
@@ -291,6 +297,9 @@ fn tests(report: &mut TestReport, full: bool) {
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);
+        }
+        if let Some(folder) = &etcd {
+            command.env(ETCD_PROGRAMS, folder);
         }
         if let Some(folder) = &openid_provider {
             command.env(OPENID_PROVIDER, folder);

@@ -146,7 +146,7 @@ fn missing(needed: &[(&'static str, &str)]) -> Vec<&'static str> {
 }
 
 /// A folder of tools, filled once.
-fn unpacked(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+pub(super) fn unpacked(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let folder = root().join("target/tools").join(name);
     // Written last: an interrupted download is repeated.
     let done = folder.join("unpacked");
@@ -186,7 +186,7 @@ fn newest(kernel: &str, config: Option<&Path>) -> Result<String> {
 }
 
 /// Downloads packages and unpacks them into `folder`.
-fn download(folder: &Path, packages: &[&str], config: Option<&Path>) -> Result<()> {
+pub(super) fn download(folder: &Path, packages: &[&str], config: Option<&Path>) -> Result<()> {
     run(apt_command("apt-get", config)
         .arg("download")
         .args(packages)

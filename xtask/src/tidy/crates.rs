@@ -154,8 +154,8 @@ static DENIED: &[Deny] = &[
     Deny {
         from: ANY,
         on: &["tonic"],
-        but: &["catalog-server"],
-        why: "only the catalog server speaks gRPC",
+        but: &["catalog-server", "nodes"],
+        why: "only the catalog server and the client of etcd speak gRPC",
     },
     Deny {
         from: ANY,

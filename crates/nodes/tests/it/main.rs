@@ -1,0 +1,7 @@
+//! Replacements of control nodes against a real etcd.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod etcd;
+mod servers;
+mod wait;
