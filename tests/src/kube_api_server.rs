@@ -23,6 +23,8 @@ const TOKEN: &str = "token-of-a-test";
 pub struct KubeApiServer {
     http: reqwest::Client,
     origin: String,
+    /// Client URL of its etcd, which takes the certificate of the server.
+    pub etcd_url: String,
     etcd: KilledChild,
     server: KilledChild,
 }
@@ -62,6 +64,7 @@ impl KubeApiServer {
         }
         let mut running = Self {
             http: client(Some(&folder.join("authority.pem")))?,
+            etcd_url: format!("https://127.0.0.1:{first}"),
             origin: format!("https://localhost:{}", first + 2),
             etcd: KilledChild(Self::etcd(programs, folder, first)?),
             server: KilledChild(Self::server(programs, folder, first, first + 2)?),
@@ -72,7 +75,7 @@ impl KubeApiServer {
 
     fn etcd(programs: &Path, folder: &Path, port: u16) -> Result<Child> {
         let (clients, peers) = (
-            format!("http://127.0.0.1:{port}"),
+            format!("https://127.0.0.1:{port}"),
             format!("http://127.0.0.1:{}", port + 1),
         );
         let mut command = supervised(&programs.join("etcd"));
@@ -84,14 +87,22 @@ impl KubeApiServer {
             .args(["--listen-peer-urls", &peers])
             .args(["--initial-advertise-peer-urls", &peers])
             .args(["--initial-cluster", &format!("default={peers}")])
-            .arg("--unsafe-no-fsync");
+            .arg("--unsafe-no-fsync")
+            .arg("--client-cert-auth");
+        for (flag, file) in [
+            ("--cert-file", "certificate.pem"),
+            ("--key-file", "key.pem"),
+            ("--trusted-ca-file", "authority.pem"),
+        ] {
+            command.arg(flag).arg(folder.join(file));
+        }
         logged(&mut command, &folder.join("etcd.log"))
     }
 
     fn server(programs: &Path, folder: &Path, etcd: u16, port: u16) -> Result<Child> {
         let mut command = supervised(&programs.join("kube-apiserver"));
         command
-            .arg(format!("--etcd-servers=http://127.0.0.1:{etcd}"))
+            .arg(format!("--etcd-servers=https://127.0.0.1:{etcd}"))
             .arg(format!("--secure-port={port}"))
             .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
             .arg("--endpoint-reconciler-type=none")
@@ -102,6 +113,9 @@ impl KubeApiServer {
             .arg("--service-account-issuer=https://kubernetes.default.svc");
         for (flag, file) in [
             ("--cert-dir", "."),
+            ("--etcd-cafile", "authority.pem"),
+            ("--etcd-certfile", "certificate.pem"),
+            ("--etcd-keyfile", "key.pem"),
             ("--tls-cert-file", "certificate.pem"),
             ("--tls-private-key-file", "key.pem"),
             ("--token-auth-file", "tokens.csv"),

@@ -1,5 +1,7 @@
 //! `atoll node`: the nodes of a cluster, and their repair.
 
+mod backup;
+mod etcd;
 mod status;
 
 use std::path::PathBuf;
@@ -13,6 +15,8 @@ use service::Error;
 pub(crate) enum NodeCommand {
     /// Show nodes with their machines and hosts, pending requests and certificates on one screen
     Status(status::NodeStatusArgs),
+    /// Save a checked snapshot of etcd, with everything that the cluster stores
+    Backup(backup::NodeBackupArgs),
 }
 
 /// The cluster of a command.
@@ -42,9 +46,10 @@ impl ClusterArgs {
 
 /// Runs the subcommand.
 ///
-/// Errors: the cluster cannot be read.
+/// Errors: the cluster cannot be read, or a snapshot not be saved.
 pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
     match command {
         NodeCommand::Status(arguments) => status::run(arguments),
+        NodeCommand::Backup(arguments) => backup::run(arguments),
     }
 }

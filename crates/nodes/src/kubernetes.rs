@@ -2,6 +2,7 @@
 
 mod certificates;
 mod connect;
+mod etcd_access;
 mod lease;
 mod listed;
 mod node_config_source;
@@ -10,6 +11,7 @@ mod status;
 
 pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
+pub use etcd_access::EtcdAccess;
 pub use lease::{LeaseTerms, RepairLease};
 pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,

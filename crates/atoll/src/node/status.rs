@@ -1,10 +1,14 @@
 //! `atoll node status`.
 
 use clap::Args;
+use nodes::etcd::{EtcdView, MemberHealth, ObservedMember};
 use nodes::kubernetes::{CertificateReport, CsrReport, NodeReport, NodesReport};
+use nodes::quorum::MemberRole;
+use serde::Serialize;
 use service::Error;
 
 use super::ClusterArgs;
+use super::etcd::EtcdArgs;
 use crate::catalog::table::table;
 use crate::runtime;
 use crate::terminal;
@@ -17,20 +21,29 @@ const SOON_DAYS: i64 = 90;
 pub(crate) struct NodeStatusArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Nodes, and members of etcd.
+#[derive(Debug, Serialize)]
+struct NodeStatus {
+    #[serde(flatten)]
+    nodes: NodesReport,
+    /// None: etcd was not reached.
+    etcd_members: Option<EtcdView>,
+    /// Reason why etcd was not reached.
+    etcd_failure: Option<String>,
 }
 
 /// Shows the state of the nodes.
 ///
 /// Errors: the cluster cannot be read.
 pub(super) fn run(arguments: &NodeStatusArgs) -> Result<(), Error> {
-    let report = runtime::block_on(async {
-        let cluster = arguments.cluster.connect().await?;
-        let report = cluster.report().await;
-        report.map_err(|error| Error::new(format!("reading {}", cluster.url()), error))
-    })??;
+    let report = runtime::block_on(read(arguments))??;
     if arguments.json {
         let json = serde_json::to_string_pretty(&report);
         terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
@@ -40,13 +53,38 @@ pub(super) fn run(arguments: &NodeStatusArgs) -> Result<(), Error> {
     Ok(())
 }
 
+async fn read(arguments: &NodeStatusArgs) -> Result<NodeStatus, Error> {
+    let cluster = arguments.cluster.connect().await?;
+    let nodes = cluster.report().await;
+    let nodes = nodes.map_err(|error| Error::new(format!("reading {}", cluster.url()), error))?;
+    // Without etcd, the state of the nodes is worth showing all the same.
+    let (etcd_members, etcd_failure) = match members(arguments).await {
+        Ok(members) => (Some(members), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(NodeStatus {
+        nodes,
+        etcd_members,
+        etcd_failure,
+    })
+}
+
+async fn members(arguments: &NodeStatusArgs) -> Result<EtcdView, Error> {
+    let etcd = arguments.etcd.connect(&arguments.cluster).await?;
+    let view = etcd.observe().await;
+    view.map_err(|error| Error::new("reading the members of etcd", error))
+}
+
 /// The report for people.
-fn screen(report: &NodesReport) -> String {
+fn screen(status: &NodeStatus) -> String {
+    let report = &status.nodes;
     let facts = [&report.url, &report.version, &report.topology];
     let facts: Vec<_> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
     let mut parts = vec![facts.into_iter().cloned().collect::<Vec<_>>().join("  ")];
     parts.push(nodes(&report.nodes));
+    parts.extend(status.etcd_members.as_ref().map(member_table));
     let mut remarks = Vec::new();
+    remarks.extend(status.etcd_failure.iter().cloned());
     remarks.extend(report.etcd.iter().map(|text| format!("etcd: {text}")));
     let upgrade = report.upgrade.iter();
     remarks.extend(upgrade.map(|text| format!("upgrade under way: {text}")));
@@ -90,6 +128,37 @@ fn certificate(one: &CertificateReport) -> String {
             one.not_after
         ),
     }
+}
+
+fn member_table(view: &EtcdView) -> String {
+    let leader = view.leader().map(|leader| leader.member.id);
+    let row = |observed: &ObservedMember| {
+        let member = &observed.member;
+        let role = match member.role {
+            MemberRole::Learner => "learner",
+            MemberRole::Voter if Some(member.id) == leader => "leader",
+            MemberRole::Voter => "voter",
+        };
+        let health = match &observed.health {
+            MemberHealth::Healthy => "healthy".to_owned(),
+            MemberHealth::NotStarted => "not started".to_owned(),
+            MemberHealth::Unhealthy { reason } => format!("unhealthy: {reason}"),
+        };
+        [
+            member.id.to_string(),
+            member.name.clone(),
+            role.to_owned(),
+            member.peer_host().unwrap_or_default(),
+            health,
+        ]
+    };
+    let rows: Vec<_> = view.members.iter().map(row).collect();
+    let mut text = table(["MEMBER", "NAME", "ROLE", "ADDRESS", "HEALTH"], &rows);
+    let count = view.voter_count();
+    if count.spare() == 0 {
+        text.push_str("\n\nNo voter of etcd can be spared: do not drain or reboot a control node.");
+    }
+    text
 }
 
 fn nodes(rows: &[NodeReport]) -> String {
@@ -189,6 +258,7 @@ NODE      STATE      ROLE           ADDRESS     MACHINE  PHASE  HOST  HOST STATE
 master-0  ready      control plane  192.0.2.10  -        -      -     -           -
 master-1  not ready  control plane  192.0.2.10  -        -      -     -           -
 
+reading the members of etcd: no endpoint answers
 etcd: 2 of 3 members are available, master-1 is unhealthy
 static pods not on one revision: KubeAPIServer
 master-1 is not ready: Kubelet stopped posting node status.
@@ -197,6 +267,11 @@ certificate etcd-peer-89 ends in 89 days: 1970-01-01 00:00:00 UTC
 
 PENDING REQUEST  SIGNER                         REQUESTOR             CREATED
 csr-1            kubernetes.io/kubelet-serving  system:node:master-1  2026-01-02T03:04:05Z";
-        assert_eq!(screen(&report), expected);
+        let status = NodeStatus {
+            nodes: report,
+            etcd_members: None,
+            etcd_failure: Some("reading the members of etcd: no endpoint answers".to_owned()),
+        };
+        assert_eq!(screen(&status), expected);
     }
 }

@@ -68,7 +68,7 @@ const LIMIT: std::time::Duration = std::time::Duration::from_mins(1);
 pub(super) struct Cluster {
     pub(super) server: KubeApiServer,
     pub(super) kubeconfig: PathBuf,
-    _scratch: Scratch,
+    pub(super) scratch: Scratch,
 }
 
 impl Cluster {
@@ -83,7 +83,7 @@ impl Cluster {
         Ok(Some(Self {
             server,
             kubeconfig,
-            _scratch: scratch,
+            scratch,
         }))
     }
 
@@ -151,6 +151,20 @@ impl Cluster {
             .output()
             .context("running atoll")
     }
+}
+
+/// Options with the way to the etcd of a cluster.
+pub(super) fn etcd_options(cluster: &Cluster) -> Vec<String> {
+    let file = |name: &str| cluster.scratch.path().join(name).display().to_string();
+    [
+        ("--etcd-endpoint", cluster.server.etcd_url.clone()),
+        ("--etcd-ca", file("authority.pem")),
+        ("--etcd-cert", file("certificate.pem")),
+        ("--etcd-key", file("key.pem")),
+    ]
+    .into_iter()
+    .flat_map(|(name, value)| [name.to_owned(), value])
+    .collect()
 }
 
 /// Standard output of a command that succeeded.

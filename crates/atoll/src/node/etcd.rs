@@ -1,0 +1,72 @@
+//! The way of commands to etcd.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use net::resolve::Resolver;
+use nodes::etcd::{EtcdAddress, EtcdCluster, EtcdCredentials};
+use nodes::kubernetes::EtcdAccess;
+use service::Error;
+
+use super::ClusterArgs;
+
+/// Largest file of certificates. Units: bytes.
+const MAX_PEM: u64 = 1 << 20;
+const DOING: &str = "preparing the connection to etcd";
+
+/// etcd's endpoints and the certificate of a client.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EtcdArgs {
+    /// Client URL of a member, as https://192.0.2.10:2379; by default those that the cluster's records have. Repeatable
+    #[arg(long, value_name = "URL", requires_all = ["etcd_ca", "etcd_cert", "etcd_key"])]
+    etcd_endpoint: Vec<EtcdAddress>,
+    /// Authorities of the members' certificates (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
+    etcd_ca: Option<PathBuf>,
+    /// Certificate of a client (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
+    etcd_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
+    etcd_key: Option<PathBuf>,
+}
+
+impl EtcdArgs {
+    /// Prepares the connection: by the files that are named, else by the records of the cluster.
+    ///
+    /// Errors: a file or record is missing, or no certificate.
+    pub(crate) async fn connect(&self, cluster: &ClusterArgs) -> Result<EtcdCluster, Error> {
+        let access = match (&self.etcd_ca, &self.etcd_cert, &self.etcd_key) {
+            (Some(ca), Some(certificate), Some(key)) => EtcdAccess {
+                endpoints: self.etcd_endpoint.clone(),
+                credentials: EtcdCredentials {
+                    authorities_pem: read(ca)?,
+                    certificate_pem: read(certificate)?,
+                    key_pem: read(key)?.into(),
+                },
+            },
+            _ => {
+                let access = cluster.connect().await?.etcd_access().await;
+                access.map_err(|error| Error::new(DOING, error))?
+            }
+        };
+        let EtcdAccess {
+            endpoints,
+            credentials,
+        } = access;
+        let etcd = EtcdCluster::new(endpoints, &credentials, Resolver::system());
+        etcd.map_err(|error| Error::new(DOING, error))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    let doing = || format!("reading {}", path.display());
+    let size = path
+        .metadata()
+        .map_err(|error| Error::new(doing(), error))?;
+    if size.len() > MAX_PEM {
+        let reason = format!("it has more than {MAX_PEM} bytes");
+        return Err(Error::new(doing(), reason));
+    }
+    std::fs::read_to_string(path).map_err(|error| Error::new(doing(), error))
+}
