@@ -4,3 +4,4 @@ pub mod etcd;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 pub mod quorum;
+pub mod replace;
