@@ -17,6 +17,8 @@ use crate::{ApiResponse, client, free_ports, until};
 const VARIABLE: &str = "KUBERNETES_PROGRAMS";
 const START_LIMIT: Duration = Duration::from_mins(3);
 const TOKEN: &str = "token-of-a-test";
+/// Token of the node `master-1`.
+pub const NODE_TOKEN: &str = "token-of-a-node";
 
 /// A running kube-apiserver. Killed on drop, with its etcd; both end with the test program.
 #[derive(Debug)]
@@ -56,7 +58,9 @@ impl KubeApiServer {
             ("key.pem", &key),
             (
                 "tokens.csv",
-                &format!("{TOKEN},test,1,\"system:masters\"\n"),
+                &format!(
+                    "{TOKEN},test,1,\"system:masters\"\n{NODE_TOKEN},system:node:master-1,2,\"system:nodes\"\n"
+                ),
             ),
         ] {
             let path = folder.join(name);
@@ -194,7 +198,7 @@ impl KubeApiServer {
         })
     }
 
-    /// Sends a request; any status is a response.
+    /// Sends a request of the administrator; any status is a response.
     ///
     /// Errors: no response.
     pub async fn ask(
@@ -203,8 +207,21 @@ impl KubeApiServer {
         path: &str,
         body: Option<&Value>,
     ) -> Result<ApiResponse> {
+        self.ask_as(TOKEN, method, path, body).await
+    }
+
+    /// Sends a request of the holder of a token.
+    ///
+    /// Errors: no response.
+    pub async fn ask_as(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<ApiResponse> {
         let url = format!("{}{path}", self.origin);
-        let mut request = self.http.request(method.clone(), &url).bearer_auth(TOKEN);
+        let mut request = self.http.request(method.clone(), &url).bearer_auth(token);
         if let Some(body) = body {
             let kind = match method {
                 // Server-side apply.

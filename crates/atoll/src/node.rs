@@ -1,5 +1,6 @@
 //! `atoll node`: the nodes of a cluster, and their repair.
 
+mod approve;
 mod backup;
 mod etcd;
 mod status;
@@ -15,6 +16,8 @@ use service::Error;
 pub(crate) enum NodeCommand {
     /// Show nodes with their machines and hosts, pending requests and certificates on one screen
     Status(status::NodeStatusArgs),
+    /// Approve the certificate requests of one node: exactly those that only this node can have made
+    Approve(approve::NodeApproveArgs),
     /// Save a checked snapshot of etcd, with everything that the cluster stores
     Backup(backup::NodeBackupArgs),
 }
@@ -46,10 +49,11 @@ impl ClusterArgs {
 
 /// Runs the subcommand.
 ///
-/// Errors: the cluster cannot be read, or a snapshot not be saved.
+/// Errors: the cluster cannot be read, a request not be approved, or a snapshot not be saved.
 pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
     match command {
         NodeCommand::Status(arguments) => status::run(arguments),
+        NodeCommand::Approve(arguments) => approve::run(arguments),
         NodeCommand::Backup(arguments) => backup::run(arguments),
     }
 }

@@ -6,6 +6,7 @@ mod etcd_access;
 mod lease;
 mod listed;
 mod node_config_source;
+mod requests;
 mod resources;
 mod status;
 
@@ -17,6 +18,7 @@ pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
 };
 pub use node_config_source::NodeConfigSource;
+pub use requests::PendingRequest;
 pub use resources::{
     CONFIG_MAPS, CSRS, ETCD_NAMESPACE, HOSTS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind,
     SECRETS,

@@ -280,7 +280,7 @@ fn host(record: &DynamicObject) -> ListedHost {
     }
 }
 
-fn csr(record: &DynamicObject) -> ListedCsr {
+pub(super) fn csr(record: &DynamicObject) -> ListedCsr {
     let conditions = conditions(record);
     let decided = ["Approved", "Denied", "Failed"];
     ListedCsr {

@@ -327,7 +327,7 @@ fn alternative_names<'a, 'b: 'a>(
             };
             for name in &names.general_names {
                 if !is_own(name, expected) {
-                    let name = name.to_string();
+                    let name = shown(name);
                     return Err(CsrRefusal::AlternativeName { name });
                 }
                 count += 1;
@@ -341,11 +341,26 @@ fn is_own(name: &GeneralName<'_>, expected: &ExpectedNode) -> bool {
     match name {
         GeneralName::DNSName(name) => *name == expected.name,
         GeneralName::IPAddress(bytes) => {
-            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-            let address = v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
-            address.is_ok_and(|address| expected.addresses.contains(&address))
+            address(bytes).is_some_and(|address| expected.addresses.contains(&address))
         }
         _ => false,
+    }
+}
+
+/// None for bytes of no address.
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let address = v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+    address.ok()
+}
+
+fn shown(name: &GeneralName<'_>) -> String {
+    match name {
+        GeneralName::DNSName(name) => (*name).to_owned(),
+        GeneralName::IPAddress(bytes) => {
+            address(bytes).map_or_else(|| name.to_string(), |address| address.to_string())
+        }
+        other => other.to_string(),
     }
 }
 

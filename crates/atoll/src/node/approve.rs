@@ -1,0 +1,137 @@
+//! `atoll node approve`.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use clap::Args;
+use nodes::kubernetes::{KubernetesCluster, PendingRequest};
+use nodes::replace::{CsrApproval, CsrKind, CsrRefusal, ExpectedNode, decide_csrs};
+use service::Error;
+
+use super::ClusterArgs;
+use crate::{runtime, terminal};
+
+/// Interval of looking for requests.
+const POLL: Duration = Duration::from_secs(5);
+const DOING: &str = "approving requests";
+
+/// Arguments of `approve`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NodeApproveArgs {
+    /// Name of the node
+    node: String,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// An address of the node; by default those of its record, which it has once it has joined. Repeatable
+    #[arg(long, value_name = "IP")]
+    address: Vec<IpAddr>,
+    /// Wait for its requests until the node is ready
+    #[arg(long)]
+    wait: bool,
+    /// Decide, and approve nothing
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
+}
+
+/// Approves the requests of one node, and no other.
+///
+/// Errors: the cluster cannot be read; a request could not be approved.
+pub(super) fn run(arguments: &NodeApproveArgs) -> Result<(), Error> {
+    runtime::block_on(approve(arguments))?
+}
+
+async fn approve(arguments: &NodeApproveArgs) -> Result<(), Error> {
+    let cluster = arguments.cluster.connect().await?;
+    let mut shown = BTreeSet::new();
+    loop {
+        let node = expected(&cluster, arguments).await?;
+        approve_pending(&cluster, &node, arguments.dry_run, &mut shown).await?;
+        if !arguments.wait || is_ready(&cluster, &arguments.node).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn expected(
+    cluster: &KubernetesCluster,
+    arguments: &NodeApproveArgs,
+) -> Result<ExpectedNode, Error> {
+    let mut addresses: BTreeSet<IpAddr> = arguments.address.iter().copied().collect();
+    if addresses.is_empty() {
+        let nodes = cluster.nodes().await.map_err(failed)?;
+        let node = nodes.into_iter().find(|node| node.name == arguments.node);
+        let own = node.into_iter().flat_map(|node| node.addresses);
+        addresses.extend(own.filter_map(|one| one.address.parse::<IpAddr>().ok()));
+    }
+    Ok(ExpectedNode {
+        name: arguments.node.clone(),
+        addresses,
+        earlier: BTreeSet::new(),
+    })
+}
+
+/// Decides about each request that was not shown before.
+async fn approve_pending(
+    cluster: &KubernetesCluster,
+    node: &ExpectedNode,
+    is_dry_run: bool,
+    shown: &mut BTreeSet<String>,
+) -> Result<(), Error> {
+    let pending = cluster.pending_requests().await.map_err(failed)?;
+    let requests: Vec<_> = pending.iter().map(|one| one.request.clone()).collect();
+    let decisions = decide_csrs(&requests, node);
+    for one in &pending {
+        let name = &one.request.name;
+        match decisions.get(name) {
+            Some(Ok(approval)) => {
+                let line = reason(one, approval, node);
+                if is_dry_run {
+                    terminal::print(&format!("{name}: would be approved: {line}"));
+                    continue;
+                }
+                cluster.approve(one, &line).await.map_err(failed)?;
+                terminal::print(&format!("{name}: approved: {line}"));
+            }
+            // A serving request may become acceptable when the node's record has its addresses.
+            Some(Err(refusal)) if shown.insert(format!("{name} {refusal}")) => {
+                terminal::print(&format!("{name}: not approved: {}", why(refusal, node)));
+            }
+            Some(Err(_)) | None => {}
+        }
+    }
+    Ok(())
+}
+
+fn reason(one: &PendingRequest, approval: &CsrApproval, node: &ExpectedNode) -> String {
+    let kind = match approval.kind {
+        CsrKind::Client => "client",
+        CsrKind::Serving => "serving",
+    };
+    format!(
+        "{kind} certificate of node {}, requested by {}, key sha256 {}",
+        node.name, one.request.requestor, approval.key_sha256
+    )
+}
+
+fn why(refusal: &CsrRefusal, node: &ExpectedNode) -> String {
+    match refusal {
+        CsrRefusal::AlternativeName { .. } if node.addresses.is_empty() => {
+            format!("{refusal}: name the addresses of the node with --address")
+        }
+        refusal => refusal.to_string(),
+    }
+}
+
+async fn is_ready(cluster: &KubernetesCluster, name: &str) -> Result<bool, Error> {
+    let nodes = cluster.nodes().await.map_err(failed)?;
+    let is_served = cluster.pending_requests().await.map_err(failed)?;
+    let own = format!("system:node:{name}");
+    let is_served = is_served.iter().all(|one| one.request.requestor != own);
+    Ok(is_served && nodes.iter().any(|node| node.name == name && node.is_ready))
+}
+
+fn failed(error: model::Error) -> Error {
+    Error::new(DOING, error)
+}

@@ -1,0 +1,79 @@
+//! Certificate signing requests: those without a decision, and their approval.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use model::Error;
+use serde_json::{Value, json};
+
+use super::connect::{KubernetesCluster, refused};
+use super::listed::{csr, member};
+use super::resources::CSRS;
+use crate::replace::CertificateRequest;
+
+/// Reason of our approvals, as the record keeps it.
+const REASON: &str = "AtollNodeApprove";
+
+/// A request without a decision.
+#[derive(Debug, Clone)]
+pub struct PendingRequest {
+    /// Its content.
+    pub request: CertificateRequest,
+    /// The record that was read: one of the same name that replaced it is not approved.
+    version: Value,
+    /// Its other conditions.
+    conditions: Vec<Value>,
+}
+
+impl KubernetesCluster {
+    /// Requests without a decision.
+    ///
+    /// Errors: as [`Self::list`].
+    pub async fn pending_requests(&self) -> Result<Vec<PendingRequest>, Error> {
+        let records = self.list(&CSRS).await?.unwrap_or_default();
+        let pending = records.iter().filter(|record| csr(record).is_pending);
+        Ok(pending.map(pending_request).collect())
+    }
+
+    /// Approves a request; `message` says why, and stays in its record.
+    ///
+    /// Errors: Conflict – the record is another one by now; as [`Self::list`].
+    pub async fn approve(&self, pending: &PendingRequest, message: &str) -> Result<(), Error> {
+        let mut conditions = pending.conditions.clone();
+        conditions.push(json!({
+            "type": "Approved", "status": "True", "reason": REASON, "message": message,
+        }));
+        let patch = json!({
+            "metadata": pending.version,
+            "status": { "conditions": conditions },
+        });
+        let (api, name) = (self.api(&CSRS), &pending.request.name);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let approved = api.patch_subresource("approval", name, &params, &patch);
+        approved
+            .await
+            .map(drop)
+            .map_err(|error| refused(&CSRS, error))
+    }
+}
+
+fn pending_request(record: &DynamicObject) -> PendingRequest {
+    let encoded: String = member(record, "/spec/request");
+    PendingRequest {
+        request: CertificateRequest {
+            name: record.metadata.name.clone().unwrap_or_default(),
+            signer: member(record, "/spec/signerName"),
+            requestor: member(record, "/spec/username"),
+            groups: member(record, "/spec/groups"),
+            usages: member(record, "/spec/usages"),
+            // What is no base64 is no request, either.
+            pem: BASE64_STANDARD.decode(encoded).unwrap_or_default(),
+        },
+        version: json!({
+            "uid": record.metadata.uid,
+            "resourceVersion": record.metadata.resource_version,
+        }),
+        conditions: member(record, "/status/conditions"),
+    }
+}
