@@ -1,4 +1,4 @@
-//! The records of Ignition 3.1 to 3.3, as far as Atoll writes or checks them.
+//! The records of Ignition 3.0 to 3.5, as far as Atoll writes or checks them.
 //!
 //! Every record keeps unknown members in `other`, so nothing a user wrote is lost.
 
@@ -13,6 +13,9 @@ pub type Other = Map<String, Value>;
 /// A version of the specification, lowest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SpecVersion {
+    /// 3.0.0
+    #[serde(rename = "3.0.0")]
+    V3_0,
     /// 3.1.0, the version of the oldest supported hosts.
     #[default]
     #[serde(rename = "3.1.0")]
@@ -23,6 +26,12 @@ pub enum SpecVersion {
     /// 3.3.0
     #[serde(rename = "3.3.0")]
     V3_3,
+    /// 3.4.0
+    #[serde(rename = "3.4.0")]
+    V3_4,
+    /// 3.5.0
+    #[serde(rename = "3.5.0")]
+    V3_5,
 }
 
 /// Permission bits as Ignition writes them: a decimal number, so `Mode(0o644)` is 420 on the wire.

@@ -12,7 +12,7 @@ pub enum Error {
         reason: String,
     },
     /// The version is missing or unknown.
-    #[error("ignition.version: {found:?} is not supported, expected one of 3.1.0, 3.2.0 and 3.3.0")]
+    #[error("ignition.version: {found:?} is not supported, expected one of 3.0.0 to 3.5.0")]
     Version {
         /// The version found; empty without one.
         found: String,

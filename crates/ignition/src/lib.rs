@@ -12,6 +12,8 @@ pub mod data_url;
 mod error;
 mod member_tree;
 mod merge;
+pub mod schema;
+pub mod tree;
 mod validate;
 
 pub use config::{

@@ -1,0 +1,71 @@
+//! A configuration as a tree of values, each with its line and column: from JSON, or from YAML for Butane.
+//!
+//! Every bound on input is here: bytes, depth and number of values, copies of YAML aliases included. Nothing
+//! recurses deeper than [`MAX_DEPTH`].
+
+mod json;
+mod node;
+mod yaml;
+
+pub use json::from_json;
+pub use node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
+pub use yaml::from_yaml;
+
+/// Units: bytes. Larger than any configuration that a boot image or the machine-config server takes.
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Levels of lists and objects; the specification needs nine.
+pub const MAX_DEPTH: usize = 64;
+
+/// Values in one document.
+pub const MAX_NODES: usize = 500_000;
+
+/// The text is no document of its format, or above a bound.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {reason}")]
+pub struct TreeError {
+    /// Where the text stops to be a document.
+    pub at: SourcePosition,
+    /// The problem.
+    pub reason: String,
+}
+
+impl TreeError {
+    fn new(at: SourcePosition, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { at, reason }
+    }
+}
+
+fn check_length(bytes: usize) -> Result<(), TreeError> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    let reason = format!("the document has {bytes} bytes, at most {MAX_BYTES} are read");
+    Err(TreeError::new(SourcePosition::START, reason))
+}
+
+/// The number of values that a document may still have.
+struct NodeBudget(usize);
+
+impl Default for NodeBudget {
+    fn default() -> Self {
+        Self(MAX_NODES)
+    }
+}
+
+impl NodeBudget {
+    fn spend(&mut self, nodes: usize, at: SourcePosition) -> Result<(), TreeError> {
+        let reason = || format!("the document has more than {MAX_NODES} values");
+        self.0 = self
+            .0
+            .checked_sub(nodes)
+            .ok_or_else(|| TreeError::new(at, reason()))?;
+        Ok(())
+    }
+}
+
+fn too_deep(at: SourcePosition) -> TreeError {
+    let reason = format!("lists and objects are nested more than {MAX_DEPTH} levels deep");
+    TreeError::new(at, reason)
+}

@@ -1,0 +1,475 @@
+//! YAML with positions, resolved as go-yaml v3 resolves it. Aliases are copied and merge keys applied, so that
+//! the tree is the one that JSON would give.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use super::node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
+use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
+
+/// The namespace of YAML's own tags.
+const YAML_TAGS: &str = "tag:yaml.org,2002:";
+
+/// Reads the first document; an empty text is null.
+///
+/// Errors: malformed YAML, a key that comes twice, or more than the bounds of [`tree`](super) allow.
+pub fn from_yaml(text: &str) -> Result<ConfigNode, TreeError> {
+    check_length(text.len())?;
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    options.flow_nesting_limit = MAX_DEPTH;
+    options.block_nesting_limit = MAX_DEPTH;
+    let mut builder = TreeBuilder::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| not_yaml(&error))?;
+        if matches!(event, Event::DocumentEnd) {
+            break;
+        }
+        builder.event(event, span)?;
+    }
+    let empty = || ConfigNode::scalar(SourcePosition::START, ScalarKind::Null, "");
+    Ok(builder.root.unwrap_or_else(empty))
+}
+
+fn not_yaml(error: &ScanError) -> TreeError {
+    let reason = format!("not YAML: {}", error.info());
+    TreeError::new(position(*error.marker()), reason)
+}
+
+fn position(marker: Marker) -> SourcePosition {
+    SourcePosition {
+        line: marker.line(),
+        column: marker.col() + 1,
+    }
+}
+
+/// A list or mapping whose end is not read yet.
+struct OpenCollection {
+    at: SourcePosition,
+    anchor: usize,
+    content: OpenContent,
+}
+
+enum OpenContent {
+    List(Vec<ConfigNode>),
+    Mapping {
+        members: Vec<ConfigMember>,
+        /// Read, without its value yet.
+        key: Option<MappingKey>,
+        /// The value of the merge key.
+        merged: Option<ConfigNode>,
+    },
+}
+
+struct MappingKey {
+    name: String,
+    at: SourcePosition,
+    is_merge: bool,
+}
+
+#[derive(Default)]
+struct TreeBuilder {
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, ConfigNode>,
+    root: Option<ConfigNode>,
+    budget: NodeBudget,
+}
+
+impl TreeBuilder {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), TreeError> {
+        let at = position(span.start);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.budget.spend(1, at)?;
+                let is_plain = style == ScalarStyle::Plain;
+                let is_merge = is_plain && text == "<<";
+                let node = scalar(at, text, is_plain, tag.as_deref())?;
+                self.close_value(node, anchor, is_merge)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.begin(at, anchor, OpenContent::List(Vec::new()))
+            }
+            Event::MappingStart(_, anchor, _) => {
+                let content = OpenContent::Mapping {
+                    members: Vec::new(),
+                    key: None,
+                    merged: None,
+                };
+                self.begin(at, anchor, content)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Alias(anchor) => {
+                let reason = "an alias inside its own anchor";
+                let mut node = self
+                    .anchors
+                    .get(&anchor)
+                    .cloned()
+                    .ok_or_else(|| TreeError::new(at, reason))?;
+                node.at = at;
+                self.budget.spend(node.count(), at)?;
+                if self.open.len() + depth(&node) > MAX_DEPTH {
+                    return Err(too_deep(at));
+                }
+                self.close_value(node, 0, false)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        at: SourcePosition,
+        anchor: usize,
+        content: OpenContent,
+    ) -> Result<(), TreeError> {
+        self.budget.spend(1, at)?;
+        if self.open.len() == MAX_DEPTH {
+            return Err(too_deep(at));
+        }
+        self.open.push(OpenCollection {
+            at,
+            anchor,
+            content,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), TreeError> {
+        let Some(OpenCollection {
+            at,
+            anchor,
+            content,
+        }) = self.open.pop()
+        else {
+            return Ok(());
+        };
+        let node = match content {
+            OpenContent::List(items) => ConfigNode::list(at, items),
+            OpenContent::Mapping {
+                mut members,
+                merged,
+                ..
+            } => {
+                if let Some(merged) = merged {
+                    merge(&mut members, merged)?;
+                }
+                ConfigNode::object(at, members)
+            }
+        };
+        self.close_value(node, anchor, false)
+    }
+
+    /// Adds a complete value to the collection around it.
+    fn close_value(
+        &mut self,
+        node: ConfigNode,
+        anchor: usize,
+        is_merge: bool,
+    ) -> Result<(), TreeError> {
+        if anchor != 0 {
+            self.budget.spend(node.count(), node.at)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(parent) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match &mut parent.content {
+            OpenContent::List(items) => items.push(node),
+            OpenContent::Mapping { key: empty, .. } if empty.is_none() => {
+                *empty = Some(mapping_key(node, is_merge)?);
+            }
+            OpenContent::Mapping {
+                members,
+                key,
+                merged,
+            } => {
+                if let Some(key) = key.take() {
+                    add_member(members, merged, key, node)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mapping_key(node: ConfigNode, is_merge: bool) -> Result<MappingKey, TreeError> {
+    match node.value {
+        NodeValue::Scalar { text, .. } => Ok(MappingKey {
+            name: text,
+            at: node.at,
+            is_merge,
+        }),
+        _ => Err(TreeError::new(node.at, "a key is a list or a mapping")),
+    }
+}
+
+fn add_member(
+    members: &mut Vec<ConfigMember>,
+    merged: &mut Option<ConfigNode>,
+    key: MappingKey,
+    node: ConfigNode,
+) -> Result<(), TreeError> {
+    let MappingKey { name, at, is_merge } = key;
+    if is_merge {
+        *merged = Some(node);
+        return Ok(());
+    }
+    if let Some(first) = members.iter().find(|member| member.name == name) {
+        let reason = format!("key {name:?} is already in line {}", first.at.line);
+        return Err(TreeError::new(at, reason));
+    }
+    members.push(ConfigMember { name, at, node });
+    Ok(())
+}
+
+/// Adds the members of the merge key's mappings that are not there yet; the first of several mappings counts.
+fn merge(members: &mut Vec<ConfigMember>, merged: ConfigNode) -> Result<(), TreeError> {
+    let sources = match merged.value {
+        NodeValue::List(items) => items,
+        _ => vec![merged],
+    };
+    for source in sources {
+        let NodeValue::Object(added) = source.value else {
+            let reason = "a merge key takes a mapping, or a list of mappings";
+            return Err(TreeError::new(source.at, reason));
+        };
+        for member in added {
+            if !members.iter().any(|other| other.name == member.name) {
+                members.push(member);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn depth(node: &ConfigNode) -> usize {
+    let inner = match &node.value {
+        NodeValue::Scalar { .. } => return 0,
+        NodeValue::List(items) => items.iter().map(depth).max(),
+        NodeValue::Object(members) => members.iter().map(|member| depth(&member.node)).max(),
+    };
+    1 + inner.unwrap_or(0)
+}
+
+fn scalar(
+    at: SourcePosition,
+    text: Cow<'_, str>,
+    is_plain: bool,
+    tag: Option<&Tag>,
+) -> Result<ConfigNode, TreeError> {
+    let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
+    let resolved = resolve(&text);
+    let (kind, fits) = match own.as_deref() {
+        Some("int") => (resolved, matches!(resolved, ScalarKind::Integer(_))),
+        Some("bool") => (resolved, matches!(resolved, ScalarKind::Bool(_))),
+        Some("null") => (resolved, resolved == ScalarKind::Null),
+        None if is_plain && tag.is_none() => (resolved, true),
+        // Quoted, or of another type.
+        _ => (ScalarKind::Text, true),
+    };
+    if fits {
+        return Ok(ConfigNode::scalar(at, kind, text));
+    }
+    let tag = own.unwrap_or_default();
+    Err(TreeError::new(at, format!("the value is no {tag}")))
+}
+
+/// The type of plain text. Source: go-yaml v3, `resolve.go`.
+fn resolve(text: &str) -> ScalarKind {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return ScalarKind::Null,
+        "true" | "True" | "TRUE" => return ScalarKind::Bool(true),
+        "false" | "False" | "FALSE" => return ScalarKind::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return ScalarKind::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            return ScalarKind::Float(f64::INFINITY);
+        }
+        "-.inf" | "-.Inf" | "-.INF" => return ScalarKind::Float(f64::NEG_INFINITY),
+        _ => {}
+    }
+    let is_number = text.starts_with(|first: char| "+-.".contains(first) || first.is_ascii_digit());
+    if !is_number {
+        return ScalarKind::Text;
+    }
+    let digits = text.replace('_', "");
+    if let Some(integer) = integer(&digits) {
+        return i64::try_from(integer)
+            .map_or(ScalarKind::Float(f64::INFINITY), ScalarKind::Integer);
+    }
+    let is_float = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    match digits.parse() {
+        Ok(value) if is_float => ScalarKind::Float(value),
+        _ => ScalarKind::Text,
+    }
+}
+
+/// Decimal, or with the prefix of another base; a leading zero is octal.
+fn integer(digits: &str) -> Option<i128> {
+    let (sign, unsigned) = match digits.as_bytes().first()? {
+        b'-' => (-1, &digits[1..]),
+        b'+' => (1, &digits[1..]),
+        _ => (1, digits),
+    };
+    let prefix = unsigned.get(..2).map(str::to_ascii_lowercase);
+    let (base, rest) = match prefix.as_deref() {
+        Some("0x") => (16, &unsigned[2..]),
+        Some("0o") => (8, &unsigned[2..]),
+        Some("0b") => (2, &unsigned[2..]),
+        Some(_) if unsigned.starts_with('0') => (8, &unsigned[1..]),
+        _ => (10, unsigned),
+    };
+    if rest.starts_with(['+', '-']) {
+        return None;
+    }
+    let value = i128::from_str_radix(rest, base).ok()?;
+    let value = sign * value;
+    (i128::from(i64::MIN)..=i128::from(u64::MAX))
+        .contains(&value)
+        .then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tree::{MAX_NODES, from_json};
+
+    fn problem(text: &str) -> String {
+        from_yaml(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_have_positions() {
+        let root =
+            from_yaml("variant: fcos\nstorage:\n  files:\n    - path: /a\n      mode: 0644\n")
+                .unwrap();
+        let file = &root.find(&["storage", "files"]).unwrap().items()[0];
+        let mode = &file.members()[1];
+        assert_eq!(
+            (mode.at.to_string(), mode.node.at.to_string()),
+            ("5:7".to_owned(), "5:13".to_owned())
+        );
+        assert_eq!(mode.node.as_integer(), Some(0o644));
+        assert_eq!(file.at.to_string(), "4:7");
+    }
+
+    #[test]
+    fn scalars_resolve_as_in_go() {
+        for (text, kind) in [
+            ("1", ScalarKind::Integer(1)),
+            ("0644", ScalarKind::Integer(420)),
+            ("0o644", ScalarKind::Integer(420)),
+            ("0x1F", ScalarKind::Integer(31)),
+            ("0b11", ScalarKind::Integer(3)),
+            ("-7", ScalarKind::Integer(-7)),
+            ("+7", ScalarKind::Integer(7)),
+            ("1_000", ScalarKind::Integer(1000)),
+            ("0", ScalarKind::Integer(0)),
+            ("08", ScalarKind::Float(8.0)),
+            ("1.5", ScalarKind::Float(1.5)),
+            ("1e3", ScalarKind::Float(1000.0)),
+            ("true", ScalarKind::Bool(true)),
+            ("yes", ScalarKind::Text),
+            ("~", ScalarKind::Null),
+            ("", ScalarKind::Null),
+            ("\"1\"", ScalarKind::Text),
+            ("!!str 1", ScalarKind::Text),
+            ("!!int 1", ScalarKind::Integer(1)),
+            ("1.2.3", ScalarKind::Text),
+            ("2020-01-01", ScalarKind::Text),
+            ("-", ScalarKind::Text),
+            ("0x", ScalarKind::Text),
+            ("--1", ScalarKind::Text),
+        ] {
+            let root = from_yaml(&format!("a: {text}\n"));
+            let Ok(root) = root else {
+                assert_eq!(text, "-", "{root:?}");
+                continue;
+            };
+            let NodeValue::Scalar { kind: found, .. } = root.members()[0].node.value else {
+                panic!("{text}");
+            };
+            assert_eq!(found, kind, "{text}");
+        }
+        assert!(problem("a: !!int x").starts_with("1:10: "));
+    }
+
+    #[test]
+    fn aliases_and_merge_keys_are_applied() {
+        let root = from_yaml("a: &a {x: 1, y: [2]}\nb: *a\nc:\n  <<: [*a, {z: 3, x: 9}]\n  y: 4\n")
+            .unwrap();
+        let expected = json!({
+            "a": {"x": 1, "y": [2]}, "b": {"x": 1, "y": [2]}, "c": {"y": 4, "x": 1, "z": 3},
+        });
+        assert_eq!(root.to_json(), expected);
+        assert_eq!(root.get("b").unwrap().at.to_string(), "2:4");
+        assert!(problem("a:\n  <<: 1\n").starts_with("2:7: "));
+    }
+
+    #[test]
+    fn malformed_documents_are_refused_with_their_position() {
+        for (text, at) in [
+            ("a: 1\na: 2\n", "2:1: "),
+            ("a: [1\n", "1:4: "),
+            ("[a]: 1\n", "1:1: "),
+            ("a: *b\n", "1:4: "),
+            ("a: &a [*a]\n", "1:8: "),
+            ("a: 'open\n", "2:1: "),
+        ] {
+            let problem = problem(text);
+            assert!(problem.starts_with(at), "{text:?}: {problem}");
+        }
+        assert!(from_yaml("").unwrap().is_null());
+        assert!(from_yaml("# nothing\n").unwrap().is_null());
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(from_yaml(&nested(MAX_DEPTH)).is_ok());
+        assert!(from_yaml(&nested(MAX_DEPTH + 1)).is_err());
+        let long = |items: usize| format!("[{}1]", "1,".repeat(items - 1));
+        assert!(from_yaml(&long(MAX_NODES - 1)).is_ok());
+        assert!(problem(&long(MAX_NODES)).contains("values"));
+        let mut bomb = "a0: &a0 [x]\n".to_owned();
+        for level in 1..40 {
+            let below = level - 1;
+            writeln!(bomb, "a{level}: &a{level} [*a{below}, *a{below}]").unwrap();
+        }
+        assert!(problem(&bomb).contains("values"));
+        // Aliases add up to more depth than the text has.
+        let mut deep = "a0: &a0 [[[[[[[[[[x]]]]]]]]]]\n".to_owned();
+        for level in 1..9 {
+            let below = level - 1;
+            writeln!(deep, "a{level}: &a{level} [[[[[[[[*a{below}]]]]]]]]").unwrap();
+        }
+        assert!(problem(&deep).contains("levels deep"));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(text in "[a&*<:\\[\\]{}\"'!|>, \n\t0-9-]{0,80}") {
+            from_yaml(&text).ok();
+        }
+
+        #[test]
+        fn any_text_never_panics(text in any::<String>()) {
+            from_yaml(&text).ok();
+        }
+
+        #[test]
+        fn json_reads_the_same(words in proptest::collection::btree_map("[a-z]{1,4}", "[ -~]{0,9}", 1..6)) {
+            let text = serde_json::to_string(&words).unwrap();
+            prop_assert_eq!(from_yaml(&text).unwrap().to_json(), from_json(text.as_bytes()).unwrap().to_json());
+        }
+    }
+}
