@@ -1,38 +1,17 @@
 //! The records of Ignition 3.0 to 3.5, as far as Atoll writes or checks them.
 //!
-//! Every record keeps unknown members in `other`, so nothing a user wrote is lost.
+//! Every record keeps the members that it has no field for in `other`, so nothing a user wrote is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Error;
+use crate::document::ConfigDocument;
+use crate::problem::{ProblemClass, ProblemList};
+pub use crate::version::SpecVersion;
 
 /// Members without a field of their own.
 pub type Other = Map<String, Value>;
-
-/// A version of the specification, lowest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum SpecVersion {
-    /// 3.0.0
-    #[serde(rename = "3.0.0")]
-    V3_0,
-    /// 3.1.0, the version of the oldest supported hosts.
-    #[default]
-    #[serde(rename = "3.1.0")]
-    V3_1,
-    /// 3.2.0
-    #[serde(rename = "3.2.0")]
-    V3_2,
-    /// 3.3.0
-    #[serde(rename = "3.3.0")]
-    V3_3,
-    /// 3.4.0
-    #[serde(rename = "3.4.0")]
-    V3_4,
-    /// 3.5.0
-    #[serde(rename = "3.5.0")]
-    V3_5,
-}
 
 /// Permission bits as Ignition writes them: a decimal number, so `Mode(0o644)` is 420 on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -364,19 +343,19 @@ pub struct Dropin {
 }
 
 impl IgnitionConfig {
-    /// Reads and validates a configuration.
+    /// Reads and validates a configuration. Members that Ignition would ignore are refused.
     ///
-    /// Errors: `Syntax` with the member's path, `Version`, `Invalid` with the member's path.
+    /// Errors: `Syntax` with line and column, `Invalid` with the member's path: the first problem.
     pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        let mut document = serde_json::Deserializer::from_slice(json);
-        let value: Value = serde_path_to_error::deserialize(&mut document).map_err(syntax)?;
-        document.end().map_err(|error| Error::Syntax {
-            at: ".".to_owned(),
-            reason: error.to_string(),
-        })?;
-        let config = Self::from_value(value)?;
-        config.validate()?;
-        Ok(config)
+        let (document, problems) = ConfigDocument::read(json);
+        Self::accept(document.as_ref(), &problems)
+    }
+
+    /// Checks the rules that the types do not express.
+    ///
+    /// Errors: `Invalid` for the first member that Ignition would refuse or ignore.
+    pub fn validate(&self) -> Result<(), Error> {
+        Self::parse(&self.to_json()).map(drop)
     }
 
     /// Writes the configuration as compact JSON.
@@ -384,36 +363,17 @@ impl IgnitionConfig {
         serde_json::to_vec(self).expect("the records have only string keys")
     }
 
-    pub(crate) fn from_value(mut value: Value) -> Result<Self, Error> {
-        drop_nulls(&mut value);
-        let found = match value.pointer("/ignition/version") {
-            Some(Value::String(version)) => version.clone(),
-            None => String::new(),
-            Some(other) => other.to_string(),
-        };
-        if serde_json::from_value::<SpecVersion>(Value::String(found.clone())).is_err() {
-            return Err(Error::Version { found });
+    /// The records of a document, unless Ignition would refuse or ignore some of it.
+    pub(crate) fn accept(
+        document: Option<&ConfigDocument>,
+        problems: &ProblemList,
+    ) -> Result<Self, Error> {
+        let refused = problems.first(&[ProblemClass::Refused, ProblemClass::Ignored]);
+        match (document, refused) {
+            (_, Some(problem)) => Err(Error::from(problem)),
+            (Some(document), None) => document.to_config(),
+            (None, None) => unreachable!("a document without a version has a problem"),
         }
-        serde_path_to_error::deserialize(value).map_err(syntax)
-    }
-}
-
-/// Drops null members, which Ignition reads as absent.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
-fn syntax(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
-    Error::Syntax {
-        at: error.path().to_string(),
-        reason: error.into_inner().to_string(),
     }
 }
 
@@ -426,50 +386,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_members_survive() {
-        let text = r#"{"ignition":{"version":"3.2.0","timeouts":{"httpTotal":5}},"passwd":{"groups":[{"name":"g"}],"users":[{"name":"core","uid":7}]},"storage":{"files":[{"path":"/a","x":[1]}],"luks":[{"name":"root"}]},"systemd":{"units":[{"name":"a.service","y":true}]},"kernelArguments":{"shouldExist":["a"]}}"#;
+    fn members_without_a_field_survive() {
+        let text = r#"{"ignition":{"version":"3.3.0","timeouts":{"httpTotal":5}},"passwd":{"groups":[{"name":"g"}],"users":[{"name":"core","uid":7}]},"storage":{"files":[{"path":"/a"}],"luks":[{"name":"root","device":"/dev/sda"}]},"kernelArguments":{"shouldExist":["a"]}}"#;
         let config = IgnitionConfig::parse(text.as_bytes()).unwrap();
         let again: Value = serde_json::from_slice(&config.to_json()).unwrap();
         assert_eq!(again, serde_json::from_str::<Value>(text).unwrap());
     }
 
     #[test]
-    fn syntax_errors_name_the_member() {
-        let text =
-            br#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":"0644"}]}}"#;
-        let error = IgnitionConfig::parse(text).unwrap_err().to_string();
-        assert!(
-            error.starts_with("storage.files[0].mode: invalid type"),
-            "{error}"
-        );
-        let error = IgnitionConfig::parse(b"{").unwrap_err().to_string();
-        assert!(error.contains("EOF"), "{error}");
-    }
-
-    #[test]
-    fn other_versions_are_refused() {
-        for (json, found) in [
-            (r#"{"ignition":{"version":"2.2.0"}}"#, "2.2.0"),
+    fn errors_name_the_member() {
+        for (text, expected) in [
             (
-                r#"{"ignition":{"version":"3.6.0-experimental"}}"#,
-                "3.6.0-experimental",
+                r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":"0644"}]}}"#,
+                "storage.files[0].mode: expected a whole number, found text",
             ),
-            (r#"{"ignition":{}}"#, ""),
-            ("{}", ""),
-            ("[]", ""),
+            (
+                r#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","modus":1}]}}"#,
+                "storage.files[0].modus: unknown member",
+            ),
+            (
+                "{\n",
+                "line 2, column 1: not JSON: the end of the text instead of the name of a member in double quotes",
+            ),
+            (
+                r#"{"ignition":{"version":"3.1.0"}} x"#,
+                "line 1, column 34: not JSON: 'x' instead of the end of the document",
+            ),
+            (
+                r#"{"ignition":{"version":"2.2.0"}}"#,
+                "ignition.version: \"2.2.0\" is not supported, expected one of 3.0.0 to 3.5.0",
+            ),
+            (
+                "[]",
+                "ignition.version: a configuration needs a version, one of 3.0.0 to 3.5.0",
+            ),
         ] {
-            let error = IgnitionConfig::parse(json.as_bytes()).unwrap_err();
-            assert_eq!(
-                error,
-                Error::Version {
-                    found: found.to_owned()
-                }
-            );
+            let error = IgnitionConfig::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), expected);
         }
     }
 
     #[test]
-    fn text_after_the_document_is_refused() {
-        assert!(IgnitionConfig::parse(br#"{"ignition":{"version":"3.1.0"}} x"#).is_err());
+    fn all_versions_are_read() {
+        for version in SpecVersion::ALL {
+            let text = format!("{{\"ignition\":{{\"version\":\"{version}\"}}}}");
+            let config = IgnitionConfig::parse(text.as_bytes()).unwrap();
+            assert_eq!(config.ignition.version, version);
+            assert_eq!(config.to_json(), text.as_bytes());
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -12,6 +13,12 @@ use crate::Error;
 
 /// Units: bytes. More than any sensible file in a configuration unpacks to; stops a bomb.
 pub const MAX_UNPACKED: u64 = 64 * 1024 * 1024;
+
+/// Surplus bits of the last character may be set, as for Ignition.
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Unreserved characters of RFC 2396 are not escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -40,7 +47,7 @@ pub fn text(contents: &str) -> String {
 
 /// Bytes in base64.
 pub fn base64(contents: &[u8]) -> String {
-    format!("data:;base64,{}", STANDARD.encode(contents))
+    format!("data:;base64,{}", BASE64.encode(contents))
 }
 
 /// Bytes compressed, then in base64; the record needs `compression: gzip` beside it.
@@ -91,7 +98,7 @@ pub fn decode(url: &str) -> Result<Vec<u8>, Error> {
     if !is_base64 {
         return Ok(bytes);
     }
-    STANDARD
+    BASE64
         .decode(&bytes)
         .map_err(|error| Error::DataUrl(format!("the base64 data is broken: {error}")))
 }

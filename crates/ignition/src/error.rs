@@ -1,23 +1,20 @@
 //! Errors of configurations, data URLs and archives.
 
+use crate::problem::IgnitionProblem;
+use crate::tree::SourcePosition;
+
 /// An invalid input, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is no JSON, or a member has the wrong type.
-    #[error("{at}: {reason}")]
+    /// The text is no JSON.
+    #[error("line {}, column {}: {reason}", at.line, at.column)]
     Syntax {
-        /// Path of the member, as in `storage.files[0].mode`; `.` is the whole document.
-        at: String,
-        /// Message of the parser.
+        /// Where it stops to be JSON.
+        at: SourcePosition,
+        /// The problem.
         reason: String,
     },
-    /// The version is missing or unknown.
-    #[error("ignition.version: {found:?} is not supported, expected one of 3.0.0 to 3.5.0")]
-    Version {
-        /// The version found; empty without one.
-        found: String,
-    },
-    /// Ignition refuses the value of a member.
+    /// Ignition refuses or ignores a member.
     #[error("{at}: {reason}")]
     Invalid {
         /// Path of the member.
@@ -33,11 +30,18 @@ pub enum Error {
     Archive(String),
 }
 
-impl Error {
-    pub(crate) fn invalid(at: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Invalid {
-            at: at.into(),
-            reason: reason.into(),
+impl From<&IgnitionProblem> for Error {
+    fn from(problem: &IgnitionProblem) -> Self {
+        let reason = problem.reason.clone();
+        match problem.path.as_str() {
+            "" => Self::Syntax {
+                at: problem.at,
+                reason,
+            },
+            path => Self::Invalid {
+                at: path.to_owned(),
+                reason,
+            },
         }
     }
 }

@@ -7,19 +7,27 @@
 pub mod archive;
 mod build;
 pub mod config;
+mod convert;
 pub mod cpio;
 pub mod data_url;
+mod document;
 mod error;
 mod member_tree;
 mod merge;
+mod path;
+mod problem;
 pub mod schema;
+mod shape;
 pub mod tree;
 mod validate;
+mod version;
 
 pub use config::{
     Directory, Dropin, HttpHeader, IgnitionConfig, IgnitionFile, IgnitionProxy, Link, Mode, Passwd,
     Resource, SpecVersion, Storage, Systemd, Unit, User,
 };
+pub use document::ConfigDocument;
 pub use error::Error;
 pub use member_tree::MemberTree;
 pub use merge::merge;
+pub use problem::{IgnitionProblem, MAX_PROBLEMS, ProblemClass, ProblemList};

@@ -1,170 +1,125 @@
-//! Ignition's rules for merging configurations.
-//!
-//! Objects merge member by member, scalars are the child's, lists merge by key. Works on JSON, so that unknown
-//! members follow the same rules.
+//! Ignition's rules for merging configurations, by the table: scalars are the child's, objects merge member by
+//! member, lists merge by key.
 //! Source: coreos/ignition, config/merge/merge.go.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
-
+use crate::document::ConfigDocument;
+use crate::schema::{CONFIG, ListMerging, MemberSchema, ObjectSchema, ValueKind};
+use crate::tree::{ConfigMember, ConfigNode};
 use crate::{Error, IgnitionConfig};
-
-/// Members that identify an item, by the name of its list. Lists that are not here hold scalars, which are their
-/// own keys.
-const KEYS: &[(&str, &str)] = &[
-    ("merge", "source"),
-    ("certificateAuthorities", "source"),
-    ("httpHeaders", "name"),
-    ("users", "name"),
-    ("groups", "name"),
-    ("units", "name"),
-    ("dropins", "name"),
-    ("directories", "path"),
-    ("files", "path"),
-    ("links", "path"),
-    ("disks", "device"),
-    ("filesystems", "device"),
-    ("luks", "name"),
-    ("raid", "name"),
-    ("tang", "url"),
-];
-
-/// Lists that keep repeated items: the child's come after the parent's.
-const APPENDED: &[&str] = &["append", "options"];
-
-/// Lists that share one set of keys: an item of the child removes one of the same key from the other lists.
-const SHARED: &[&[&str]] = &[
-    &["directories", "files", "links"],
-    &["shouldExist", "shouldNotExist"],
-];
 
 /// Merges `child` over `parent`: the child wins. The result has the higher version.
 ///
-/// Errors: `Invalid` when the result is not valid although both were: a file whose parent says `append` and
-/// whose child says `overwrite`, for example.
+/// Errors: `Invalid` when the result is not valid although both were: a file whose parent names its owner by number
+/// and whose child names it by name, for example.
 pub fn merge(parent: &IgnitionConfig, child: &IgnitionConfig) -> Result<IgnitionConfig, Error> {
-    let version = parent.ignition.version.max(child.ignition.version);
-    let merged = merge_objects(&members(parent), &members(child));
-    let mut config = IgnitionConfig::from_value(Value::Object(merged))?;
-    config.ignition.version = version;
-    config.validate()?;
-    Ok(config)
+    let parent = ConfigDocument::from_config(parent)?;
+    let child = ConfigDocument::from_config(child)?;
+    let merged = parent.merge(&child);
+    IgnitionConfig::accept(Some(&merged), &merged.problems())
 }
 
-fn members(config: &IgnitionConfig) -> Map<String, Value> {
-    match serde_json::to_value(config) {
-        Ok(Value::Object(members)) => members,
-        _ => unreachable!("a configuration is an object with string keys"),
+impl ConfigDocument {
+    /// Merges `child` over this one: the child wins. The result has the higher version; it may have problems that
+    /// neither had.
+    #[must_use]
+    pub fn merge(&self, child: &Self) -> Self {
+        let version = self.version.max(child.version);
+        let (parent, child) = (self.raised(version), child.raised(version));
+        let root = merge_objects(&CONFIG, &parent.root, &child.root);
+        Self { version, root }
     }
 }
 
-fn merge_objects(parent: &Map<String, Value>, child: &Map<String, Value>) -> Map<String, Value> {
-    let mut result = Map::new();
-    for (name, value) in parent {
-        let merged = match (value, child.get(name)) {
-            (Value::Array(items), over) => {
-                let over = over
-                    .and_then(Value::as_array)
-                    .map_or(&[][..], Vec::as_slice);
-                Value::Array(merge_lists(name, items, over, child))
+fn merge_objects(
+    schema: &'static ObjectSchema,
+    parent: &ConfigNode,
+    child: &ConfigNode,
+) -> ConfigNode {
+    let mut members = Vec::new();
+    for row in schema.members {
+        let (old, new) = (parent.get(row.name), child.get(row.name));
+        let node = match (old, new, row.kind) {
+            (None, None, _) => continue,
+            (Some(old), new, ValueKind::Texts | ValueKind::Objects(_)) => {
+                let moved = keys_in_other_lists(schema, row, child);
+                let items =
+                    merge_lists(row, old.items(), new.map_or(&[], ConfigNode::items), &moved);
+                ConfigNode::list(new.unwrap_or(old).at, items)
             }
-            (Value::Object(members), Some(Value::Object(over))) => {
-                Value::Object(merge_objects(members, over))
-            }
-            (value, None | Some(Value::Null)) => value.clone(),
-            (_, Some(over)) => over.clone(),
+            (Some(old), Some(new), ValueKind::Object(inner)) => merge_objects(inner, old, new),
+            (_, Some(new), _) => new.clone(),
+            (Some(old), None, _) => old.clone(),
         };
-        result.insert(name.clone(), merged);
+        members.push(ConfigMember::new(row.name, node));
     }
-    for (name, value) in child {
-        if !parent.contains_key(name) {
-            result.insert(name.clone(), value.clone());
-        }
-    }
-    result
+    ConfigNode::object(child.at, members)
 }
 
 fn merge_lists(
-    name: &str,
-    parent: &[Value],
-    child: &[Value],
-    siblings: &Map<String, Value>,
-) -> Vec<Value> {
-    if APPENDED.contains(&name) {
+    row: &MemberSchema,
+    parent: &[ConfigNode],
+    child: &[ConfigNode],
+    moved: &HashSet<String>,
+) -> Vec<ConfigNode> {
+    if row.merging == ListMerging::Append {
         return parent.iter().chain(child).cloned().collect();
     }
-    let moved = keys_in_other_lists(name, siblings);
-    let mut result = Vec::new();
+    let key = |item| row.kind.item_key(item);
+    let over: HashMap<String, &ConfigNode> = child.iter().map(|item| (key(item), item)).collect();
+    let mut result = Vec::with_capacity(parent.len() + child.len());
     for item in parent {
-        let key = key_of(name, item);
-        // A key that comes twice in the child counts with its last item, as in Ignition.
-        let over = child.iter().rfind(|over| key_of(name, over) == key);
-        match (item, over) {
-            (_, None) if moved.contains(&key) => {}
-            (_, None) => result.push(item.clone()),
-            (Value::Object(_), Some(Value::Object(over)))
-                if name == "httpHeaders" && !over.contains_key("value") => {}
-            (Value::Object(item), Some(Value::Object(over))) => {
-                result.push(Value::Object(merge_objects(item, over)));
+        let key = key(item);
+        match (over.get(&key), row.kind) {
+            (None, _) if moved.contains(&key) => {}
+            (None, _) => result.push(item.clone()),
+            (Some(over), _) if removes(row, over) => {}
+            (Some(over), ValueKind::Objects(inner)) => {
+                result.push(merge_objects(inner, item, over));
             }
-            (_, Some(over)) => result.push(over.clone()),
+            (Some(over), _) => result.push((*over).clone()),
         }
     }
-    let known: HashSet<String> = parent.iter().map(|item| key_of(name, item)).collect();
-    let new = child
-        .iter()
-        .filter(|item| !known.contains(&key_of(name, item)));
+    let known: HashSet<String> = parent.iter().map(key).collect();
+    let new = child.iter().filter(|item| !known.contains(&key(item)));
     result.extend(new.cloned());
     result
 }
 
-/// Keys of the child's items in the lists that share their keys with `name`.
-fn keys_in_other_lists(name: &str, child: &Map<String, Value>) -> HashSet<String> {
-    let lists = SHARED.iter().find(|lists| lists.contains(&name));
-    lists
-        .into_iter()
-        .flat_map(|lists| lists.iter())
-        .filter(|list| **list != name)
-        .flat_map(|list| {
-            let items = child.get(*list).and_then(Value::as_array);
-            items.into_iter().flatten().map(|item| key_of(list, item))
+/// A header without a value removes the parent's.
+fn removes(row: &MemberSchema, over: &ConfigNode) -> bool {
+    row.merging == ListMerging::Headers && over.get("value").is_none()
+}
+
+/// Keys of the child's items in the lists that share their keys with this one.
+fn keys_in_other_lists(
+    schema: &'static ObjectSchema,
+    row: &MemberSchema,
+    child: &ConfigNode,
+) -> HashSet<String> {
+    let ListMerging::Shared(_) = row.merging else {
+        return HashSet::new();
+    };
+    let others = schema.members.iter();
+    let others = others.filter(|other| other.merging == row.merging && other.name != row.name);
+    others
+        .flat_map(|other| {
+            let items = child.get(other.name).map_or(&[][..], ConfigNode::items);
+            items.iter().map(|item| other.kind.item_key(item))
         })
         .collect()
 }
 
-fn key_of(list: &str, item: &Value) -> String {
-    if list == "partitions" {
-        return partition_key(item);
-    }
-    let Some(member) = KEYS.iter().find(|(name, _)| *name == list) else {
-        return item.to_string();
-    };
-    match (item, item.get(member.1)) {
-        (Value::Object(_), Some(Value::String(key))) => key.clone(),
-        (Value::Object(_), _) => String::new(),
-        // `groups` of a user are plain names.
-        (scalar, _) => scalar.to_string(),
-    }
-}
-
-fn partition_key(partition: &Value) -> String {
-    match (partition.get("number"), partition.get("label")) {
-        (Some(number), _) if number.as_i64() != Some(0) => format!("number:{number}"),
-        (_, Some(label)) => format!("label:{label}"),
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn merged(parent: Value, child: Value) -> Value {
         let read = |mut value: Value| {
-            value["ignition"]["version"] = json!("3.1.0");
+            value["ignition"]["version"] = json!("3.3.0");
             IgnitionConfig::parse(value.to_string().as_bytes()).unwrap()
         };
         let result = merge(&read(parent), &read(child)).unwrap();
@@ -275,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_merge_as_objects() {
+    fn members_without_a_field_merge() {
         let result = merged(
-            json!({"storage": {"disks": [{"device": "/dev/a", "wipeTable": true}]}, "kernelArguments": {"shouldExist": ["a", "b"]}}),
-            json!({"storage": {"disks": [{"device": "/dev/a", "x": 1}]}, "kernelArguments": {"shouldNotExist": ["a"]}}),
+            json!({"storage": {"disks": [{"device": "/dev/a", "wipeTable": true, "partitions": [{"number": 1, "sizeMiB": 5}, {"label": "b"}]}]}, "kernelArguments": {"shouldExist": ["a", "b"]}}),
+            json!({"storage": {"disks": [{"device": "/dev/a", "wipeTable": false, "partitions": [{"label": "b", "resize": true}, {"number": 1, "label": "a"}]}]}, "kernelArguments": {"shouldNotExist": ["a"]}}),
         );
         assert_eq!(
             result["storage"]["disks"],
-            json!([{"device": "/dev/a", "wipeTable": true, "x": 1}])
+            json!([{"device": "/dev/a", "wipeTable": false, "partitions": [{"label": "a", "number": 1, "sizeMiB": 5}, {"label": "b", "resize": true}]}])
         );
         assert_eq!(
             result["kernelArguments"],
@@ -293,12 +248,22 @@ mod tests {
     #[test]
     fn two_valid_ones_can_contradict_each_other() {
         let read = |json: Value| IgnitionConfig::parse(json.to_string().as_bytes()).unwrap();
-        let parent = read(
-            json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/a", "append": [{"source": "data:,x"}]}]}}),
-        );
-        let child = read(
-            json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/a", "overwrite": true, "contents": {"source": "data:,x"}}]}}),
-        );
-        assert!(matches!(merge(&parent, &child), Err(Error::Invalid { .. })));
+        let file = |owner: Value| {
+            read(
+                json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [{"path": "/a", "user": owner}]}}),
+            )
+        };
+        let merged = merge(&file(json!({"id": 1})), &file(json!({"name": "core"})));
+        let expected = "storage.files[0].user: id and name exclude each other";
+        assert_eq!(merged.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn lists_with_repeated_items_keep_them() {
+        let with = |options: Value| json!({"storage": {"filesystems": [{"device": "/dev/a", "format": "xfs", "options": options, "mountOptions": ["ro"]}]}});
+        let result = merged(with(json!(["a", "a"])), with(json!(["a", "b"])));
+        let filesystem = &result["storage"]["filesystems"][0];
+        assert_eq!(filesystem["options"], json!(["a", "a", "a", "b"]));
+        assert_eq!(filesystem["mountOptions"], json!(["ro", "ro"]));
     }
 }

@@ -9,10 +9,11 @@ mod tables;
 pub use tables::{
     CLEVIS, CLEVIS_CUSTOM, CONFIG, DIRECTORY, DISK, DROPIN, FILE, FILESYSTEM, HTTP_HEADER,
     IGNITION, KERNEL_ARGUMENTS, LINK, LUKS, OWNER, PARTITION, PASSWD, PASSWD_GROUP, PASSWD_USER,
-    PROXY, RAID, REFERENCE, RESOURCE, STORAGE, SYSTEMD, TANG, UNIT, VERIFICATION,
+    PROXY, RAID, REFERENCE, REFERENCES, RESOURCE, STORAGE, SYSTEMD, TANG, TLS, UNIT, VERIFICATION,
 };
 
 use crate::config::SpecVersion;
+use crate::tree::ConfigNode;
 
 /// An object of the specification.
 #[derive(Debug)]
@@ -83,6 +84,30 @@ impl ObjectSchema {
     /// The member of this name in any version.
     pub fn member(&self, name: &str) -> Option<&'static MemberSchema> {
         self.members.iter().find(|member| member.name == name)
+    }
+}
+
+impl ValueKind {
+    /// The identity of an item in a list of this kind.
+    /// Source: coreos/ignition, the functions `Key` of config/v3_5/types.
+    pub(crate) fn item_key(self, item: &ConfigNode) -> String {
+        let text = |name: &str| item.get(name).and_then(ConfigNode::as_text);
+        let key = match self {
+            Self::Objects(object) => object.key,
+            _ => return item.as_text().unwrap_or_default().to_owned(),
+        };
+        match key {
+            ItemKey::None => String::new(),
+            ItemKey::Member(name) => text(name).unwrap_or_default().to_owned(),
+            ItemKey::Partition => {
+                let number = item.get("number").and_then(ConfigNode::as_integer);
+                match (number.filter(|number| *number != 0), text("label")) {
+                    (Some(number), _) => format!("number:{number}"),
+                    (None, Some(label)) => format!("label:{label}"),
+                    (None, None) => String::new(),
+                }
+            }
+        }
     }
 }
 

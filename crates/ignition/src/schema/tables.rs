@@ -65,7 +65,7 @@ pub static IGNITION: ObjectSchema = object(
 );
 
 /// `ignition.config`
-static REFERENCES: ObjectSchema = object(
+pub static REFERENCES: ObjectSchema = object(
     None,
     &[
         member("merge", V3_0, Objects(&REFERENCE)),
@@ -118,7 +118,7 @@ pub static PROXY: ObjectSchema = object(
 static SECURITY: ObjectSchema = object(None, &[member("tls", V3_0, Object(&TLS))]);
 
 /// `ignition.security.tls`
-static TLS: ObjectSchema = object(
+pub static TLS: ObjectSchema = object(
     None,
     &[member("certificateAuthorities", V3_0, Objects(&REFERENCE))],
 );

@@ -127,6 +127,18 @@ impl ConfigNode {
         found.find_map(|member| (!member.node.is_null()).then_some(&member.node))
     }
 
+    /// As [`get`](Self::get), to change it.
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        let NodeValue::Object(members) = &mut self.value else {
+            return None;
+        };
+        let mut found = members.iter_mut().rev().map(|member| {
+            let is_wanted = member.name == name && !member.node.is_null();
+            is_wanted.then_some(&mut member.node)
+        });
+        found.find_map(|node| node)
+    }
+
     /// The value at a path of members, as [`get`](Self::get).
     pub fn find(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |node, name| node.get(name))
