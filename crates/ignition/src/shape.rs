@@ -48,10 +48,13 @@ impl Shaper<'_> {
             add(&mut known, row, member.at, value);
         }
         for row in schema.members {
-            let is_missing = !known.iter().any(|member| member.name == row.name);
+            let is_given = |member: &ConfigMember| {
+                member.name == row.name && member.node.as_text() != Some("")
+            };
+            let is_missing = !known.iter().any(is_given);
             if row.is_required && row.since <= self.version && is_missing {
                 let path = NodePath::Member(path, row.name);
-                let reason = "the member is missing";
+                let reason = "the member is missing or empty";
                 self.problems
                     .add(ProblemClass::Doubtful, node.at, path, reason);
             }
@@ -258,9 +261,9 @@ mod tests {
                 "Refused 4:46: storage.files[0].overwrite: expected true or false, found a whole number",
                 "Refused 5:5: storage.files[1]: expected an object, found text",
                 "Refused 6:15: storage.links: expected a list, found an object",
-                "Doubtful 7:24: passwd.users[0].name: the member is missing",
+                "Doubtful 7:24: passwd.users[0].name: the member is missing or empty",
                 "Refused 7:52: passwd.users[0].sshAuthorizedKeys[1]: expected text, found a whole number",
-                "Refused 7:63: passwd.users[0].uid: expected a whole number, found a number that is not whole",
+                "Refused 7:63: passwd.users[0].uid: expected a whole number, found a number that is no 64-bit integer",
                 "Ignored 8:3: kernelArguments: the member exists since version 3.3.0; in a configuration of version 3.2.0 Ignition ignores it",
             ]
         );

@@ -213,7 +213,7 @@ impl ConfigNode {
                 ScalarKind::Null => "null",
                 ScalarKind::Bool(_) => "true or false",
                 ScalarKind::Integer(_) => "a whole number",
-                ScalarKind::Float(_) => "a number that is not whole",
+                ScalarKind::Float(_) => "a number that is no 64-bit integer",
                 ScalarKind::Text => "text",
             },
         }

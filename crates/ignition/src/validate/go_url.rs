@@ -50,7 +50,7 @@ impl GoUrl {
             None => rest,
             Some(rest) => {
                 let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                if !is_authority(&scheme, authority) {
+                if !is_authority(authority) {
                     return None;
                 }
                 path
@@ -90,15 +90,15 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     Some(("", text))
 }
 
-fn is_authority(scheme: &str, authority: &str) -> bool {
+fn is_authority(authority: &str) -> bool {
     let Some((user, host)) = authority.rsplit_once('@') else {
-        return is_host(scheme, authority);
+        return is_host(authority);
     };
     let is_user = |byte: u8| byte.is_ascii_alphanumeric() || USER.contains(&byte);
-    is_host(scheme, host) && user.bytes().all(is_user) && are_escapes(user)
+    is_host(host) && user.bytes().all(is_user) && are_escapes(user)
 }
 
-fn is_host(scheme: &str, host: &str) -> bool {
+fn is_host(host: &str) -> bool {
     match host.rfind('[') {
         Some(0) => {
             let Some(end) = host.rfind(']') else {
@@ -108,9 +108,7 @@ fn is_host(scheme: &str, host: &str) -> bool {
         }
         Some(_) => false,
         None => {
-            let first = host.find(':');
-            let is_strict = ["http", "https"].contains(&scheme);
-            let colon = if is_strict { first } else { host.rfind(':') };
+            let colon = host.rfind(':');
             colon.is_none_or(|colon| is_port(&host[colon..])) && are_host_characters(host)
         }
     }
@@ -190,6 +188,7 @@ mod tests {
             "a:b",
             "x/y:z",
             "ftp://a:b:1/",
+            "http://x:1:2/",
             "http://x/ y",
             "///x:y",
             "http:///x",
@@ -202,7 +201,6 @@ mod tests {
             ":x",
             "x y:z",
             "http://x:y",
-            "http://x:1:2/",
             "http://a b/",
             "http://x/%",
             "http://x/%zz",

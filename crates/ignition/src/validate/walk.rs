@@ -6,7 +6,7 @@ use super::CHECKS;
 use super::node::{CheckedNode, Step};
 use crate::path::NodePath;
 use crate::problem::{ProblemList, quoted};
-use crate::schema::{ListMerging, ObjectSchema, ValueKind};
+use crate::schema::{ItemKey, ListMerging, ObjectSchema, ValueKind};
 
 pub(super) fn object(
     checked: &CheckedNode<'_>,
@@ -60,13 +60,27 @@ fn duplicates(
         };
         for (index, item) in checked.items(row.name).iter().enumerate() {
             let key = row.kind.item_key(item);
-            let shown = quoted(&key);
+            let shown = shown(row.kind, &key);
             let place = (row.name, index);
             if let Some((name, index)) = first.insert((group, key), place) {
-                let reason = format!("{shown} is already used at {name}[{index}]");
+                let above = NodePath::Member(checked.path, name);
+                let first = NodePath::Item(&above, index);
+                let reason = format!("{shown} is already used at {first}");
                 let steps = [Step::Member(row.name), Step::Item(place.1)];
                 checked.refuse(problems, &steps, reason);
             }
         }
+    }
+}
+
+/// A key for a message. URLs stay out of it: they may have credentials.
+fn shown(kind: ValueKind, key: &str) -> String {
+    match kind {
+        ValueKind::Objects(ObjectSchema { key: of, .. }) => match of {
+            ItemKey::Partition => key.replacen(':', " ", 1),
+            ItemKey::Member(name @ ("source" | "url")) => format!("the same {name}"),
+            _ => quoted(key),
+        },
+        _ => quoted(key),
     }
 }

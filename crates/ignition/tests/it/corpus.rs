@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ignition::config::{HttpHeader, IgnitionProxy, Verification};
 use ignition::{
-    Directory, IgnitionConfig, IgnitionFile, Link, Resource, SpecVersion, Unit, User, archive,
-    merge,
+    ConfigDocument, Directory, IgnitionConfig, IgnitionFile, Link, Resource, SpecVersion, Unit,
+    User, archive, merge,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -166,4 +166,32 @@ fn configurations_that_ignition_refuses_are_refused() {
             "{name} is taken"
         );
     }
+}
+
+#[test]
+fn every_recorded_verdict_is_ours() {
+    let verdicts = verdicts();
+    for (name, (verdict, hash)) in &verdicts {
+        let json = fs::read(folder().join(name)).unwrap();
+        let found = format!("{:x}", Sha256::digest(&json));
+        assert_eq!(&found, hash, "{name} is not the file of the verdict");
+        let (_, problems) = ConfigDocument::read(&json);
+        let ours = if problems.is_refused() {
+            "refused"
+        } else {
+            "valid"
+        };
+        assert_eq!(ours, verdict, "{name}: {problems:?}");
+    }
+    let files = fs::read_dir(folder()).unwrap();
+    let files = files.filter(|file| {
+        file.as_ref()
+            .unwrap()
+            .path()
+            .extension()
+            .is_some_and(|end| end == "ign")
+    });
+    assert_eq!(files.count(), verdicts.len(), "each file has a verdict");
+    let valid = verdicts.values().filter(|(verdict, _)| verdict == "valid");
+    assert!(valid.count() > 60 && verdicts.len() > 180);
 }
