@@ -103,7 +103,7 @@ pub struct HttpHeader {
 /// Member `verification`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// `sha512-<hex>` or `sha256-<hex>`, of the bytes before decompression.
+    /// `sha512-<hex>` or, since 3.1, `sha256-<hex>`, of the decompressed bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Members not named here.

@@ -25,6 +25,12 @@ pub enum Error {
     /// The text is no data URL.
     #[error("data URL: {0}")]
     DataUrl(String),
+    /// The contents are not those that the configuration was written for.
+    #[error("the contents have the hash {found}, another than verification.hash")]
+    Hash {
+        /// `sha512-<hex>` or `sha256-<hex>`.
+        found: String,
+    },
     /// The bytes are no archive of the expected kind.
     #[error("archive: {0}")]
     Archive(String),
