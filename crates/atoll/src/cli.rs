@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, bundle, catalog, certs, doctor, image, install, key_file, mirror, node, pod, registry,
-    rehearse, serve, status, terminal, token, versions,
+    backup, bundle, catalog, certs, doctor, ignition, image, install, key_file, mirror, node, pod,
+    registry, rehearse, serve, status, terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -68,6 +68,11 @@ enum AtollCommand {
         #[command(subcommand)]
         command: node::NodeCommand,
     },
+    /// Validate, merge, convert and show ignition configurations
+    Ignition {
+        #[command(subcommand)]
+        command: ignition::IgnitionCommand,
+    },
     /// Make keys and tokens of the installer API
     Token {
         #[command(subcommand)]
@@ -112,6 +117,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Catalog { command } => catalog::run(&command),
         AtollCommand::Image { command } => image::run(&command),
         AtollCommand::Node { command } => node::run(&command),
+        AtollCommand::Ignition { command } => return ignition::run(&command),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),

@@ -15,6 +15,7 @@ mod cli;
 mod doctor;
 mod file;
 mod host_name;
+mod ignition;
 mod image;
 mod install;
 mod key_file;

@@ -35,13 +35,19 @@ pub struct IgnitionProblem {
     pub reason: String,
 }
 
+impl IgnitionProblem {
+    /// Path and reason.
+    pub fn without_position(&self) -> String {
+        match self.path.as_str() {
+            "" => self.reason.clone(),
+            path => format!("{path}: {}", self.reason),
+        }
+    }
+}
+
 impl fmt::Display for IgnitionProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.at)?;
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        write!(f, "{}", self.reason)
+        write!(f, "{}: {}", self.at, self.without_position())
     }
 }
 
