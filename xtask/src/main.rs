@@ -12,6 +12,7 @@ mod advisories;
 mod apt;
 mod bench;
 mod bundle;
+mod butane_corpus;
 mod cargo;
 mod codegen;
 mod command;

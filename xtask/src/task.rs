@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::{advisories, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up, web};
+use crate::{
+    advisories, bench, bundle, butane_corpus, codegen, db, ignition_corpus, images, test, tidy, up,
+    web,
+};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -21,6 +24,8 @@ pub(crate) enum Task {
     Codegen,
     /// Run Ignition's validator on the recorded configurations, and record its verdicts
     IgnitionCorpus,
+    /// Run the real butane on the inputs of the corpus, and record its answers
+    ButaneCorpus,
     /// List dependencies with known vulnerabilities, by a committed snapshot of the RustSec database
     Advisories(advisories::AdvisoriesArgs),
     /// Build the pages of the web UI
@@ -46,6 +51,7 @@ impl Task {
             Self::Tidy(args) => tidy::run(&args),
             Self::Codegen => codegen::run(),
             Self::IgnitionCorpus => ignition_corpus::run(),
+            Self::ButaneCorpus => butane_corpus::run(),
             Self::Advisories(arguments) => advisories::run(&arguments),
             Self::Web => web::run(),
             Self::Images(arguments) => images::run(&arguments),

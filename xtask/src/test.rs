@@ -31,7 +31,7 @@ use crate::command::run as run_command;
 use crate::demo::{self, Break};
 use crate::libtest::{LibtestReader, Tally, TestOutcome};
 use crate::scratch::ScratchFolder;
-use crate::{advisories, apt, ignition_corpus, images, postgres, tidy};
+use crate::{advisories, apt, butane_corpus, ignition_corpus, images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -115,6 +115,7 @@ pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
         });
         second_reader(&mut report);
         validator(&mut report);
+        butane(&mut report);
         dependencies(&mut report);
     }
     report.demo(None);
@@ -359,6 +360,17 @@ fn validator(report: &mut TestReport) {
         Err(error) => {
             let why = format!("Ignition's validator cannot be built here: {error:#}");
             report.skip("ignition validate", &why);
+        }
+    }
+}
+
+/// The real butane on the inputs of the corpus.
+fn butane(report: &mut TestReport) {
+    match butane_corpus::ensure() {
+        Ok(program) => report.add("butane", || butane_corpus::check(&program)),
+        Err(error) => {
+            let why = format!("butane cannot be built here: {error:#}");
+            report.skip("butane", &why);
         }
     }
 }
