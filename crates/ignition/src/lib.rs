@@ -6,6 +6,7 @@
 
 pub mod archive;
 mod build;
+pub mod butane;
 pub mod config;
 mod contents;
 mod convert;

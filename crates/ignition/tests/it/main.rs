@@ -2,4 +2,5 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod butane;
 mod corpus;
