@@ -86,13 +86,8 @@ impl Decoder<'_> {
             },
             KeyKind::Value(ValueKind::Text) => self.text(node, path),
             KeyKind::Value(ValueKind::Object(schema)) => self.object(node, schema, path),
-            KeyKind::Value(ValueKind::Texts) => {
-                self.list(node, path, |decoder, item, path| decoder.text(item, path))
-            }
-            KeyKind::Value(ValueKind::Objects(schema)) => {
-                self.list(node, path, |decoder, item, path| {
-                    decoder.object(item, schema, path)
-                })
+            KeyKind::Value(kind @ (ValueKind::Texts | ValueKind::Objects(_))) => {
+                self.list(node, kind, path)
             }
         }
     }
@@ -108,19 +103,30 @@ impl Decoder<'_> {
     fn list(
         &mut self,
         node: &ConfigNode,
+        kind: ValueKind,
         path: &NodePath<'_>,
-        item: impl Fn(&mut Self, &ConfigNode, &NodePath<'_>) -> Option<ConfigNode>,
     ) -> Option<ConfigNode> {
         let NodeValue::List(items) = &node.value else {
             return self.wrong_type(node, "a list", path);
         };
-        // Items without a value are no items.
-        let items = items
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| !node.is_null())
-            .filter_map(|(index, node)| item(self, node, &NodePath::Item(path, index)));
-        Some(ConfigNode::list(node.at, items.collect()))
+        let is_objects = matches!(kind, ValueKind::Objects(_));
+        let kept = items.iter().filter(|node| !node.is_null()).count();
+        let mut known = Vec::with_capacity(kept);
+        for (index, node) in items.iter().enumerate() {
+            let path = NodePath::Item(path, index);
+            if !node.is_null() {
+                known.extend(match kind {
+                    ValueKind::Objects(schema) => self.object(node, schema, &path),
+                    _ => self.text(node, &path),
+                });
+            } else if is_objects && index < kept {
+                // The original is silent about further ones.
+                let reason = "the item is empty, and is left out";
+                self.problems
+                    .add(ProblemClass::Doubtful, node.at, path, reason);
+            }
+        }
+        Some(ConfigNode::list(node.at, known))
     }
 
     fn labels(&mut self, node: &ConfigNode, path: &NodePath<'_>) -> Option<ConfigNode> {

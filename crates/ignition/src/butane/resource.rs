@@ -18,9 +18,10 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// Units: bytes. Go's compressor ends its stream with an empty block, which ours does not need; counting it, both
-/// decide alike whether compression pays.
-const EMPTY_BLOCK: usize = 5;
+/// Units: bytes. Go's compressor needs 3 to 5 more than ours as a rule, since it ends with an empty block. Counting
+/// 3, both decide alike whether compression pays, except for 43 of 5164 texts of up to 1 KiB, all with two encodings of
+/// nearly equal length.
+const GO_OVERHEAD: usize = 3;
 
 /// Units: characters, of `gzip` in the member `compression`.
 const COMPRESSION_COST: usize = 4;
@@ -54,7 +55,7 @@ pub(super) fn encode(contents: &[u8], compression: AutoCompression) -> EncodedCo
     if compression == AutoCompression::Allowed {
         let packed = gzip(contents);
         let base64_length = |bytes: usize| ";base64,".len() + bytes.div_ceil(3) * 4;
-        let length = base64_length(packed.len() + EMPTY_BLOCK);
+        let length = base64_length(packed.len() + GO_OVERHEAD);
         if length + COMPRESSION_COST < data.len() {
             data = format!(";base64,{}", STANDARD.encode(packed));
             is_compressed = true;

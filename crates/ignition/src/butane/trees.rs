@@ -55,7 +55,10 @@ impl TreeWalk<'_, '_> {
                 }
             }
         }
-        nodes.put_back(storage, trees.at);
+        nodes.put_back(storage);
+        if storage.members().is_empty() {
+            members_mut(config).retain(|member| member.name != "storage");
+        }
     }
 
     fn entry(
@@ -157,9 +160,10 @@ impl StorageNodes {
         Ok(node)
     }
 
-    fn put_back(self, storage: &mut ConfigNode, at: SourcePosition) {
+    fn put_back(self, storage: &mut ConfigNode) {
         for (name, items) in LISTS.into_iter().zip(self.lists) {
-            if !items.is_empty() {
+            if let Some(first) = items.first() {
+                let at = first.at;
                 member_mut(storage, name, at).value = NodeValue::List(items);
             }
         }

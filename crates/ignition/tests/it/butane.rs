@@ -20,6 +20,11 @@ const OTHER_VERDICTS: &[(&str, &str, &str)] = &[
         "the original calls the merge key unknown, though it applies it",
     ),
     (
+        "yaml-two-merge-keys.bu",
+        "clean",
+        "the original calls the merge key unknown, though it applies it",
+    ),
+    (
         "anchor-object.bu",
         "clean",
         "the original does not check the keys of an alias, and warns about that",
@@ -142,11 +147,19 @@ fn verdicts_and_outputs_are_those_of_butane() {
         let translation = translate(std::str::from_utf8(&input).unwrap(), options);
         let other = OTHER_VERDICTS.iter().find(|(input, _, _)| *input == name);
         let expected = other.map_or(answer.verdict.as_str(), |(_, verdict, _)| verdict);
-        let problems: Vec<_> = translation.problems.as_slice().iter().map(ToString::to_string).collect();
+        let problems: Vec<_> = translation
+            .problems
+            .as_slice()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let found = verdict(&translation.problems);
         *seen.entry(found).or_insert(0) += 1;
         if found != expected {
-            differences.push(format!("{name} raw={}: {found} instead of {expected}: {problems:#?}", answer.raw));
+            differences.push(format!(
+                "{name} raw={}: {found} instead of {expected}: {problems:#?}",
+                answer.raw
+            ));
             continue;
         }
         let yaml = answer.yaml.map(|yaml| from_yaml(&yaml).unwrap().to_json());
@@ -155,20 +168,40 @@ fn verdicts_and_outputs_are_those_of_butane() {
         expected.as_mut().map(unpack);
         output.as_mut().map(unpack);
         if output != expected {
-            differences.push(format!("{name} raw={}: {output:#?} instead of {expected:#?}", answer.raw));
+            differences.push(format!(
+                "{name} raw={}: {output:#?} instead of {expected:#?}",
+                answer.raw
+            ));
         }
         if std::env::var_os("SHOW").is_some() {
-            let recorded: Vec<_> = answer.problems.iter().map(|line| line.rsplit_once(' ').map_or("", |(head, _)| head).to_owned()).collect();
+            let recorded: Vec<_> = answer
+                .problems
+                .iter()
+                .map(|line| {
+                    line.rsplit_once(' ')
+                        .map_or("", |(head, _)| head)
+                        .to_owned()
+                })
+                .collect();
             let mut ours = problem_lines(&translation.problems);
             ours.sort();
             let mut recorded = recorded;
-            recorded.sort(); recorded.dedup();
+            recorded.sort();
+            recorded.dedup();
             ours.dedup();
             if ours != recorded {
-                println!("{name} raw={} ours {problems:#?}\n recorded {:#?}", answer.raw, answer.problems);
+                println!(
+                    "{name} raw={} ours {problems:#?}\n recorded {:#?}",
+                    answer.raw, answer.problems
+                );
             }
         }
     }
-    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
     assert!(seen.values().all(|count| *count > 50), "{seen:?}");
 }
