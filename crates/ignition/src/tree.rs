@@ -45,22 +45,39 @@ fn check_length(bytes: usize) -> Result<(), TreeError> {
     Err(TreeError::new(SourcePosition::START, reason))
 }
 
-/// The number of values that a document may still have.
-struct NodeBudget(usize);
+/// The values that a document may still have, and the bytes of text that its aliases may still copy.
+struct NodeBudget {
+    nodes: usize,
+    copied_bytes: usize,
+}
 
 impl Default for NodeBudget {
     fn default() -> Self {
-        Self(MAX_NODES)
+        Self {
+            nodes: MAX_NODES,
+            copied_bytes: MAX_BYTES,
+        }
     }
 }
 
 impl NodeBudget {
     fn spend(&mut self, nodes: usize, at: SourcePosition) -> Result<(), TreeError> {
         let reason = || format!("the document has more than {MAX_NODES} values");
-        self.0 = self
-            .0
+        self.nodes = self
+            .nodes
             .checked_sub(nodes)
             .ok_or_else(|| TreeError::new(at, reason()))?;
+        Ok(())
+    }
+
+    /// Spends a copy of a value.
+    fn copy(&mut self, node: &ConfigNode) -> Result<(), TreeError> {
+        self.spend(node.count(), node.at)?;
+        let reason = || format!("anchors and aliases copy more than {MAX_BYTES} bytes");
+        self.copied_bytes = self
+            .copied_bytes
+            .checked_sub(node.text_bytes())
+            .ok_or_else(|| TreeError::new(node.at, reason()))?;
         Ok(())
     }
 }

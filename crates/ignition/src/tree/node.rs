@@ -228,6 +228,18 @@ impl ConfigNode {
         }
     }
 
+    /// The length of all names and scalars. Units: bytes.
+    pub(super) fn text_bytes(&self) -> usize {
+        match &self.value {
+            NodeValue::Scalar { text, .. } => text.len(),
+            NodeValue::List(items) => items.iter().map(Self::text_bytes).sum(),
+            NodeValue::Object(members) => members
+                .iter()
+                .map(|member| member.name.len() + member.node.text_bytes())
+                .sum(),
+        }
+    }
+
     /// The value without positions. Of a member that comes twice, the last counts.
     pub fn to_json(&self) -> Value {
         match &self.value {

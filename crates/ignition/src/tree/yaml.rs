@@ -8,6 +8,7 @@ use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span
 
 use super::node::{ConfigMember, ConfigNode, NodeValue, ScalarKind, SourcePosition};
 use super::{MAX_DEPTH, NodeBudget, TreeError, check_length, too_deep};
+use crate::problem::quoted;
 
 /// The namespace of YAML's own tags.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
@@ -54,13 +55,18 @@ struct OpenCollection {
 
 enum OpenContent {
     List(Vec<ConfigNode>),
-    Mapping {
-        members: Vec<ConfigMember>,
-        /// Read, without its value yet.
-        key: Option<MappingKey>,
-        /// The value of the merge key.
-        merged: Option<ConfigNode>,
-    },
+    Mapping(OpenMapping),
+}
+
+#[derive(Default)]
+struct OpenMapping {
+    members: Vec<ConfigMember>,
+    /// The line of each name.
+    lines: HashMap<String, usize>,
+    /// Read, without its value yet.
+    key: Option<MappingKey>,
+    /// The value of the merge key.
+    merged: Option<ConfigNode>,
 }
 
 struct MappingKey {
@@ -92,23 +98,16 @@ impl TreeBuilder {
                 self.begin(at, anchor, OpenContent::List(Vec::new()))
             }
             Event::MappingStart(_, anchor, _) => {
-                let content = OpenContent::Mapping {
-                    members: Vec::new(),
-                    key: None,
-                    merged: None,
-                };
-                self.begin(at, anchor, content)
+                self.begin(at, anchor, OpenContent::Mapping(OpenMapping::default()))
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let reason = "an alias inside its own anchor";
-                let mut node = self
-                    .anchors
-                    .get(&anchor)
-                    .cloned()
-                    .ok_or_else(|| TreeError::new(at, reason))?;
+                let anchored = self.anchors.get(&anchor);
+                let anchored = anchored.ok_or_else(|| TreeError::new(at, reason))?;
+                self.budget.copy(anchored)?;
+                let mut node = anchored.clone();
                 node.at = at;
-                self.budget.spend(node.count(), at)?;
                 if self.open.len() + depth(&node) > MAX_DEPTH {
                     return Err(too_deep(at));
                 }
@@ -147,16 +146,7 @@ impl TreeBuilder {
         };
         let node = match content {
             OpenContent::List(items) => ConfigNode::list(at, items),
-            OpenContent::Mapping {
-                mut members,
-                merged,
-                ..
-            } => {
-                if let Some(merged) = merged {
-                    merge(&mut members, merged)?;
-                }
-                ConfigNode::object(at, members)
-            }
+            OpenContent::Mapping(mapping) => ConfigNode::object(at, mapping.close()?),
         };
         self.close_value(node, anchor, false)
     }
@@ -169,7 +159,7 @@ impl TreeBuilder {
         is_merge: bool,
     ) -> Result<(), TreeError> {
         if anchor != 0 {
-            self.budget.spend(node.count(), node.at)?;
+            self.budget.copy(&node)?;
             self.anchors.insert(anchor, node.clone());
         }
         let Some(parent) = self.open.last_mut() else {
@@ -178,18 +168,10 @@ impl TreeBuilder {
         };
         match &mut parent.content {
             OpenContent::List(items) => items.push(node),
-            OpenContent::Mapping { key: empty, .. } if empty.is_none() => {
-                *empty = Some(mapping_key(node, is_merge)?);
-            }
-            OpenContent::Mapping {
-                members,
-                key,
-                merged,
-            } => {
-                if let Some(key) = key.take() {
-                    add_member(members, merged, key, node)?;
-                }
-            }
+            OpenContent::Mapping(mapping) => match mapping.key.take() {
+                None => mapping.key = Some(mapping_key(node, is_merge)?),
+                Some(key) => mapping.add(key, node)?,
+            },
         }
         Ok(())
     }
@@ -206,43 +188,46 @@ fn mapping_key(node: ConfigNode, is_merge: bool) -> Result<MappingKey, TreeError
     }
 }
 
-fn add_member(
-    members: &mut Vec<ConfigMember>,
-    merged: &mut Option<ConfigNode>,
-    key: MappingKey,
-    node: ConfigNode,
-) -> Result<(), TreeError> {
-    let MappingKey { name, at, is_merge } = key;
-    if is_merge {
-        *merged = Some(node);
-        return Ok(());
+impl OpenMapping {
+    fn add(&mut self, key: MappingKey, node: ConfigNode) -> Result<(), TreeError> {
+        let MappingKey { name, at, is_merge } = key;
+        if is_merge {
+            self.merged = Some(node);
+            return Ok(());
+        }
+        if let Some(first) = self.lines.insert(name.clone(), at.line) {
+            let reason = format!("key {} is already in line {first}", quoted(&name));
+            return Err(TreeError::new(at, reason));
+        }
+        self.members.push(ConfigMember { name, at, node });
+        Ok(())
     }
-    if let Some(first) = members.iter().find(|member| member.name == name) {
-        let reason = format!("key {name:?} is already in line {}", first.at.line);
-        return Err(TreeError::new(at, reason));
-    }
-    members.push(ConfigMember { name, at, node });
-    Ok(())
-}
 
-/// Adds the members of the merge key's mappings that are not there yet; the first of several mappings counts.
-fn merge(members: &mut Vec<ConfigMember>, merged: ConfigNode) -> Result<(), TreeError> {
-    let sources = match merged.value {
-        NodeValue::List(items) => items,
-        _ => vec![merged],
-    };
-    for source in sources {
-        let NodeValue::Object(added) = source.value else {
-            let reason = "a merge key takes a mapping, or a list of mappings";
-            return Err(TreeError::new(source.at, reason));
+    /// The members, with those of the merge key's mappings that are not there yet; the first of several mappings
+    /// counts.
+    fn close(mut self) -> Result<Vec<ConfigMember>, TreeError> {
+        let sources = match self.merged.take() {
+            None => Vec::new(),
+            Some(ConfigNode {
+                value: NodeValue::List(items),
+                ..
+            }) => items,
+            Some(mapping) => vec![mapping],
         };
-        for member in added {
-            if !members.iter().any(|other| other.name == member.name) {
-                members.push(member);
+        for source in sources {
+            let NodeValue::Object(added) = source.value else {
+                let reason = "a merge key takes a mapping, or a list of mappings";
+                return Err(TreeError::new(source.at, reason));
+            };
+            for member in added {
+                if !self.lines.contains_key(&member.name) {
+                    self.lines.insert(member.name.clone(), member.at.line);
+                    self.members.push(member);
+                }
             }
         }
+        Ok(self.members)
     }
-    Ok(())
 }
 
 fn depth(node: &ConfigNode) -> usize {
@@ -341,7 +326,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tree::{MAX_NODES, from_json};
+    use crate::tree::{MAX_BYTES, MAX_NODES, from_json};
 
     fn problem(text: &str) -> String {
         from_yaml(text).unwrap_err().to_string()
@@ -453,6 +438,29 @@ mod tests {
             writeln!(deep, "a{level}: &a{level} [[[[[[[[*a{below}]]]]]]]]").unwrap();
         }
         assert!(problem(&deep).contains("levels deep"));
+    }
+
+    #[test]
+    fn copies_of_text_are_bounded() {
+        let half = "x".repeat(MAX_BYTES / 4);
+        let text = |aliases: usize| format!("a: &a {half}\nb: [{}]\n", "*a, ".repeat(aliases));
+        // The anchor holds one copy.
+        assert!(from_yaml(&text(3)).is_ok());
+        assert!(problem(&text(4)).contains("bytes"));
+        let nested = format!("&a [&b [&c [&d [&e {half}]]]]");
+        assert!(problem(&nested).contains("bytes"));
+    }
+
+    #[test]
+    fn many_keys_take_linear_time() {
+        let mut text = String::new();
+        // A key counts as a value.
+        let keys = MAX_NODES / 2 - 2;
+        for number in 0..keys {
+            writeln!(text, "k{number}: 0").unwrap();
+        }
+        assert_eq!(from_yaml(&text).unwrap().members().len(), keys);
+        assert!(problem(&format!("{text}k0: 1\n")).contains("already in line 1"));
     }
 
     proptest! {
