@@ -48,6 +48,9 @@ fn first_partitions(layout: &str) -> [BootPartition; 2] {
 const LAYOUTS: [&str; 3] = ["aarch64", "ppc64le", "x86_64"];
 const LAYOUTS_S390X: [&str; 3] = ["s390x-eckd", "s390x-virt", "s390x-zfcp"];
 
+/// Devices of one mirror; more than any machine has disks.
+const MAX_MIRRORS: usize = 256;
+
 /// The rules of `boot_device`.
 pub(super) fn check(object: &mut CheckedObject<'_, '_>) {
     let layout = object.node.get("layout").and_then(ConfigNode::as_text);
@@ -58,6 +61,10 @@ pub(super) fn check(object: &mut CheckedObject<'_, '_>) {
             &["mirror", "devices"],
             "a mirror needs at least two devices",
         );
+    }
+    if mirrors > MAX_MIRRORS {
+        let reason = format!("a mirror has at most {MAX_MIRRORS} devices");
+        object.refuse(&["mirror", "devices"], reason);
     }
     if mirrors > 0 && layout.is_none() {
         object.doubt(

@@ -4,7 +4,7 @@
 
 use super::boot_device;
 use super::embedded;
-use super::keys::{self, BOOT_DEVICE, GRUB_USER, KeyKind, OPENSHIFT, TREE};
+use super::keys::{self, BOOT_DEVICE, GRUB_USER, KeyKind, OPENSHIFT, TREE, is_same};
 use super::mode::is_decimal_mistake;
 use super::spec::ButaneSpec;
 use crate::config::SpecVersion;
@@ -14,6 +14,7 @@ use crate::schema::{
     CONFIG, DIRECTORY, DROPIN, FILE, FILESYSTEM, ObjectSchema, REFERENCE, RESOURCE, UNIT, ValueKind,
 };
 use crate::tree::{ConfigNode, SourcePosition};
+use crate::validate::SPECIAL_BITS;
 
 /// The disk of the root file system.
 const BOOT_DISK: &str = "/dev/disk/by-id/coreos-boot-disk";
@@ -56,7 +57,7 @@ fn walk(
     problems: &mut ProblemList,
 ) {
     for (object, rule) in RULES {
-        if std::ptr::eq(*object, schema) {
+        if is_same(object, schema) {
             rule(&mut CheckedObject {
                 node,
                 path,
@@ -177,17 +178,17 @@ fn directory_mode(object: &mut CheckedObject<'_, '_>) {
 
 fn mode(object: &mut CheckedObject<'_, '_>, is_directory: bool) {
     let mode = object.node.get("mode").and_then(ConfigNode::as_integer);
-    // Older versions have this doubt from Ignition's own rules.
-    let is_special = mode.is_some_and(|mode| mode & 0o7000 != 0);
-    if is_special && object.spec.ignition() >= SpecVersion::V3_4 {
+    let Some(mode) = mode else {
+        return;
+    };
+    if is_decimal_mistake(mode, is_directory) {
+        let reason =
+            format!("{mode} is an odd mode; in octal it is usual, which is written 0{mode}");
+        object.doubt(&["mode"], reason);
+    } else if mode & SPECIAL_BITS != 0 && object.spec.ignition() >= SpecVersion::V3_4 {
+        // Older versions have this doubt from Ignition's own rules.
         let reason = "set-user-id, set-group-id and sticky bits are not applied by every Ignition before version 3.6.0";
         object.doubt(&["mode"], reason);
-    }
-    if let Some(mode) = mode.filter(|mode| is_decimal_mistake(*mode, is_directory)) {
-        object.doubt(
-            &["mode"],
-            format!("{mode} is an odd mode; in octal it is usual, which is written 0{mode}"),
-        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! From keys of Butane to members of Ignition: names, contents and texts from local files.
 
 use super::files::FileReader;
-use super::keys::{self, KeyKind};
+use super::keys::{self, KeyKind, is_same};
 use super::node::{set, text};
 use super::resource::{AutoCompression, encode, escape};
 use super::spec::ButaneSpec;
@@ -84,11 +84,11 @@ impl Desugarer<'_, '_> {
         }
         self.add_required(&mut members, schema, node.at);
         let mut object = ConfigNode::object(node.at, members);
-        if std::ptr::eq(schema, &RESOURCE) || std::ptr::eq(schema, &REFERENCE) {
+        if is_same(schema, &RESOURCE) || is_same(schema, &REFERENCE) {
             self.contents(node, &mut object, path);
-        } else if std::ptr::eq(schema, &UNIT) || std::ptr::eq(schema, &DROPIN) {
+        } else if is_same(schema, &UNIT) || is_same(schema, &DROPIN) {
             self.local_text(node, &mut object, path);
-        } else if std::ptr::eq(schema, &PASSWD_USER) {
+        } else if is_same(schema, &PASSWD_USER) {
             self.local_keys(node, &mut object, path);
         }
         object
@@ -102,7 +102,7 @@ impl Desugarer<'_, '_> {
         at: SourcePosition,
     ) {
         let version = self.spec.ignition();
-        let is_pin = std::ptr::eq(schema, &CLEVIS_CUSTOM) && version == SpecVersion::V3_2;
+        let is_pin = is_same(schema, &CLEVIS_CUSTOM) && version == SpecVersion::V3_2;
         for row in schema.members {
             let is_text = matches!(row.kind, ValueKind::Text);
             let is_optional =
@@ -226,7 +226,7 @@ fn is_omitted(
     version: SpecVersion,
 ) -> bool {
     use crate::tree::NodeValue::{List, Object, Scalar};
-    let is_in = |object: &'static ObjectSchema| std::ptr::eq(schema, object);
+    let is_in = |object: &'static ObjectSchema| is_same(schema, object);
     // These two are optional records in version 3.2 only, in later ones they are always there.
     let is_kept = version == SpecVersion::V3_2
         && (is_in(&LUKS) && name == "clevis" || is_in(&CLEVIS) && name == "custom");

@@ -1,5 +1,7 @@
 //! `grub`: users of the boot loader.
 
+use std::fmt::Write as _;
+
 use super::desugar::set_encoded;
 use super::node::{object, text};
 use super::resource::AutoCompression;
@@ -27,7 +29,7 @@ pub(super) fn storage(grub: &ConfigNode, compression: AutoCompression) -> Option
     );
     for user in users.items() {
         let (name, hash) = (part(user, "name"), part(user, "password_hash"));
-        config.push_str(&format!("password_pbkdf2 {name} {hash}\n"));
+        let _ = writeln!(config, "password_pbkdf2 {name} {hash}");
     }
     let at = users.at;
     let mut contents = object(at, []);

@@ -198,7 +198,7 @@ pub(super) fn unknown(object: &'static ObjectSchema, name: &str, spec: &ButaneSp
         .iter()
         .any(|row| row.since > spec.ignition() && is_butane_name(row.name, name))
         || short_forms(object).iter().any(|form| form.name == name);
-    if is_newer && !(name == "version" && std::ptr::eq(object, &IGNITION)) {
+    if is_newer && !(name == "version" && is_same(object, &IGNITION)) {
         return format!(
             "the key does not exist in {} {}, and is ignored",
             spec.variant, spec.version
@@ -217,14 +217,17 @@ pub(super) fn unknown(object: &'static ObjectSchema, name: &str, spec: &ButaneSp
 }
 
 fn short_forms(object: &'static ObjectSchema) -> &'static [ShortForm] {
-    let found = SHORT_FORMS
-        .iter()
-        .find(|(owner, _)| std::ptr::eq(*owner, object));
+    let found = SHORT_FORMS.iter().find(|(owner, _)| is_same(owner, object));
     found.map_or(&[], |(_, forms)| forms)
 }
 
+/// Whether these are the same row of the table of objects.
+pub(super) fn is_same(one: &ObjectSchema, other: &ObjectSchema) -> bool {
+    std::ptr::eq(one, other)
+}
+
 fn is_set_by_butane(object: &'static ObjectSchema, row: &MemberSchema) -> bool {
-    std::ptr::eq(object, &IGNITION) && row.name == "version"
+    is_same(object, &IGNITION) && row.name == "version"
 }
 
 /// As `butane_name(name) == snake`, without an allocation.

@@ -1,9 +1,11 @@
 //! Mount units of file systems.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use super::node::{flag as boolean, text};
 use super::spec::ButaneSpec;
-use crate::tree::{ConfigMember, ConfigNode};
+use crate::tree::ConfigNode;
 
 /// Folders of devices that are opened by the name of an encrypted volume.
 const OPENED: [&str; 2] = ["/dev/mapper/", "/dev/disk/by-id/dm-name-"];
@@ -15,19 +17,20 @@ pub(super) fn units(storage: &ConfigNode, spec: &ButaneSpec) -> Vec<ConfigNode> 
     let filesystems = storage
         .get("filesystems")
         .map_or(&[][..], ConfigNode::items);
+    let remote = remote_volumes(storage);
     let wanted = filesystems.iter().filter_map(|filesystem| {
         let flag = filesystem.get("with_mount_unit")?;
         (flag.as_bool() == Some(true)).then_some((filesystem, flag))
     });
     wanted
         .map(|(filesystem, flag)| {
-            let mount = Mount::new(filesystem, storage, spec);
+            let mount = Mount::new(filesystem, &remote, spec);
             ConfigNode::object(
                 flag.at,
                 vec![
-                    ConfigMember::new("contents", ConfigNode::text(flag.at, mount.contents())),
-                    ConfigMember::new("enabled", ConfigNode::bool(flag.at, true)),
-                    ConfigMember::new("name", ConfigNode::text(flag.at, mount.name())),
+                    text("contents", flag.at, mount.contents()),
+                    boolean("enabled", flag.at, true),
+                    text("name", flag.at, mount.name()),
                 ],
             )
         })
@@ -45,10 +48,11 @@ struct Mount<'n> {
 }
 
 impl<'n> Mount<'n> {
-    fn new(filesystem: &'n ConfigNode, storage: &'n ConfigNode, spec: &ButaneSpec) -> Self {
+    fn new(filesystem: &'n ConfigNode, remote: &HashSet<&str>, spec: &ButaneSpec) -> Self {
         let text = |name| filesystem.get(name).and_then(ConfigNode::as_text);
         let device = text("device").unwrap_or_default();
         let format = text("format").unwrap_or_default();
+        let volume = OPENED.iter().find_map(|folder| device.strip_prefix(folder));
         let options = filesystem.get("mount_options");
         let options = options.map_or(&[][..], ConfigNode::items);
         Self {
@@ -56,7 +60,7 @@ impl<'n> Mount<'n> {
             format,
             path: text("path").unwrap_or_default(),
             options: options.iter().filter_map(ConfigNode::as_text).collect(),
-            is_remote: spec.fcos >= 2 && is_remote(device, storage),
+            is_remote: spec.fcos >= 2 && volume.is_some_and(|volume| remote.contains(volume)),
             is_swap: spec.fcos >= 4 && format == "swap",
         }
     }
@@ -97,19 +101,16 @@ impl<'n> Mount<'n> {
     }
 }
 
-/// Whether the device is an encrypted volume that a server unlocks.
-fn is_remote(device: &str, storage: &ConfigNode) -> bool {
-    let volume = OPENED.iter().find_map(|folder| device.strip_prefix(folder));
-    let Some(volume) = volume else {
-        return false;
-    };
+/// Names of the encrypted volumes that a server unlocks.
+fn remote_volumes(storage: &ConfigNode) -> HashSet<&str> {
     let volumes = storage.get("luks").map_or(&[][..], ConfigNode::items);
-    volumes.iter().any(|luks| {
-        let name = luks.get("name").and_then(ConfigNode::as_text);
+    let is_remote = |luks: &&ConfigNode| {
         let servers = luks.find(&["clevis", "tang"]);
-        name.unwrap_or_default() == volume
-            && servers.is_some_and(|servers| !servers.items().is_empty())
-    })
+        servers.is_some_and(|servers| !servers.items().is_empty())
+    };
+    let remote = volumes.iter().filter(is_remote);
+    let names = remote.map(|luks| luks.get("name").and_then(ConfigNode::as_text));
+    names.map(Option::unwrap_or_default).collect()
 }
 
 /// A path in the name of a unit.

@@ -3,7 +3,10 @@
 //!
 //! Source: coreos/butane, config/openshift/v4_8 to v4_22.
 
+use std::collections::HashSet;
+
 use super::node::{member_mut, set, text};
+use super::resource::AutoCompression;
 use super::spec::ButaneSpec;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::tree::{ConfigMember, ConfigNode, NodeValue};
@@ -259,11 +262,9 @@ pub(super) fn check_lists(root: &ConfigNode, problems: &mut ProblemList) {
         let items = root
             .find(&["openshift", key])
             .map_or(&[][..], ConfigNode::items);
+        let mut known = HashSet::new();
         for (index, item) in items.iter().enumerate() {
-            if items[..index]
-                .iter()
-                .any(|other| other.as_text() == item.as_text())
-            {
+            if !known.insert(item.as_text()) {
                 let path = format!("openshift.{key}[{index}]");
                 problems.add(
                     ProblemClass::Refused,
@@ -287,9 +288,13 @@ pub(super) fn check_elided(root: &ConfigNode, problems: &mut ProblemList) {
     }
 }
 
-/// Whether contents of files may be compressed.
-pub(super) fn allows_compression(spec: &ButaneSpec) -> bool {
-    spec.openshift.is_none_or(|minor| minor >= 10)
+/// Whether contents may be compressed: early operators do not unpack them.
+pub(super) fn compression(spec: &ButaneSpec) -> AutoCompression {
+    if spec.openshift.is_none_or(|minor| minor >= 10) {
+        AutoCompression::Allowed
+    } else {
+        AutoCompression::Off
+    }
 }
 
 #[cfg(test)]

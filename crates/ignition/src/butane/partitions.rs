@@ -26,13 +26,18 @@ pub(super) fn check(config: &ConfigNode, spec: &ButaneSpec, problems: &mut Probl
         let path = format!("storage.disks[{index}]");
         let is_wiped = disk.get("wipeTable").and_then(ConfigNode::as_bool) == Some(true);
         let partitions = disk.get("partitions").map_or(&[][..], ConfigNode::items);
+        let unplaced = partitions
+            .iter()
+            .filter(|partition| is_unplaced(partition))
+            .count();
         for (index, partition) in partitions.iter().enumerate() {
             let path = format!("{path}.partitions[{index}]");
             let Some(label) = partition.get("label") else {
                 continue;
             };
             if label.as_text() == Some("root") && spec.fcos >= 3 {
-                root(partitions, index, &path, problems);
+                let others = unplaced - usize::from(is_unplaced(partition));
+                root(partition, others > 0, &path, problems);
             }
             let number = integer(partition, "number");
             let reserved = RESERVED
@@ -49,20 +54,17 @@ pub(super) fn check(config: &ConfigNode, spec: &ButaneSpec, problems: &mut Probl
     }
 }
 
-fn root(partitions: &[ConfigNode], index: usize, path: &str, problems: &mut ProblemList) {
-    let root = &partitions[index];
+/// Whether the partition comes wherever there is space.
+fn is_unplaced(partition: &ConfigNode) -> bool {
+    integer(partition, "startMiB") == 0
+}
+
+fn root(root: &ConfigNode, is_followed: bool, path: &str, problems: &mut ProblemList) {
     let size = integer(root, "sizeMiB");
-    let mut others = partitions
-        .iter()
-        .enumerate()
-        .filter(|(other, _)| *other != index);
-    let (name, reason) = if size == 0 {
-        if !others.any(|(_, other)| integer(other, "startMiB") == 0) {
-            return;
-        }
+    let (name, reason) = if size == 0 && is_followed {
         let reason = "the root partition takes all space, and another partition without start_mib follows it";
         ("label", reason.to_owned())
-    } else if size < MIN_ROOT_MIB {
+    } else if (1..MIN_ROOT_MIB).contains(&size) || size < 0 {
         let reason = format!("the root partition should have at least {MIN_ROOT_MIB} MiB");
         ("sizeMiB", reason)
     } else {

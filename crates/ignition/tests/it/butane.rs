@@ -249,3 +249,24 @@ fn problems_are_where_butane_finds_them() {
     }
     assert!(compared > 250, "{compared}");
 }
+
+#[test]
+fn truncated_documents_never_panic() {
+    let files = FixtureFiles(folder().join("files"));
+    for name in [
+        "every-key-1.6.0.bu",
+        "openshift-all.bu",
+        "type-block-scalars.bu",
+    ] {
+        let input = fs::read_to_string(folder().join("inputs").join(name)).unwrap();
+        for (end, _) in input.char_indices().step_by(7) {
+            let options = ButaneOptions {
+                files: Some(&files),
+                is_raw: false,
+            };
+            let translation = translate(&input[..end], options);
+            let is_refused = translation.problems.is_refused();
+            assert_eq!(translation.output.is_none(), is_refused, "{name} to {end}");
+        }
+    }
+}
