@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, bundle, catalog, certs, doctor, ignition, image, install, key_file, mirror, node, pod,
-    registry, rehearse, serve, status, terminal, token, versions,
+    backup, bundle, butane, catalog, certs, doctor, ignition, image, install, key_file, mirror,
+    node, pod, registry, rehearse, serve, status, terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -73,6 +73,8 @@ enum AtollCommand {
         #[command(subcommand)]
         command: ignition::IgnitionCommand,
     },
+    /// Translate a Butane document into Ignition or a MachineConfig
+    Butane(butane::ButaneArgs),
     /// Make keys and tokens of the installer API
     Token {
         #[command(subcommand)]
@@ -118,6 +120,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Image { command } => image::run(&command),
         AtollCommand::Node { command } => node::run(&command),
         AtollCommand::Ignition { command } => return ignition::run(&command),
+        AtollCommand::Butane(arguments) => return butane::run(&arguments),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),

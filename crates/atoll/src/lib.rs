@@ -8,6 +8,7 @@
 
 mod backup;
 mod bundle;
+mod butane;
 mod catalog;
 mod certificate;
 mod certs;

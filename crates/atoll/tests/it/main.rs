@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod backup;
+mod butane;
 mod catalog;
 mod certs;
 #[path = "../../../mirror/tests/it/content.rs"]
