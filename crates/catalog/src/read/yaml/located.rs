@@ -11,6 +11,8 @@ pub use super::{Position, YamlError};
 const MAX_DEPTH: usize = 100;
 /// Most values, expanded aliases included: some 30 MB.
 const MAX_VALUES: usize = 250_000;
+/// Most text, expanded aliases included: an alias of a few bytes repeats a text of megabytes. Units: bytes.
+const MAX_TEXT: usize = 64 << 20;
 const BEYOND: &str = "another document begins here, and only one is read";
 
 /// A value with its position.
@@ -68,7 +70,11 @@ pub fn read(text: &str) -> Result<Located, YamlError> {
             let value = Value::Null;
             return Ok(Located { place, value });
         }
-        let mut builder = Builder { nodes, values: 0 };
+        let mut builder = Builder {
+            nodes,
+            values: 0,
+            text: 0,
+        };
         builder.located(0, 0)
     })
 }
@@ -76,6 +82,8 @@ pub fn read(text: &str) -> Result<Located, YamlError> {
 struct Builder<'a> {
     nodes: &'a Nodes<'a>,
     values: usize,
+    /// Length of all texts and names. Units: bytes.
+    text: usize,
 }
 
 impl Builder<'_> {
@@ -95,7 +103,12 @@ impl Builder<'_> {
             return Err(self.wrong(at, why));
         }
         Ok(match &self.nodes.get(at).kind {
-            NodeKind::Scalar(scalar) => scalar.into(),
+            NodeKind::Scalar(scalar) => {
+                if let Scalar::Text(text) = scalar {
+                    self.count(at, text)?;
+                }
+                scalar.into()
+            }
             NodeKind::Merge => Value::Text("<<".to_owned()),
             NodeKind::List { end } => Value::List(self.list(at + 1, *end, depth + 1)?),
             NodeKind::Map { end } => Value::Object(self.object(at + 1, *end, depth + 1)?),
@@ -155,7 +168,7 @@ impl Builder<'_> {
         Ok(members)
     }
 
-    fn name(&self, at: usize) -> Result<String, YamlError> {
+    fn name(&mut self, at: usize) -> Result<String, YamlError> {
         let of = match self.nodes.get(at).kind {
             NodeKind::Alias { of } => of,
             _ => at,
@@ -165,7 +178,19 @@ impl Builder<'_> {
             _ => None,
         };
         let why = "a key must be a string, a number or a boolean";
-        name.map(Into::into).ok_or_else(|| self.wrong(at, why))
+        let name = name.ok_or_else(|| self.wrong(at, why))?;
+        self.count(at, &name)?;
+        Ok(name.into())
+    }
+
+    /// Counts a text before it is copied.
+    fn count(&mut self, at: usize, text: &str) -> Result<(), YamlError> {
+        self.text = self.text.saturating_add(text.len());
+        if self.text > MAX_TEXT {
+            let why = format!("the texts have more than {} MiB", MAX_TEXT >> 20);
+            return Err(self.wrong(at, why));
+        }
+        Ok(())
     }
 
     fn wrong(&self, at: usize, why: impl Into<String>) -> YamlError {
@@ -309,6 +334,24 @@ mod tests {
         }
         let (_, _, why) = refused(&large);
         assert!(why.contains("more than"), "{why}");
+    }
+
+    #[test]
+    fn repeated_texts_are_bounded() {
+        let repeated = |times: usize| {
+            let text = "x".repeat(1 << 20);
+            format!("a: &a {text}\nb: [{}]\n", "*a, ".repeat(times))
+        };
+        // The names take two bytes beside the texts.
+        assert!(read(&repeated(62)).is_ok());
+        let (line, _, why) = refused(&repeated(63));
+        assert_eq!((line, why.as_str()), (1, "the texts have more than 64 MiB"));
+        let keys = |times: usize| {
+            let text = "x".repeat(1 << 20);
+            format!("a: &a {text}\nb:\n{}", "- {*a : 1}\n".repeat(times))
+        };
+        assert!(read(&keys(62)).is_ok());
+        assert!(read(&keys(63)).is_err());
     }
 
     /// As JSON with all numbers as floats; `None` for numbers that JSON lacks.
