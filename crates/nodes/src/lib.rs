@@ -4,4 +4,5 @@ pub mod etcd;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 pub mod quorum;
+pub mod records;
 pub mod replace;
