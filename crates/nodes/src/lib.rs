@@ -1,5 +1,6 @@
 //! Nodes of a cluster: host records, their BMCs, and the replacement of control nodes.
 
+pub mod check;
 pub mod etcd;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;

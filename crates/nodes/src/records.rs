@@ -37,5 +37,5 @@ pub use node::{DecodeError, RecordNode};
 pub use template::template;
 pub use tree::{json_text, yaml_text};
 
-pub(crate) use node::Located as RecordValue;
-pub(crate) use tree::{member, members};
+pub(crate) use credentials::decode as decode_base64;
+pub(crate) use node::join;

@@ -203,15 +203,21 @@ impl BmcAddress {
 
     /// Whether both are the same system of the same BMC, also by different schemes.
     pub fn is_same_system(&self, other: &Self) -> bool {
-        let key = |it: &Self| (it.scheme.family, it.port(), it.host_key());
-        key(self) == key(other)
-            && (self.scheme.family == BmcFamily::Ipmi || self.system_path() == other.system_path())
+        self.identity() == other.identity()
     }
 
-    /// Key under which addresses of one BMC are equal.
-    pub(crate) fn host_key(&self) -> String {
-        self.ip()
-            .map_or_else(|| self.host.clone(), |ip| ip.to_string())
+    /// Equal for addresses of the same system.
+    pub(crate) fn identity(&self) -> (bool, String, u16, &str) {
+        let host = self
+            .ip()
+            .map_or_else(|| self.host.clone(), |ip| ip.to_string());
+        match self.scheme.family {
+            BmcFamily::Redfish => {
+                let system = self.system_path().unwrap_or_default();
+                (true, host, self.port(), system)
+            }
+            BmcFamily::Ipmi => (false, host, self.port(), ""),
+        }
     }
 
     fn authority(&self) -> String {

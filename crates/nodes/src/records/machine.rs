@@ -108,7 +108,11 @@ pub struct NodeAddress {
 
 impl MachineRecord {
     /// A machine of a provider's part.
-    pub fn new(groups: &ApiGroups, metadata: ObjectMetadata, provider: Value) -> Self {
+    pub fn new(
+        groups: &ApiGroups,
+        metadata: ObjectMetadata,
+        provider: &MachineProviderSpec,
+    ) -> Self {
         Self {
             api_version: groups.machine.clone(),
             kind: ApiGroups::MACHINE.to_owned(),

@@ -1,9 +1,7 @@
 //! One record of a file, with the positions of its members.
 
-use catalog::located::{Position, Value};
+use catalog::located::{Located, Position, Value};
 use serde::de::DeserializeOwned;
-
-pub(crate) use catalog::located::Located;
 
 use super::tree::{InOrder, member, members};
 
