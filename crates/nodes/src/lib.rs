@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod etcd;
+pub mod host_state;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 pub mod quorum;
