@@ -3,6 +3,7 @@
 pub mod check;
 pub mod etcd;
 pub mod host_state;
+pub mod inventory;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 pub mod quorum;

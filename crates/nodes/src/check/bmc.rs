@@ -1,7 +1,8 @@
 //! The BMC of a host: address, transport, credentials.
 
-use super::finding::{FindingList, meant, shown};
+use super::finding::{FindingList, shown};
 use super::scope::{CheckScope, bmc_address, reference};
+use super::table::CheckedKind;
 use crate::records::{ApiGroups, BmcAddress, BmcFamily, BmcTransport, RecordNode};
 
 const ADDRESS: &[&str] = &["spec", "bmc", "address"];
@@ -160,11 +161,10 @@ pub(super) fn credentials(
     if name.is_empty() || scope.find(ApiGroups::SECRET, namespace, name).is_some() {
         return;
     }
-    let secrets = || scope.records(super::table::CheckedKind::Secret).iter();
-    if let Some(elsewhere) = secrets().find(|secret| secret.name() == name) {
+    if let Some(elsewhere) = scope.find_elsewhere(ApiGroups::SECRET, name) {
         let reason = format!(
             "is in the namespace {}, and the host in {}",
-            shown(scope.namespace(elsewhere)),
+            shown(scope.namespace(&elsewhere)),
             shown(namespace)
         );
         findings.error(host, CREDENTIALS, reason, "give both the same namespace");
@@ -173,8 +173,9 @@ pub(super) fn credentials(
     if scope.settings.has_secrets_elsewhere {
         return;
     }
-    let near = secrets().filter(|secret| scope.namespace(secret) == namespace);
-    let remedy = match meant(name, near.map(RecordNode::name)) {
+    let secrets = scope.records(CheckedKind::Secret).iter();
+    let near = secrets.filter(|secret| scope.namespace(secret) == namespace);
+    let remedy = match findings.meant(name, near.map(RecordNode::name)) {
         Some(meant) => format!("{meant} may be meant"),
         None => "add the secret to the files".to_owned(),
     };

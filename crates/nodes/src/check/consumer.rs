@@ -1,6 +1,6 @@
 //! References of a host to other records.
 
-use super::finding::{FindingList, meant, shown};
+use super::finding::{FindingList, shown};
 use super::scope::{CheckScope, reference};
 use super::table::CheckedKind;
 use crate::records::{ApiGroups, RecordNode};
@@ -44,7 +44,7 @@ pub(super) fn check(host: &RecordNode<'_>, scope: &CheckScope<'_>, findings: &mu
         findings.error(host, NAME, reason, "correct one of them");
     }
     if kind != ApiGroups::MACHINE {
-        if meant(kind, [ApiGroups::MACHINE]).is_some() {
+        if findings.meant(kind, [ApiGroups::MACHINE]).is_some() {
             findings.error(
                 host,
                 KIND,
@@ -89,16 +89,16 @@ fn machine(
     if is_there || machines.is_empty() || name.is_empty() {
         return;
     }
-    if let Some(elsewhere) = machines.iter().find(|machine| machine.name() == name) {
+    if let Some(elsewhere) = scope.find_elsewhere(ApiGroups::MACHINE, name) {
         let reason = format!(
             "{} is not the namespace of {}",
             shown(namespace),
-            reference(elsewhere)
+            reference(&elsewhere)
         );
         findings.error(host, NAMESPACE, reason, "give both the same namespace");
         return;
     }
-    let remedy = match meant(name, machines.iter().map(RecordNode::name)) {
+    let remedy = match findings.meant(name, machines.iter().map(RecordNode::name)) {
         Some(meant) => format!("{meant} may be meant"),
         None => "add the machine to the files, or remove consumerRef".to_owned(),
     };

@@ -12,6 +12,10 @@ use crate::records::{BrokenDocument, RecordFile, RecordNode};
 const MAX_FINDINGS: usize = 1000;
 /// Longest name, field, reason or remedy. Units: characters.
 const MAX_LENGTH: usize = 300;
+/// Longest name that is compared with others. Units: bytes.
+const MAX_COMPARED: usize = 100;
+/// Most names that one is compared with.
+const MAX_CANDIDATES: usize = 200;
 /// Longest value that a reason quotes. Units: characters.
 const MAX_SHOWN: usize = 60;
 
@@ -107,7 +111,7 @@ impl CheckReport {
 }
 
 /// Collects findings.
-pub(super) struct FindingList<'a> {
+pub(crate) struct FindingList<'a> {
     check: &'static str,
     /// Order of the files.
     files: BTreeMap<&'a str, usize>,
@@ -118,7 +122,7 @@ pub(super) struct FindingList<'a> {
 }
 
 impl<'a> FindingList<'a> {
-    pub(super) fn new(files: &'a [RecordFile]) -> Self {
+    pub(crate) fn new(files: &'a [RecordFile]) -> Self {
         let names = files.iter().map(|file| file.name.as_str());
         Self {
             check: "",
@@ -131,11 +135,11 @@ impl<'a> FindingList<'a> {
     }
 
     /// Sets the check of the following findings.
-    pub(super) fn begin(&mut self, check: &'static str) {
+    pub(crate) fn begin(&mut self, check: &'static str) {
         self.check = check;
     }
 
-    pub(super) fn error(
+    pub(crate) fn error(
         &mut self,
         record: &RecordNode<'_>,
         path: &[&str],
@@ -152,7 +156,7 @@ impl<'a> FindingList<'a> {
         );
     }
 
-    pub(super) fn warning(
+    pub(crate) fn warning(
         &mut self,
         record: &RecordNode<'_>,
         path: &[&str],
@@ -170,7 +174,7 @@ impl<'a> FindingList<'a> {
     }
 
     /// Adds a finding at a position and field, with reason and remedy.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         severity: FindingSeverity,
         record: &RecordNode<'_>,
@@ -190,7 +194,7 @@ impl<'a> FindingList<'a> {
         });
     }
 
-    pub(super) fn broken(&mut self, file: &RecordFile, broken: &BrokenDocument) {
+    pub(crate) fn broken(&mut self, file: &RecordFile, broken: &BrokenDocument) {
         self.push(RecordFinding {
             severity: FindingSeverity::Error,
             check: self.check,
@@ -202,6 +206,21 @@ impl<'a> FindingList<'a> {
             reason: shortened(broken.reason.clone()),
             remedy: String::new(),
         });
+    }
+
+    /// The known name that a mistyped one may mean. Looks at the first names only, and at none when the list is full:
+    /// distances are quadratic.
+    pub(crate) fn meant<'n>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Option<&'n str> {
+        if name.len() > MAX_COMPARED || self.found.len() == MAX_FINDINGS {
+            return None;
+        }
+        let short = known.into_iter().take(MAX_CANDIDATES);
+        let short = short.filter(|known| known.len() <= MAX_COMPARED);
+        model::nearest(name, short, (name.len() / 3).max(1))
     }
 
     fn push(&mut self, finding: RecordFinding) {
@@ -216,7 +235,7 @@ impl<'a> FindingList<'a> {
         }
     }
 
-    pub(super) fn into_report(self, records: RecordCounts) -> CheckReport {
+    pub(crate) fn into_report(self, records: RecordCounts) -> CheckReport {
         let (files, mut findings) = (self.files, self.found);
         findings.sort_by(|a, b| {
             let place = |it: &RecordFinding| (files.get(&*it.file).copied(), it.line, it.column);
@@ -257,13 +276,4 @@ pub(super) fn shown(text: &str) -> String {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }
-}
-
-/// The known name that a mistyped one may mean.
-pub(super) fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances are quadratic in the length.
-    let is_name = name.len() <= MAX_LENGTH;
-    is_name
-        .then(|| model::nearest(name, known, (name.len() / 3).max(1)))
-        .flatten()
 }

@@ -2,7 +2,7 @@
 
 use catalog::located::Value;
 
-use super::finding::{FindingList, meant, shown};
+use super::finding::{FindingList, shown};
 use super::scope::CheckScope;
 use crate::records::{ApiGroups, RecordNode};
 
@@ -42,7 +42,10 @@ pub(super) fn check(
         return;
     }
     let Some(expected) = scope.groups().version_of(kind) else {
-        if let Some(meant) = meant(kind, KINDS).filter(|meant| is_typo(kind, meant)) {
+        if let Some(meant) = findings
+            .meant(kind, KINDS)
+            .filter(|meant| is_typo(kind, meant))
+        {
             let reason = format!("{} is not known", shown(kind));
             findings.error(record, &["kind"], reason, format!("write {meant}"));
         }

@@ -83,12 +83,11 @@ pub(super) fn host(
     let path = ["metadata", "annotations", &annotation];
     let value = machine.text(&path);
     let hosts = scope.records(CheckedKind::Host);
-    let mut named = hosts.iter().filter(|host| !host.name().is_empty());
-    let consumed = named.find(|host| is_consumer(host, machine, scope));
+    let consumed = scope.host_of_machine(machine);
     if value.is_empty() {
         if let Some(host) = consumed {
-            let reason = format!("is missing, and {} has this consumer", reference(host));
-            let remedy = format!("write {}/{}", scope.namespace(host), host.name());
+            let reason = format!("is missing, and {} has this consumer", reference(&host));
+            let remedy = format!("write {}/{}", scope.namespace(&host), host.name());
             findings.error(machine, &path, reason, remedy);
         } else {
             let reason = "is missing: any available host would be taken";
@@ -113,7 +112,7 @@ pub(super) fn host(
         None => {
             let reason = format!("{} is not among the hosts", shown(value));
             let remedy = match consumed {
-                Some(host) => format!("write {}/{}", scope.namespace(host), host.name()),
+                Some(host) => format!("write {}/{}", scope.namespace(&host), host.name()),
                 None => "add the host to the files".to_owned(),
             };
             findings.error(machine, &path, reason, remedy);

@@ -6,13 +6,13 @@
 mod host;
 mod machine;
 
-pub(super) use host::HOST;
-pub(super) use machine::MACHINE;
+pub(crate) use host::{HOST, ROOT_DEVICE};
+pub(crate) use machine::MACHINE;
 
 use crate::records::{LABEL, NameForm, SUBDOMAIN};
 
 /// Type of a field.
-pub(super) enum FieldKind {
+pub(crate) enum FieldKind {
     Text,
     /// Name of an object.
     Name(NameForm),
@@ -23,6 +23,10 @@ pub(super) enum FieldKind {
     Whole(i128),
     List(&'static FieldKind),
     Object(&'static ObjectSchema),
+    /// A text, or an object with more.
+    TextOr(&'static ObjectSchema),
+    /// A flag, or a name.
+    FlagOrName(NameForm),
     /// An object of texts.
     Texts,
     /// Not checked.
@@ -30,23 +34,23 @@ pub(super) enum FieldKind {
 }
 
 /// An object.
-pub(super) struct ObjectSchema {
-    pub(super) fields: &'static [RecordField],
+pub(crate) struct ObjectSchema {
+    pub(crate) fields: &'static [RecordField],
     /// Names that belong elsewhere, with their place.
-    pub(super) elsewhere: &'static [(&'static str, &'static str)],
+    pub(crate) elsewhere: &'static [(&'static str, &'static str)],
 }
 
 /// A field of an object.
-pub(super) struct RecordField {
-    pub(super) name: &'static str,
-    pub(super) kind: FieldKind,
-    pub(super) is_required: bool,
-    pub(super) support: FieldSupport,
+pub(crate) struct RecordField {
+    pub(crate) name: &'static str,
+    pub(crate) kind: FieldKind,
+    pub(crate) is_required: bool,
+    pub(crate) support: FieldSupport,
 }
 
 /// Support of a field by the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FieldSupport {
+pub(crate) enum FieldSupport {
     Full,
     /// It has no effect; the remedy.
     Ignored(&'static str),
@@ -54,7 +58,7 @@ pub(super) enum FieldSupport {
     Refused(&'static str),
 }
 
-const fn field(name: &'static str, kind: FieldKind) -> RecordField {
+pub(crate) const fn field(name: &'static str, kind: FieldKind) -> RecordField {
     RecordField {
         name,
         kind,
@@ -63,35 +67,35 @@ const fn field(name: &'static str, kind: FieldKind) -> RecordField {
     }
 }
 
-const fn text(name: &'static str) -> RecordField {
+pub(crate) const fn text(name: &'static str) -> RecordField {
     field(name, FieldKind::Text)
 }
 
-const fn flag(name: &'static str) -> RecordField {
+pub(crate) const fn flag(name: &'static str) -> RecordField {
     field(name, FieldKind::Flag)
 }
 
-const fn choice(name: &'static str, choices: &'static [&'static str]) -> RecordField {
+pub(crate) const fn choice(name: &'static str, choices: &'static [&'static str]) -> RecordField {
     field(name, FieldKind::Choice(choices))
 }
 
-const fn whole(name: &'static str, least: i128) -> RecordField {
+pub(crate) const fn whole(name: &'static str, least: i128) -> RecordField {
     field(name, FieldKind::Whole(least))
 }
 
-const fn object(name: &'static str, schema: &'static ObjectSchema) -> RecordField {
+pub(crate) const fn object(name: &'static str, schema: &'static ObjectSchema) -> RecordField {
     field(name, FieldKind::Object(schema))
 }
 
-const fn list(name: &'static str, kind: &'static FieldKind) -> RecordField {
+pub(crate) const fn list(name: &'static str, kind: &'static FieldKind) -> RecordField {
     field(name, FieldKind::List(kind))
 }
 
-const fn any(name: &'static str) -> RecordField {
+pub(crate) const fn any(name: &'static str) -> RecordField {
     field(name, FieldKind::Any)
 }
 
-const fn of(fields: &'static [RecordField]) -> ObjectSchema {
+pub(crate) const fn of(fields: &'static [RecordField]) -> ObjectSchema {
     ObjectSchema {
         fields,
         elsewhere: &[],
@@ -99,7 +103,7 @@ const fn of(fields: &'static [RecordField]) -> ObjectSchema {
 }
 
 impl RecordField {
-    const fn required(self) -> Self {
+    pub(crate) const fn required(self) -> Self {
         Self {
             is_required: true,
             ..self
@@ -112,7 +116,7 @@ impl RecordField {
 }
 
 /// Secret.
-pub(super) static SECRET: ObjectSchema = of(&[
+pub(crate) static SECRET: ObjectSchema = of(&[
     text("apiVersion").required(),
     text("kind").required(),
     object("metadata", &METADATA).required(),

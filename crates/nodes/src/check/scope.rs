@@ -16,6 +16,8 @@ pub(super) struct CheckScope<'a> {
     machines: Vec<RecordNode<'a>>,
     /// The first record of each kind, namespace and name.
     by_name: HashMap<(&'a str, &'a str, &'a str), RecordNode<'a>>,
+    /// The first record of each kind and name, in any namespace.
+    in_any_namespace: HashMap<[&'a str; 2], RecordNode<'a>>,
     /// The first host of each boot MAC address.
     by_mac: HashMap<MacAddress, RecordNode<'a>>,
     /// The first host of each system.
@@ -39,6 +41,7 @@ impl<'a> CheckScope<'a> {
             secrets: of_kind(ApiGroups::SECRET),
             machines: of_kind(ApiGroups::MACHINE),
             by_name: HashMap::new(),
+            in_any_namespace: HashMap::new(),
             by_mac: HashMap::new(),
             by_system: HashMap::new(),
             by_consumer: HashMap::new(),
@@ -48,6 +51,8 @@ impl<'a> CheckScope<'a> {
         for record in &scope.all {
             let key = (record.kind(), namespace_of(record, settings), record.name());
             scope.by_name.entry(key).or_insert(*record);
+            let key = [record.kind(), record.name()];
+            scope.in_any_namespace.entry(key).or_insert(*record);
         }
         for host in &scope.hosts {
             if let Some(mac) = boot_mac(host) {
@@ -100,6 +105,11 @@ impl<'a> CheckScope<'a> {
         self.by_name.get(&(kind, namespace, name)).copied()
     }
 
+    /// The first record of that kind and name, in any namespace.
+    pub(super) fn find_elsewhere(&self, kind: &str, name: &str) -> Option<RecordNode<'a>> {
+        self.in_any_namespace.get(&[kind, name]).copied()
+    }
+
     /// An earlier host with the boot MAC address.
     pub(super) fn first_of_mac(
         &self,
@@ -121,6 +131,13 @@ impl<'a> CheckScope<'a> {
     /// An earlier host with the consumer.
     pub(super) fn first_of_consumer(&self, host: &RecordNode<'a>) -> Option<RecordNode<'a>> {
         other(self.by_consumer.get(&consumer(host)?), host)
+    }
+
+    /// The host that a machine consumes. Source: cluster-api-provider-baremetal, `consumerRefMatches`.
+    pub(super) fn host_of_machine(&self, machine: &RecordNode<'_>) -> Option<RecordNode<'a>> {
+        let key = [ApiGroups::MACHINE, self.namespace(machine), machine.name()];
+        let host = self.by_consumer.get(&key).copied();
+        host.filter(|host| !host.name().is_empty())
     }
 
     /// The host that names the secret for its credentials.

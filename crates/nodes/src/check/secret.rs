@@ -2,7 +2,7 @@
 
 use catalog::located::Value;
 
-use super::finding::{FindingList, meant};
+use super::finding::FindingList;
 use super::scope::CheckScope;
 use super::table::CheckedKind;
 use crate::records::{MAX_CREDENTIAL, RecordNode, decode_base64};
@@ -83,7 +83,7 @@ fn missing(secret: &RecordNode<'_>, key: &'static str, findings: &mut FindingLis
     let other = OTHER_NAMES.iter().filter(|(_, meant)| *meant == key);
     let mut other = other.map(|(other, _)| *other);
     let known = other.find(|other| names.iter().any(|name| name.eq_ignore_ascii_case(other)));
-    let remedy = match known.or_else(|| meant(key, names.iter().copied())) {
+    let remedy = match known.or_else(|| findings.meant(key, names.iter().copied())) {
         Some(instead) => format!("rename {instead} to {key}"),
         None => "add it".to_owned(),
     };

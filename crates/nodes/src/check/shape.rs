@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use catalog::located::{Located, Position, Value};
 
-use super::finding::{FindingList, FindingSeverity, meant, shown};
+use super::finding::{FindingList, FindingSeverity, shown};
 use super::schema::{self, FieldKind, FieldSupport, ObjectSchema, RecordField};
 use super::scope::CheckScope;
 use crate::records::{ApiGroups, NameForm, RecordNode, join};
@@ -16,10 +16,20 @@ pub(super) fn check(record: &RecordNode<'_>, _: &CheckScope<'_>, findings: &mut 
         ApiGroups::SECRET => &schema::SECRET,
         _ => return,
     };
+    walk(record, schema, record.kind() == ApiGroups::SECRET, findings);
+}
+
+/// Checks a record by a schema; values of a secret one are not shown.
+pub(crate) fn walk(
+    record: &RecordNode<'_>,
+    schema: &ObjectSchema,
+    is_secret: bool,
+    findings: &mut FindingList<'_>,
+) {
     let mut walk = ShapeWalk {
         record,
         findings,
-        is_secret: record.kind() == ApiGroups::SECRET,
+        is_secret,
     };
     walk.object(record.root, schema, "");
 }
@@ -35,10 +45,13 @@ impl ShapeWalk<'_, '_> {
     fn value(&mut self, value: &Located, kind: &FieldKind, path: &str) {
         match (kind, &value.value) {
             (FieldKind::Any, _)
-            | (FieldKind::Text, Value::Text(_))
-            | (FieldKind::Flag, Value::Bool(_)) => {}
-            (FieldKind::Name(_), Value::Text(name)) if name.is_empty() => {}
-            (FieldKind::Name(form), Value::Text(name)) => self.name(*form, name, value.place, path),
+            | (FieldKind::Text | FieldKind::TextOr(_), Value::Text(_))
+            | (FieldKind::Flag | FieldKind::FlagOrName(_), Value::Bool(_)) => {}
+            (FieldKind::Name(_) | FieldKind::FlagOrName(_), Value::Text(name))
+                if name.is_empty() => {}
+            (FieldKind::Name(form) | FieldKind::FlagOrName(form), Value::Text(name)) => {
+                self.name(*form, name, value.place, path);
+            }
             (FieldKind::Choice(choices), Value::Text(text)) => {
                 self.choice(choices, text, value.place, path);
             }
@@ -57,7 +70,9 @@ impl ShapeWalk<'_, '_> {
                     self.value(item, kind, &format!("{path}[{index}]"));
                 }
             }
-            (FieldKind::Object(schema), Value::Object(_)) => self.object(value, schema, path),
+            (FieldKind::Object(schema) | FieldKind::TextOr(schema), Value::Object(_)) => {
+                self.object(value, schema, path);
+            }
             (FieldKind::Texts, Value::Object(_)) => self.texts(value, path),
             _ => self.other(value, kind, path),
         }
@@ -141,7 +156,7 @@ impl ShapeWalk<'_, '_> {
     fn unknown(&mut self, schema: &ObjectSchema, name: &str, place: Position, path: &str) {
         let names = schema.fields.iter().map(|field| field.name);
         let elsewhere = schema.elsewhere.iter().find(|(known, _)| *known == name);
-        let remedy = match (elsewhere, meant(name, names)) {
+        let remedy = match (elsewhere, self.findings.meant(name, names)) {
             (Some((_, there)), _) => format!("it belongs to {there}"),
             (None, Some(meant)) => format!("{meant} may be meant"),
             (None, None) => "remove it".to_owned(),
@@ -165,7 +180,7 @@ impl ShapeWalk<'_, '_> {
         if choices.contains(&text) {
             return;
         }
-        let remedy = match meant(text, choices.iter().copied()) {
+        let remedy = match self.findings.meant(text, choices.iter().copied()) {
             Some(meant) => format!("write {meant}"),
             None => String::new(),
         };
@@ -178,7 +193,7 @@ impl ShapeWalk<'_, '_> {
         let expected = expected(kind);
         let is_text = matches!(
             kind,
-            FieldKind::Text | FieldKind::Name(_) | FieldKind::Choice(_)
+            FieldKind::Text | FieldKind::TextOr(_) | FieldKind::Name(_) | FieldKind::Choice(_)
         );
         let quotes = if is_text { "put it in quotes" } else { "" };
         let (found, remedy) = match &value.value {
@@ -255,6 +270,8 @@ fn expected(kind: &FieldKind) -> String {
         FieldKind::Name(_) => "a name".to_owned(),
         FieldKind::Choice(choices) => format!("one of {}", choices.join(", ")),
         FieldKind::Flag => "true or false".to_owned(),
+        FieldKind::TextOr(_) => "a text or an object".to_owned(),
+        FieldKind::FlagOrName(_) => "true, false or a name".to_owned(),
         FieldKind::Whole(least) => format!("a whole number from {least} on"),
         FieldKind::List(_) => "a list".to_owned(),
         FieldKind::Object(_) | FieldKind::Texts => "an object".to_owned(),

@@ -171,6 +171,27 @@ fn findings_are_bounded() {
     );
 }
 
+/// Each record names another that is not there: look-ups and suggestions must not be quadratic.
+#[test]
+fn large_sets_are_checked() {
+    let mut text = String::new();
+    for number in 0..5000 {
+        let host = format!(
+            r#"{{"apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost", "metadata": {{"name": "h{number}", "namespace": "n"}},
+            "spec": {{"online": true, "unknown": 1, "bmc": {{"address": "redfish://b/x", "credentialsName": "s-{number}"}},
+            "consumerRef": {{"kind": "Machine", "apiVersion": "machine.openshift.io/v1beta1", "namespace": "n", "name": "n-{number}"}}}}}}"#
+        );
+        let machine = format!(r#"{{"kind": "Machine", "metadata": {{"name": "m{number}"}}}}"#);
+        text.extend([host, machine]);
+    }
+    let report = found(&text);
+    assert_eq!(
+        (report.records.hosts, report.records.machines),
+        (5000, 5000)
+    );
+    assert!(report.errors() > 20_000);
+}
+
 #[test]
 fn reports_are_json() {
     let report = found(&changed(&[("bootMode: UEFI", "bootMode: uefi")]));
@@ -191,7 +212,7 @@ proptest! {
     #[test]
     fn values_of_secrets_are_never_shown(
         secret in "[A-Za-z0-9+/]{14,30}={0,2}",
-        place in 0usize..6,
+        place in 0usize..7,
     ) {
         let text = match place {
             0 => changed(&[("Y2Fsdmlu", &secret)]),
@@ -199,6 +220,7 @@ proptest! {
             2 => changed(&[("password: Y2Fsdmlu", &format!("password: [\"{secret}\"]"))]),
             3 => changed(&[("data:", &format!("stringData: {{password: \"{secret}\\n\", x: \"{secret}\"}}\ndata:"))]),
             4 => changed(&[("type: Opaque", &format!("type: Opaque\nimmutable: \"{secret}\""))]),
+            5 => changed(&[("Y2Fsdmlu", &format!("!!int \"{secret}\""))]),
             _ => changed(&[("://10.0.0.10/", &format!("://root:{secret}@10.0.0.10/"))]),
         };
         let report = found(&text);

@@ -142,7 +142,7 @@ impl RecordFile {
                 return;
             }
             match read(document.text) {
-                Err(wrong) => self.refuse(document.place(wrong.place), wrong.why),
+                Err(wrong) => self.refuse(document.place(wrong.place), without_value(wrong.why)),
                 Ok(root) if root.value == Value::Null => {}
                 Ok(mut root) => {
                     let (more_values, more_length) = weight(&root);
@@ -174,6 +174,14 @@ fn items(document: &Located) -> Option<&[Located]> {
     match member(document, "items").map(|it| &it.value.value) {
         Some(Value::List(items)) if kind.ends_with("List") => Some(items),
         _ => None,
+    }
+}
+
+/// The reason without the value that has another type than its tag: it may be a password.
+fn without_value(reason: String) -> String {
+    match reason.rfind(" is no !!") {
+        Some(at) => format!("the value{}", &reason[at..]),
+        None => reason,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::records::{LABEL, SUBDOMAIN};
 
-pub(in crate::check) static HOST: ObjectSchema = ObjectSchema {
+pub(crate) static HOST: ObjectSchema = ObjectSchema {
     elsewhere: &[
         ("name", "metadata.name"),
         ("namespace", "metadata.namespace"),
@@ -95,7 +95,7 @@ static IMAGE: ObjectSchema = of(&[
     text("url").required(),
 ]);
 
-static ROOT_DEVICE: ObjectSchema = of(&[
+pub(crate) static ROOT_DEVICE: ObjectSchema = of(&[
     text("deviceName"),
     text("hctl"),
     whole("minSizeGigabytes", 0),

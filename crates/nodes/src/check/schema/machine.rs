@@ -2,7 +2,7 @@
 
 use super::{CUSTOM_DEPLOY, METADATA, ObjectSchema, SECRET_REFERENCE, any, object, of, text};
 
-pub(in crate::check) static MACHINE: ObjectSchema = of(&[
+pub(crate) static MACHINE: ObjectSchema = of(&[
     text("apiVersion").required(),
     text("kind").required(),
     object("metadata", &METADATA).required(),
