@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArgs};
 use crate::{
-    backup, bundle, butane, catalog, certs, doctor, ignition, image, install, key_file, mirror,
-    node, pod, registry, rehearse, serve, status, terminal, token, versions,
+    backup, bundle, butane, catalog, certs, doctor, host, ignition, image, install, key_file,
+    mirror, node, pod, registry, rehearse, serve, status, terminal, token, versions,
 };
 
 /// Installs clusters in disconnected environments.
@@ -75,6 +75,11 @@ enum AtollCommand {
     },
     /// Translate a Butane document into Ignition or a MachineConfig
     Butane(butane::ButaneArgs),
+    /// Check and write the records of hosts: BareMetalHost, Secret, Machine
+    Host {
+        #[command(subcommand)]
+        command: host::HostCommand,
+    },
     /// Make keys and tokens of the installer API
     Token {
         #[command(subcommand)]
@@ -121,6 +126,7 @@ pub fn main() -> ExitCode {
         AtollCommand::Node { command } => node::run(&command),
         AtollCommand::Ignition { command } => return ignition::run(&command),
         AtollCommand::Butane(arguments) => return butane::run(&arguments),
+        AtollCommand::Host { command } => return host::run(&command),
         AtollCommand::Token { command } => token::run(&command),
         AtollCommand::Mirror(arguments) => mirror::run(&arguments),
         AtollCommand::Versions(arguments) => versions::run(&arguments),

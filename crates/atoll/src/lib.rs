@@ -1,6 +1,6 @@
 //! The one binary: `atoll serve` runs one service, `atoll up` all of them with a private Postgres, `atoll pod` prepares
 //! them as containers; `atoll certs` makes the certificates of a site; `atoll registry` manages users and certificates,
-//! `atoll catalog` operator catalogs; `atoll backup` and `atoll restore` an installation; `atoll mirror` mirrors images to
+//! `atoll catalog` operator catalogs, `atoll host` records of hosts; `atoll backup` and `atoll restore` an installation; `atoll mirror` mirrors images to
 //! disconnected registries; `atoll rehearse` plays installations with simulated hosts.
 //!
 //! No logic of the services is here, and none of them knows that it is supervised. The one invariant: children of
@@ -15,6 +15,7 @@ mod certs;
 mod cli;
 mod doctor;
 mod file;
+mod host;
 mod host_name;
 mod ignition;
 mod image;

@@ -12,6 +12,7 @@ mod doctor;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;
+mod host;
 mod ignition;
 mod image;
 mod installation;
