@@ -1,10 +1,44 @@
 //! Replacement of a control node: a plan, a journal, and steps that can be stopped after each entry.
+//!
+//! The steps, their gates and their undoing are tables. Before each change of etcd's membership the world is observed
+//! again, and [`crate::quorum::decide_change`] decides.
 
+mod case;
 mod csr;
+mod effects;
+mod gate;
+mod journal;
+mod plan;
+mod progress;
+mod run;
+mod step;
+mod store;
 mod template;
+mod view;
+mod wait;
+mod world;
 
+pub use case::{CaseKind, CaseRefusal, NodePlace, ReplacementCase, ReplacementRequest, open_case};
 pub use csr::{
     CertificateRequest, CsrApproval, CsrKind, CsrRefusal, ExpectedNode, MAX_CSR_BYTES, MAX_CSRS,
     decide_csrs,
 };
+pub use gate::{GateId, GateRefusal};
+pub use journal::{JournalError, MAX_JOURNAL_BYTES};
+pub use plan::{PlannedStep, ReplacementPlan, StepState, plan};
+pub use progress::{
+    ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState, StepIntent,
+    StepOutcome, TwoVoterWindow,
+};
+pub use run::{
+    ReplacementError, ReplacementListener, ReplacementNews, ReplacementWorld, abort, drop_learner,
+    observe, run,
+};
+pub use step::{StepId, StepUndo};
+pub use store::{OpenReplacement, ReplacementStore};
 pub use template::record_template;
+pub use view::{
+    HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
+};
+pub use wait::StepPatience;
+pub use world::{KubernetesSide, NodeHardware, RecordKind, WorldError};
