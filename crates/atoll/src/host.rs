@@ -2,6 +2,7 @@
 
 mod check;
 mod input;
+mod list;
 mod render;
 
 use std::process::ExitCode;
@@ -16,6 +17,8 @@ pub(crate) enum HostCommand {
     /// Check BareMetalHost, Secret and Machine records in YAML or JSON: each mistake with line, field and remedy; exit
     /// code 1 if one is an error
     Check(check::CheckArgs),
+    /// List the hosts of a cluster
+    List(list::HostListArgs),
     /// Write Secret, BareMetalHost and Machine records of a short inventory
     Render(render::RenderArgs),
 }
@@ -24,6 +27,7 @@ pub(crate) enum HostCommand {
 pub(crate) fn run(command: &HostCommand) -> ExitCode {
     let result = match command {
         HostCommand::Check(arguments) => check::run(arguments),
+        HostCommand::List(arguments) => list::run(arguments).map(|()| true),
         HostCommand::Render(arguments) => render::run(arguments),
     };
     match result {

@@ -18,17 +18,17 @@ const DOING: &str = "preparing the connection to etcd";
 #[derive(Debug, Clone, Args)]
 pub(crate) struct EtcdArgs {
     /// Client URL of a member, as https://192.0.2.10:2379; by default those that the cluster's records have. Repeatable
-    #[arg(long, value_name = "URL", requires_all = ["etcd_ca", "etcd_cert", "etcd_key"])]
-    etcd_endpoint: Vec<EtcdAddress>,
+    #[arg(long = "etcd-endpoint", value_name = "URL", requires_all = ["ca", "certificate", "key"])]
+    endpoints: Vec<EtcdAddress>,
     /// Authorities of the members' certificates (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
-    etcd_ca: Option<PathBuf>,
+    #[arg(long = "etcd-ca", value_name = "FILE", requires = "endpoints")]
+    ca: Option<PathBuf>,
     /// Certificate of a client (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
-    etcd_cert: Option<PathBuf>,
+    #[arg(long = "etcd-cert", value_name = "FILE", requires = "endpoints")]
+    certificate: Option<PathBuf>,
     /// Its private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoint")]
-    etcd_key: Option<PathBuf>,
+    #[arg(long = "etcd-key", value_name = "FILE", requires = "endpoints")]
+    key: Option<PathBuf>,
 }
 
 impl EtcdArgs {
@@ -36,19 +36,20 @@ impl EtcdArgs {
     ///
     /// Errors: a file or record is missing, or no certificate.
     pub(crate) async fn connect(&self, cluster: &ClusterArgs) -> Result<EtcdCluster, Error> {
-        let access = match (&self.etcd_ca, &self.etcd_cert, &self.etcd_key) {
-            (Some(ca), Some(certificate), Some(key)) => EtcdAccess {
-                endpoints: self.etcd_endpoint.clone(),
+        let access = if let (Some(ca), Some(certificate), Some(key)) =
+            (&self.ca, &self.certificate, &self.key)
+        {
+            EtcdAccess {
+                endpoints: self.endpoints.clone(),
                 credentials: EtcdCredentials {
                     authorities_pem: read(ca)?,
                     certificate_pem: read(certificate)?,
                     key_pem: read(key)?.into(),
                 },
-            },
-            _ => {
-                let access = cluster.connect().await?.etcd_access().await;
-                access.map_err(|error| Error::new(DOING, error))?
             }
+        } else {
+            let access = cluster.connect().await?.etcd_access().await;
+            access.map_err(|error| Error::new(DOING, error))?
         };
         let EtcdAccess {
             endpoints,

@@ -103,20 +103,20 @@ mod tests {
 
     use super::*;
 
-    fn record(data: Value) -> Option<DynamicObject> {
+    fn record(data: &Value) -> Option<DynamicObject> {
         serde_json::from_value(json!({ "metadata": {}, "data": data })).unwrap()
     }
 
     fn client() -> Option<DynamicObject> {
         record(
-            json!({ "tls.crt": BASE64_STANDARD.encode("PEM"), "tls.key": BASE64_STANDARD.encode("KEY") }),
+            &json!({ "tls.crt": BASE64_STANDARD.encode("PEM"), "tls.key": BASE64_STANDARD.encode("KEY") }),
         )
     }
 
     #[test]
     fn the_way_is_that_of_the_records() {
-        let endpoints = record(json!({ "a": "192.0.2.10", "b": "2001:db8::1", "c": "name" }));
-        let authorities = record(json!({ "ca-bundle.crt": "CA" }));
+        let endpoints = record(&json!({ "a": "192.0.2.10", "b": "2001:db8::1", "c": "name" }));
+        let authorities = record(&json!({ "ca-bundle.crt": "CA" }));
         let found = access(endpoints, client(), authorities).unwrap();
         let shown: Vec<_> = found.endpoints.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_missing_part_is_named() {
-        let endpoints = || record(json!({ "a": "192.0.2.10" }));
-        let authorities = || record(json!({ "ca-bundle.crt": "CA" }));
+        let endpoints = || record(&json!({ "a": "192.0.2.10" }));
+        let authorities = || record(&json!({ "ca-bundle.crt": "CA" }));
         for (endpoints, client, authorities, part) in [
             (
                 None,
@@ -138,7 +138,7 @@ mod tests {
                 authorities(),
                 "openshift-etcd/etcd-endpoints",
             ),
-            (record(json!({})), client(), authorities(), "address in"),
+            (record(&json!({})), client(), authorities(), "address in"),
             (
                 endpoints(),
                 None,
@@ -147,7 +147,7 @@ mod tests {
             ),
             (
                 endpoints(),
-                record(json!({ "tls.crt": "%" })),
+                record(&json!({ "tls.crt": "%" })),
                 authorities(),
                 "tls.crt",
             ),
