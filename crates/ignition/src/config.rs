@@ -173,6 +173,7 @@ pub struct Passwd {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct User {
     /// Login name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Crypt hash; `!` allows no password.
     #[serde(

@@ -113,9 +113,11 @@ fn keys_in_other_lists(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::SpecVersion;
 
     fn merged(parent: Value, child: Value) -> Value {
         let read = |mut value: Value| {
@@ -265,5 +267,71 @@ mod tests {
         let filesystem = &result["storage"]["filesystems"][0];
         assert_eq!(filesystem["options"], json!(["a", "a", "a", "b"]));
         assert_eq!(filesystem["mountOptions"], json!(["ro", "ro"]));
+    }
+
+    /// A configuration of few keys, so that they meet. Nothing changes its list and no header is removed: with those,
+    /// Ignition's order of merging matters, too.
+    fn configs() -> impl Strategy<Value = ConfigDocument> {
+        let key = || prop::sample::select(vec!["a", "b", "c", "d"]);
+        let texts = || prop::collection::btree_set(key(), 0..3);
+        let file =
+            (key(), prop::option::of(0..0o777_i64), texts()).prop_map(|(key, mode, append)| {
+                let append: Vec<_> = append
+                    .iter()
+                    .map(|text| json!({"source": format!("data:,{text}")}))
+                    .collect();
+                json!({"path": format!("/{key}"), "mode": mode, "append": append})
+            });
+        let unit = (key(), prop::option::of(any::<bool>()), texts()).prop_map(
+            |(key, enabled, dropins)| {
+                let dropins: Vec<_> = dropins
+                    .iter()
+                    .map(|name| json!({"name": format!("{name}.conf"), "contents": key}))
+                    .collect();
+                json!({"name": format!("{key}.service"), "enabled": enabled, "dropins": dropins})
+            },
+        );
+        let user = (key(), texts(), prop::option::of(key())).prop_map(
+            |(name, keys, shell)| json!({"name": name, "sshAuthorizedKeys": keys, "shell": shell}),
+        );
+        let version = prop::sample::select(SpecVersion::ALL.to_vec());
+        let list = |items: Vec<Value>, key: &str| {
+            let mut seen = HashSet::new();
+            let items = items
+                .into_iter()
+                .filter(|item| seen.insert(item[key].to_string()));
+            items.collect::<Value>()
+        };
+        (
+            version,
+            prop::collection::vec(file, 0..4),
+            prop::collection::vec(unit, 0..4),
+            prop::collection::vec(user, 0..4),
+        )
+            .prop_map(move |(version, files, units, users)| {
+                let config = json!({
+                    "ignition": {"version": version},
+                    "storage": {"files": list(files, "path")},
+                    "systemd": {"units": list(units, "name")},
+                    "passwd": {"users": list(users, "name")},
+                });
+                let (document, _) = ConfigDocument::read(config.to_string().as_bytes());
+                document.unwrap()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_associative(a in configs(), b in configs(), c in configs()) {
+            let (left, right) = (a.merge(&b).merge(&c), a.merge(&b.merge(&c)));
+            prop_assert_eq!(left.to_json(), right.to_json());
+        }
+
+        #[test]
+        fn conversion_up_commutes_with_merging(a in configs(), b in configs()) {
+            let up = |document: &ConfigDocument| document.convert(SpecVersion::V3_5).unwrap();
+            let merged = up(&a.merge(&b));
+            prop_assert_eq!(merged.to_json(), up(&up(&a).merge(&up(&b))).to_json());
+        }
     }
 }
