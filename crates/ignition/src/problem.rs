@@ -11,14 +11,14 @@ pub const MAX_PROBLEMS: usize = 1000;
 /// Characters of a name or value that a message repeats.
 const MAX_QUOTED: usize = 80;
 
-/// What a problem means to Ignition.
+/// The consequence of a problem when Ignition runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemClass {
     /// Ignition refuses the configuration: the host does not boot.
     Refused,
     /// Ignition ignores the member without a word.
     Ignored,
-    /// Ignition accepts it, though it hardly does what is wanted.
+    /// Ignition accepts it, though its effect is hardly the wanted one.
     Doubtful,
 }
 

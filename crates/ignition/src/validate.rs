@@ -1,7 +1,7 @@
 //! Ignition's validation: every rule of every version, as a table of checks by object.
 //!
-//! A check reads one object and reports to a list; it returns nothing, so that all problems are found. What Ignition
-//! refuses is refused here, and nothing else: the corpus compares both.
+//! A check reads one object and reports to a list; it returns nothing, so that all problems are found. The verdicts
+//! are those of Ignition, neither stricter nor laxer: the corpus compares both.
 //! Source: coreos/ignition, config/v3_0/types to config/v3_5/types, config/validate.
 
 mod data_url;

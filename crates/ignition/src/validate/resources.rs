@@ -1,4 +1,4 @@
-//! Sources: what is fetched, from where, and how it is verified.
+//! Sources: URLs, headers, compression and hashes of everything that is fetched.
 
 use super::data_url;
 use super::go_url::GoUrl;

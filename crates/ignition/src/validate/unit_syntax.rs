@@ -8,7 +8,7 @@ const LINE_MAX: usize = 2048;
 /// Units: bytes. The reader's buffer.
 const BUFFER: usize = 4096;
 
-/// What the checks need of a unit.
+/// The facts about a unit that the checks need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnitOutline {
     /// Whether the section `[Install]` has an option.
@@ -191,7 +191,7 @@ impl<'a> UnitReader<'a> {
         line.strip_suffix('\r').unwrap_or(line)
     }
 
-    /// Whether the buffer has a line that is too long; what is not buffered yet is not seen.
+    /// Whether the buffer has a line that is too long; the rest of the text is not seen yet.
     fn is_line_too_long(&mut self) -> bool {
         if self.buffered - self.offset < LINE_MAX {
             return false;

@@ -24,9 +24,12 @@ pub(crate) fn config(data: &[u8]) {
     assert!(summary.chars().all(is_printable), "{summary:?}");
     let is_lossless = problems.first(LOSSES).is_none();
     assert_eq!(IgnitionConfig::parse(data).is_ok(), is_lossless);
-    // Written in the names of the table, each once, it has the same verdict.
+    if problems.is_refused() {
+        return;
+    }
+    // Written in the names of the table, each once, it is still valid.
     let (again, problems_again) = read(&document);
-    assert_eq!(problems_again.is_refused(), problems.is_refused());
+    assert!(!problems_again.is_refused());
     assert_eq!(again.to_json(), document.to_json());
     if is_lossless {
         valid(&document);
