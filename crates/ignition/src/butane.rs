@@ -194,56 +194,54 @@ fn configuration(
     let mut config = desugarer.config(root);
     let tang = root.find(&["boot_device", "luks", "tang"]);
     let tang = tang.map(|tang| desugarer.items(tang, &TANG, &NodePath::Root));
-    if let Some(storage) = root.get("storage") {
-        let units = mount_unit::units(storage, spec);
-        if !units.is_empty() {
-            let units = vec![ConfigMember::new(
-                "units",
-                ConfigNode::list(storage.at, units),
-            )];
-            config = over(
-                "systemd",
-                ConfigNode::object(storage.at, units),
-                config,
-                spec,
-            );
+    let storage = root.get("storage");
+    if let Some(trees) = storage.and_then(|storage| storage.get("trees")) {
+        let mut walk = TreeWalk {
+            files: &mut files,
+            compression,
+            problems,
+        };
+        walk.add(trees, &mut config);
+    }
+    // Later ones win, and the document over all.
+    let grub = root.get("grub");
+    let boot = root.get("boot_device");
+    let sections = [
+        (
+            "storage",
+            grub.and_then(|grub| grub::storage(grub, compression)),
+        ),
+        (
+            "storage",
+            boot.and_then(|boot| boot_device::storage(boot, tang.as_ref(), spec)),
+        ),
+        (
+            "systemd",
+            storage.and_then(|storage| mount_unit::systemd(storage, spec)),
+        ),
+    ];
+    let mut below = ConfigNode::object(config.at, Vec::new());
+    for (name, section) in sections {
+        if let Some(section) = section {
+            let section = vec![ConfigMember::new(name, section)];
+            below = merged(below, ConfigNode::object(config.at, section), spec);
         }
-        if let Some(trees) = storage.get("trees") {
-            let mut walk = TreeWalk {
-                files: &mut files,
-                compression,
-                problems,
-            };
-            walk.add(trees, &mut config);
-        }
     }
-    if let Some(boot) = root.get("boot_device")
-        && let Some(storage) = boot_device::storage(boot, tang.as_ref(), spec)
-    {
-        config = over("storage", storage, config, spec);
-    }
-    if let Some(grub) = root.get("grub")
-        && let Some(storage) = grub::storage(grub, compression)
-    {
-        config = over("storage", storage, config, spec);
-    }
+    config = merged(below, config, spec);
     if let (Some(minor), Some(openshift)) = (spec.openshift, root.get("openshift")) {
         openshift::add_fips_options(&mut config, openshift, minor);
     }
     config
 }
 
-/// Merges a configuration over one that has a single section.
-fn over(name: &str, section: ConfigNode, config: ConfigNode, spec: &ButaneSpec) -> ConfigNode {
+/// Merges the child over the parent.
+fn merged(parent: ConfigNode, child: ConfigNode, spec: &ButaneSpec) -> ConfigNode {
+    if parent.members().is_empty() {
+        return child;
+    }
     let version = spec.ignition();
-    let below = vec![ConfigMember::new(name, section)];
-    let root = ConfigNode::object(config.at, below);
-    let parent = ConfigDocument { version, root };
-    let child = ConfigDocument {
-        version,
-        root: config,
-    };
-    parent.merge(&child).root
+    let document = |root| ConfigDocument { version, root };
+    document(parent).merge(&document(child)).root
 }
 
 fn check_configuration(

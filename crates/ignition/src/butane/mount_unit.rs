@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::node::{flag as boolean, text};
+use super::node::{flag as boolean, object, text};
 use super::spec::ButaneSpec;
-use crate::tree::ConfigNode;
+use crate::tree::{ConfigMember, ConfigNode};
 
 /// Folders of devices that are opened by the name of an encrypted volume.
 const OPENED: [&str; 2] = ["/dev/mapper/", "/dev/disk/by-id/dm-name-"];
 
-/// The units of file systems with `with_mount_unit`, as a list of Ignition's units.
+/// The units of file systems with `with_mount_unit`, as Ignition's `systemd`; none without any.
 ///
 /// `storage` is that of the document, which was checked: such file systems have a format and a path.
-pub(super) fn units(storage: &ConfigNode, spec: &ButaneSpec) -> Vec<ConfigNode> {
+pub(super) fn systemd(storage: &ConfigNode, spec: &ButaneSpec) -> Option<ConfigNode> {
     let filesystems = storage
         .get("filesystems")
         .map_or(&[][..], ConfigNode::items);
@@ -22,19 +22,19 @@ pub(super) fn units(storage: &ConfigNode, spec: &ButaneSpec) -> Vec<ConfigNode> 
         let flag = filesystem.get("with_mount_unit")?;
         (flag.as_bool() == Some(true)).then_some((filesystem, flag))
     });
-    wanted
-        .map(|(filesystem, flag)| {
-            let mount = Mount::new(filesystem, &remote, spec);
-            ConfigNode::object(
-                flag.at,
-                vec![
-                    text("contents", flag.at, mount.contents()),
-                    boolean("enabled", flag.at, true),
-                    text("name", flag.at, mount.name()),
-                ],
-            )
-        })
-        .collect()
+    let units = wanted.map(|(filesystem, flag)| {
+        let mount = Mount::new(filesystem, &remote, spec);
+        let members = [
+            text("contents", flag.at, mount.contents()),
+            boolean("enabled", flag.at, true),
+            text("name", flag.at, mount.name()),
+        ];
+        object(flag.at, members)
+    });
+    let units: Vec<ConfigNode> = units.collect();
+    let at = units.first()?.at;
+    let units = ConfigMember::new("units", ConfigNode::list(at, units));
+    Some(object(at, [units]))
 }
 
 struct Mount<'n> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::tree::{ConfigNode, NodeValue, ScalarKind, from_yaml};
+use crate::tree::{ConfigNode, NodeValue, ScalarKind};
 
 /// Units: spaces.
 const INDENT: usize = 2;
@@ -118,18 +118,18 @@ fn is_printable(letter: char) -> bool {
         && !matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// Words that YAML 1.1 reads as something else than text; other readers than ours still do.
-const WORDS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
+/// Words of letters alone that YAML 1.1 or 1.2 reads as something else than text, in any case.
+const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 
 fn plain_or_quoted(value: &str, text: &mut String) {
     let is_word_character =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/_.,:+=@%-".contains(&byte);
+    // No number, and no sign of YAML, starts like this.
     let starts_plain = value.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/');
     let is_plain = starts_plain
         && value.bytes().all(is_word_character)
         && !value.ends_with(':')
-        && !WORDS.contains(&value.to_ascii_lowercase().as_str())
-        && from_yaml(value).is_ok_and(|node| node.as_text() == Some(value));
+        && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word));
     if is_plain {
         text.push_str(value);
     } else {
@@ -163,7 +163,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::tree::from_json;
+    use crate::tree::{from_json, from_yaml};
 
     fn written(value: &Value) -> String {
         write(&from_json(value.to_string().as_bytes()).unwrap(), "made")
