@@ -24,7 +24,7 @@ pub use bmc_scheme::{BmcFamily, BmcScheme, BmcTransport, BootMethod, SCHEMES};
 pub use credentials::{CredentialError, CredentialSecret, MAX_CREDENTIAL};
 pub use file::{BrokenDocument, MAX_DOCUMENTS, MAX_FILE, MAX_TEXT, MAX_VALUES, RecordFile};
 pub use host::{
-    BareMetalHost, BmcDetails, CustomDeploy, HostSpec, HostStatusRecord, ImageSource,
+    BareMetalHost, BmcDetails, CustomDeploy, HostImage, HostSpec, HostStatusRecord,
     ObjectReference, ProvisioningRecord, RootDeviceHints, SecretReference,
 };
 pub use mac_address::{MacAddress, MacAddressError};

@@ -354,7 +354,7 @@ fn power_is_never_switched_off_where_that_is_forbidden() {
     }
 }
 
-/// Each step ends or fails again and again, whatever the BMC does.
+/// Each step ends or fails again and again, however the BMC responds.
 #[test]
 fn deletions_end_from_each_state() {
     for facts in all_facts().filter(|it| it.is_deleting) {

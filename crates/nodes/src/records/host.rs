@@ -61,7 +61,7 @@ pub struct HostSpec {
     pub externally_provisioned: bool,
     /// Image to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageSource>,
+    pub image: Option<HostImage>,
     /// `disabled`, `agent` or `fast`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspection_mode: Option<String>,
@@ -145,7 +145,7 @@ pub struct SecretReference {
 /// Image to write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ImageSource {
+pub struct HostImage {
     /// Checksum, or its URL.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub checksum: String,
