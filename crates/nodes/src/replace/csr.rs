@@ -56,6 +56,8 @@ pub struct ExpectedNode {
     pub addresses: BTreeSet<IpAddr>,
     /// Requests from before it booted: they are not its own.
     pub earlier: BTreeSet<String>,
+    /// SHA-256 of the key of its first certificate, once that was approved: another key is another machine.
+    pub approved_key: Option<String>,
 }
 
 /// Kind of a node's certificate.
@@ -135,6 +137,9 @@ pub enum CsrRefusal {
     /// More, or others, than a node's.
     #[error("usages {usages:?} are not those of a node's certificate")]
     Usages { usages: Vec<String> },
+    /// The node has a certificate with another key.
+    #[error("the node was approved with the key {approved}: find out which machine asks again")]
+    AnotherKey { approved: String },
     /// Two machines claim to be the node.
     #[error(
         "{rivals:?} ask for the same node with another key: find out which machine is the node"
@@ -154,19 +159,17 @@ pub fn decide_csrs(
         .take(MAX_CSRS)
         .map(|request| (request.name.clone(), decide(request, expected)))
         .collect();
-    for rule in RULES {
-        let accepted = decided.iter().filter_map(|(name, decision)| {
-            let approval = decision.as_ref().ok()?;
-            (approval.kind == rule.kind).then(|| (name.clone(), approval.key_sha256.clone()))
-        });
-        let accepted: Vec<_> = accepted.collect();
-        let keys: BTreeSet<_> = accepted.iter().map(|(_, key)| key).collect();
-        if keys.len() < 2 {
-            continue;
-        }
-        for (name, key) in &accepted {
-            let rivals = accepted.iter().filter(|(_, other)| other != key);
-            let rivals = rivals.map(|(name, _)| name.clone()).collect();
+    // A request for a serving certificate is made with the first certificate: its account is proven. Anyone with the
+    // bootstrap account could make one for the first.
+    let accepted = decided.iter().filter_map(|(name, decision)| {
+        let approval = decision.as_ref().ok()?;
+        (approval.kind == CsrKind::Client).then(|| (name.clone(), approval.key_sha256.clone()))
+    });
+    let accepted: Vec<_> = accepted.collect();
+    for (name, key) in &accepted {
+        let rivals = accepted.iter().filter(|(_, other)| other != key);
+        let rivals: Vec<_> = rivals.map(|(name, _)| name.clone()).collect();
+        if !rivals.is_empty() {
             decided.insert(name.clone(), Err(CsrRefusal::Rivals { rivals }));
         }
     }
@@ -205,10 +208,16 @@ fn decide(
             what: "an alternative name".to_owned(),
         }),
         CsrKind::Serving if names == 0 => Err(CsrRefusal::NoAlternativeName),
-        kind => Ok(CsrApproval {
-            kind,
-            key_sha256: hex::encode(Sha256::digest(info.subject_pki.raw)),
-        }),
+        kind => {
+            let key_sha256 = hex::encode(Sha256::digest(info.subject_pki.raw));
+            match &expected.approved_key {
+                Some(approved) if kind == CsrKind::Client && *approved != key_sha256 => {
+                    let approved = approved.clone();
+                    Err(CsrRefusal::AnotherKey { approved })
+                }
+                _ => Ok(CsrApproval { kind, key_sha256 }),
+            }
+        }
     }
 }
 
@@ -383,6 +392,7 @@ mod tests {
             name: NODE.to_owned(),
             addresses: BTreeSet::from([ADDRESS.into()]),
             earlier: BTreeSet::from(["csr-earlier".to_owned()]),
+            approved_key: None,
         }
     }
 
@@ -635,6 +645,27 @@ mod tests {
         assert_eq!(rivals("csr-1"), ["csr-rival"]);
         assert_eq!(rivals("csr-rival"), ["csr-1", "csr-again"]);
         assert!(decided["csr-2"].is_ok());
+    }
+
+    #[test]
+    fn an_approved_node_has_one_key() {
+        let key = KeyPair::generate().unwrap();
+        let first = client_with(&params(&[]), &key);
+        let approved = decide(&first, &expected()).unwrap().key_sha256;
+        let later = ExpectedNode {
+            approved_key: Some(approved.clone()),
+            ..expected()
+        };
+        assert!(decide(&first, &later).is_ok());
+        let refused = decide(&client(), &later).unwrap_err();
+        assert_eq!(refused, CsrRefusal::AnotherKey { approved });
+        // Kubelets have new keys for each serving certificate.
+        let pending = ["csr-2", "csr-3"].map(|name| CertificateRequest {
+            name: name.to_owned(),
+            ..serving(&[NODE])
+        });
+        let decided = decide_csrs(&pending, &later);
+        assert!(decided.values().all(Result::is_ok), "{decided:?}");
     }
 
     #[test]

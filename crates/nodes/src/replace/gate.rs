@@ -15,6 +15,8 @@ use crate::quorum::{MembershipChange, QuorumRefusal, decide_change};
 pub enum GateId {
     /// The healthy voters are a majority.
     Quorum,
+    /// The Kubernetes API answers.
+    Kubernetes,
     /// The change of the membership is safe.
     Membership,
     /// Pacemaker does not own the membership.
@@ -88,6 +90,10 @@ static GATES: &[GateRule] = &[
             }
             waits(format!("quorum is lost ({count}): bring a member back"))
         },
+    },
+    GateRule {
+        gate: GateId::Kubernetes,
+        check: |it| kubernetes(it).map(drop),
     },
     GateRule {
         gate: GateId::Membership,

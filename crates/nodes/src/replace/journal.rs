@@ -189,3 +189,6 @@ fn entry(line: &[u8]) -> Option<ReplacementEntry> {
     let is_right = u32::from_str_radix(sum, 16).ok()? == crc32fast::hash(body);
     is_right.then(|| serde_json::from_slice(body).ok())?
 }
+
+#[cfg(test)]
+mod tests;

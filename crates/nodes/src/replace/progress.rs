@@ -60,6 +60,8 @@ pub enum ReplacementEvent {
         was_done: bool,
         outcome: StepOutcome,
     },
+    /// A person confirmed that the old node is off.
+    ConfirmedOff { by: String },
     /// A run ended in a step, which can be resumed.
     Stopped { step: StepId, reason: String },
     /// A certificate request is approved next.
@@ -124,6 +126,8 @@ pub struct ReplacementProgress {
     pub finished: BTreeMap<StepId, StepOutcome>,
     /// Decided certificate requests: whether approved.
     pub csrs: BTreeMap<String, bool>,
+    /// SHA-256 of the key of the node's first certificate.
+    pub approved_key: Option<String>,
     /// The last reason of a stop, while it holds.
     pub stopped: Option<(StepId, String)>,
     /// The two-voter window.
@@ -145,6 +149,7 @@ impl ReplacementProgress {
                 started: BTreeMap::new(),
                 finished: BTreeMap::new(),
                 csrs: BTreeMap::new(),
+                approved_key: None,
                 stopped: None,
                 window: None,
             }),
@@ -168,8 +173,18 @@ impl ReplacementProgress {
             ReplacementEvent::Stopped { step, reason } => {
                 self.stopped = Some((*step, reason.clone()));
             }
-            ReplacementEvent::CsrApproved { name, .. } => {
+            ReplacementEvent::CsrApproved {
+                name,
+                kind,
+                key_sha256,
+            } => {
                 self.csrs.insert(name.clone(), true);
+                if *kind == CsrKind::Client {
+                    self.approved_key = Some(key_sha256.clone());
+                }
+            }
+            ReplacementEvent::ConfirmedOff { by } => {
+                self.request.confirmed_off_by = Some(by.clone());
             }
             ReplacementEvent::CsrRefused { name, .. } => {
                 self.csrs.insert(name.clone(), false);
@@ -232,6 +247,7 @@ impl ReplacementProgress {
             name: case.new.name.clone(),
             addresses: BTreeSet::from([case.new.address]),
             earlier: boot.map(|it| it.earlier_csrs.clone()).unwrap_or_default(),
+            approved_key: self.approved_key.clone(),
         }
     }
 }

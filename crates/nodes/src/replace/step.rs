@@ -100,7 +100,10 @@ const MEMBERSHIP: &[GateId] = &[
     GateId::Write,
 ];
 /// Before the old node's place is used again.
-const PLACE: &[GateId] = &[GateId::Quorum, GateId::Fenced];
+const PLACE: &[GateId] = &[GateId::Quorum, GateId::Kubernetes, GateId::Fenced];
+/// Before changes of records.
+const RECORDS: &[GateId] = &[GateId::Quorum, GateId::Kubernetes];
+const KUBERNETES: &[GateId] = &[GateId::Kubernetes];
 const ALIVE: &[GateId] = &[GateId::Quorum];
 
 /// Each step once, in the order of a failed node. `run` has their effects.
@@ -115,7 +118,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::SaveRecords,
         title: "Save the records of the node",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: None,
         undo: StepUndo::Nothing,
     },
@@ -132,14 +135,14 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::PausePool,
         title: "Pause the master MachineConfigPool",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: Some(|it| it.kubernetes(|it| it.is_pool_paused)),
         undo: StepUndo::By(StepId::ResumePool),
     },
     StepRule {
         id: StepId::AllowRollout,
         title: "Let etcd's operator roll out with two voters",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: Some(|it| it.kubernetes(|it| it.rollout_override == true)),
         undo: StepUndo::By(StepId::RestoreRollout),
     },
@@ -166,7 +169,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::DeleteSecrets,
         title: "Delete the certificates of the old member",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: Some(|it| {
             let secrets = member_secrets(&it.case.old.name);
             it.kubernetes(|it| it.etcd_secrets.is_disjoint(&secrets))
@@ -186,7 +189,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::RetireMachine,
         title: "Mark the old Machine for deletion",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: Some(|it| {
             let machine = it.case.machine.as_ref();
             it.kubernetes(|it| {
@@ -209,7 +212,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::DeleteNode,
         title: "Delete the old Node",
-        gates: ALIVE,
+        gates: RECORDS,
         is_done: Some(|it| {
             it.kubernetes(|kubernetes| !kubernetes.nodes.contains_key(&it.case.old.name))
         }),
@@ -279,7 +282,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::RestoreRollout,
         title: "Restore the setting of etcd's operator",
-        gates: &[],
+        gates: KUBERNETES,
         is_done: Some(|it| {
             let previous = it.progress.previous_override();
             it.kubernetes(|it| previous.is_none_or(|previous| it.rollout_override == *previous))
@@ -289,7 +292,7 @@ pub(super) static STEPS: &[StepRule] = &[
     StepRule {
         id: StepId::ResumePool,
         title: "Resume the master MachineConfigPool",
-        gates: &[],
+        gates: KUBERNETES,
         is_done: Some(|it| {
             let was_paused = it.progress.was_pool_paused();
             it.kubernetes(|it| was_paused.is_none_or(|paused| it.is_pool_paused == paused))

@@ -173,6 +173,17 @@ impl OpenReplacement {
         &self.progress
     }
 
+    /// Notes the word of a person that the old node is off, where its power cannot be read.
+    ///
+    /// Errors: File.
+    pub fn confirm_off(&mut self, by: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
+        let by = by.to_owned();
+        self.append(&ReplacementEntry {
+            at: now,
+            event: ReplacementEvent::ConfirmedOff { by },
+        })
+    }
+
     /// Path of its snapshot.
     pub(super) fn snapshot(&self) -> PathBuf {
         self.folder.join(SNAPSHOT)
