@@ -8,4 +8,5 @@ pub mod inventory;
 pub mod kubernetes;
 pub mod quorum;
 pub mod records;
+pub mod redfish;
 pub mod replace;

@@ -1,0 +1,54 @@
+//! Redfish: BMCs that give hosts power, media and a boot source.
+//!
+//! A [`Bmc`] is one login to one BMC; its operations read back their effect and do not believe a status alone.
+//! [`RedfishConnector`] makes it, [`boot_from`] and [`finish_installation`] are procedures, [`BmcRunner`] does a job on many
+//! BMCs. Differences between vendors are rows of [`QUIRKS`].
+//!
+//! Invariants: credentials go to the origin of the endpoint alone, neither redirects nor links lead elsewhere; every
+//! answer, list, wait and repetition has a bound; a password that was refused is not sent again.
+//! Source: DMTF DSP0266 (protocol), DSP0268 (schemas).
+
+mod authentication;
+mod bmc;
+mod boot_order;
+mod boot_override;
+mod connector;
+mod dell;
+mod document;
+mod endpoint;
+mod error;
+mod http;
+mod insert_form;
+mod inventory;
+mod link;
+mod many;
+mod media;
+mod media_slot;
+mod message;
+mod patch;
+mod power;
+mod procedure;
+mod quirks;
+mod retry;
+mod session;
+mod task;
+mod timing;
+
+pub use bmc::Bmc;
+pub use boot_order::{BootOrder, BootOrderEntry, BootSourceKind};
+pub use boot_override::{BootOverride, BootTarget};
+pub use connector::{BmcAccess, BmcCredentials, RedfishConnector};
+pub use endpoint::RedfishEndpoint;
+pub use error::BmcError;
+pub use insert_form::InsertForm;
+pub use inventory::{BmcInventory, BmcNic};
+pub use many::{
+    BMC_CONCURRENCY, BmcEvent, BmcJob, BmcProgress, BmcRunner, BmcTarget, BootJob, FenceJob,
+    FinishJob, InventoryJob, PowerJob,
+};
+pub use media_slot::MediaSlot;
+pub use message::RedfishMessage;
+pub use power::{FencedHost, PowerAction, PowerState};
+pub use procedure::{BootMedium, BootStep, boot_from, boot_from_disk, finish_installation};
+pub use quirks::{BmcQuirks, LoginMethod, OverrideModeUse, QUIRKS, VirtualCdBoot};
+pub use timing::RedfishTiming;

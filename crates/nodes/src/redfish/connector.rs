@@ -1,0 +1,132 @@
+//! Makes logins to BMCs: credentials, trust in certificates, times.
+
+use std::fmt;
+use std::time::Duration;
+
+use net::resolve::Resolver;
+use net::trust;
+use reqwest::redirect::Policy;
+use secrecy::SecretString;
+
+use super::bmc::Bmc;
+use super::endpoint::RedfishEndpoint;
+use super::error::BmcError;
+use super::http::RedfishHttp;
+use super::timing::RedfishTiming;
+
+/// Idle connections are closed before most BMCs do it.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// User name and password of a BMC.
+#[derive(Clone)]
+pub struct BmcCredentials {
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: SecretString,
+}
+
+impl fmt::Debug for BmcCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BmcCredentials").finish_non_exhaustive()
+    }
+}
+
+/// The access to one BMC.
+#[derive(Debug, Clone)]
+pub struct BmcAccess {
+    /// Its address.
+    pub endpoint: RedfishEndpoint,
+    /// Its credentials.
+    pub credentials: BmcCredentials,
+    /// Whether its certificate is verified.
+    pub verifies_certificate: bool,
+}
+
+/// Makes logins. Clones share their trusted certificates.
+#[derive(Debug, Clone)]
+pub struct RedfishConnector {
+    verifying: rustls::ClientConfig,
+    trusting: rustls::ClientConfig,
+    pub(super) timing: RedfishTiming,
+}
+
+impl RedfishConnector {
+    /// Trusts the system's certificates and those in `ca_pem`.
+    ///
+    /// Errors: Internal – `ca_pem` holds no certificate.
+    pub fn new(ca_pem: Option<&[u8]>, timing: RedfishTiming) -> Result<Self, BmcError> {
+        let config = |is_unchecked: bool| {
+            let config = trust::client_config(ca_pem, is_unchecked);
+            config.map_err(|error| BmcError::Internal {
+                doing: "reading the trusted certificates",
+                reason: error.chain(),
+            })
+        };
+        Ok(Self {
+            verifying: config(false)?,
+            trusting: config(true)?,
+            timing,
+        })
+    }
+
+    /// Logs in.
+    ///
+    /// Errors: any but those of procedures.
+    pub async fn connect(&self, access: &BmcAccess) -> Result<Bmc, BmcError> {
+        let tls = match access.verifies_certificate {
+            true => self.verifying.clone(),
+            false => self.trusting.clone(),
+        };
+        // A client of its own: connections end with it. Credentials pass no proxy.
+        let client = reqwest::Client::builder()
+            .connect_timeout(self.timing.connect)
+            .dns_resolver(Resolver::system())
+            .redirect(Policy::none())
+            .no_proxy()
+            .http1_only()
+            .pool_max_idle_per_host(1)
+            .pool_idle_timeout(IDLE)
+            .tls_backend_preconfigured(tls)
+            .build()
+            .map_err(|error| BmcError::Internal {
+                doing: "building the HTTP client",
+                reason: model::error::chain(&error),
+            })?;
+        let http = RedfishHttp {
+            client,
+            origin: access.endpoint.origin().clone(),
+            timeout: self.timing.answer,
+        };
+        Bmc::open(http, access, self.timing.clone()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_has_no_credentials() {
+        let access = BmcAccess {
+            endpoint: RedfishEndpoint::new("https://10.0.0.1", None).unwrap(),
+            credentials: BmcCredentials {
+                user: "admin-user".to_owned(),
+                password: "s3cret".into(),
+            },
+            verifies_certificate: true,
+        };
+        let text = format!("{access:?}");
+        assert!(text.contains("10.0.0.1"), "{text}");
+        assert!(
+            !text.contains("s3cret") && !text.contains("admin-user"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn unusable_authorities_are_refused() {
+        let made = RedfishConnector::new(Some(b"no PEM"), RedfishTiming::default());
+        assert!(matches!(made, Err(BmcError::Internal { .. })));
+    }
+}

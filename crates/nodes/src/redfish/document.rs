@@ -1,0 +1,142 @@
+//! A resource as read: its path, its entity tag and its properties.
+
+use reqwest::Method;
+use serde_json::Value;
+use url::Url;
+
+use super::error::BmcError;
+use super::link::RedfishPath;
+
+/// A resource of the BMC. Properties that are missing or have another type read as missing: BMCs differ.
+#[derive(Debug, Clone)]
+pub(super) struct RedfishDocument {
+    pub(super) path: RedfishPath,
+    /// The header `ETag`.
+    pub(super) etag: Option<String>,
+    pub(super) body: Value,
+    pub(super) origin: Url,
+}
+
+impl RedfishDocument {
+    /// The value at a JSON pointer.
+    pub(super) fn at(&self, pointer: &str) -> &Value {
+        self.body.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
+        let text = self.at(pointer).as_str().map(str::trim);
+        text.filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn owned_text(&self, pointer: &str) -> Option<String> {
+        self.text(pointer).map(str::to_owned)
+    }
+
+    pub(super) fn flag(&self, pointer: &str) -> Option<bool> {
+        self.at(pointer).as_bool()
+    }
+
+    /// The texts of a list; none when the list is missing.
+    pub(super) fn texts(&self, pointer: &str) -> Option<Vec<String>> {
+        let items = self.at(pointer).as_array()?.iter();
+        Some(items.filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    /// The link of the object at `pointer`, or of the text there.
+    ///
+    /// Errors: ForeignLink.
+    pub(super) fn link(&self, pointer: &str) -> Result<Option<RedfishPath>, BmcError> {
+        let value = self.at(pointer);
+        let link = value.as_str().or_else(|| value["@odata.id"].as_str());
+        link.map(|link| self.parse_link(link)).transpose()
+    }
+
+    /// The links of the list at `pointer`, the first `limit` of them.
+    ///
+    /// Errors: ForeignLink.
+    pub(super) fn links(&self, pointer: &str, limit: usize) -> Result<Vec<RedfishPath>, BmcError> {
+        let items = self.at(pointer).as_array().map_or(&[][..], Vec::as_slice);
+        let links = items.iter().filter_map(|it| it["@odata.id"].as_str());
+        links
+            .take(limit)
+            .map(|link| self.parse_link(link))
+            .collect()
+    }
+
+    pub(super) fn parse_link(&self, link: &str) -> Result<RedfishPath, BmcError> {
+        RedfishPath::parse(link, &self.origin).map_err(|to| BmcError::ForeignLink {
+            request: format!("{} {}", Method::GET, self.path),
+            to,
+        })
+    }
+
+    /// The entity tags to try, in order: as sent, then the other forms that BMCs mean by it.
+    ///
+    /// Source: sushy, connector.py (weak tags that are only taken as strong ones); community.general, issue 3268 (a
+    /// header in two pairs of quotes).
+    pub(super) fn etags(&self) -> Vec<String> {
+        let in_body = self.body["@odata.etag"].as_str().map(str::to_owned);
+        let first: Vec<String> = self.etag.clone().into_iter().chain(in_body).collect();
+        let strong = first
+            .iter()
+            .filter_map(|it| it.strip_prefix("W/").map(str::to_owned));
+        let mut all: Vec<String> = Vec::new();
+        for etag in first.clone().into_iter().chain(strong) {
+            if !etag.is_empty() && !all.contains(&etag) {
+                all.push(etag);
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(in crate::redfish) fn document(body: Value) -> RedfishDocument {
+        RedfishDocument {
+            path: RedfishPath::own("/redfish/v1/Systems/1"),
+            etag: None,
+            body,
+            origin: "https://10.0.0.1".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn other_types_read_as_missing() {
+        let read =
+            document(json!({ "Model": 7, "Boot": [], "Name": " ", "Links": { "ManagedBy": "x" } }));
+        assert_eq!(read.text("/Model"), None);
+        assert_eq!(read.text("/Name"), None);
+        assert_eq!(read.texts("/Boot/Order"), None);
+        assert_eq!(read.links("/Links/ManagedBy", 4).unwrap(), []);
+        assert_eq!(read.flag("/Boot"), None);
+    }
+
+    #[test]
+    fn links_are_bounded_and_stay_here() {
+        let members: Vec<_> = (0..5)
+            .map(|n| json!({ "@odata.id": format!("/redfish/v1/{n}") }))
+            .collect();
+        let read = document(json!({ "Members": members, "Next": "https://evil.example/a" }));
+        assert_eq!(read.links("/Members", 3).unwrap().len(), 3);
+        assert!(matches!(
+            read.link("/Next"),
+            Err(BmcError::ForeignLink { .. })
+        ));
+        assert!(read.link("/Members").unwrap().is_none());
+    }
+
+    #[test]
+    fn entity_tags_have_several_forms() {
+        let mut read = document(json!({ "@odata.etag": "W/\"1\"" }));
+        assert_eq!(read.etags(), ["W/\"1\"", "\"1\""]);
+        read.etag = Some("\"\"1\"\"".to_owned());
+        assert_eq!(read.etags(), ["\"\"1\"\"", "W/\"1\"", "\"1\""]);
+        assert!(document(json!({})).etags().is_empty());
+    }
+}

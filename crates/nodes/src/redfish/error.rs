@@ -1,0 +1,216 @@
+//! Errors of BMCs: each names the request or the action, the reason, and the remedy where one exists.
+
+use super::message::RedfishMessage;
+use super::procedure::BootStep;
+
+/// The failure of an operation on a BMC. No text holds credentials.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BmcError {
+    /// The address of the record is unusable.
+    #[error("the address {address}: {reason}")]
+    Address {
+        /// As given, without user name, password and query.
+        address: String,
+        /// The problem, and an acceptable value.
+        reason: String,
+    },
+    /// No connection, or no answer.
+    #[error("the BMC cannot be reached ({request}): {reason}")]
+    Unreachable {
+        /// Method and path.
+        request: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The connection broke off after the request was sent: the BMC may have acted.
+    #[error("the BMC broke off ({request}): {reason}")]
+    Interrupted {
+        /// Method and path.
+        request: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The certificate does not prove the BMC's identity. Nothing was sent.
+    #[error(
+        "the certificate of the BMC is not trusted: {reason}; trust its authority, or set \
+         disableCertificateVerification in the host's record"
+    )]
+    Untrusted {
+        /// The cause.
+        reason: String,
+    },
+    /// Wrong credentials. They are not sent again, since BMCs lock accounts.
+    #[error(
+        "the BMC refused the user name or the password ({request}){reason}; correct the secret of the host's record"
+    )]
+    Unauthenticated {
+        /// Method and path.
+        request: String,
+        /// The BMC's words, after a colon, or nothing.
+        reason: String,
+    },
+    /// The account lacks a privilege.
+    #[error(
+        "the BMC's account is not allowed to {request}{reason}; give it the role of an operator or administrator"
+    )]
+    Forbidden {
+        /// Method and path.
+        request: String,
+        /// The BMC's words, after a colon, or nothing.
+        reason: String,
+    },
+    /// A redirect to another origin, which is not followed.
+    #[error(
+        "the BMC redirects {request} to {to}, which is another address: credentials are not sent there; if that is the \
+         BMC, correct the address of the host's record"
+    )]
+    Redirected {
+        /// Method and path.
+        request: String,
+        /// Origin of the target.
+        to: String,
+    },
+    /// A link to another origin, or one that is no path.
+    #[error("the BMC's answer to {request} links to {to}, which is not an address of this BMC")]
+    ForeignLink {
+        /// Method and path.
+        request: String,
+        /// The link, without user name, password and query.
+        to: String,
+    },
+    /// The answer passes a bound.
+    #[error("the BMC's answer to {request} has more than {limit}")]
+    TooLarge {
+        /// Method and path.
+        request: String,
+        /// The bound, with its unit.
+        limit: String,
+    },
+    /// The answer is no Redfish document.
+    #[error("the BMC's answer to {request} is not Redfish: {reason}")]
+    Unreadable {
+        /// Method and path.
+        request: String,
+        /// The problem.
+        reason: String,
+    },
+    /// The BMC does not have the resource.
+    #[error("the BMC has no {path}{remedy}")]
+    NotFound {
+        /// Path of the resource.
+        path: String,
+        /// The remedy, after a colon, or nothing.
+        remedy: String,
+    },
+    /// The BMC refused a request.
+    #[error("the BMC refused {request} with status {status}: {reason}")]
+    Refused {
+        /// Method and path.
+        request: String,
+        /// HTTP status.
+        status: u16,
+        /// The BMC's words.
+        reason: String,
+        /// Its messages.
+        messages: Vec<RedfishMessage>,
+    },
+    /// The BMC stays busy after all attempts, or asks for a longer wait than is granted.
+    #[error("the BMC is busy ({request}, status {status}): {reason}; try again later")]
+    Busy {
+        /// Method and path.
+        request: String,
+        /// HTTP status.
+        status: u16,
+        /// The BMC's words.
+        reason: String,
+    },
+    /// The BMC cannot do it.
+    #[error("the BMC has no {feature}: {reason}")]
+    Unsupported {
+        /// The missing feature.
+        feature: &'static str,
+        /// The finding, and the remedy.
+        reason: String,
+    },
+    /// The BMC accepted a request, and nothing changed.
+    #[error("the BMC accepted to {doing}, but reads {seen} instead of {expected}{cause}")]
+    NotApplied {
+        /// The action.
+        doing: &'static str,
+        /// The requested value.
+        expected: String,
+        /// The value that was read last.
+        seen: String,
+        /// An earlier failure of the request, after a semicolon, or nothing.
+        cause: String,
+    },
+    /// A task of the BMC failed.
+    #[error("the BMC's task for {request} ended as {state}: {reason}")]
+    TaskFailed {
+        /// Method and path.
+        request: String,
+        /// State of the task.
+        state: String,
+        /// The BMC's words.
+        reason: String,
+    },
+    /// A task of the BMC did not end in time.
+    #[error("the BMC's task for {request} has not ended after {seconds} s")]
+    TaskTimeout {
+        /// Method and path.
+        request: String,
+        /// The deadline. Units: seconds.
+        seconds: u64,
+    },
+    /// The same host is twice in one list.
+    #[error("the host is twice in the list: {first} has the same BMC address")]
+    Duplicate {
+        /// Name of the first.
+        first: String,
+    },
+    /// The caller gave up.
+    #[error("cancelled")]
+    Cancelled,
+    /// A failure of this program.
+    #[error("{doing} failed: {reason}")]
+    Internal {
+        /// The failed action.
+        doing: &'static str,
+        /// The cause.
+        reason: String,
+    },
+    /// A step of a procedure failed.
+    #[error("{step}: {source}")]
+    Step {
+        /// The step.
+        step: BootStep,
+        /// The failure.
+        #[source]
+        source: Box<BmcError>,
+    },
+}
+
+impl BmcError {
+    /// The failure without the step of a procedure.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Step { source, .. } => source.cause(),
+            other => other,
+        }
+    }
+
+    /// HTTP status of a refusal.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } | Self::Busy { status, .. } => Some(*status),
+            Self::NotFound { .. } => Some(404),
+            Self::Forbidden { .. } => Some(403),
+            _ => None,
+        }
+    }
+
+    /// Whether the BMC may have acted all the same, so that its state decides.
+    pub(super) fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Interrupted { .. })
+    }
+}

@@ -1,0 +1,213 @@
+//! Inventory of a host by its BMC: identity, power, boot source, NICs, sizes.
+
+use serde::Serialize;
+
+use super::bmc::Bmc;
+use super::boot_override::BootOverride;
+use super::document::RedfishDocument;
+use super::error::BmcError;
+use super::power::PowerState;
+
+/// NICs of one host that are read.
+const NIC_LIMIT: usize = 32;
+
+/// A host as its BMC sees it. Missing values were not sent, or are no values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BmcInventory {
+    /// Address of the system.
+    pub endpoint: String,
+    /// Family of the BMC.
+    pub family: &'static str,
+    /// Manufacturer of the system.
+    pub manufacturer: Option<String>,
+    /// Model of the system.
+    pub model: Option<String>,
+    /// Serial number of the system.
+    pub serial: Option<String>,
+    /// UUID of the system, in lower case.
+    pub uuid: Option<String>,
+    /// Power state.
+    pub power: PowerState,
+    /// Boot override.
+    pub boot: BootOverride,
+    /// NICs.
+    pub nics: Vec<BmcNic>,
+    /// Memory. Units: GiB, rounded down.
+    pub memory_gib: Option<u64>,
+    /// Number of processors.
+    pub processors: Option<u64>,
+    /// Model of the processors.
+    pub processor_model: Option<String>,
+    /// Version of the system's firmware.
+    pub bios_version: Option<String>,
+    /// Model of the BMC.
+    pub bmc_model: Option<String>,
+    /// Version of the BMC's firmware.
+    pub bmc_firmware: Option<String>,
+    /// Whether the BMC has virtual media.
+    pub has_virtual_media: bool,
+    /// Whether the BMC names UEFI HTTP boot among its boot sources.
+    pub has_uefi_http: bool,
+}
+
+/// A NIC of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BmcNic {
+    /// Its id at the BMC.
+    pub id: String,
+    /// MAC address, in lower case with colons.
+    pub mac: String,
+    /// Units: Mbit/s.
+    pub speed_mbps: Option<u64>,
+    /// `LinkUp`, `NoLink`, `LinkDown`.
+    pub link: Option<String>,
+}
+
+impl BmcNic {
+    /// The NIC in a resource; none without a MAC address.
+    fn of(document: &RedfishDocument) -> Option<Self> {
+        let mac = document
+            .text("/MACAddress")
+            .or(document.text("/PermanentMACAddress"))?;
+        Some(Self {
+            id: document
+                .text("/Id")
+                .unwrap_or(document.path.name())
+                .to_owned(),
+            mac: normal_mac(mac)?,
+            speed_mbps: document.at("/SpeedMbps").as_u64(),
+            link: document.owned_text("/LinkStatus"),
+        })
+    }
+}
+
+/// A MAC address of any spelling; none if it is none, or all zeros.
+fn normal_mac(text: &str) -> Option<String> {
+    let digits: String = text
+        .chars()
+        .filter(|c| !matches!(c, ':' | '-' | '.'))
+        .collect();
+    let is_hex = digits.chars().all(|c| c.is_ascii_hexdigit());
+    if !is_hex || digits.len() != 12 || digits.chars().all(|c| c == '0') {
+        return None;
+    }
+    let digits = digits.to_lowercase();
+    let pairs = (0..6).map(|at| &digits[2 * at..2 * at + 2]);
+    Some(pairs.collect::<Vec<_>>().join(":"))
+}
+
+/// A size of memory; fractions occur. Units: GiB.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be in range"
+)]
+fn whole_gib(size: f64) -> Option<u64> {
+    (0.0..1e9).contains(&size).then_some(size as u64)
+}
+
+impl Bmc {
+    /// Reads the inventory.
+    pub async fn inventory(&mut self) -> Result<BmcInventory, BmcError> {
+        let system = self.read_system().await?;
+        let nics = self.nics(&system).await?;
+        let boot = BootOverride::of(&system);
+        let manager = |pointer: &str| self.manager.as_ref().and_then(|it| it.owned_text(pointer));
+        let links = [Some(&system), self.manager.as_ref()];
+        let has_media = |it: &RedfishDocument| !it.at("/VirtualMedia/@odata.id").is_null();
+        Ok(BmcInventory {
+            endpoint: self.endpoint.clone(),
+            family: self.quirks.name,
+            manufacturer: system.owned_text("/Manufacturer"),
+            model: system.owned_text("/Model"),
+            serial: system.owned_text("/SerialNumber"),
+            uuid: system.text("/UUID").map(str::to_lowercase),
+            power: PowerState::of(&system),
+            nics,
+            memory_gib: system
+                .at("/MemorySummary/TotalSystemMemoryGiB")
+                .as_f64()
+                .and_then(whole_gib),
+            processors: system.at("/ProcessorSummary/Count").as_u64(),
+            processor_model: system.owned_text("/ProcessorSummary/Model"),
+            bios_version: system.owned_text("/BiosVersion"),
+            bmc_model: manager("/Model"),
+            bmc_firmware: manager("/FirmwareVersion"),
+            has_virtual_media: links.into_iter().flatten().any(has_media),
+            has_uefi_http: boot.targets.iter().any(|it| it == "UefiHttp"),
+            boot,
+        })
+    }
+
+    async fn nics(&mut self, system: &RedfishDocument) -> Result<Vec<BmcNic>, BmcError> {
+        let Some(collection) = system.link("/EthernetInterfaces")? else {
+            return Ok(Vec::new());
+        };
+        let members = match self.session.members(&collection).await {
+            Err(BmcError::NotFound { .. }) => return Ok(Vec::new()),
+            members => members?,
+        };
+        let mut nics = Vec::new();
+        for member in members.iter().take(NIC_LIMIT) {
+            match self.session.get(member).await {
+                Ok(document) => nics.extend(BmcNic::of(&document)),
+                // Of a card that was taken out.
+                Err(BmcError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(nics)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_mac_addresses_are_one() {
+        for text in [
+            "AA:BB:CC:00:11:22",
+            "aa-bb-cc-00-11-22",
+            "aabb.cc00.1122",
+            "AABBCC001122",
+        ] {
+            assert_eq!(
+                normal_mac(text).as_deref(),
+                Some("aa:bb:cc:00:11:22"),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "00:00:00:00:00:00",
+            "not available",
+            "aa:bb:cc:00:11",
+            "ää:bb:cc:00:11:22",
+        ] {
+            assert_eq!(normal_mac(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_out_of_range_are_none() {
+        for (size, expected) in [
+            (63.9, Some(63)),
+            (0.0, Some(0)),
+            (-1.0, None),
+            (f64::NAN, None),
+            (1e300, None),
+        ] {
+            assert_eq!(whole_gib(size), expected, "{size}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_mac_address_or_none(text in ".{0,20}") {
+            prop_assert!(normal_mac(&text).is_none_or(|mac| mac.len() == 17));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Procedures: booting a host from an image, and leaving it to its disk after the installation.
+
+use std::fmt;
+
+use url::Url;
+
+use super::bmc::Bmc;
+use super::boot_order::BootOrder;
+use super::boot_override::BootTarget;
+use super::error::BmcError;
+use super::power::PowerAction;
+
+/// The medium of a boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootMedium {
+    /// A live image as virtual CD.
+    VirtualMedia {
+        /// Address of the image, for the BMC.
+        image: Url,
+        /// Its size, if it is known. Units: bytes.
+        size_bytes: Option<u64>,
+    },
+    /// UEFI HTTP boot: keeps Secure Boot, and has no limit of size.
+    UefiHttp {
+        /// Address of the image or boot program, for the host's firmware.
+        uri: Url,
+    },
+}
+
+impl BootMedium {
+    fn target(&self) -> BootTarget {
+        match self {
+            Self::VirtualMedia { .. } => BootTarget::VirtualCd,
+            Self::UefiHttp { uri } => BootTarget::UefiHttp(uri.clone()),
+        }
+    }
+}
+
+/// A step of a procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BootStep {
+    /// Medium and boot source are there; nothing is changed yet.
+    Check,
+    /// The host is off.
+    PowerOff,
+    /// Other images are ejected, and this one is inserted.
+    InsertMedium,
+    /// The next start boots from the medium.
+    SetBootSource,
+    /// The host is on.
+    PowerOn,
+    /// All images are ejected.
+    EjectMedium,
+    /// No override is left.
+    ClearBootSource,
+    /// The boot order is read.
+    ReadBootOrder,
+}
+
+impl BootStep {
+    /// Its words, as of a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Check => "check medium and boot source",
+            Self::PowerOff => "power off",
+            Self::InsertMedium => "insert the medium",
+            Self::SetBootSource => "set the boot source",
+            Self::PowerOn => "power on",
+            Self::EjectMedium => "eject the medium",
+            Self::ClearBootSource => "clear the boot source",
+            Self::ReadBootOrder => "read the boot order",
+        }
+    }
+}
+
+impl fmt::Display for BootStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title())
+    }
+}
+
+/// Runs a step after reporting it.
+macro_rules! step {
+    ($report:ident, $step:expr, $action:expr) => {{
+        $report($step);
+        $action.await.map_err(|error| BmcError::Step {
+            step: $step,
+            source: Box::new(error),
+        })?
+    }};
+}
+
+/// Boots a host from a medium. A BMC that cannot do it is found before the host is touched; a repetition starts over.
+///
+/// The boot source is set while the host is off: some BMCs forget it at a power-off.
+///
+/// Errors: Step – the failed step and its cause.
+pub async fn boot_from(
+    bmc: &mut Bmc,
+    medium: &BootMedium,
+    report: impl Fn(BootStep) + Send + Sync,
+) -> Result<(), BmcError> {
+    let target = medium.target();
+    step!(report, BootStep::Check, check(bmc, medium, &target));
+    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
+    if let BootMedium::VirtualMedia { image, size_bytes } = medium {
+        step!(
+            report,
+            BootStep::InsertMedium,
+            bmc.insert_image(image, *size_bytes)
+        );
+    }
+    step!(report, BootStep::SetBootSource, bmc.boot_once(&target));
+    step!(report, BootStep::PowerOn, bmc.power(PowerAction::On));
+    Ok(())
+}
+
+async fn check(bmc: &mut Bmc, medium: &BootMedium, target: &BootTarget) -> Result<(), BmcError> {
+    if let BootMedium::VirtualMedia { image, size_bytes } = medium {
+        bmc.check_image(image, *size_bytes).await?;
+    }
+    bmc.check_boot_target(target).await
+}
+
+/// Leaves a host to its disk after the installation: no image, no override. The boot order is the BMC's word on the next
+/// starts.
+///
+/// Errors: Step – the failed step and its cause.
+pub async fn finish_installation(
+    bmc: &mut Bmc,
+    report: impl Fn(BootStep) + Send + Sync,
+) -> Result<BootOrder, BmcError> {
+    step!(report, BootStep::EjectMedium, eject(bmc));
+    step!(report, BootStep::ClearBootSource, bmc.clear_boot_override());
+    Ok(step!(report, BootStep::ReadBootOrder, bmc.boot_order()))
+}
+
+/// Mends a host that booted its image again after the installation: image and override end, and it starts from its disk.
+///
+/// Errors: Step – the failed step and its cause.
+pub async fn boot_from_disk(
+    bmc: &mut Bmc,
+    report: impl Fn(BootStep) + Send + Sync,
+) -> Result<BootOrder, BmcError> {
+    let order = finish_installation(bmc, &report).await?;
+    step!(report, BootStep::PowerOff, bmc.power(PowerAction::ForceOff));
+    step!(
+        report,
+        BootStep::SetBootSource,
+        bmc.boot_once(&BootTarget::Disk)
+    );
+    step!(report, BootStep::PowerOn, bmc.power(PowerAction::On));
+    Ok(order)
+}
+
+/// Ejects images; a host without drives has none.
+async fn eject(bmc: &mut Bmc) -> Result<(), BmcError> {
+    match bmc.eject_images().await {
+        Err(BmcError::Unsupported { .. }) => Ok(()),
+        done => done,
+    }
+}
