@@ -23,7 +23,7 @@ pub use cluster::EtcdCluster;
 pub use connection::EtcdCredentials;
 pub use endpoint::{EtcdEndpoint, MAX_MEMBERS};
 pub use error::{ClusterDifference, EtcdError, EtcdRefusal};
-pub use member::{AlarmKind, EndpointStatus, EtcdMember, MemberAlarm, MemberList};
+pub use member::{AlarmKind, EndpointStatus, EtcdMember, MemberAlarm, MemberList, StoredValue};
 pub use snapshot::{
     MAX_SNAPSHOT_BYTES, SnapshotError, SnapshotFile, check_snapshot, save_snapshot,
 };

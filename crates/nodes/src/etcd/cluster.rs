@@ -158,7 +158,7 @@ impl EtcdCluster {
         for member in view.members.iter().filter(is_voter) {
             let endpoint = self.endpoint_of(view, member.member.id)?;
             let (_, found) = endpoint.get(WRITE_KEY).await?;
-            if found.is_none_or(|it| it.mod_revision < revision) {
+            if found.is_none_or(|it| it.revision < revision) {
                 let endpoint = endpoint.address().to_string();
                 return Err(EtcdError::LostWrite { endpoint, revision });
             }

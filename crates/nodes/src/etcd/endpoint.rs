@@ -14,14 +14,14 @@ use super::address::EtcdAddress;
 use super::call::{self, EtcdCall};
 use super::connection;
 use super::error::EtcdError;
-use super::member::{AlarmKind, EndpointStatus, EtcdMember, MemberAlarm, MemberList};
+use super::member::{AlarmKind, EndpointStatus, EtcdMember, MemberAlarm, MemberList, StoredValue};
 use super::messages::{
-    AlarmRequest, AlarmResponse, DeleteRangeRequest, DeleteRangeResponse, KeyValue,
-    MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse,
-    MemberPromoteRequest, MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse,
-    MemberUpdateRequest, MemberUpdateResponse, MoveLeaderRequest, MoveLeaderResponse, PutRequest,
-    PutResponse, RangeRequest, RangeResponse, ResponseHeader, SnapshotRequest, SnapshotResponse,
-    StatusRequest, StatusResponse,
+    AlarmRequest, AlarmResponse, DeleteRangeRequest, DeleteRangeResponse, MemberAddRequest,
+    MemberAddResponse, MemberListRequest, MemberListResponse, MemberPromoteRequest,
+    MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest,
+    MemberUpdateResponse, MoveLeaderRequest, MoveLeaderResponse, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, ResponseHeader, SnapshotRequest, SnapshotResponse, StatusRequest,
+    StatusResponse,
 };
 use crate::quorum::{MemberId, MemberRole};
 
@@ -183,7 +183,7 @@ impl EtcdEndpoint {
     }
 
     /// A linearizable read: revision of the database, and the value of `key`.
-    pub(super) async fn get(&self, key: &[u8]) -> Result<(i64, Option<KeyValue>), EtcdError> {
+    pub async fn get(&self, key: &[u8]) -> Result<(i64, Option<StoredValue>), EtcdError> {
         let call = &call::RANGE;
         let request = RangeRequest {
             key: key.to_vec(),
@@ -192,11 +192,15 @@ impl EtcdEndpoint {
         };
         let response: RangeResponse = self.call(call, request).await?;
         let header = self.header(call, response.header)?;
-        Ok((header.revision, response.kvs.into_iter().next()))
+        let found = response.kvs.into_iter().next().map(|found| StoredValue {
+            revision: found.mod_revision,
+            value: found.value,
+        });
+        Ok((header.revision, found))
     }
 
     /// Writes a key. The revision.
-    pub(super) async fn put(&self, key: &[u8], value: &[u8]) -> Result<i64, EtcdError> {
+    pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<i64, EtcdError> {
         let call = &call::PUT;
         let request = PutRequest {
             key: key.to_vec(),
@@ -207,7 +211,7 @@ impl EtcdEndpoint {
     }
 
     /// Deletes a key.
-    pub(super) async fn delete(&self, key: &[u8]) -> Result<(), EtcdError> {
+    pub async fn delete(&self, key: &[u8]) -> Result<(), EtcdError> {
         let request = DeleteRangeRequest { key: key.to_vec() };
         let _: DeleteRangeResponse = self.call(&call::DELETE, request).await?;
         Ok(())

@@ -100,6 +100,15 @@ pub struct EndpointStatus {
     pub role: MemberRole,
 }
 
+/// A key's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredValue {
+    /// Revision of its last write.
+    pub revision: i64,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
 /// Kind of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,5 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod etcd;
+mod load;
+mod platform;
+mod replace;
 mod servers;
 mod wait;

@@ -198,11 +198,18 @@ impl Servers {
         self.running.insert(name.to_owned(), child);
     }
 
-    /// Kills the member of a node.
+    /// Kills the member of a node, if it runs.
     pub(crate) fn kill(&mut self, name: &str) {
-        let mut child = self.running.remove(name).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        if let Some(mut child) = self.running.remove(name) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Whether the member of a node runs: a removed one ends by itself.
+    pub(crate) fn runs(&mut self, name: &str) -> bool {
+        let child = self.running.get_mut(name);
+        child.is_some_and(|it| it.try_wait().unwrap().is_none())
     }
 
     /// Stops or continues the process of a member.
