@@ -92,25 +92,25 @@ const FIPS_OPTIONS: [&str; 2] = ["--cipher", "aes-cbc-essiv:sha256"];
 const FIPS_OPTIONS_UNTIL: u8 = 19;
 
 /// A value of a configuration with its path.
-struct Place<'n> {
+struct SectionValue<'n> {
     path: String,
     node: &'n ConfigNode,
 }
 
 /// All values at a path, through every list on the way.
-fn places<'n>(root: &'n ConfigNode, path: &[&str]) -> Vec<Place<'n>> {
-    let mut found = vec![Place {
+fn section_values<'n>(root: &'n ConfigNode, path: &[&str]) -> Vec<SectionValue<'n>> {
+    let mut found = vec![SectionValue {
         path: String::new(),
         node: root,
     }];
     for name in path {
         let mut next = Vec::new();
-        for Place { path, node } in found {
+        for SectionValue { path, node } in found {
             let separator = if path.is_empty() { "" } else { "." };
             let mut step = |above: String, node: &'n ConfigNode| {
                 if let Some(node) = node.get(name) {
                     let path = format!("{above}{separator}{name}");
-                    next.push(Place { path, node });
+                    next.push(SectionValue { path, node });
                 }
             };
             match &node.value {
@@ -133,7 +133,7 @@ pub(super) fn check_sections(config: &ConfigNode, minor: u8, problems: &mut Prob
         if !(row.versions.0..=row.versions.1).contains(&minor) {
             continue;
         }
-        for Place { path, node } in places(config, row.path) {
+        for SectionValue { path, node } in section_values(config, row.path) {
             // Short forms write an empty compression, which does nothing.
             if node.as_text() != Some("") || !row.path.ends_with(&["compression"]) {
                 problems.add(ProblemClass::Refused, node.at, path, row.reason);
@@ -144,37 +144,37 @@ pub(super) fn check_sections(config: &ConfigNode, minor: u8, problems: &mut Prob
 
 /// Reports values that the operator, or the system of its hosts, does not support; also in raw configurations.
 pub(super) fn check_values(config: &ConfigNode, minor: u8, problems: &mut ProblemList) {
-    let mut refuse = |place: Place<'_>, reason: String| {
-        problems.add(ProblemClass::Refused, place.node.at, place.path, reason);
+    let mut refuse = |value: SectionValue<'_>, reason: String| {
+        problems.add(ProblemClass::Refused, value.node.at, value.path, reason);
     };
-    for place in places(config, &["storage", "filesystems", "format"]) {
-        let format = place.node.as_text().unwrap_or_default();
+    for value in section_values(config, &["storage", "filesystems", "format"]) {
+        let format = value.node.as_text().unwrap_or_default();
         if format == "btrfs" || format == "none" && minor >= 14 {
             let reason = format!("file systems of format {format:?} are not supported");
-            refuse(place, reason);
+            refuse(value, reason);
         }
     }
-    for place in places(config, &["storage", "files", "contents", "source"]) {
-        let scheme = place.node.as_text().and_then(|url| url.get(..5));
+    for value in section_values(config, &["storage", "files", "contents", "source"]) {
+        let scheme = value.node.as_text().and_then(|url| url.get(..5));
         if !scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
             refuse(
-                place,
+                value,
                 "files need their contents inline or local: sources are not fetched".to_owned(),
             );
         }
     }
-    for place in places(config, &["storage", "files", "mode"]) {
-        let mode = place.node.as_integer().unwrap_or_default();
+    for value in section_values(config, &["storage", "files", "mode"]) {
+        let mode = value.node.as_integer().unwrap_or_default();
         if mode & !0o777 != 0 && minor >= 10 {
             refuse(
-                place,
+                value,
                 "set-user-id, set-group-id and sticky bits are not supported".to_owned(),
             );
         }
     }
-    for place in places(config, &["passwd", "users", "name"]) {
-        if place.node.as_text() != Some("core") {
-            refuse(place, "the only user is \"core\"".to_owned());
+    for value in section_values(config, &["passwd", "users", "name"]) {
+        if value.node.as_text() != Some("core") {
+            refuse(value, "the only user is \"core\"".to_owned());
         }
     }
 }
