@@ -6,6 +6,7 @@ pub mod host_state;
 pub mod inventory;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+pub mod network;
 pub mod quorum;
 pub mod records;
 pub mod redfish;

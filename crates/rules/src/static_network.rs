@@ -85,6 +85,13 @@ pub fn files(
     Ok(files)
 }
 
+/// The keyfiles of a configuration, sorted by name.
+///
+/// Errors: `Invalid` naming `field` – the configuration does not parse, or keyfiles cannot express it.
+pub fn keyfiles_of(field: &str, yaml: &str) -> Result<Vec<NetworkFile>, Error> {
+    keyfiles(parse(field, yaml)?).map_err(|reason| Error::invalid(field, reason))
+}
+
 /// The configuration as data.
 ///
 /// Errors: `Invalid` – not YAML.

@@ -271,7 +271,7 @@ fn shortened(mut text: String) -> String {
 }
 
 /// The beginning of a value, in quotes.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),

@@ -16,20 +16,33 @@ pub(super) fn check(record: &RecordNode<'_>, _: &CheckScope<'_>, findings: &mut 
         ApiGroups::SECRET => &schema::SECRET,
         _ => return,
     };
-    walk(record, schema, record.kind() == ApiGroups::SECRET, findings);
+    let mode = ShapeMode {
+        hides_values: record.kind() == ApiGroups::SECRET,
+        is_strict: false,
+    };
+    walk(record, schema, mode, findings);
 }
 
-/// Checks a record by a schema; values of a secret one are not shown.
+/// The way in which a record is checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShapeMode {
+    /// Whether no value is shown, because it may be a password.
+    pub(crate) hides_values: bool,
+    /// Whether unknown fields are errors. Those of a cluster's records are ignored by the cluster.
+    pub(crate) is_strict: bool,
+}
+
+/// Checks a record by a schema.
 pub(crate) fn walk(
     record: &RecordNode<'_>,
     schema: &ObjectSchema,
-    is_secret: bool,
+    mode: ShapeMode,
     findings: &mut FindingList<'_>,
 ) {
     let mut walk = ShapeWalk {
         record,
         findings,
-        is_secret,
+        mode,
     };
     walk.object(record.root, schema, "");
 }
@@ -37,8 +50,7 @@ pub(crate) fn walk(
 struct ShapeWalk<'a, 'b> {
     record: &'a RecordNode<'a>,
     findings: &'a mut FindingList<'b>,
-    /// Whether values are not shown.
-    is_secret: bool,
+    mode: ShapeMode,
 }
 
 impl ShapeWalk<'_, '_> {
@@ -161,7 +173,11 @@ impl ShapeWalk<'_, '_> {
             (None, Some(meant)) => format!("{meant} may be meant"),
             (None, None) => "remove it".to_owned(),
         };
-        self.warning(place, path, "is not known, and has no effect", remedy);
+        if self.mode.is_strict {
+            self.error(place, path, "is not known", remedy);
+        } else {
+            self.warning(place, path, "is not known, and has no effect", remedy);
+        }
     }
 
     fn name(&mut self, form: NameForm, name: &str, place: Position, path: &str) {
@@ -221,7 +237,7 @@ impl ShapeWalk<'_, '_> {
     }
 
     fn quoted(&self, noun: &str, value: impl std::fmt::Display) -> String {
-        if self.is_secret {
+        if self.mode.hides_values {
             noun.replacen("the ", "a ", 1)
         } else {
             format!("{noun} {value}")

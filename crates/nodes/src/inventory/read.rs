@@ -9,7 +9,8 @@ use super::places::HostPlaces;
 use super::schema::INVENTORY;
 use super::{Inventory, InventoryBmc, InventoryHost, MAX_HOSTS, MAX_INVENTORY, PasswordSource};
 use crate::check::finding::FindingList;
-use crate::check::{CheckReport, RecordCounts, shape};
+use crate::check::shape::{self, ShapeMode};
+use crate::check::{CheckReport, RecordCounts};
 use crate::records::{
     ApiGroups, BmcFamily, BmcScheme, BrokenDocument, RecordFile, RecordNode, RootDeviceHints,
 };
@@ -42,7 +43,11 @@ pub fn read(name: &str, content: &[u8], groups: &ApiGroups) -> Result<Inventory,
     }
     let inventory = files[0].documents.first().map(|root| {
         let node = RecordNode { file: name, root };
-        shape::walk(&node, &INVENTORY, true, &mut findings);
+        let mode = ShapeMode {
+            hides_values: true,
+            is_strict: true,
+        };
+        shape::walk(&node, &INVENTORY, mode, &mut findings);
         inventory(&node, groups, &mut findings)
     });
     let report = findings.into_report(RecordCounts::default());
