@@ -4,3 +4,4 @@
 
 mod butane;
 mod corpus;
+mod merges;
