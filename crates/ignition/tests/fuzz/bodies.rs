@@ -2,6 +2,7 @@
 
 use std::str;
 
+use ignition::butane::{ButaneOptions, translate};
 use ignition::tree::{self, ConfigNode, MAX_NODES, NodeValue, SourcePosition};
 use ignition::{
     ConfigDocument, ConfigSummary, IgnitionConfig, MAX_PROBLEMS, ProblemClass, ProblemList,
@@ -108,6 +109,33 @@ pub(crate) fn yaml(data: &[u8]) {
     assert_eq!(again.to_json(), json);
     let (_, problems) = ConfigDocument::from_tree(&root);
     check_problems(&problems);
+}
+
+/// A Butane document: translated in both forms, without local files.
+pub(crate) fn butane(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    for is_raw in [false, true] {
+        let options = ButaneOptions {
+            files: None,
+            is_raw,
+        };
+        let translation = translate(text, options);
+        check_problems(&translation.problems);
+        let Some(output) = translation.output else {
+            assert!(translation.problems.is_refused(), "nothing came of it");
+            continue;
+        };
+        assert!(!translation.problems.is_refused());
+        let (json, text) = (output.to_json(), output.to_text(false));
+        let again = tree::from_yaml(&text).expect("JSON is YAML, too");
+        assert_eq!(again.to_json(), json);
+        if is_raw {
+            let (_, problems) = ConfigDocument::read(json.to_string().as_bytes());
+            assert_eq!(problems.first(LOSSES), None, "{json}");
+        }
+    }
 }
 
 fn check_positions(node: &ConfigNode, lines: usize) {

@@ -28,6 +28,10 @@ const WORDS: &[&str] = &[
     " ",
     "---\n",
     "- ",
+    "  ",
+    "with_mount_unit: true\n",
+    "inline: ",
+    "variant: openshift\n",
     ": ",
     "&a ",
     "*a",
@@ -143,6 +147,7 @@ fn run(folder: &str, body: fn(&[u8]), cases: u32) {
 
 const CONFIGS: &str = "fixtures/corpus";
 const YAML: &str = "fuzz/corpus/yaml";
+const BUTANE: &str = "fixtures/butane/inputs";
 
 #[test]
 fn broken_configurations_end_well() {
@@ -164,4 +169,15 @@ fn broken_yaml_ends_well() {
 #[ignore = "takes minutes"]
 fn very_much_broken_yaml_ends_well() {
     run(YAML, bodies::yaml, LONG);
+}
+
+#[test]
+fn broken_butane_documents_end_well() {
+    run(BUTANE, bodies::butane, 1000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn very_many_broken_butane_documents_end_well() {
+    run(BUTANE, bodies::butane, LONG);
 }
