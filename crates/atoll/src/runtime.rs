@@ -4,7 +4,7 @@ use service::Error;
 
 /// Runs a future to its end, on this thread.
 ///
-/// Errors: the system refuses what a runtime needs.
+/// Errors: the system refuses the resources of a runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

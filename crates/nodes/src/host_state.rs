@@ -8,7 +8,7 @@ mod names;
 mod status;
 mod table;
 
-pub use facts::{BmcReach, CredentialsReach, DeploymentDelta, HostFacts, StepOutcome};
+pub use facts::{BmcReach, CredentialsReach, DeploymentDelta, HostFacts, HostStepOutcome};
 pub use names::{HostErrorType, OperationalStatus, ProvisioningState, UnknownState};
 pub use status::{STATUSES, StatusRule};
 pub use table::{HostEffect, HostTransition, Reconcile, TRANSITIONS};
@@ -47,7 +47,7 @@ pub fn next(state: ProvisioningState, facts: &HostFacts) -> HostDecision {
         step: if reached == state {
             facts.step
         } else {
-            StepOutcome::Running
+            HostStepOutcome::Running
         },
         ..facts.clone()
     };

@@ -27,8 +27,8 @@ pub use gate::{GateId, GateRefusal};
 pub use journal::{JournalError, MAX_JOURNAL_BYTES};
 pub use plan::{PlannedStep, ReplacementPlan, StepState, plan};
 pub use progress::{
-    ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState, StepIntent,
-    StepOutcome, TwoVoterWindow,
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
+    StepIntent, TwoVoterWindow,
 };
 pub use run::{
     ReplacementError, ReplacementListener, ReplacementNews, ReplacementWorld, abort, drop_learner,

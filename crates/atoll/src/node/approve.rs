@@ -44,9 +44,14 @@ pub(super) fn run(arguments: &NodeApproveArgs) -> Result<(), Error> {
 async fn approve(arguments: &NodeApproveArgs) -> Result<(), Error> {
     let cluster = arguments.cluster.connect().await?;
     let mut shown = BTreeSet::new();
+    let mut approved_key = None;
     loop {
-        let node = expected(&cluster, arguments).await?;
-        approve_pending(&cluster, &node, arguments.dry_run, &mut shown).await?;
+        let node = ExpectedNode {
+            approved_key: approved_key.clone(),
+            ..expected(&cluster, arguments).await?
+        };
+        let key = approve_pending(&cluster, &node, arguments.dry_run, &mut shown).await?;
+        approved_key = approved_key.or(key);
         if !arguments.wait || is_ready(&cluster, &arguments.node).await? {
             return Ok(());
         }
@@ -69,19 +74,22 @@ async fn expected(
         name: arguments.node.clone(),
         addresses,
         earlier: BTreeSet::new(),
+        approved_key: None,
     })
 }
 
-/// Decides about each request that was not shown before.
+/// Decides about each pending request; refusals are shown once. The key of an approved client certificate: further
+/// requests with another one are those of another machine.
 async fn approve_pending(
     cluster: &KubernetesCluster,
     node: &ExpectedNode,
     is_dry_run: bool,
     shown: &mut BTreeSet<String>,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let pending = cluster.pending_requests().await.map_err(failed)?;
     let requests: Vec<_> = pending.iter().map(|one| one.request.clone()).collect();
     let decisions = decide_csrs(&requests, node);
+    let mut approved_key = None;
     for one in &pending {
         let name = &one.request.name;
         match decisions.get(name) {
@@ -93,6 +101,9 @@ async fn approve_pending(
                 }
                 cluster.approve(one, &line).await.map_err(failed)?;
                 terminal::print(&format!("{name}: approved: {line}"));
+                if approval.kind == CsrKind::Client {
+                    approved_key = Some(approval.key_sha256.clone());
+                }
             }
             // A serving request may become acceptable when the node's record has its addresses.
             Some(Err(refusal)) if shown.insert(format!("{name} {refusal}")) => {
@@ -101,7 +112,7 @@ async fn approve_pending(
             Some(Err(_)) | None => {}
         }
     }
-    Ok(())
+    Ok(approved_key)
 }
 
 fn reason(one: &PendingRequest, approval: &CsrApproval, node: &ExpectedNode) -> String {

@@ -38,7 +38,7 @@ pub enum BmcReach {
 
 /// The step of a state: an inspection, a preparation, an installation, a deletion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StepOutcome {
+pub enum HostStepOutcome {
     /// Under way, or not begun.
     #[default]
     Running,
@@ -90,7 +90,7 @@ pub struct HostFacts {
     /// The BMC.
     pub bmc: BmcReach,
     /// The step of the present state.
-    pub step: StepOutcome,
+    pub step: HostStepOutcome,
     /// Whether the power state could not be established.
     pub is_power_failing: bool,
     /// Failures in a row.
@@ -133,7 +133,7 @@ impl HostFacts {
 
     /// Whether a deletion does without the present step. Source: baremetal-operator, `retryCount`.
     pub(super) fn is_patience_over(&self) -> bool {
-        let is_failing = self.step == StepOutcome::Failed || self.is_unreachable();
+        let is_failing = self.step == HostStepOutcome::Failed || self.is_unreachable();
         is_failing && self.failures > PATIENCE
     }
 }

@@ -1,6 +1,6 @@
 //! Operational status and error type, as a table.
 
-use super::facts::{HostFacts, StepOutcome};
+use super::facts::{HostFacts, HostStepOutcome};
 use super::names::ProvisioningState::{
     self, Available, Created, Deleting, Deprovisioning, ExternallyProvisioned, Inspecting,
     MatchProfile, PoweringOffBeforeDelete, Preparing, Provisioned, Provisioning, Ready,
@@ -53,7 +53,7 @@ const fn status(
 }
 
 const fn has_failed(facts: &HostFacts) -> bool {
-    matches!(facts.step, StepOutcome::Failed)
+    matches!(facts.step, HostStepOutcome::Failed)
 }
 
 /// States in which the BMC is needed.
@@ -135,7 +135,7 @@ pub static STATUSES: &[StatusRule] = &[
     ),
     status(
         &[Inspecting, Provisioning, Deprovisioning],
-        |it| matches!(it.step, StepOutcome::Delayed),
+        |it| matches!(it.step, HostStepOutcome::Delayed),
         OperationalStatus::Delayed,
         "As many hosts as are allowed are being worked on.",
     ),

@@ -2,7 +2,7 @@
 
 use rules::table::{To, TransitionRule};
 
-use super::facts::{DeploymentDelta, HostFacts, StepOutcome};
+use super::facts::{DeploymentDelta, HostFacts, HostStepOutcome};
 use super::names::ProvisioningState::{
     self, Available, Created, Deleting, Deprovisioning, ExternallyProvisioned, Inspecting,
     MatchProfile, PoweringOffBeforeDelete, Preparing, Provisioned, Provisioning, Ready,
@@ -64,7 +64,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
             "removes the record",
             &[Deleting],
             Deleting,
-            |it| it.step == StepOutcome::Done || it.is_patience_over(),
+            |it| it.step == HostStepOutcome::Done || it.is_patience_over(),
             "Nothing of the host is kept any more.",
         )
     },
@@ -118,7 +118,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
         "deletes a host that cannot be switched off",
         &[PoweringOffBeforeDelete],
         Deleting,
-        |it| it.step == StepOutcome::Done || it.is_patience_over(),
+        |it| it.step == HostStepOutcome::Done || it.is_patience_over(),
         "It is off, or a few attempts have failed.",
     ),
     then(
@@ -126,7 +126,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
             "switches a host without installation off",
             &[Deprovisioning],
             PoweringOffBeforeDelete,
-            |it| it.is_deleting && (it.step == StepOutcome::Done || it.is_patience_over()),
+            |it| it.is_deleting && (it.step == HostStepOutcome::Done || it.is_patience_over()),
             "The installation is removed, or a few attempts have failed.",
         ),
         REMOVED,
@@ -184,7 +184,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
         "prepares the host",
         &[Inspecting],
         Preparing,
-        |it| it.step == StepOutcome::Done,
+        |it| it.step == HostStepOutcome::Done,
         "The hardware is inspected.",
     ),
     row(
@@ -198,7 +198,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
         "offers the host",
         &[Preparing],
         Available,
-        |it| it.step == StepOutcome::Done,
+        |it| it.step == HostStepOutcome::Done,
         "RAID and firmware are set.",
     ),
     row(
@@ -226,7 +226,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
         "cleans up after an installation that failed",
         &[Provisioning],
         Deprovisioning,
-        |it| it.step == StepOutcome::Failed || it.deployment != DeploymentDelta::Wanted,
+        |it| it.step == HostStepOutcome::Failed || it.deployment != DeploymentDelta::Wanted,
         "The installation failed, or is not wanted any more.",
     ),
     then(
@@ -234,7 +234,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
             "has installed the host",
             &[Provisioning],
             Provisioned,
-            |it| it.step == StepOutcome::Done,
+            |it| it.step == HostStepOutcome::Done,
             "The image is written, or the custom deployment done.",
         ),
         DEPLOYED,
@@ -257,7 +257,7 @@ pub static TRANSITIONS: &[HostTransition] = &[
             "offers the host again",
             &[Deprovisioning],
             Available,
-            |it| it.step == StepOutcome::Done,
+            |it| it.step == HostStepOutcome::Done,
             "The installation is removed.",
         ),
         REMOVED,

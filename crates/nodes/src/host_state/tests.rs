@@ -104,11 +104,11 @@ fn all_facts() -> impl Iterator<Item = HostFacts> {
     })
 }
 
-fn each_observation() -> Vec<(DeploymentDelta, CredentialsReach, BmcReach, StepOutcome)> {
+fn each_observation() -> Vec<(DeploymentDelta, CredentialsReach, BmcReach, HostStepOutcome)> {
     use BmcReach::{Answers, Fails, Unknown};
     use CredentialsReach::{Invalid, Missing, Present};
     use DeploymentDelta::{Changed, None, Removed, Same, Wanted};
-    use StepOutcome::{Delayed, Done, Failed, Running};
+    use HostStepOutcome::{Delayed, Done, Failed, Running};
     let mut all = Vec::new();
     for deployment in [None, Wanted, Same, Changed, Removed] {
         for credentials in [Present, Missing, Invalid] {
@@ -167,8 +167,8 @@ static CONDITIONS: &[Condition] = &[
         Preparing,
     ),
     (Inspecting, |_| (), Inspecting),
-    (Inspecting, |it| it.step = StepOutcome::Done, Preparing),
-    (Preparing, |it| it.step = StepOutcome::Done, Available),
+    (Inspecting, |it| it.step = HostStepOutcome::Done, Preparing),
+    (Preparing, |it| it.step = HostStepOutcome::Done, Available),
     (
         Available,
         |it| it.is_externally_provisioned = true,
@@ -192,7 +192,7 @@ static CONDITIONS: &[Condition] = &[
         Provisioning,
         |it| {
             it.deployment = DeploymentDelta::Wanted;
-            it.step = StepOutcome::Done;
+            it.step = HostStepOutcome::Done;
         },
         Provisioned,
     ),
@@ -212,7 +212,11 @@ static CONDITIONS: &[Condition] = &[
         Deprovisioning,
     ),
     (Provisioned, |it| it.is_deleting = true, Deprovisioning),
-    (Deprovisioning, |it| it.step = StepOutcome::Done, Available),
+    (
+        Deprovisioning,
+        |it| it.step = HostStepOutcome::Done,
+        Available,
+    ),
     (
         Available,
         |it| it.is_deleting = true,
@@ -225,7 +229,7 @@ static CONDITIONS: &[Condition] = &[
     ),
     (
         PoweringOffBeforeDelete,
-        |it| it.step = StepOutcome::Done,
+        |it| it.step = HostStepOutcome::Done,
         Deleting,
     ),
     (Unmanaged, |it| it.is_deleting = true, Deleting),
@@ -363,11 +367,11 @@ fn deletions_end_from_each_state() {
             let mut released = false;
             for round in 0..12 {
                 let step = match facts.step {
-                    StepOutcome::Failed => StepOutcome::Failed,
-                    _ if facts.is_unreachable() => StepOutcome::Failed,
-                    _ => StepOutcome::Done,
+                    HostStepOutcome::Failed => HostStepOutcome::Failed,
+                    _ if facts.is_unreachable() => HostStepOutcome::Failed,
+                    _ => HostStepOutcome::Done,
                 };
-                let failures = if step == StepOutcome::Failed {
+                let failures = if step == HostStepOutcome::Failed {
                     2 * round
                 } else {
                     0
@@ -579,7 +583,7 @@ proptest! {
     fn decisions_settle(state in prop::sample::select(ProvisioningState::ALL), facts in any_facts()) {
         // A finished step advances once: the next one is under way.
         let mut state = next(state, &facts).state;
-        let facts = HostFacts { step: StepOutcome::Running, ..facts };
+        let facts = HostFacts { step: HostStepOutcome::Running, ..facts };
         for _ in 0..6 {
             state = next(state, &facts).state;
         }

@@ -67,7 +67,7 @@ fn pending_request(record: &DynamicObject) -> PendingRequest {
             requestor: member(record, "/spec/username"),
             groups: member(record, "/spec/groups"),
             usages: member(record, "/spec/usages"),
-            // What is no base64 is no request, either.
+            // Text that is no base64 is no request, either.
             pem: BASE64_STANDARD.decode(encoded).unwrap_or_default(),
         },
         version: json!({

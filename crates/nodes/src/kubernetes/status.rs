@@ -1,4 +1,4 @@
-//! The state of the nodes on one screen: each node with its Machine and host, and what waits for a decision.
+//! The state of the nodes on one screen: each node with its Machine and host, and requests that wait for a decision.
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;

@@ -148,9 +148,10 @@ async fn system_paths(session: &mut RedfishSession) -> Result<Vec<RedfishPath>, 
 async fn systems(session: &mut RedfishSession) -> Result<String, BmcError> {
     let paths = system_paths(session).await?;
     let shown: Vec<String> = paths.iter().take(8).map(ToString::to_string).collect();
-    Ok(match shown.is_empty() {
-        true => "none".to_owned(),
-        false => shown.join(", "),
+    Ok(if shown.is_empty() {
+        "none".to_owned()
+    } else {
+        shown.join(", ")
     })
 }
 

@@ -175,6 +175,8 @@ mod tests {
 
     #[test]
     fn only_a_first_entry_is_before_the_disk() {
+        use BootSourceKind::{Cd, Disk, Network, Other};
+
         let order = |kinds: &[BootSourceKind]| BootOrder {
             entries: kinds
                 .iter()
@@ -185,7 +187,6 @@ mod tests {
                 })
                 .collect(),
         };
-        use BootSourceKind::{Cd, Disk, Network, Other};
         assert!(order(&[Cd, Disk]).before_disk().is_some());
         assert!(order(&[Network, Disk]).before_disk().is_some());
         assert!(order(&[Disk, Cd]).before_disk().is_none());

@@ -302,13 +302,13 @@ mod tests {
         QUIRKS.iter().find(|row| row.name == name).unwrap()
     }
 
-    fn boot(boot: Value) -> RedfishDocument {
+    fn boot(boot: &Value) -> RedfishDocument {
         document(json!({ "Boot": boot }))
     }
 
     fn allowing(targets: &[&str]) -> BootOverride {
         BootOverride::of(&boot(
-            json!({ "BootSourceOverrideTarget@Redfish.AllowableValues": targets }),
+            &json!({ "BootSourceOverrideTarget@Redfish.AllowableValues": targets }),
         ))
     }
 
@@ -340,7 +340,7 @@ mod tests {
             (&json!({}), "Supermicro", false),
         ] {
             assert_eq!(
-                writes_mode(&boot(body.clone()), quirks(vendor)),
+                writes_mode(&boot(body), quirks(vendor)),
                 expected,
                 "{vendor} {body}"
             );
@@ -353,7 +353,7 @@ mod tests {
         let change = OverrideChange::once(&http, &allowing(&[]), quirks("standard")).unwrap();
         let read = |enabled: &str, uri: &str| {
             boot(
-                json!({ "BootSourceOverrideTarget": "UefiHttp", "BootSourceOverrideEnabled": enabled,
+                &json!({ "BootSourceOverrideTarget": "UefiHttp", "BootSourceOverrideEnabled": enabled,
                 "HttpBootUri": uri }),
             )
         };
@@ -388,7 +388,7 @@ mod tests {
             ("None", "Once", false),
         ] {
             let read = boot(
-                json!({ "BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled }),
+                &json!({ "BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled }),
             );
             assert_eq!(
                 BootOverride::of(&read).leaves_disk(),

@@ -74,9 +74,10 @@ impl RedfishConnector {
     ///
     /// Errors: any but those of procedures.
     pub async fn connect(&self, access: &BmcAccess) -> Result<Bmc, BmcError> {
-        let tls = match access.verifies_certificate {
-            true => self.verifying.clone(),
-            false => self.trusting.clone(),
+        let tls = if access.verifies_certificate {
+            self.verifying.clone()
+        } else {
+            self.trusting.clone()
         };
         // A client of its own: connections end with it. Credentials pass no proxy.
         let client = reqwest::Client::builder()

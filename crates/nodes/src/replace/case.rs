@@ -27,7 +27,7 @@ pub struct ReplacementRequest {
     pub new: Option<NodePlace>,
     /// Whether the node leaves although its member is healthy.
     pub is_unwanted: bool,
-    /// The person who confirmed that the node is off, where its power state cannot be read.
+    /// Name of the person that confirmed that the node is off, where its power state cannot be read.
     pub confirmed_off_by: Option<String>,
     /// Other nodes that are lost. Their members leave, too, before one joins; the nodes are replaced later.
     pub also_lost: BTreeSet<String>,

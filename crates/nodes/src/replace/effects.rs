@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::case::ReplacementCase;
 use super::gate;
 use super::journal::JournalError;
-use super::progress::StepOutcome;
+use super::progress::ReplaceStepOutcome;
 use super::run::ReplacementWorld;
 use super::step::{self, StepId};
 use super::store::OpenReplacement;
@@ -68,7 +68,7 @@ pub(super) async fn cause(
     world: &ReplacementWorld<'_>,
     view: &ReplacementView,
     replacement: &OpenReplacement,
-) -> Result<StepOutcome, EffectError> {
+) -> Result<ReplaceStepOutcome, EffectError> {
     let progress = replacement.progress();
     let case = &progress.case;
     let kubernetes = world.kubernetes;
@@ -78,9 +78,9 @@ pub(super) async fn cause(
             let records = kubernetes.node_records(case).await?;
             let records: Vec<_> = records.into_iter().map(record_template).collect();
             let records = replacement.save_records(&records)?;
-            return Ok(StepOutcome {
+            return Ok(ReplaceStepOutcome {
                 records,
-                ..StepOutcome::default()
+                ..ReplaceStepOutcome::default()
             });
         }
         StepId::FenceNode => fence(world, view, case).await?,
@@ -134,7 +134,7 @@ pub(super) async fn cause(
         // They wait.
         StepId::JoinNode | StepId::SettleOperators => {}
     }
-    Ok(StepOutcome::default())
+    Ok(ReplaceStepOutcome::default())
 }
 
 /// Makes a change of the membership by the leader.
@@ -174,10 +174,10 @@ async fn take_snapshot(
     world: &ReplacementWorld<'_>,
     view: &ReplacementView,
     replacement: &OpenReplacement,
-) -> Result<StepOutcome, EffectError> {
+) -> Result<ReplaceStepOutcome, EffectError> {
     let path = replacement.snapshot();
     if replacement.progress().request.skips_snapshot {
-        return Ok(StepOutcome::default());
+        return Ok(ReplaceStepOutcome::default());
     }
     // Of a run that was killed after it: a file with this name is whole.
     let snapshot = if path.exists() {
@@ -188,9 +188,9 @@ async fn take_snapshot(
         save_snapshot(&endpoint, &path, MAX_SNAPSHOT_BYTES).await
     };
     match snapshot {
-        Ok(snapshot) => Ok(StepOutcome {
+        Ok(snapshot) => Ok(ReplaceStepOutcome {
             snapshot: Some(snapshot),
-            ..StepOutcome::default()
+            ..ReplaceStepOutcome::default()
         }),
         Err(SnapshotError::Etcd(error)) => Err(error.into()),
         Err(error) => Err(EffectError::Final(text(&error))),

@@ -32,7 +32,7 @@ pub struct StepIntent {
 
 /// Result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepOutcome {
+pub struct ReplaceStepOutcome {
     /// The snapshot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub snapshot: Option<SnapshotFile>,
@@ -58,7 +58,7 @@ pub enum ReplacementEvent {
         step: StepId,
         /// Whether it was found done, without an effect of this replacement.
         was_done: bool,
-        outcome: StepOutcome,
+        outcome: ReplaceStepOutcome,
     },
     /// A person confirmed that the old node is off.
     ConfirmedOff { by: String },
@@ -123,7 +123,7 @@ pub struct ReplacementProgress {
     /// Begun steps, with the first intent of each: later runs see a changed world.
     pub started: BTreeMap<StepId, StepIntent>,
     /// Complete steps.
-    pub finished: BTreeMap<StepId, StepOutcome>,
+    pub finished: BTreeMap<StepId, ReplaceStepOutcome>,
     /// Decided certificate requests: whether approved.
     pub csrs: BTreeMap<String, bool>,
     /// SHA-256 of the key of the node's first certificate.

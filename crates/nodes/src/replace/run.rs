@@ -15,10 +15,10 @@ use super::effects::{self, EffectError};
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::journal::JournalError;
 use super::progress::{
-    ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState, StepIntent,
-    StepOutcome,
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
+    StepIntent,
 };
-use super::step::{self, StepContext, StepId, StepRule, StepUndo};
+use super::step::{self, ReplaceStepContext, StepId, StepRule, StepUndo};
 use super::store::{OpenReplacement, ReplacementStore};
 use super::view::ReplacementView;
 use super::wait::{StepPatience, StepWait, waiting_for};
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
             self.decide_csrs(&view).await?;
             if self.is_done(rule, &view) {
                 let was_done = !self.progress().has_started(step);
-                return self.finish(step, was_done, StepOutcome::default());
+                return self.finish(step, was_done, ReplaceStepOutcome::default());
             }
             let change = gate::membership_change(step, self.case(), &view);
             if step::only_waits(step, self.case()) {
@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
     }
 
     fn is_done(&self, rule: &StepRule, view: &ReplacementView) -> bool {
-        let context = StepContext {
+        let context = ReplaceStepContext {
             case: self.case(),
             view,
             progress: self.progress(),
@@ -405,7 +405,7 @@ impl<'a> Run<'a> {
         &mut self,
         step: StepId,
         was_done: bool,
-        outcome: StepOutcome,
+        outcome: ReplaceStepOutcome,
     ) -> Result<(), ReplacementError> {
         self.append(ReplacementEvent::Finished {
             step,

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::quorum::MemberId;
 use crate::replace::case::{CaseKind, NodePlace, ReplacementCase, ReplacementRequest};
-use crate::replace::progress::{ReplacementEvent, ReplacementState, StepIntent, StepOutcome};
+use crate::replace::progress::{
+    ReplaceStepOutcome, ReplacementEvent, ReplacementState, StepIntent,
+};
 use crate::replace::step::StepId;
 use crate::replace::store::ReplacementStore;
 
@@ -62,7 +64,7 @@ fn finished(step: StepId) -> ReplacementEntry {
     entry_of(ReplacementEvent::Finished {
         step,
         was_done: false,
-        outcome: StepOutcome::default(),
+        outcome: ReplaceStepOutcome::default(),
     })
 }
 
