@@ -1,8 +1,10 @@
-//! Ignition configurations: records that keep unknown members, data URLs, merging, validation, and the
-//! archive of a configuration inside a boot image.
+//! Ignition configurations of versions 3.0 to 3.5: one table of all members, and all that walks it – the strict check
+//! with line and column, validation, merging, conversion – besides typed records, data URLs, the configuration of a node,
+//! and the archive of a configuration inside a boot image.
 //!
-//! No network and no files here. The one invariant: a configuration that is parsed and written again means the
-//! same to Ignition, members unknown to this crate included.
+//! No network and no files here. Two invariants: the verdict on a configuration is Ignition's own, and a configuration
+//! that is parsed and written again means the same to Ignition. Members that Ignition would ignore are reported, never
+//! carried along.
 
 pub mod archive;
 mod build;

@@ -1,7 +1,7 @@
 //! The keys and types of a Butane document. Gives the tree that the translation sees: known keys without nulls,
 //! values of their types.
 
-use super::keys::{self, KeyKind};
+use super::keys::{self, KeyKind, is_optional_record};
 use super::spec::ButaneSpec;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
@@ -48,6 +48,9 @@ impl Decoder<'_> {
                     .add(ProblemClass::Ignored, member.at, path, reason);
                 continue;
             };
+            if member.node.is_null() && is_optional_record(schema, &member.name, self.spec) {
+                continue;
+            }
             if let Some(value) = self.value(&member.node, key.kind, &path) {
                 known.push(ConfigMember {
                     name: member.name.clone(),

@@ -1,7 +1,7 @@
 //! From keys of Butane to members of Ignition: names, contents and texts from local files.
 
 use super::files::FileReader;
-use super::keys::{self, KeyKind, is_same};
+use super::keys::{self, KeyKind, is_optional_record, is_same};
 use super::node::{set, text};
 use super::resource::{AutoCompression, encode, escape};
 use super::spec::ButaneSpec;
@@ -9,8 +9,8 @@ use crate::config::SpecVersion;
 use crate::path::NodePath;
 use crate::problem::{ProblemClass, ProblemList};
 use crate::schema::{
-    CLEVIS, CLEVIS_CUSTOM, CONFIG, DROPIN, LUKS, ObjectSchema, PARTITION, PASSWD_USER, REFERENCE,
-    RESOURCE, UNIT, ValueKind,
+    CLEVIS_CUSTOM, CONFIG, DROPIN, ObjectSchema, PARTITION, PASSWD_USER, REFERENCE, RESOURCE, UNIT,
+    ValueKind,
 };
 use crate::tree::{ConfigMember, ConfigNode, SourcePosition};
 
@@ -74,7 +74,7 @@ impl Desugarer<'_, '_> {
                 }
                 _ => member.node.clone(),
             };
-            if !is_omitted(&value, name, schema, self.spec.ignition()) {
+            if !is_omitted(&value, name, schema, self.spec) {
                 members.push(ConfigMember {
                     name: name.to_owned(),
                     at: member.at,
@@ -223,16 +223,15 @@ fn is_omitted(
     value: &ConfigNode,
     name: &str,
     schema: &'static ObjectSchema,
-    version: SpecVersion,
+    spec: &ButaneSpec,
 ) -> bool {
     use crate::tree::NodeValue::{List, Object, Scalar};
-    let is_in = |object: &'static ObjectSchema| is_same(schema, object);
-    // These two are optional records in version 3.2 only, in later ones they are always there.
-    let is_kept = version == SpecVersion::V3_2
-        && (is_in(&LUKS) && name == "clevis" || is_in(&CLEVIS) && name == "custom");
+    let is_kept = is_optional_record(schema, name, spec);
     match &value.value {
         Object(members) => members.is_empty() && !is_kept,
         List(items) => items.is_empty(),
-        Scalar { .. } => is_in(&PARTITION) && name == "number" && value.as_integer() == Some(0),
+        Scalar { .. } => {
+            is_same(schema, &PARTITION) && name == "number" && value.as_integer() == Some(0)
+        }
     }
 }

@@ -3,8 +3,8 @@
 use super::spec::ButaneSpec;
 use crate::config::SpecVersion::{self, V3_0, V3_4, V3_5};
 use crate::schema::{
-    CONFIG, DROPIN, FILESYSTEM, IGNITION, ItemKey, ListMerging, MemberSchema, ObjectSchema,
-    PASSWD_USER, REFERENCE, RESOURCE, STORAGE, TANG, UNIT, ValueKind, butane_name,
+    CLEVIS, CONFIG, DROPIN, FILESYSTEM, IGNITION, ItemKey, LUKS, ListMerging, MemberSchema,
+    ObjectSchema, PASSWD_USER, REFERENCE, RESOURCE, STORAGE, TANG, UNIT, ValueKind, butane_name,
 };
 
 /// Values of a key.
@@ -224,6 +224,14 @@ fn short_forms(object: &'static ObjectSchema) -> &'static [ShortForm] {
 /// Whether these are the same row of the table of objects.
 pub(super) fn is_same(one: &ObjectSchema, other: &ObjectSchema) -> bool {
     std::ptr::eq(one, other)
+}
+
+/// Whether the object is an optional record, which null leaves out and `{}` does not: two were in version 3.2, all
+/// others are always there.
+pub(super) fn is_optional_record(object: &ObjectSchema, name: &str, spec: &ButaneSpec) -> bool {
+    let is_in = |other| is_same(object, other);
+    spec.ignition() == SpecVersion::V3_2
+        && (is_in(&LUKS) && name == "clevis" || is_in(&CLEVIS) && name == "custom")
 }
 
 fn is_set_by_butane(object: &'static ObjectSchema, row: &MemberSchema) -> bool {
