@@ -1,4 +1,4 @@
-//! Records as a repair reads them: the members that it needs, of whatever else the cluster has in them.
+//! Records as a repair reads them: the members that it needs, and no others.
 
 use std::collections::BTreeMap;
 
