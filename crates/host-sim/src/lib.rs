@@ -9,6 +9,7 @@
 mod agent;
 mod api;
 pub mod args;
+pub mod bmc;
 mod connections;
 pub mod controller;
 mod error;

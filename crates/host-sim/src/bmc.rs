@@ -1,0 +1,27 @@
+//! Simulated BMCs: Redfish services of real server families, thousands in one process, with faults on demand.
+//!
+//! A [`BmcRack`] listens once; each BMC has an address of its own on loopback, as each real one has an address of its own.
+//! Tests and rehearsals read the state of a [`SimulatedBmc`] directly; a hook learns from what a host boots.
+//! Families are rows of [`BMC_PROFILES`]: their differences are those that peers report, each with its source.
+
+mod access;
+mod actions;
+mod answer;
+mod authority;
+mod documents;
+mod fault;
+mod host;
+mod profile;
+mod rack;
+mod requests;
+mod simulated;
+mod state;
+
+pub use fault::{BmcFault, BmcFaultRule};
+pub use host::BmcHost;
+pub use profile::{BMC_PROFILES, BmcProfile};
+pub use rack::{BmcPace, BmcRack, BmcRackPlan, MAX_BMCS};
+pub use simulated::{BmcBoot, BmcBootHook, SimulatedBmc};
+pub use state::{
+    BmcBootSource, BmcRequestRecord, CredentialUse, SimulatedOverride, SimulatedPower,
+};
