@@ -67,6 +67,8 @@ const BOOT_PPC64LE: &str = "BOOT_PPC64LE";
 const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
 /// Folder of etcd's programs, for the tests of replaced control nodes.
 const ETCD_PROGRAMS: &str = "ETCD_PROGRAMS";
+/// Path of the emulator of sushy-tools, for the tests of the Redfish client.
+const SUSHY_EMULATOR: &str = "SUSHY_EMULATOR";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -279,6 +281,10 @@ fn tests(report: &mut TestReport, full: bool) {
     let arm64 = full.then(|| foreign(&boot_tools::ARM64)).flatten();
     let ppc64le = full.then(|| foreign(&boot_tools::PPC64LE)).flatten();
     let coreos_installer = full.then(coreos_installer::ensure).and_then(Result::ok);
+    let sushy_emulator = python::SUSHY_TOOLS
+        .ensure()
+        .inspect_err(|error| println!("sushy-tools is not available here: {error:#}"))
+        .ok();
     let kubernetes = KubernetesTools::ensure(full);
     let prepare = |command: &mut Command| {
         kubernetes.pass_to(command);
@@ -295,6 +301,9 @@ fn tests(report: &mut TestReport, full: bool) {
         if let Some(found) = &coreos_installer {
             command.env(COREOS_INSTALLER, &found.program);
             command.env(LIVE_IMAGES, &found.images);
+        }
+        if let Some(program) = &sushy_emulator {
+            command.env(SUSHY_EMULATOR, program);
         }
         if let Some(program) = &distribution {
             command.env(DOCKER_REGISTRY, program);

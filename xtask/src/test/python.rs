@@ -28,6 +28,12 @@ pub(super) const VIRT_FIRMWARE: PythonProgram = PythonProgram {
     version: "26.10",
     program: "virt-fw-vars",
 };
+/// Emulator of BMCs.
+pub(super) const SUSHY_TOOLS: PythonProgram = PythonProgram {
+    package: "sushy-tools",
+    version: "2.2.0",
+    program: "sushy-emulator",
+};
 /// Kubernetes' JSON schemas, and a validator.
 pub(super) const KUBERNETES_VALIDATE: PythonProgram = PythonProgram {
     package: "kubernetes-validate",
