@@ -176,7 +176,6 @@ mod tests {
     #[test]
     fn only_a_first_entry_is_before_the_disk() {
         use BootSourceKind::{Cd, Disk, Network, Other};
-
         let order = |kinds: &[BootSourceKind]| BootOrder {
             entries: kinds
                 .iter()

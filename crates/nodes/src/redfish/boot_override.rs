@@ -1,5 +1,8 @@
 //! Boot source of the next start. Source: DSP0268 ComputerSystem, Boot.
 
+use std::fmt;
+
+use net::web::shown;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -11,7 +14,7 @@ use super::quirks::{BmcQuirks, OverrideModeUse, VirtualCdBoot};
 use super::timing::PollDeadline;
 
 /// Boot source of the next start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum BootTarget {
     /// The virtual CD.
     VirtualCd,
@@ -19,6 +22,17 @@ pub enum BootTarget {
     UefiHttp(Url),
     /// The disk.
     Disk,
+}
+
+impl fmt::Debug for BootTarget {
+    /// Without the query of an address, which holds a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VirtualCd => f.write_str("VirtualCd"),
+            Self::UefiHttp(uri) => f.debug_tuple("UefiHttp").field(&shown(uri)).finish(),
+            Self::Disk => f.write_str("Disk"),
+        }
+    }
 }
 
 /// The boot override as read.
@@ -73,7 +87,7 @@ impl BootOverride {
 }
 
 /// A change of the override: the properties to write and to read back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct OverrideChange {
     target: String,
     enabled: &'static str,

@@ -75,9 +75,9 @@ impl RedfishConnector {
     /// Errors: any but those of procedures.
     pub async fn connect(&self, access: &BmcAccess) -> Result<Bmc, BmcError> {
         let tls = if access.verifies_certificate {
-            self.verifying.clone()
+            &self.verifying
         } else {
-            self.trusting.clone()
+            &self.trusting
         };
         // A client of its own: connections end with it. Credentials pass no proxy.
         let client = reqwest::Client::builder()
@@ -88,7 +88,7 @@ impl RedfishConnector {
             .http1_only()
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(IDLE)
-            .tls_backend_preconfigured(tls)
+            .tls_backend_preconfigured(tls.clone())
             .build()
             .map_err(|error| BmcError::Internal {
                 doing: "building the HTTP client",

@@ -1,5 +1,7 @@
 //! A resource as read: its path, its entity tag and its properties.
 
+use std::fmt;
+
 use reqwest::Method;
 use serde_json::Value;
 use url::Url;
@@ -8,13 +10,20 @@ use super::error::BmcError;
 use super::link::RedfishPath;
 
 /// A resource of the BMC. Properties that are missing or have another type read as missing: BMCs differ.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct RedfishDocument {
     pub(super) path: RedfishPath,
     /// The header `ETag`.
     pub(super) etag: Option<String>,
     pub(super) body: Value,
     pub(super) origin: Url,
+}
+
+impl fmt::Debug for RedfishDocument {
+    /// Without its properties: addresses of images hold tokens.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RedfishDocument").field(&self.path).finish()
+    }
 }
 
 impl RedfishDocument {

@@ -19,8 +19,8 @@ const REDIRECT_LIMIT: usize = 3;
 /// Header of a session's token.
 pub(super) const SESSION_TOKEN: &str = "x-auth-token";
 
-/// A request.
-#[derive(Debug, Clone)]
+/// A request. Its body may hold a password.
+#[derive(Clone)]
 pub(super) struct RedfishRequest {
     pub(super) method: Method,
     pub(super) path: RedfishPath,

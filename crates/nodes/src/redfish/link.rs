@@ -8,7 +8,7 @@ use url::Url;
 const LINK_LIMIT: usize = 2048;
 
 /// A path of the BMC, with its query.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RedfishPath(String);
 
 impl RedfishPath {
@@ -85,6 +85,12 @@ impl RedfishPath {
             .rsplit('/')
             .next()
             .unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for RedfishPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -12,6 +12,9 @@ use super::link::RedfishPath;
 use super::media_slot::{MediaSlot, unsupported};
 use super::timing::PollDeadline;
 
+/// Media of one host that are read.
+const MEDIA_LIMIT: usize = 16;
+
 impl Bmc {
     /// The virtual CD drives that take images from the network, the preferred one first.
     ///
@@ -60,7 +63,8 @@ impl Bmc {
             for member in members {
                 let skipped = self.quirks.skipped_media;
                 let is_skipped = skipped.iter().any(|it| member.name().starts_with(it));
-                if !is_skipped && !found.iter().any(|it| it.is_same(&member)) {
+                let is_known = found.iter().any(|it| it.is_same(&member));
+                if !is_skipped && !is_known && found.len() < MEDIA_LIMIT {
                     found.push(member);
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use net::web::shown;
 use url::Url;
 
 use super::bmc::Bmc;
@@ -11,7 +12,7 @@ use super::error::BmcError;
 use super::power::PowerAction;
 
 /// The medium of a boot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum BootMedium {
     /// A live image as virtual CD.
     VirtualMedia {
@@ -25,6 +26,17 @@ pub enum BootMedium {
         /// Address of the image or boot program, for the host's firmware.
         uri: Url,
     },
+}
+
+impl fmt::Debug for BootMedium {
+    /// Without the queries of addresses, which hold tokens.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, url) = match self {
+            Self::VirtualMedia { image, .. } => ("VirtualMedia", image),
+            Self::UefiHttp { uri } => ("UefiHttp", uri),
+        };
+        f.debug_tuple(name).field(&shown(url)).finish()
+    }
 }
 
 impl BootMedium {

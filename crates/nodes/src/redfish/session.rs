@@ -27,7 +27,6 @@ pub(super) const MEMBER_LIMIT: usize = 64;
 const PAGE_LIMIT: usize = 8;
 
 /// A login to a BMC. Requests are sent one after the other: BMCs are small.
-#[derive(Debug)]
 pub(super) struct RedfishSession {
     http: RedfishHttp,
     credentials: BmcCredentials,
@@ -66,7 +65,15 @@ impl RedfishSession {
             timing,
         };
         let request = RedfishRequest::new(Method::GET, &path, None);
-        let mut reply = session.attempt(&request).await?;
+        let mut reply = match session.attempt(&request).await {
+            Err(BmcError::NotFound { path, .. }) => {
+                return Err(BmcError::NotFound {
+                    path,
+                    remedy: ": check that the address is a BMC's, with Redfish".to_owned(),
+                });
+            }
+            reply => reply?,
+        };
         if reply.status == StatusCode::UNAUTHORIZED {
             session.authentication = Authentication::Basic;
             reply = session.attempt(&request).await?;
@@ -277,10 +284,13 @@ impl RedfishSession {
 
     /// Hides the query of a URL, which may hold a token, in the messages from now on.
     pub(super) fn hide_query(&mut self, url: &Url) {
-        if let Some(query) = url.query().filter(|query| query.len() > 3) {
-            let query = query.to_owned();
-            if !self.hidden.contains(&query) {
-                self.hidden.push(query);
+        let query = url.query().map(str::to_owned);
+        let values = url.query_pairs().map(|(_, value)| value.into_owned());
+        let texts = query.into_iter().chain(values);
+        // Short ones are no secrets, and would hide words.
+        for text in texts.filter(|text| text.len() >= 8) {
+            if !self.hidden.contains(&text) {
+                self.hidden.push(text);
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Replacements of control nodes against a real etcd.
+//! Replacements of control nodes against a real etcd, and BMCs against simulated ones and an emulator.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod etcd;
 mod load;
 mod platform;
+mod redfish;
 mod replace;
 mod servers;
 mod wait;

@@ -1,0 +1,11 @@
+//! The Redfish client against simulated BMCs of all families, and against sushy-tools.
+
+mod faults;
+mod figures;
+mod hostile;
+mod lab;
+mod login;
+mod many;
+mod operations;
+mod secrets;
+mod sushy;
