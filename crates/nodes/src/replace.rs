@@ -14,6 +14,8 @@ mod run;
 mod step;
 mod store;
 mod template;
+#[cfg(test)]
+mod tests;
 mod view;
 mod wait;
 mod world;

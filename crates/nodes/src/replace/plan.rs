@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::case::{CaseKind, ReplacementCase};
 use super::gate::{self, GateContext, GateId, GateRefusal};
 use super::progress::ReplacementProgress;
-use super::step::{self, ReplaceStepContext, StepId, StepUndo};
+use super::step::{self, CompletionContext, StepId, StepUndo};
 use super::view::ReplacementView;
 use crate::quorum::VoterCount;
 
@@ -62,7 +62,7 @@ pub fn plan(
     others: &[String],
 ) -> ReplacementPlan {
     let case = &progress.case;
-    let context = ReplaceStepContext {
+    let context = CompletionContext {
         case,
         view,
         progress,
@@ -100,7 +100,7 @@ pub fn plan(
     }
 }
 
-fn planned(id: StepId, context: &ReplaceStepContext<'_>) -> PlannedStep {
+fn planned(id: StepId, context: &CompletionContext<'_>) -> PlannedStep {
     let rule = step::rule(id);
     let state = if context.progress.has_finished(id) {
         StepState::Finished

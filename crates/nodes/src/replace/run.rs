@@ -18,7 +18,7 @@ use super::progress::{
     ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, ReplacementState,
     StepIntent,
 };
-use super::step::{self, ReplaceStepContext, StepId, StepRule, StepUndo};
+use super::step::{self, CompletionContext, StepId, StepRule, StepUndo};
 use super::store::{OpenReplacement, ReplacementStore};
 use super::view::ReplacementView;
 use super::wait::{StepPatience, StepWait, waiting_for};
@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
     }
 
     fn is_done(&self, rule: &StepRule, view: &ReplacementView) -> bool {
-        let context = ReplaceStepContext {
+        let context = CompletionContext {
             case: self.case(),
             view,
             progress: self.progress(),

@@ -51,13 +51,13 @@ pub enum StepUndo {
 }
 
 /// Facts of a step's completion.
-pub(super) struct ReplaceStepContext<'a> {
+pub(super) struct CompletionContext<'a> {
     pub(super) case: &'a ReplacementCase,
     pub(super) view: &'a ReplacementView,
     pub(super) progress: &'a ReplacementProgress,
 }
 
-impl ReplaceStepContext<'_> {
+impl CompletionContext<'_> {
     /// Whether the Kubernetes side answers, and `is` holds for it.
     fn kubernetes(&self, is: impl FnOnce(&KubernetesView) -> bool) -> bool {
         self.view.kubernetes.as_ref().is_some_and(is)
@@ -72,7 +72,7 @@ pub(super) struct StepRule {
     /// Read right before its effect.
     pub(super) gates: &'static [GateId],
     /// Whether the world shows that it is done; none where only the journal does.
-    pub(super) is_done: Option<fn(&ReplaceStepContext<'_>) -> bool>,
+    pub(super) is_done: Option<fn(&CompletionContext<'_>) -> bool>,
     pub(super) undo: StepUndo,
 }
 
@@ -388,14 +388,15 @@ pub(super) fn member_secrets(node: &str) -> BTreeSet<String> {
 }
 
 /// Whether the static pods of all living nodes have the newest revision, and the operator knows all voters.
-fn is_settled(context: &ReplaceStepContext<'_>, kubernetes: &KubernetesView) -> bool {
+fn is_settled(context: &CompletionContext<'_>, kubernetes: &KubernetesView) -> bool {
     let case = context.case;
     let lives = |node: &String| *node == case.new.name || !case.lost.contains(node);
     let is_newest = kubernetes.rollouts.iter().all(|rollout| {
         let mut revisions = rollout.revisions.iter();
         revisions.all(|(node, revision)| !lives(node) || *revision == rollout.latest)
     });
-    is_newest && kubernetes.etcd_endpoints == context.view.voter_addresses()
+    let is_known = kubernetes.etcd_endpoints == context.view.voter_addresses();
+    is_newest && (is_known || !case.is_operator_managed)
 }
 
 /// Whether a step changes nothing: it waits for other programs.

@@ -313,8 +313,11 @@ async fn operate(state: Arc<Mutex<PlatformState>>, cluster: EtcdCluster) {
                 continue;
             }
             state.keep_hooks();
-            state.roll_out(&view);
-            (state.joining(&view), state.options.is_operator_managed)
+            let is_managed = state.options.is_operator_managed;
+            if is_managed {
+                state.roll_out(&view);
+            }
+            (state.joining(&view), is_managed)
         };
         start_members(&state, &view);
         if is_managed {

@@ -391,14 +391,37 @@ async fn an_unwanted_leader_leaves_without_the_operator() {
     stopped_after_each(&SCENARIOS[6]).await;
 }
 
-/// Every scenario, stopped once after each of its entries and effects: some hundred clusters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes an hour"]
+async fn a_run_that_is_cut_anywhere_is_resumed() {
+    let Some(mut trial) = Trial::begin(&SCENARIOS[0]).await else {
+        return;
+    };
+    // Also between an observation and its change, or within a call.
+    for cut in (0..).map(|number| Duration::from_millis(30 + 7 * number)) {
+        match tokio::time::timeout(cut, trial.run_once(PATIENT, None)).await {
+            Ok(Ok(())) => break,
+            Ok(Err(error)) => panic!("{error}"),
+            Err(_) => trial.stops += 1,
+        }
+    }
+    assert!(trial.stops > 10, "{}", trial.stops);
+    trial.check().await;
+}
+
+/// Every scenario, stopped once after one of its entries and effects: a cluster for each. All of them, about 300, with
+/// the variable; else each seventh.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes"]
 async fn no_stop_loses_quorum_or_a_write() {
+    let stride = if std::env::var_os("REPLACEMENT_EACH_STOP").is_some() {
+        1
+    } else {
+        7
+    };
     let (mut runs, mut writes) = (0, 0);
-    for scenario in SCENARIOS {
+    for (offset, scenario) in SCENARIOS.iter().enumerate() {
         let mut longest = Duration::ZERO;
-        for number in 1.. {
+        for number in (1 + offset % stride..).step_by(stride) {
             let Some(mut trial) = Trial::begin(scenario).await else {
                 return;
             };
@@ -409,13 +432,13 @@ async fn no_stop_loses_quorum_or_a_write() {
             runs += 1;
             writes += report.acknowledged.len();
             if is_last {
-                println!(
-                    "{}: {number} runs, longest pause {longest:?}",
-                    scenario.name
-                );
                 break;
             }
         }
+        println!(
+            "{}: {runs} runs so far, longest pause {longest:?}",
+            scenario.name
+        );
     }
     println!("{runs} runs, {writes} acknowledged writes, none lost");
 }
@@ -510,6 +533,12 @@ async fn two_machines_that_claim_to_be_the_node_stop_the_run() {
     {
         drop(trial.run_once(PATIENT, Some(Stops::Each)).await);
     }
+    until("the kubelet asks for a certificate", async || {
+        let state = trial.platform.state();
+        let has_asked = state.csrs.keys().any(|name| name.starts_with("csr-client"));
+        has_asked.then_some(()).ok_or("it installs")
+    })
+    .await;
     let rival = client_request("rival", &trial.old);
     trial
         .platform
@@ -525,10 +554,10 @@ async fn two_machines_that_claim_to_be_the_node_stop_the_run() {
         }
     );
     assert!(is_waiting, "{stopped}");
-    // Unless the genuine request came first: then it alone has a certificate.
     let progress = trial.opened().progress().clone();
     assert_eq!(progress.csrs.get("rival"), Some(&false));
-    assert!(!trial.platform.state().approved.contains("rival"));
+    assert!(trial.platform.state().approved.is_empty());
+    // A person finds out which machine is the node.
     trial.platform.state().csrs.remove("rival");
     trial.complete(Stops::At(usize::MAX)).await;
     trial.check().await;
@@ -623,9 +652,14 @@ async fn the_plan_shows_the_steps_and_closed_gates() {
         panic!("{stopped}")
     };
     assert_eq!(step, StepId::RemoveMember);
-    assert!(refusals[0].reason.contains("is on"), "{refusals:?}");
+    // A rollout may be under way as well.
     let second = planned(&trial).await;
-    assert_eq!(second.closed, refusals);
+    for refusals in [&refusals, &second.closed] {
+        assert!(
+            refusals.iter().any(|it| it.reason.contains("is on")),
+            "{refusals:?}"
+        );
+    }
     let state = |step| {
         second
             .steps

@@ -30,8 +30,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn new(name: &str, number: u8) -> Self {
-        let first = free_ports(2).unwrap();
+    fn new(name: &str, number: u8, first: u16) -> Self {
         Self {
             name: name.to_owned(),
             host: format!("127.0.0.{number}"),
@@ -62,6 +61,8 @@ pub(crate) struct Servers {
     /// All nodes so far, by name.
     pub(crate) places: BTreeMap<String, Place>,
     running: BTreeMap<String, Child>,
+    /// Of clients; that of peers follows. The same at all addresses, as in a cluster.
+    first_port: u16,
     /// Starts of members, which name their data folders.
     starts: u32,
 }
@@ -107,6 +108,7 @@ impl Servers {
             authority,
             places: BTreeMap::new(),
             running: BTreeMap::new(),
+            first_port: free_ports(2).unwrap(),
             starts: 0,
         };
         let names: Vec<_> = (1..=count)
@@ -132,7 +134,7 @@ impl Servers {
 
     /// A place for another node, which does not run yet.
     pub(crate) fn place(&mut self, name: &str, number: u8) -> Place {
-        let place = Place::new(name, number);
+        let place = Place::new(name, number, self.first_port);
         self.places.insert(name.to_owned(), place.clone());
         place
     }
