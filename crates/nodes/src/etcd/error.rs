@@ -1,5 +1,7 @@
 //! Errors of etcd's client.
 
+use std::io;
+
 use serde::Serialize;
 use tonic::Code;
 
@@ -25,7 +27,17 @@ pub enum EtcdError {
         /// The defect.
         reason: String,
     },
-    /// No connection, or one that broke. A change may have been made.
+    /// No connection: nothing was changed.
+    #[error("{endpoint}: {call}: no connection: {reason}")]
+    Unreachable {
+        /// URL of the endpoint.
+        endpoint: String,
+        /// Name of the call.
+        call: &'static str,
+        /// The cause.
+        reason: String,
+    },
+    /// A connection that broke, or a cluster that is busy. A change may have been made.
     #[error("{endpoint}: {call}: {reason}")]
     Unavailable {
         /// URL of the endpoint.
@@ -225,6 +237,13 @@ impl EtcdError {
             // Without the code and the chain of its own text.
             let cause = std::error::Error::source(status);
             let reason = cause.map_or_else(|| text.to_owned(), model::error::chain);
+            if is_unreachable(status) {
+                return Self::Unreachable {
+                    endpoint,
+                    call,
+                    reason,
+                };
+            }
             return Self::Unavailable {
                 endpoint,
                 call,
@@ -246,6 +265,25 @@ impl EtcdError {
             _ => None,
         }
     }
+}
+
+/// Whether a status comes from a connection that could not be made.
+fn is_unreachable(status: &tonic::Status) -> bool {
+    let mut next = std::error::Error::source(status);
+    while let Some(cause) = next {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return matches!(
+                io.kind(),
+                io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::TimedOut
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::AddrNotAvailable
+            );
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// Longest text of an unknown refusal. Units: characters.

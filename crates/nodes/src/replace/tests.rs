@@ -361,7 +361,7 @@ fn each_gate_closes_for_its_reason() {
         request.confirmed_off_by = Some("a person".to_owned());
     });
     assert_eq!(confirmed, []);
-    // A machine that is seen running is not off, whatever a person confirmed.
+    // A machine that is seen running is not off, although a person confirmed it.
     let contradicted = closed(|view, request| {
         view.old_power = Some(PowerState::On);
         request.confirmed_off_by = Some("a person".to_owned());

@@ -324,6 +324,20 @@ async fn an_endpoint_that_never_answers_is_a_failure_in_time() {
     let cluster = EtcdCluster::new(seeds, &credentials, Resolver::system()).unwrap();
     let error = cluster.observe().await.unwrap_err();
     assert!(error.to_string().contains(&url), "{error}");
+    let endpoint = cluster.endpoint(&url.parse().unwrap()).unwrap();
+    let status = || async { endpoint.status().await.unwrap_err() };
+    // No handshake, then no listener.
+    let silent = status().await;
+    assert!(
+        matches!(silent, EtcdError::Unreachable { .. }),
+        "{silent:?}"
+    );
+    drop(listener);
+    let refused = status().await;
+    assert!(
+        matches!(refused, EtcdError::Unreachable { .. }),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
