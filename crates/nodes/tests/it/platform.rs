@@ -28,6 +28,7 @@ const INSTALLATION: u32 = 3;
 /// Properties of the platform that differ between cases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlatformOptions {
+    pub(crate) control_nodes: u8,
     pub(crate) has_machine_api: bool,
     pub(crate) is_operator_managed: bool,
 }
@@ -373,7 +374,7 @@ async fn manage(
         leader.add_learner(&[url]).await?;
         return Ok(());
     }
-    let retired = {
+    let (retired, desired) = {
         let state = state.lock().unwrap();
         let mut members = view.members.iter();
         let retired = members.find(|it| {
@@ -381,10 +382,11 @@ async fn manage(
             let machine = state.machine_at(host.parse().unwrap());
             machine.is_some_and(|(_, machine)| machine.is_deleting)
         });
-        retired.map(|it| it.member.id)
+        let retired = retired.map(|it| it.member.id);
+        (retired, usize::from(state.options.control_nodes))
     };
     match retired {
-        Some(id) if view.voter_count().voters > 3 => leader.remove(id).await,
+        Some(id) if view.voter_count().voters > desired => leader.remove(id).await,
         _ => Ok(()),
     }
 }
@@ -408,7 +410,7 @@ impl KubernetesSide for Platform {
         let revisions = state.revisions.iter();
         Ok(KubernetesView {
             topology: "HighlyAvailable".to_owned(),
-            desired_replicas: 3,
+            desired_replicas: state.options.control_nodes.into(),
             upgrade: None,
             has_machine_api: state.options.has_machine_api,
             is_operator_managed: state.options.is_operator_managed,

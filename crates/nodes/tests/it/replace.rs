@@ -51,18 +51,23 @@ struct Scenario {
     target: Target,
     /// Whether the new node has a name and an address of its own.
     has_new_place: bool,
+    /// Nodes that are lost as well.
+    lost_too: usize,
     options: PlatformOptions,
 }
 
 const OPENSHIFT: PlatformOptions = PlatformOptions {
+    control_nodes: 3,
     has_machine_api: true,
     is_operator_managed: true,
 };
 const PLATFORM_NONE: PlatformOptions = PlatformOptions {
+    control_nodes: 3,
     has_machine_api: false,
     is_operator_managed: true,
 };
 const UNMANAGED: PlatformOptions = PlatformOptions {
+    control_nodes: 3,
     has_machine_api: false,
     is_operator_managed: false,
 };
@@ -72,42 +77,49 @@ static SCENARIOS: &[Scenario] = &[
         name: "failed follower, same name and address",
         target: Target::FailedFollower,
         has_new_place: false,
+        lost_too: 0,
         options: OPENSHIFT,
     },
     Scenario {
         name: "failed leader with the API's address, same name and address",
         target: Target::FailedLeader,
         has_new_place: false,
+        lost_too: 0,
         options: OPENSHIFT,
     },
     Scenario {
         name: "failed follower, new name and address, no Machine API",
         target: Target::FailedFollower,
         has_new_place: true,
+        lost_too: 0,
         options: PLATFORM_NONE,
     },
     Scenario {
         name: "failed follower, unmanaged operator",
         target: Target::FailedFollower,
         has_new_place: false,
+        lost_too: 0,
         options: UNMANAGED,
     },
     Scenario {
         name: "unwanted follower",
         target: Target::UnwantedFollower,
         has_new_place: true,
+        lost_too: 0,
         options: OPENSHIFT,
     },
     Scenario {
         name: "unwanted leader, no Machine API",
         target: Target::UnwantedLeader,
         has_new_place: true,
+        lost_too: 0,
         options: PLATFORM_NONE,
     },
     Scenario {
         name: "unwanted leader, unmanaged operator",
         target: Target::UnwantedLeader,
         has_new_place: true,
+        lost_too: 0,
         options: UNMANAGED,
     },
 ];
@@ -164,7 +176,7 @@ fn request(node: &str, new: Option<NodePlace>, is_unwanted: bool) -> Replacement
 impl Trial {
     /// Starts a cluster with the failure of the scenario, writes beside it, and begins the replacement.
     async fn begin(scenario: &Scenario) -> Option<Self> {
-        let servers = Servers::start(3).await?;
+        let servers = Servers::start(scenario.options.control_nodes).await?;
         let cluster = servers.cluster();
         let addresses = servers.places.values().map(Place::address).collect();
         let load = Load::start(servers.cluster(), addresses);
@@ -181,6 +193,8 @@ impl Trial {
                 .clone(),
         };
         let target = servers.id(&view, &old);
+        let names: Vec<_> = servers.places.keys().cloned().collect();
+        let others = names.iter().filter(|name| **name != old);
         let platform = Platform::start(servers, scenario.options);
         let is_unwanted = matches!(
             scenario.target,
@@ -205,6 +219,10 @@ impl Trial {
         if !is_unwanted {
             platform.fail(&old);
         }
+        let also_lost: BTreeSet<_> = others.take(scenario.lost_too).cloned().collect();
+        for name in &also_lost {
+            platform.fail(name);
+        }
         let mut trial = Self {
             platform,
             cluster,
@@ -217,7 +235,10 @@ impl Trial {
             seen: HashSet::new(),
             old,
         };
-        let request = request(&trial.old, new, is_unwanted);
+        let request = ReplacementRequest {
+            also_lost,
+            ..request(&trial.old, new, is_unwanted)
+        };
         let case = until("the request is a case", async || trial.case(&request).await).await;
         trial.id = {
             let store = store(&trial.root);
@@ -441,6 +462,29 @@ async fn no_stop_loses_quorum_or_a_write() {
         );
     }
     println!("{runs} runs, {writes} acknowledged writes, none lost");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_of_five_lost_are_removed_before_one_joins() {
+    let scenario = Scenario {
+        name: "two of five lost",
+        target: Target::FailedFollower,
+        has_new_place: false,
+        lost_too: 1,
+        options: PlatformOptions {
+            control_nodes: 5,
+            ..OPENSHIFT
+        },
+    };
+    let Some(mut trial) = Trial::begin(&scenario).await else {
+        return;
+    };
+    assert_eq!(trial.opened().progress().case.targets.len(), 2);
+    trial.complete(Stops::Each).await;
+    let view = trial.cluster.observe().await.unwrap();
+    let count = view.voter_count();
+    assert_eq!((count.voters, count.healthy), (4, 4), "{view:?}");
+    trial.load.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
