@@ -11,6 +11,7 @@ mod pages;
 mod programs;
 mod python;
 mod report;
+mod tools;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -22,9 +23,9 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::PodmanService;
-use self::kubernetes::KubernetesTools;
 use self::programs::CompiledTests;
 use self::report::TestReport;
+use self::tools::TestTools;
 use crate::bundle::PROGRAM;
 use crate::cargo::{Profile, build, cargo, linted, root, target_directory};
 use crate::command::run as run_command;
@@ -50,25 +51,6 @@ pub(crate) struct TestArgs {
 const SKIPS: &str = "ATOLL_TEST_SKIPS";
 /// Signals the workspace's tests that those of the pod run later: they need images.
 const POD_APART: &str = "POD_TESTS_APART";
-/// Path of docker-registry, for the tests of the mirroring tool.
-const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
-/// Folder with the node_modules of an OpenID provider, for the tests of log-ins.
-const OPENID_PROVIDER: &str = "OPENID_PROVIDER";
-/// Path of the real coreos-installer, for the test that installs a machine.
-const COREOS_INSTALLER: &str = "COREOS_INSTALLER";
-/// Folder of an unpacked kernel, for the tests that boot images.
-const BOOT_KERNEL: &str = "BOOT_KERNEL";
-/// Folder of unpacked packages of arm64, likewise.
-const BOOT_ARM64: &str = "BOOT_ARM64";
-/// Folder of images with genuine layouts.
-const LIVE_IMAGES: &str = "LIVE_IMAGES";
-const BOOT_PPC64LE: &str = "BOOT_PPC64LE";
-/// Path of the program that writes variables of UEFI.
-const VIRT_FW_VARS: &str = "VIRT_FW_VARS";
-/// Folder of etcd's programs, for the tests of replaced control nodes.
-const ETCD_PROGRAMS: &str = "ETCD_PROGRAMS";
-/// Path of the emulator of sushy-tools, for the tests of the Redfish client.
-const SUSHY_EMULATOR: &str = "SUSHY_EMULATOR";
 /// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// Folder of `cargo xtask bundle`, for the tests of the pod.
@@ -259,61 +241,9 @@ fn tests(report: &mut TestReport, full: bool) {
             }
         }
     }
-    let distribution = distribution::ensure()
-        .inspect_err(|error| println!("docker-registry is not available here: {error:#}"))
-        .ok();
-    let openid_provider = openid_provider::ensure()
-        .inspect_err(|error| println!("oidc-provider is not available here: {error:#}"))
-        .ok();
-    let boot_tools = boot_tools::ensure()
-        .inspect_err(|error| println!("images cannot be booted here: {error:#}"))
-        .ok();
-    let etcd = etcd::ensure()
-        .inspect_err(|error| println!("etcd is not available here: {error:#}"))
-        .ok();
-    let foreign = |architecture: &boot_tools::ForeignArchitecture| {
-        let name = architecture.name;
-        architecture
-            .ensure()
-            .inspect_err(|error| println!("images of {name} cannot be booted here: {error:#}"))
-            .ok()
-    };
-    let arm64 = full.then(|| foreign(&boot_tools::ARM64)).flatten();
-    let ppc64le = full.then(|| foreign(&boot_tools::PPC64LE)).flatten();
-    let coreos_installer = full.then(coreos_installer::ensure).and_then(Result::ok);
-    let sushy_emulator = python::SUSHY_TOOLS
-        .ensure()
-        .inspect_err(|error| println!("sushy-tools is not available here: {error:#}"))
-        .ok();
-    let kubernetes = KubernetesTools::ensure(full);
+    let tools = TestTools::ensure(full);
     let prepare = |command: &mut Command| {
-        kubernetes.pass_to(command);
-        if let Some(tools) = &boot_tools {
-            command.env(BOOT_KERNEL, &tools.kernel);
-            command.env(VIRT_FW_VARS, &tools.virt_fw_vars);
-        }
-        if let Some(folder) = &arm64 {
-            command.env(BOOT_ARM64, folder);
-        }
-        if let Some(folder) = &ppc64le {
-            command.env(BOOT_PPC64LE, folder);
-        }
-        if let Some(found) = &coreos_installer {
-            command.env(COREOS_INSTALLER, &found.program);
-            command.env(LIVE_IMAGES, &found.images);
-        }
-        if let Some(program) = &sushy_emulator {
-            command.env(SUSHY_EMULATOR, program);
-        }
-        if let Some(program) = &distribution {
-            command.env(DOCKER_REGISTRY, program);
-        }
-        if let Some(folder) = &etcd {
-            command.env(ETCD_PROGRAMS, folder);
-        }
-        if let Some(folder) = &openid_provider {
-            command.env(OPENID_PROVIDER, folder);
-        }
+        tools.pass_to(command);
         command.env(POD_APART, "1");
     };
     let (integration, unit): (Vec<_>, Vec<_>) = compiled

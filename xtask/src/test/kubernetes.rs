@@ -1,4 +1,4 @@
-//! Programs for the tests of deploy/kubernetes: kustomize, Kubernetes' JSON schemas, kube-apiserver with etcd.
+//! Programs for the tests of deploy/kubernetes: kustomize, kube-apiserver with etcd.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::python::KUBERNETES_VALIDATE;
 use crate::apt::find_program;
 use crate::cargo::root;
 use crate::command::run;
@@ -21,37 +20,8 @@ const PROGRAMS: [(&str, &str); 2] = [
     ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
 ];
 
-/// Programs by the variable that names them in tests.
-#[derive(Debug, Default)]
-pub(super) struct KubernetesTools(Vec<(&'static str, PathBuf)>);
-
-impl KubernetesTools {
-    /// Those that can be had here; kube-apiserver, too, with `full`.
-    pub(super) fn ensure(full: bool) -> Self {
-        let mut tools = Self::default();
-        tools.add("KUSTOMIZE", kustomize());
-        tools.add("KUBERNETES_VALIDATE", KUBERNETES_VALIDATE.ensure());
-        if full {
-            tools.add("KUBERNETES_PROGRAMS", programs());
-        }
-        tools
-    }
-
-    fn add(&mut self, variable: &'static str, found: Result<PathBuf>) {
-        match found {
-            Ok(path) => self.0.push((variable, path)),
-            Err(error) => println!("{variable} is not available here: {error:#}"),
-        }
-    }
-
-    /// Passes their paths to a test program.
-    pub(super) fn pass_to(&self, command: &mut Command) {
-        command.envs(self.0.iter().map(|(variable, path)| (variable, path)));
-    }
-}
-
 /// kubectl, which contains kustomize, or kustomize itself, compiled.
-fn kustomize() -> Result<PathBuf> {
+pub(super) fn kustomize() -> Result<PathBuf> {
     if let Some(program) = find_program("kubectl").or_else(|| find_program("kustomize")) {
         return Ok(program);
     }
@@ -73,7 +43,7 @@ fn kustomize() -> Result<PathBuf> {
 }
 
 /// The folder of kube-apiserver and etcd, compiled once for each list of versions.
-fn programs() -> Result<PathBuf> {
+pub(super) fn programs() -> Result<PathBuf> {
     let module = root().join(MODULE);
     let versions = module.join("go.sum");
     let folder = root().join("target/tools/kubernetes");

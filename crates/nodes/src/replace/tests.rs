@@ -12,7 +12,7 @@ use super::case::{
 use super::gate::{self, GateContext, GateId};
 use super::plan::{StepState, plan};
 use super::progress::{
-    ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent, StepOutcome,
+    ReplaceStepOutcome, ReplacementEntry, ReplacementEvent, ReplacementProgress, StepIntent,
 };
 use super::step::{self, StepId};
 use super::view::{
@@ -283,7 +283,7 @@ fn progress(
         progress.apply(&entry(ReplacementEvent::Finished {
             step,
             was_done: false,
-            outcome: StepOutcome::default(),
+            outcome: ReplaceStepOutcome::default(),
         }));
     }
     progress
