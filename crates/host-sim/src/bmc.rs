@@ -1,7 +1,7 @@
 //! Simulated BMCs: Redfish services of real server families, thousands in one process, with faults on demand.
 //!
 //! A [`BmcRack`] listens once; each BMC has an address of its own on loopback, as each real one has an address of its own.
-//! Tests and rehearsals read the state of a [`SimulatedBmc`] directly; a hook learns from what a host boots.
+//! Tests and rehearsals read the state of a [`SimulatedBmc`] directly; a hook learns the boot source of a host.
 //! Families are rows of [`BMC_PROFILES`]: their differences are those that peers report, each with its source.
 
 mod access;

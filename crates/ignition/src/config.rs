@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::document::ConfigDocument;
-use crate::problem::{ProblemClass, ProblemList};
 pub use crate::version::SpecVersion;
 
 /// Members without a field of their own.
@@ -348,8 +347,7 @@ impl IgnitionConfig {
     ///
     /// Errors: `Syntax` with line and column, `Invalid` with the member's path: the first problem.
     pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        let (document, problems) = ConfigDocument::read(json);
-        Self::accept(document.as_ref(), &problems)
+        ConfigDocument::accept(json)?.to_config()
     }
 
     /// Checks the rules that the types do not express.
@@ -362,19 +360,6 @@ impl IgnitionConfig {
     /// Writes the configuration as compact JSON.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("the records have only string keys")
-    }
-
-    /// The records of a document, unless Ignition would refuse or ignore some of it.
-    pub(crate) fn accept(
-        document: Option<&ConfigDocument>,
-        problems: &ProblemList,
-    ) -> Result<Self, Error> {
-        let refused = problems.first(&[ProblemClass::Refused, ProblemClass::Ignored]);
-        match (document, refused) {
-            (_, Some(problem)) => Err(Error::from(problem)),
-            (Some(document), None) => document.to_config(),
-            (None, None) => unreachable!("a document without a version has a problem"),
-        }
     }
 }
 

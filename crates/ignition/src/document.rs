@@ -37,6 +37,18 @@ impl ConfigDocument {
         }
     }
 
+    /// As [`read`](Self::read), unless Ignition would refuse or ignore some of it.
+    ///
+    /// Errors: the first problem, as [`IgnitionConfig::parse`].
+    pub(crate) fn accept(json: &[u8]) -> Result<Self, Error> {
+        let (document, problems) = Self::read(json);
+        problems.accept()?;
+        document.ok_or_else(|| Error::Invalid {
+            at: "ignition.version".to_owned(),
+            reason: "it is missing".to_owned(),
+        })
+    }
+
     /// As [`read`](Self::read), from a tree: positions are the tree's.
     pub fn from_tree(root: &ConfigNode) -> (Option<Self>, ProblemList) {
         let mut problems = ProblemList::default();
@@ -56,9 +68,7 @@ impl ConfigDocument {
     ///
     /// Errors: as [`IgnitionConfig::validate`].
     pub fn from_config(config: &IgnitionConfig) -> Result<Self, Error> {
-        let (document, problems) = Self::read(&config.to_json());
-        IgnitionConfig::accept(document.as_ref(), &problems)?;
-        document.ok_or_else(|| unreachable!("accepted"))
+        Self::accept(&config.to_json())
     }
 
     /// The version of the specification.

@@ -17,7 +17,8 @@ pub fn merge(parent: &IgnitionConfig, child: &IgnitionConfig) -> Result<Ignition
     let parent = ConfigDocument::from_config(parent)?;
     let child = ConfigDocument::from_config(child)?;
     let merged = parent.merge(&child);
-    IgnitionConfig::accept(Some(&merged), &merged.problems())
+    merged.problems().accept()?;
+    merged.to_config()
 }
 
 impl ConfigDocument {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::Error;
 use crate::tree::SourcePosition;
 
 /// Problems reported for one configuration; more are counted.
@@ -80,6 +81,14 @@ impl ProblemList {
         self.problems
             .iter()
             .find(|problem| classes.contains(&problem.class))
+    }
+
+    /// Errors: the first problem for which Ignition would refuse or ignore some of the configuration.
+    pub(crate) fn accept(&self) -> Result<(), Error> {
+        match self.first(&[ProblemClass::Refused, ProblemClass::Ignored]) {
+            Some(problem) => Err(Error::from(problem)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn add(

@@ -121,6 +121,23 @@ impl Error {
     }
 }
 
+/// An error and its causes. Unlike [`StdError::source`], also through an I/O error, which hides the error that it
+/// wraps.
+pub fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |cause| {
+        let cause: &'a (dyn StdError + 'static) = *cause;
+        let wrapped = cause
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        }
+    })
+}
+
 /// An error and its causes on one line, without a cause that the text already ends with.
 pub fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();

@@ -42,7 +42,7 @@ pub fn next(state: ProvisioningState, facts: &HostFacts) -> HostDecision {
         Some(To::Go(to)) => *to,
         _ => state,
     };
-    // The outcome is one of the step of the former state.
+    // The step of the former state had the outcome.
     let facts = HostFacts {
         step: if reached == state {
             facts.step

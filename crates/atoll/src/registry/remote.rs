@@ -121,14 +121,14 @@ impl RemoteRegistry<'_> {
 
 /// Cause of a failed request, with a remedy where there is one.
 fn cause(error: &reqwest::Error) -> String {
-    let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
+    let causes = || model::error::causes(error);
     let text = causes()
         .last()
-        .map_or_else(|| error.to_string(), ToString::to_string);
-    if causes().any(|cause| find::<net::resolve::Error>(cause).is_some()) {
+        .map_or_else(String::new, ToString::to_string);
+    if causes().any(<dyn StdError>::is::<net::resolve::Error>) {
         return format!("name resolution failed: {text}");
     }
-    if let Some(wrong) = causes().find_map(find::<rustls::Error>) {
+    if let Some(wrong) = causes().find_map(<dyn StdError>::downcast_ref::<rustls::Error>) {
         return match wrong {
             rustls::Error::InvalidCertificate(wrong) => {
                 format!("certificate verification failed ({wrong}); specify the CA with --ca FILE")
@@ -140,7 +140,7 @@ fn cause(error: &reqwest::Error) -> String {
         };
     }
     match causes()
-        .find_map(find::<std::io::Error>)
+        .find_map(<dyn StdError>::downcast_ref::<std::io::Error>)
         .map(std::io::Error::kind)
     {
         Some(std::io::ErrorKind::ConnectionRefused) => {
@@ -149,12 +149,4 @@ fn cause(error: &reqwest::Error) -> String {
         _ if error.is_timeout() => format!("timed out: {text}"),
         _ => text,
     }
-}
-
-/// Downcasts an error, also when it is wrapped into an `io::Error`.
-fn find<'a, E: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a E> {
-    let inner = || cause.downcast_ref::<std::io::Error>()?.get_ref();
-    cause
-        .downcast_ref()
-        .or_else(|| inner().and_then(|inner| find(inner)))
 }

@@ -133,7 +133,7 @@ fn is_disk(device: &str, prefix: &str) -> bool {
     letter.is_some_and(|letter| matches!(letter.as_bytes(), [b'a'..=b'z']))
 }
 
-/// The storage that `boot_device` stands for; none when it has no effect. `boot` was checked; `tang` are the
+/// The storage that `boot_device` describes; none when it has no effect. `boot` was checked; `tang` are the
 /// servers as Ignition has them.
 pub(super) fn storage(
     boot: &ConfigNode,

@@ -38,7 +38,7 @@ impl Desugarer<'_, '_> {
         config
     }
 
-    /// The items of a list that stands elsewhere in Ignition.
+    /// The items of a list that has another place in Ignition.
     pub(super) fn items(
         &mut self,
         list: &ConfigNode,

@@ -7,7 +7,7 @@ use super::node::{object, text};
 use super::resource::AutoCompression;
 use crate::tree::{ConfigMember, ConfigNode};
 
-/// The storage that `grub` stands for; none without users. `grub` was checked.
+/// The storage that `grub` describes; none without users. `grub` was checked.
 ///
 /// Source: coreos/butane, config/fcos/v1_5/translate.go; the syntax is that of GRUB's `password_pbkdf2`.
 pub(super) fn storage(grub: &ConfigNode, compression: AutoCompression) -> Option<ConfigNode> {

@@ -29,7 +29,7 @@ impl SourcePaths {
         }
     }
 
-    /// The path in the document. Values of short forms have the path of the key that stands for them.
+    /// The path in the document. Values of short forms have the path of the key in short form.
     fn of(&self, path: &str, at: SourcePosition) -> String {
         let own: Vec<String> = path.split('.').map(butane_name).collect();
         let own = own.join(".");

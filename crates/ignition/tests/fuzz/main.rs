@@ -1,14 +1,10 @@
 //! Mutations of the corpus of the fuzz targets.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 mod bodies;
 
-use std::fs;
 use std::path::Path;
 
-use proptest::prelude::*;
-use proptest::sample::{Index, select};
+use faults::{LONG_RUN, run_mutations};
 
 /// Tokens with a meaning in configurations.
 const WORDS: &[&str] = &[
@@ -59,90 +55,10 @@ const WORDS: &[&str] = &[
     "\u{2028}",
     "é",
 ];
-/// Mutations of the long run; some minutes.
-const LONG: u32 = 300_000;
-
-#[derive(Debug, Clone)]
-enum Edit {
-    Insert(Index, Vec<u8>),
-    Replace(Index, u8),
-    Remove(Index, usize),
-    Repeat(Index, usize, Index),
-}
-
-impl Edit {
-    fn apply(&self, data: &mut Vec<u8>) {
-        let size = data.len() + 1;
-        let end = |from: usize, length: usize| data.len().min(from + length);
-        match self {
-            Self::Insert(at, bytes) => {
-                drop(data.splice(at.index(size)..at.index(size), bytes.clone()));
-            }
-            Self::Replace(at, byte) => {
-                if let Some(old) = data.get_mut(at.index(size)) {
-                    *old = *byte;
-                }
-            }
-            Self::Remove(at, length) => {
-                let from = at.index(size);
-                data.drain(from..end(from, *length));
-            }
-            Self::Repeat(at, length, to) => {
-                let from = at.index(size);
-                let copy = data[from..end(from, *length)].to_vec();
-                data.splice(to.index(size)..to.index(size), copy);
-            }
-        }
-    }
-}
-
-fn edit() -> impl Strategy<Value = Edit> {
-    let word = prop_oneof![
-        4 => select(WORDS).prop_map(|word| word.as_bytes().to_vec()),
-        1 => prop::collection::vec(any::<u8>(), 1..4),
-    ];
-    prop_oneof![
-        (any::<Index>(), word).prop_map(|(at, word)| Edit::Insert(at, word)),
-        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Edit::Replace(at, byte)),
-        (any::<Index>(), 1..20_usize).prop_map(|(at, length)| Edit::Remove(at, length)),
-        (any::<Index>(), 1..60_usize, any::<Index>())
-            .prop_map(|(at, length, to)| Edit::Repeat(at, length, to)),
-    ]
-}
-
-fn corpus(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.collect();
-    files.sort();
-    assert!(files.len() > 10, "the corpus is missing");
-    files
-        .into_iter()
-        .map(|path| fs::read(path).unwrap())
-        .collect()
-}
-
-/// Runs `body` on the corpus and on `cases` mutations of it.
+/// Runs `body` on the corpus below the crate's folder and on mutations of it.
 fn run(folder: &str, body: fn(&[u8]), cases: u32) {
-    let corpus = corpus(folder);
-    for data in &corpus {
-        body(data);
-    }
-    let broken =
-        (select(corpus), prop::collection::vec(edit(), 1..8)).prop_map(|(mut data, edits)| {
-            for edit in &edits {
-                edit.apply(&mut data);
-            }
-            data
-        });
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    proptest!(config, |(data in broken)| body(&data));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    run_mutations(&folder, WORDS, body, cases);
 }
 
 const CONFIGS: &str = "fixtures/corpus";
@@ -157,7 +73,7 @@ fn broken_configurations_end_well() {
 #[test]
 #[ignore = "takes minutes"]
 fn very_many_broken_configurations_end_well() {
-    run(CONFIGS, bodies::config, LONG);
+    run(CONFIGS, bodies::config, LONG_RUN);
 }
 
 #[test]
@@ -168,7 +84,7 @@ fn broken_yaml_ends_well() {
 #[test]
 #[ignore = "takes minutes"]
 fn very_much_broken_yaml_ends_well() {
-    run(YAML, bodies::yaml, LONG);
+    run(YAML, bodies::yaml, LONG_RUN);
 }
 
 #[test]
@@ -179,5 +95,5 @@ fn broken_butane_documents_end_well() {
 #[test]
 #[ignore = "takes minutes"]
 fn very_many_broken_butane_documents_end_well() {
-    run(BUTANE, bodies::butane, LONG);
+    run(BUTANE, bodies::butane, LONG_RUN);
 }

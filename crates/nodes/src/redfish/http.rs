@@ -216,23 +216,23 @@ fn failure(request: &str, error: &reqwest::Error) -> ExchangeFailure {
     if error.is_builder() {
         return ExchangeFailure::Final(BmcError::Internal {
             doing: "building a request",
-            reason: causes(error),
+            reason: cause(error),
         });
     }
     if error.is_connect() {
-        let reason = causes(error);
+        let reason = cause(error);
         return ExchangeFailure::NeverSent(BmcError::Unreachable { request, reason });
     }
     let reason = if error.is_timeout() {
         "no answer in time".to_owned()
     } else {
-        causes(error)
+        cause(error)
     };
     ExchangeFailure::Interrupted(BmcError::Interrupted { request, reason })
 }
 
 /// The causes behind an error of the client, whose own text has the URL.
-fn causes(error: &reqwest::Error) -> String {
+fn cause(error: &reqwest::Error) -> String {
     match StdError::source(error) {
         Some(cause) => model::error::chain(cause),
         None => "the connection failed".to_owned(),
@@ -241,20 +241,8 @@ fn causes(error: &reqwest::Error) -> String {
 
 /// The refusal of the certificate, if that is the cause.
 fn certificate_error(error: &reqwest::Error) -> Option<&rustls::Error> {
-    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(cause) = next {
-        let tls = cause.downcast_ref::<rustls::Error>();
-        if let Some(tls @ rustls::Error::InvalidCertificate(_)) = tls {
-            return Some(tls);
-        }
-        // An I/O error hides the error that it wraps from the chain of sources.
-        let carried = cause
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        next = match carried {
-            Some(carried) => Some(carried),
-            None => cause.source(),
-        };
-    }
-    None
+    model::error::causes(error).find_map(|cause| {
+        let tls = cause.downcast_ref::<rustls::Error>()?;
+        matches!(tls, rustls::Error::InvalidCertificate(_)).then_some(tls)
+    })
 }

@@ -323,7 +323,7 @@ impl<'a> Run<'a> {
         rule.is_done.is_some_and(|is_done| is_done(&context))
     }
 
-    /// The reason for which the gates are closed for now.
+    /// The reason that keeps the gates closed.
     ///
     /// Errors: Refused – they do not open by themselves.
     async fn closed(

@@ -44,21 +44,7 @@ pub(super) fn plain_http(place: &str, remedy: Option<&str>) -> Error {
 /// Whether TLS failed on an HTTP response, whose first byte is no TLS record type.
 pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool {
     let not_tls = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
-    let mut next = Some(failure);
-    while let Some(cause) = next {
-        if cause.downcast_ref() == Some(&not_tls) {
-            return true;
-        }
-        // An I/O error hides the error that it wraps from the chain of sources.
-        let carried = cause
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        next = match carried {
-            Some(carried) => Some(carried),
-            None => cause.source(),
-        };
-    }
-    false
+    model::error::causes(failure).any(|cause| cause.downcast_ref() == Some(&not_tls))
 }
 
 /// The registry violates the protocol; `place` as for [`unavailable`].
