@@ -13,6 +13,7 @@ mod progress;
 mod run;
 mod step;
 mod store;
+mod strict_der;
 mod template;
 #[cfg(test)]
 mod tests;

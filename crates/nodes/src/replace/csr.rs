@@ -16,6 +16,8 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::{SubjectPublicKeyInfo, X509Name};
 
+use super::strict_der::{element, is_strict};
+
 /// Largest request; those of kubelets have less than 2 KiB. Units: bytes.
 pub const MAX_CSR_BYTES: usize = 16 << 10;
 /// Most requests that are looked at.
@@ -29,6 +31,16 @@ const END: &str = "-----END CERTIFICATE REQUEST-----";
 /// Sizes of keys. Units: bits. The upper bound limits the cost of a verification.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 const EC_BITS: &[usize] = &[256, 384];
+/// Identifiers of signature algorithms, whole: ECDSA and RSA, each with SHA-256, SHA-384 and SHA-512.
+/// Source: RFC 5758, 3.2; RFC 8017, A.2.
+const SIGNATURE_ALGORITHMS: &[&[u8]] = &[
+    b"\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02",
+    b"\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x03",
+    b"\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x04",
+    b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\x00",
+    b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0c\x05\x00",
+    b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0d\x05\x00",
+];
 
 /// A pending CertificateSigningRequest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,13 +203,17 @@ fn decide(
     }
     usages(request, rule)?;
     let der = der(&request.pem)?;
+    if !is_strict(&der) {
+        return Err(malformed("it is no DER"));
+    }
     let (rest, parsed) = X509CertificationRequest::from_der(&der).map_err(malformed)?;
     if !rest.is_empty() {
         return Err(malformed("bytes follow it"));
     }
     let info = &parsed.certification_request_info;
     key(&info.subject_pki)?;
-    if parsed.verify_signature().is_err() {
+    let algorithm = signature_algorithm(&der).unwrap_or_default();
+    if !SIGNATURE_ALGORITHMS.contains(&algorithm) || parsed.verify_signature().is_err() {
         return Err(CsrRefusal::Signature);
     }
     is_subject(&info.subject, &subject)?;
@@ -264,7 +280,7 @@ fn der(pem: &[u8]) -> Result<Vec<u8>, CsrRefusal> {
     if pem.len() > MAX_CSR_BYTES {
         return Err(malformed(format!("more than {MAX_CSR_BYTES} bytes")));
     }
-    let text = std::str::from_utf8(pem).map_err(malformed)?.trim();
+    let text = std::str::from_utf8(pem).map_err(malformed)?.trim_ascii();
     let content = text
         .strip_prefix(BEGIN)
         .and_then(|rest| rest.strip_suffix(END))
@@ -273,6 +289,16 @@ fn der(pem: &[u8]) -> Result<Vec<u8>, CsrRefusal> {
     data_encoding::BASE64
         .decode(base64.as_bytes())
         .map_err(malformed)
+}
+
+/// The content of the second of the three elements: it is not signed.
+fn signature_algorithm(der: &[u8]) -> Option<&[u8]> {
+    const TAGS: [u8; 4] = [0x30, 0x30, 0x30, 0x03];
+    let (request, content, _) = element(der)?;
+    let (info, _, rest) = element(content)?;
+    let (identifier, algorithm, rest) = element(rest)?;
+    let (signature, _, _) = element(rest)?;
+    ([request, info, identifier, signature] == TAGS).then_some(algorithm)
 }
 
 fn key(info: &SubjectPublicKeyInfo<'_>) -> Result<(), CsrRefusal> {
