@@ -13,7 +13,7 @@ use super::{boot_tools, coreos_installer, distribution, etcd, kubernetes, openid
 pub(super) struct TestTools(Vec<(&'static str, PathBuf)>);
 
 impl TestTools {
-    /// Installs what is missing; with `full` also what takes long. A tool that cannot be had is named: its tests are
+    /// Installs missing ones; those that take long with `full` alone. A tool that cannot be had is named: its tests are
     /// skipped.
     pub(super) fn ensure(full: bool) -> Self {
         let mut tools = Self::default();
