@@ -6,6 +6,8 @@ mod etcd_access;
 mod lease;
 mod listed;
 mod node_config_source;
+mod replacement;
+mod replacement_view;
 mod requests;
 mod resources;
 mod status;

@@ -105,6 +105,16 @@ impl KubernetesCluster {
         }
     }
 
+    /// Names of all records of a kind, without their contents.
+    ///
+    /// Errors: as [`Self::list`].
+    pub(super) async fn names(&self, kind: &ResourceKind) -> Result<Vec<String>, Error> {
+        let listed = self.api(kind).list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(|error| refused(kind, error))?;
+        let names = listed.items.into_iter();
+        Ok(names.filter_map(|item| item.metadata.name).collect())
+    }
+
     /// A record by its name; none where it, or the kind, does not exist.
     ///
     /// Errors: as [`Self::list`].
@@ -153,7 +163,7 @@ pub(super) fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-fn is_missing(error: &kube::Error) -> bool {
+pub(super) fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
@@ -168,7 +178,8 @@ pub(super) fn refused(kind: &ResourceKind, error: kube::Error) -> Error {
         kube::Error::Api(status) if status.code == 403 => Error::Forbidden {
             reason: format!("{}: {}", kind.plural, status.message),
         },
-        kube::Error::Api(status) if (400..500).contains(&status.code) => {
+        // A busy server asks for patience with 429.
+        kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429 => {
             Error::conflict(format!("{}: {}", kind.plural, status.message))
         }
         error => Error::unavailable(CLUSTER, error),

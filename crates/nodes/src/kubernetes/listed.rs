@@ -72,6 +72,9 @@ pub struct ListedHost {
     pub state: String,
     /// Name of the record that uses it.
     pub consumer: Option<String>,
+    /// Name of the Secret with its BMC's credentials.
+    pub credentials: Option<String>,
+    pub is_deleting: bool,
     /// The wanted power state.
     pub is_online: bool,
     /// The seen one, where the BMC was asked.
@@ -272,6 +275,8 @@ fn host(record: &DynamicObject) -> ListedHost {
         name: name(record),
         state: member(record, "/status/provisioning/state"),
         consumer: member(record, "/spec/consumerRef/name"),
+        credentials: member(record, "/spec/bmc/credentialsName"),
+        is_deleting: record.metadata.deletion_timestamp.is_some(),
         is_online: member(record, "/spec/online"),
         is_powered_on: member(record, "/status/poweredOn"),
         error_kind: member(record, "/status/errorType"),

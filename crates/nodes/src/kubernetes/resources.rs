@@ -97,9 +97,19 @@ pub(super) const MACHINE_CONFIGS: ResourceKind = ResourceKind::cluster(
 /// Leases of repairs, in a namespace that every cluster has.
 pub(super) const LEASES: ResourceKind =
     ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within("kube-system");
+/// Settings of etcd's operator.
+pub(super) const ETCDS: ResourceKind =
+    ResourceKind::cluster("operator.openshift.io", "v1", "Etcd", "etcds");
+/// Roll-outs of node configurations, by role.
+pub(super) const MACHINE_CONFIG_POOLS: ResourceKind = ResourceKind::cluster(
+    "machineconfiguration.openshift.io",
+    "v1",
+    "MachineConfigPool",
+    "machineconfigpools",
+);
 /// Operators of the platform that run static pods.
 pub(super) const STATIC_POD_OPERATORS: [ResourceKind; 4] = [
-    ResourceKind::cluster("operator.openshift.io", "v1", "Etcd", "etcds"),
+    ETCDS,
     ResourceKind::cluster(
         "operator.openshift.io",
         "v1",

@@ -428,7 +428,12 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let expected = self.progress().expected_node(self.case());
-        for (name, decision) in csr::decide_csrs(&kubernetes.pending_csrs, &expected) {
+        let decisions = csr::decide_csrs(&kubernetes.pending_csrs, &expected);
+        for request in &kubernetes.pending_csrs {
+            let name = request.name.clone();
+            let Some(decision) = decisions.get(&name).cloned() else {
+                continue;
+            };
             let known = self.progress().csrs.get(&name).copied();
             if self.progress().csrs.len() >= MAX_CSR_ENTRIES && known.is_none() {
                 break;
@@ -441,7 +446,6 @@ impl<'a> Run<'a> {
                         expected.name
                     );
                     if known != Some(true) {
-                        let name = name.clone();
                         self.append(ReplacementEvent::CsrApproved {
                             name,
                             kind,
@@ -449,7 +453,7 @@ impl<'a> Run<'a> {
                         })?;
                     }
                     // A failed approval is repeated: the request is still pending then.
-                    drop(self.world.kubernetes.approve_csr(&name, &reason).await);
+                    drop(self.world.kubernetes.approve_csr(request, &reason).await);
                 }
                 Err(refusal) if known.is_none() => {
                     let reason = refusal.to_string();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::case::{NodePlace, ReplacementCase};
+use super::csr::CertificateRequest;
 use super::view::{KubernetesView, PowerState};
 
 /// A failed operation.
@@ -59,8 +60,13 @@ pub trait KubernetesSide: Send + Sync {
     /// Sets `useUnsupportedUnsafeNonHANonProductionUnstableEtcd` of Etcd/cluster, or removes it when `value` is null.
     async fn set_rollout_override(&self, value: &Value) -> Result<(), WorldError>;
 
-    /// Approves a certificate request, with the reason in its condition.
-    async fn approve_csr(&self, name: &str, reason: &str) -> Result<(), WorldError>;
+    /// Approves exactly this certificate request, with the reason in its condition. Another one of its name is not
+    /// approved.
+    async fn approve_csr(
+        &self,
+        request: &CertificateRequest,
+        reason: &str,
+    ) -> Result<(), WorldError>;
 }
 
 /// The machines of the nodes, by their BMCs or by the hands of a person.

@@ -520,9 +520,13 @@ impl KubernetesSide for Platform {
         Ok(())
     }
 
-    async fn approve_csr(&self, name: &str, reason: &str) -> Result<(), WorldError> {
+    async fn approve_csr(
+        &self,
+        request: &CertificateRequest,
+        reason: &str,
+    ) -> Result<(), WorldError> {
         assert!(!reason.is_empty());
-        self.api()?.approved.insert(name.to_owned());
+        self.api()?.approved.insert(request.name.clone());
         Ok(())
     }
 }
