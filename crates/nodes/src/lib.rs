@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod etcd;
+pub mod hardware;
 pub mod host_state;
 pub mod inventory;
 #[cfg(feature = "kubernetes")]

@@ -44,7 +44,7 @@ pub use insert_form::InsertForm;
 pub use inventory::{BmcInventory, BmcNic};
 pub use many::{
     BMC_CONCURRENCY, BmcEvent, BmcJob, BmcProgress, BmcRunner, BmcTarget, BootJob, FenceJob,
-    FinishJob, InventoryJob, PowerJob,
+    FinishJob, InventoryJob, PowerJob, PowerStateJob,
 };
 pub use media_slot::MediaSlot;
 pub use message::RedfishMessage;

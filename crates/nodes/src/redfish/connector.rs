@@ -70,6 +70,18 @@ impl RedfishConnector {
         })
     }
 
+    /// The same trust with other times.
+    #[must_use]
+    pub fn with_timing(mut self, timing: RedfishTiming) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// Its times.
+    pub fn timing(&self) -> &RedfishTiming {
+        &self.timing
+    }
+
     /// Logs in.
     ///
     /// Errors: any but those of procedures.

@@ -199,6 +199,20 @@ impl BmcError {
         }
     }
 
+    /// Whether the same operation may succeed later, without a person's act.
+    pub fn is_transient(&self) -> bool {
+        match self.cause() {
+            Self::Unreachable { .. }
+            | Self::Interrupted { .. }
+            | Self::Busy { .. }
+            | Self::NotApplied { .. }
+            | Self::TaskTimeout { .. } => true,
+            // A state that other requests change, or a failure of the BMC.
+            Self::Refused { status, .. } => matches!(status, 408 | 409 | 500..=599),
+            _ => false,
+        }
+    }
+
     /// HTTP status of a refusal.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
@@ -212,5 +226,48 @@ impl BmcError {
     /// Whether the BMC may have acted all the same, so that its state decides.
     pub(super) fn is_uncertain(&self) -> bool {
         matches!(self, Self::Interrupted { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_a_person_must_mend_are_final() {
+        let request = || "GET /redfish/v1/".to_owned();
+        let reason = || "a reason".to_owned();
+        let refused = |status| BmcError::Refused {
+            request: request(),
+            status,
+            reason: reason(),
+            messages: Vec::new(),
+        };
+        let unreachable = BmcError::Unreachable {
+            request: request(),
+            reason: reason(),
+        };
+        let in_step = BmcError::Step {
+            step: BootStep::PowerOff,
+            source: Box::new(unreachable.clone()),
+        };
+        let unauthenticated = BmcError::Unauthenticated {
+            request: request(),
+            reason: String::new(),
+        };
+        for (error, expected) in [
+            (unreachable, true),
+            (in_step, true),
+            (refused(500), true),
+            (refused(503), true),
+            (refused(409), true),
+            (refused(400), false),
+            (refused(412), false),
+            (unauthenticated, false),
+            (BmcError::Untrusted { reason: reason() }, false),
+            (BmcError::Cancelled, false),
+        ] {
+            assert_eq!(error.is_transient(), expected, "{error}");
+        }
     }
 }

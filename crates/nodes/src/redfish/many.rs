@@ -37,6 +37,8 @@ pub enum BmcEvent {
     Connected(&'static str),
     /// A step of a procedure begins.
     Step(BootStep),
+    /// A finding that fails nothing, and its remedy.
+    Warning(String),
     /// The job has succeeded.
     Done,
     /// The job has failed; the reason.
@@ -120,11 +122,31 @@ impl BmcJob for FinishJob {
     type Output = BootOrder;
 
     async fn run(&self, bmc: &mut Bmc, progress: &BmcProgress) -> Result<BootOrder, BmcError> {
-        if self.restarts {
-            boot_from_disk(bmc, |step| progress.step(step)).await
+        let order = if self.restarts {
+            boot_from_disk(bmc, |step| progress.step(step)).await?
         } else {
-            finish_installation(bmc, |step| progress.step(step)).await
+            finish_installation(bmc, |step| progress.step(step)).await?
+        };
+        if let Some(entry) = order.before_disk() {
+            let warning = format!(
+                "its boot order has {} before the disk: put the disk first, or a later start boots from there",
+                entry.name
+            );
+            progress.report(BmcEvent::Warning(warning));
         }
+        Ok(order)
+    }
+}
+
+/// Reads the power.
+#[derive(Debug, Clone, Copy)]
+pub struct PowerStateJob;
+
+impl BmcJob for PowerStateJob {
+    type Output = PowerState;
+
+    async fn run(&self, bmc: &mut Bmc, _: &BmcProgress) -> Result<PowerState, BmcError> {
+        bmc.power_state().await
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod etcd;
+mod hardware;
 mod load;
 mod platform;
 mod redfish;

@@ -3,7 +3,7 @@
 mod faults;
 mod figures;
 mod hostile;
-mod lab;
+pub(crate) mod lab;
 mod login;
 mod many;
 mod operations;

@@ -9,13 +9,13 @@ use nodes::redfish::{
     RedfishTiming,
 };
 
-pub(super) const PASSWORD: &str = "correct-horse";
+pub(crate) const PASSWORD: &str = "correct-horse";
 /// An image with a token in its address.
-pub(super) const IMAGE: &str = "http://10.0.0.9:8888/images/full.iso?image_token=s3cret-token";
-pub(super) const OTHER_IMAGE: &str = "http://10.0.0.9:8888/images/other.iso";
+pub(crate) const IMAGE: &str = "http://10.0.0.9:8888/images/full.iso?image_token=s3cret-token";
+pub(crate) const OTHER_IMAGE: &str = "http://10.0.0.9:8888/images/other.iso";
 
 /// Deadlines that no busy machine misses.
-pub(super) fn patient() -> RedfishTiming {
+pub(crate) fn patient() -> RedfishTiming {
     RedfishTiming {
         poll: Duration::from_millis(5),
         first_pause: Duration::from_millis(2),
@@ -25,7 +25,7 @@ pub(super) fn patient() -> RedfishTiming {
 }
 
 /// Deadlines that end: for states that never come.
-pub(super) fn hasty() -> RedfishTiming {
+pub(crate) fn hasty() -> RedfishTiming {
     RedfishTiming {
         attempts: 3,
         settle: Duration::from_millis(40),
@@ -36,39 +36,39 @@ pub(super) fn hasty() -> RedfishTiming {
     }
 }
 
-pub(super) struct Lab {
-    pub(super) rack: BmcRack,
-    pub(super) connector: RedfishConnector,
+pub(crate) struct Lab {
+    pub(crate) rack: BmcRack,
+    pub(crate) connector: RedfishConnector,
 }
 
 impl Lab {
-    pub(super) async fn of(family: &str, count: usize) -> Self {
+    pub(crate) async fn of(family: &str, count: usize) -> Self {
         Self::with(family, count, patient()).await
     }
 
-    pub(super) async fn with(family: &str, count: usize, timing: RedfishTiming) -> Self {
+    pub(crate) async fn with(family: &str, count: usize, timing: RedfishTiming) -> Self {
         let profile = BmcProfile::find(family).unwrap();
         Self::start(BmcRackPlan::of(profile, count), timing).await
     }
 
-    pub(super) async fn start(plan: BmcRackPlan, timing: RedfishTiming) -> Self {
+    pub(crate) async fn start(plan: BmcRackPlan, timing: RedfishTiming) -> Self {
         let rack = BmcRack::start(plan).await.unwrap();
         let ca = rack.ca_pem().as_bytes();
         let connector = RedfishConnector::new(Some(ca), timing).unwrap();
         Self { rack, connector }
     }
 
-    pub(super) fn bmc(&self) -> &Arc<SimulatedBmc> {
+    pub(crate) fn bmc(&self) -> &Arc<SimulatedBmc> {
         &self.rack.bmcs()[0]
     }
 
     /// Access to the system of a BMC by TLS, verified.
-    pub(super) fn access(&self, index: usize) -> BmcAccess {
+    pub(crate) fn access(&self, index: usize) -> BmcAccess {
         let path = self.rack.bmcs()[index].profile.system_path();
         access(&self.rack.origin(index, "https"), Some(&path))
     }
 
-    pub(super) fn targets(&self) -> Vec<BmcTarget> {
+    pub(crate) fn targets(&self) -> Vec<BmcTarget> {
         let targets = self.rack.bmcs().iter().map(|bmc| BmcTarget {
             name: bmc.host.name.clone(),
             access: self.access(bmc.index),
@@ -76,12 +76,12 @@ impl Lab {
         targets.collect()
     }
 
-    pub(super) async fn connect(&self) -> Result<Bmc, BmcError> {
+    pub(crate) async fn connect(&self) -> Result<Bmc, BmcError> {
         self.connector.connect(&self.access(0)).await
     }
 }
 
-pub(super) fn access(origin: &str, path: Option<&str>) -> BmcAccess {
+pub(crate) fn access(origin: &str, path: Option<&str>) -> BmcAccess {
     BmcAccess {
         endpoint: RedfishEndpoint::new(origin, path).unwrap(),
         credentials: BmcCredentials {
@@ -93,12 +93,12 @@ pub(super) fn access(origin: &str, path: Option<&str>) -> BmcAccess {
 }
 
 /// Names of all families.
-pub(super) fn families() -> impl Iterator<Item = &'static str> {
+pub(crate) fn families() -> impl Iterator<Item = &'static str> {
     BMC_PROFILES.iter().map(|profile| profile.name)
 }
 
 /// The text of an error, which must not show any secret.
-pub(super) fn text(error: &BmcError) -> String {
+pub(crate) fn text(error: &BmcError) -> String {
     let text = error.to_string();
     let all = format!("{text} {error:?}");
     for secret in [PASSWORD, "s3cret-token"] {
