@@ -8,6 +8,8 @@ use super::error::BmcError;
 
 /// Entries of a boot order that are read.
 const ENTRY_LIMIT: usize = 16;
+/// Longest name of an entry. Units: characters.
+const NAME_LIMIT: usize = 100;
 
 /// Kind of a boot source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -103,9 +105,13 @@ fn entry(reference: &str, options: &[RedfishDocument]) -> Option<BootOrderEntry>
     let text = |pointer: &str| option.and_then(|option| option.text(pointer)).unwrap_or("");
     let name = text("/DisplayName");
     let by_text = || kind(&[text("/UefiDevicePath"), name, reference]);
+    let printable = |text: &str| -> String {
+        let chars = text.chars().filter(|c| !c.is_control());
+        chars.take(NAME_LIMIT).collect()
+    };
     Some(BootOrderEntry {
-        reference: reference.to_owned(),
-        name: if name.is_empty() { reference } else { name }.to_owned(),
+        reference: printable(reference),
+        name: printable(if name.is_empty() { reference } else { name }),
         kind: kind_of_alias(text("/Alias")).unwrap_or_else(by_text),
     })
 }
@@ -191,6 +197,14 @@ mod tests {
         assert!(order(&[Disk, Cd]).before_disk().is_none());
         assert!(order(&[Other, Cd]).before_disk().is_none());
         assert!(order(&[]).before_disk().is_none());
+    }
+
+    #[test]
+    fn names_are_printable_and_short() {
+        let name = format!("\u{1b}[31m{}", "x".repeat(200));
+        let option = document(json!({ "BootOptionReference": "Boot0001", "DisplayName": name }));
+        let read = entry("Boot0001", &[option]).unwrap();
+        assert_eq!(read.name, format!("[31m{}", "x".repeat(96)));
     }
 
     #[test]
