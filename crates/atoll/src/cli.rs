@@ -75,7 +75,7 @@ enum AtollCommand {
     },
     /// Translate a Butane document into Ignition or a MachineConfig
     Butane(butane::ButaneArgs),
-    /// Check and write the records of hosts: BareMetalHost, Secret, Machine
+    /// Check and write the records of hosts: BareMetalHost, Secret, Machine; inspect and boot hosts by their BMCs
     Host {
         #[command(subcommand)]
         command: host::HostCommand,

@@ -1,8 +1,13 @@
-//! `atoll host`: records of hosts (BareMetalHost, Secret, Machine) in files.
+//! `atoll host`: records of hosts (BareMetalHost, Secret, Machine) in files, and the BMCs that they name.
 
+mod bmcs;
+mod boot;
 mod check;
+mod eject;
 mod input;
+mod inspect;
 mod list;
+mod power;
 mod render;
 
 use std::process::ExitCode;
@@ -21,6 +26,15 @@ pub(crate) enum HostCommand {
     List(list::HostListArgs),
     /// Write Secret, BareMetalHost and Machine records of a short inventory
     Render(render::RenderArgs),
+    /// Show the hosts of records as their BMCs see them: hardware, power, NICs; exit code 1 if one fails, or has no NIC
+    /// with its boot MAC address
+    Inspect(inspect::HostInspectArgs),
+    /// Read or change the power of the hosts of records by their BMCs
+    Power(power::HostPowerArgs),
+    /// Boot the hosts of records from an image, by virtual media or UEFI HTTP boot; hosts that run are restarted
+    Boot(boot::HostBootArgs),
+    /// Eject the images of the hosts of records, and check that their disks are first in the boot order
+    Eject(eject::HostEjectArgs),
 }
 
 /// Runs the subcommand; the value is the exit code.
@@ -29,6 +43,10 @@ pub(crate) fn run(command: &HostCommand) -> ExitCode {
         HostCommand::Check(arguments) => check::run(arguments),
         HostCommand::List(arguments) => list::run(arguments).map(|()| true),
         HostCommand::Render(arguments) => render::run(arguments),
+        HostCommand::Inspect(arguments) => inspect::run(arguments),
+        HostCommand::Power(arguments) => power::run(arguments),
+        HostCommand::Boot(arguments) => boot::run(arguments),
+        HostCommand::Eject(arguments) => eject::run(arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

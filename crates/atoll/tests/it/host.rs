@@ -10,7 +10,7 @@ const CONTROL_NODE: &str = include_str!("../../../nodes/fixtures/control-node.ya
 const INVENTORY: &str = include_str!("../../../nodes/fixtures/inventory.yaml");
 
 /// Runs `atoll host` in a folder, with a standard input.
-fn host(dir: &Path, arguments: &[&str], input: &str) -> Output {
+pub(super) fn host(dir: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_atoll"))
         .arg("host")
         .args(arguments)

@@ -13,6 +13,7 @@ mod doctor;
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;
 mod host;
+mod host_bmcs;
 mod ignition;
 mod image;
 mod installation;
