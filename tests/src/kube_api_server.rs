@@ -19,6 +19,10 @@ const START_LIMIT: Duration = Duration::from_mins(3);
 const TOKEN: &str = "token-of-a-test";
 /// Token of the node `master-1`.
 pub const NODE_TOKEN: &str = "token-of-a-node";
+/// Token of the node `control-2`.
+pub const CONTROL_NODE_TOKEN: &str = "token-of-a-control-node";
+/// Token of the account with which machines ask to be nodes.
+pub const BOOTSTRAPPER_TOKEN: &str = "token-of-the-bootstrapper";
 
 /// A running kube-apiserver. Killed on drop, with its etcd; both end with the test program.
 #[derive(Debug)]
@@ -56,12 +60,7 @@ impl KubeApiServer {
             ("authority.pem", &authority.certificate),
             ("certificate.pem", &certificate),
             ("key.pem", &key),
-            (
-                "tokens.csv",
-                &format!(
-                    "{TOKEN},test,1,\"system:masters\"\n{NODE_TOKEN},system:node:master-1,2,\"system:nodes\"\n"
-                ),
-            ),
+            ("tokens.csv", &tokens()),
         ] {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -237,6 +236,22 @@ impl KubeApiServer {
             body: response.bytes().await.with_context(|| url)?.to_vec(),
         })
     }
+}
+
+/// Accounts by their tokens, as kube-apiserver reads them.
+fn tokens() -> String {
+    let bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
+    let accounts = [
+        (TOKEN, "test", "system:masters"),
+        (NODE_TOKEN, "system:node:master-1", "system:nodes"),
+        (CONTROL_NODE_TOKEN, "system:node:control-2", "system:nodes"),
+        (BOOTSTRAPPER_TOKEN, bootstrapper, "system:serviceaccounts"),
+    ];
+    let lines = accounts
+        .iter()
+        .enumerate()
+        .map(|(id, (token, user, group))| format!("{token},{user},{id},\"{group}\"\n"));
+    lines.collect()
 }
 
 /// The program, which ends with the test program.

@@ -1,10 +1,10 @@
 //! `atoll host`: records of hosts (BareMetalHost, Secret, Machine) in files, and the BMCs that they name.
 
-mod bmcs;
+pub(crate) mod bmcs;
 mod boot;
 mod check;
 mod eject;
-mod input;
+pub(crate) mod input;
 mod inspect;
 mod list;
 mod power;

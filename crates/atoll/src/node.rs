@@ -3,6 +3,8 @@
 mod approve;
 mod backup;
 mod etcd;
+mod replace;
+mod restore;
 mod status;
 
 use std::path::PathBuf;
@@ -20,6 +22,10 @@ pub(crate) enum NodeCommand {
     Approve(approve::NodeApproveArgs),
     /// Save a checked snapshot of etcd, with everything that the cluster stores
     Backup(backup::NodeBackupArgs),
+    /// Replace a failed or unwanted control node: run it again to continue after a stop of any kind
+    Replace(Box<replace::NodeReplaceArgs>),
+    /// Guide through the restoration of etcd when its quorum is lost
+    Restore(restore::NodeRestoreArgs),
 }
 
 /// The cluster of a command.
@@ -49,11 +55,14 @@ impl ClusterArgs {
 
 /// Runs the subcommand.
 ///
-/// Errors: the cluster cannot be read, a request not be approved, or a snapshot not be saved.
+/// Errors: the cluster cannot be read, a request not be approved, a snapshot not be saved, or a node not be
+/// replaced.
 pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
     match command {
         NodeCommand::Status(arguments) => status::run(arguments),
         NodeCommand::Approve(arguments) => approve::run(arguments),
         NodeCommand::Backup(arguments) => backup::run(arguments),
+        NodeCommand::Replace(arguments) => replace::run(arguments),
+        NodeCommand::Restore(arguments) => restore::run(arguments),
     }
 }

@@ -5,7 +5,7 @@
 //! The supervisor holds a pipe to each service, so that services shut down when it dies in any way. It never reads
 //! requests or data.
 
-mod account;
+pub(crate) mod account;
 mod child;
 mod child_output;
 mod control;

@@ -15,6 +15,7 @@ mod member;
 #[expect(unreachable_pub, reason = "prost-build marks every message as public")]
 mod messages;
 mod snapshot;
+mod survivor;
 mod view;
 
 pub use address::EtcdAddress;
@@ -27,4 +28,5 @@ pub use member::{AlarmKind, EndpointStatus, EtcdMember, MemberAlarm, MemberList,
 pub use snapshot::{
     MAX_SNAPSHOT_BYTES, SnapshotError, SnapshotFile, check_snapshot, save_snapshot,
 };
+pub use survivor::{EtcdSurvivor, EtcdSurvivors};
 pub use view::{EtcdView, MAX_LEARNER_LAG, MemberHealth, ObservedMember};

@@ -44,4 +44,4 @@ pub use view::{
     HostView, KubernetesView, MachineView, NodeView, PowerState, ReplacementView, RolloutView,
 };
 pub use wait::StepPatience;
-pub use world::{KubernetesSide, NodeHardware, RecordKind, WorldError};
+pub use world::{KubernetesSide, MachineSide, NodeHardware, RecordKind, WorldError};

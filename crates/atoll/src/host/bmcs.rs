@@ -50,7 +50,7 @@ impl HostBmcArgs {
     /// Errors: a file cannot be read, or has no such host; unusable certificates.
     pub(super) fn run<J: BmcJob>(&self, job: J) -> Result<Vec<HostResult<J::Output>>, Error> {
         let hosts = self.hosts()?;
-        let runner = BmcRunner::new(self.connector()?, CancellationToken::new());
+        let runner = BmcRunner::new(connector(self.ca.as_deref())?, CancellationToken::new());
         let runner = runner.with_receiver(show);
         let targets = hosts.iter().filter_map(|host| {
             let access = host.access.clone().ok()?;
@@ -71,15 +71,6 @@ impl HostBmcArgs {
             HostResult { host, result }
         });
         Ok(results.collect())
-    }
-
-    fn connector(&self) -> Result<RedfishConnector, Error> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
-        };
-        let ca = self.ca.as_ref().map(read).transpose()?;
-        let connector = RedfishConnector::new(ca.as_deref(), RedfishTiming::default());
-        connector.map_err(|error| Error::new("preparing the connections to BMCs", error))
     }
 
     /// The selected hosts.
@@ -105,6 +96,18 @@ impl HostBmcArgs {
         hosts.retain(|host| self.names.is_empty() || self.names.contains(&host.name));
         Ok(hosts)
     }
+}
+
+/// Connections to BMCs that trust the system's authorities and those of a file.
+///
+/// Errors: the file cannot be read, or has no certificates.
+pub(crate) fn connector(ca: Option<&Path>) -> Result<RedfishConnector, Error> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+    };
+    let ca = ca.map(read).transpose()?;
+    let connector = RedfishConnector::new(ca.as_deref(), RedfishTiming::default());
+    connector.map_err(|error| Error::new("preparing the connections to BMCs", error))
 }
 
 /// A file whose documents are all readable: a broken one might be a secret.

@@ -36,7 +36,7 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// The name of a file in messages.
-pub(super) fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     if is_stdin(path) {
         "<stdin>".to_owned()
     } else {
@@ -47,7 +47,7 @@ pub(super) fn name(path: &Path) -> String {
 /// The content of a file, and one byte more than `most` of a longer one.
 ///
 /// Errors: it cannot be read.
-pub(super) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Error> {
     let most = most as u64 + 1;
     let mut content = Vec::new();
     let read = if is_stdin(path) {

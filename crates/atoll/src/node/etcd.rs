@@ -15,7 +15,7 @@ const MAX_PEM: u64 = 1 << 20;
 const DOING: &str = "preparing the connection to etcd";
 
 /// etcd's endpoints and the certificate of a client.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EtcdArgs {
     /// Client URL of a member, as https://192.0.2.10:2379; by default those that the cluster's records have. Repeatable
     #[arg(long = "etcd-endpoint", value_name = "URL", requires_all = ["ca", "certificate", "key"])]

@@ -27,7 +27,7 @@ const WRITE_KEY: &[u8] = b"/atoll/write-check";
 /// A cluster. Its endpoints are those of the settings, and those that its members advertise.
 #[derive(Debug)]
 pub struct EtcdCluster {
-    seeds: Vec<EtcdAddress>,
+    pub(super) seeds: Vec<EtcdAddress>,
     tls: Arc<ClientConfig>,
     resolver: Resolver,
     endpoints: Mutex<BTreeMap<EtcdAddress, EtcdEndpoint>>,

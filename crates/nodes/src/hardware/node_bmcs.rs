@@ -1,6 +1,7 @@
 //! The machines of nodes by their BMCs, for a replacement.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +12,7 @@ use crate::redfish::{
     self, BmcAccess, BmcError, BmcEvent, BmcJob, BmcRunner, BmcTarget, BootJob, BootMedium,
     FenceJob, FinishJob, PowerStateJob, RedfishConnector, RedfishTiming,
 };
-use crate::replace::{NodeHardware, NodePlace, PowerState, WorldError};
+use crate::replace::{MachineSide, NodeHardware, NodePlace, PowerState, WorldError};
 
 /// The power is observed before each change: a dead BMC must not hold a replacement for minutes.
 fn observation_timing(timing: &RedfishTiming) -> RedfishTiming {
@@ -24,15 +25,14 @@ fn observation_timing(timing: &RedfishTiming) -> RedfishTiming {
     }
 }
 
-/// BMCs by the names of their nodes.
+/// The BMCs of a replacement.
 ///
-/// A node without one has no readable power, is not turned off and not booted: a person does it.
+/// A machine without one has no readable power, is not turned off and not booted: a person does it.
 #[derive(Debug)]
 pub struct NodeBmcs {
     acting: BmcRunner,
     observing: BmcRunner,
-    machines: BTreeMap<String, NodeMachine>,
-    successors: BTreeMap<String, NodeMachine>,
+    machines: BTreeMap<MachineSide, Arc<NodeMachine>>,
     medium: Option<BootMedium>,
 }
 
@@ -55,7 +55,6 @@ impl NodeBmcs {
             acting: runner(connector.clone()).with_receiver(log),
             observing: runner(connector.clone().with_timing(observer)),
             machines: BTreeMap::new(),
-            successors: BTreeMap::new(),
             medium: None,
         }
     }
@@ -70,46 +69,27 @@ impl NodeBmcs {
         self
     }
 
-    /// With the BMC of the machine of a node.
+    /// With the BMC of a machine. Both may have the same one: the node is installed again.
     #[must_use]
-    pub fn with_machine(mut self, node: impl Into<String>, access: BmcAccess) -> Self {
-        self.machines.insert(node.into(), NodeMachine::new(access));
+    pub fn with_machine(mut self, side: MachineSide, access: BmcAccess) -> Self {
+        let mut known = self.machines.values();
+        let same = known.find(|it| it.access.endpoint == access.endpoint);
+        let machine = same.cloned();
+        let machine = machine.unwrap_or_else(|| Arc::new(NodeMachine::new(access)));
+        self.machines.insert(side, machine);
         self
     }
 
-    /// With the BMC of another machine that takes over the name of a node.
-    ///
-    /// Until then the name belongs to both machines: it is off when both are, and unknown when the power of the first
-    /// cannot be read.
-    #[must_use]
-    pub fn with_successor(mut self, node: impl Into<String>, access: BmcAccess) -> Self {
-        self.successors
-            .insert(node.into(), NodeMachine::new(access));
-        self
-    }
-
-    /// With the medium that new nodes boot from.
+    /// With the medium that the new machine boots from. Without one, a person boots it.
     #[must_use]
     pub fn with_medium(mut self, medium: BootMedium) -> Self {
         self.medium = Some(medium);
         self
     }
 
-    /// Whether a BMC boots the machine that joins under this name; otherwise a person does.
-    pub fn has_bmc(&self, node: &str) -> bool {
-        self.joining(node).is_some()
-    }
-
-    /// The machine that joins under a name.
-    fn joining(&self, node: &str) -> Option<&NodeMachine> {
-        let successor = self.successors.get(node);
-        successor.or_else(|| self.machines.get(node))
-    }
-
-    /// All machines of a name; none when one of them has no BMC.
-    fn all(&self, node: &str) -> Option<impl Iterator<Item = &NodeMachine>> {
-        let first = self.machines.get(node)?;
-        Some([first].into_iter().chain(self.successors.get(node)))
+    /// Whether a BMC boots the new machine; otherwise a person does.
+    pub fn boots(&self) -> bool {
+        self.medium.is_some() && self.machines.contains_key(&MachineSide::New)
     }
 }
 
@@ -155,53 +135,42 @@ impl NodeMachine {
 
 #[async_trait]
 impl NodeHardware for NodeBmcs {
-    async fn power(&self, node: &NodePlace) -> Result<Option<PowerState>, WorldError> {
-        let name = &node.name;
-        let Some(machines) = self.all(name) else {
+    async fn power(
+        &self,
+        side: MachineSide,
+        node: &NodePlace,
+    ) -> Result<Option<PowerState>, WorldError> {
+        let Some(machine) = self.machines.get(&side) else {
             return Ok(None);
         };
-        for machine in machines {
-            let doing = "reading the power";
-            let state = machine
-                .run(&self.observing, name, doing, PowerStateJob)
-                .await?;
+        let doing = "reading the power";
+        let state = machine.run(&self.observing, &node.name, doing, PowerStateJob);
+        Ok(Some(match state.await? {
+            redfish::PowerState::Off => PowerState::Off,
             // A machine between two states, or in an unknown one, may still write to its disk.
-            if state != redfish::PowerState::Off {
-                return Ok(Some(PowerState::On));
-            }
-        }
-        Ok(Some(PowerState::Off))
+            _ => PowerState::On,
+        }))
     }
 
     async fn power_off(&self, node: &NodePlace) -> Result<(), WorldError> {
-        for machine in self.all(&node.name).into_iter().flatten() {
-            let doing = "power-off";
-            machine
-                .run(&self.acting, &node.name, doing, FenceJob)
-                .await?;
+        if let Some(machine) = self.machines.get(&MachineSide::Old) {
+            let fenced = machine.run(&self.acting, &node.name, "power-off", FenceJob);
+            fenced.await?;
         }
         Ok(())
     }
 
     async fn boot(&self, node: &NodePlace) -> Result<(), WorldError> {
-        let Some(machine) = self.joining(&node.name) else {
+        let machine = self.machines.get(&MachineSide::New);
+        let (Some(machine), Some(medium)) = (machine, self.medium.clone()) else {
             return Ok(());
-        };
-        let Some(medium) = self.medium.clone() else {
-            return Err(WorldError {
-                doing: format!("boot of {}", node.name),
-                reason: "it has a BMC, and no image to boot from: name the address of its live image for the BMC \
-                         (virtual media), or that of its image for UEFI HTTP boot"
-                    .to_owned(),
-                is_transient: false,
-            });
         };
         let job = BootJob(medium);
         machine.run(&self.acting, &node.name, "boot", job).await
     }
 
     async fn eject(&self, node: &NodePlace) -> Result<(), WorldError> {
-        let Some(machine) = self.joining(&node.name) else {
+        let Some(machine) = self.machines.get(&MachineSide::New) else {
             return Ok(());
         };
         // The node is ready, and is not restarted: an entry before its disk is a warning of the job.

@@ -135,6 +135,21 @@ pub struct ReplacementProgress {
 }
 
 impl ReplacementProgress {
+    /// The progress of a replacement without a step.
+    pub fn new(request: ReplacementRequest, case: ReplacementCase) -> Self {
+        Self {
+            request,
+            case,
+            state: ReplacementState::Unfinished,
+            started: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            csrs: BTreeMap::new(),
+            approved_key: None,
+            stopped: None,
+            window: None,
+        }
+    }
+
     /// The progress after its first entry; none if it is another one, or of a later format.
     pub(super) fn open(entry: &ReplacementEntry) -> Option<Self> {
         match &entry.event {
@@ -142,17 +157,7 @@ impl ReplacementProgress {
                 format: FORMAT,
                 request,
                 case,
-            } => Some(Self {
-                request: (**request).clone(),
-                case: (**case).clone(),
-                state: ReplacementState::Unfinished,
-                started: BTreeMap::new(),
-                finished: BTreeMap::new(),
-                csrs: BTreeMap::new(),
-                approved_key: None,
-                stopped: None,
-                window: None,
-            }),
+            } => Some(Self::new((**request).clone(), (**case).clone())),
             _ => None,
         }
     }

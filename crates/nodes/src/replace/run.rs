@@ -22,7 +22,7 @@ use super::step::{self, CompletionContext, StepId, StepRule, StepUndo};
 use super::store::{OpenReplacement, ReplacementStore};
 use super::view::ReplacementView;
 use super::wait::{StepPatience, StepWait, waiting_for};
-use super::world::{KubernetesSide, NodeHardware};
+use super::world::{KubernetesSide, MachineSide, NodeHardware};
 use crate::etcd::{EtcdCluster, EtcdError};
 use crate::quorum::{MemberId, MemberRole, MembershipChange, decide_change};
 
@@ -62,7 +62,7 @@ pub enum ReplacementError {
     #[error("the journal of the replacement cannot be used")]
     Journal(#[from] JournalError),
     /// A gate is closed, and does not open by itself.
-    #[error("{step:?}: {}", join(refusals))]
+    #[error("{step}: {}", join(refusals))]
     Refused {
         /// The step.
         step: StepId,
@@ -70,7 +70,7 @@ pub enum ReplacementError {
         refusals: Vec<GateRefusal>,
     },
     /// A step could not be done.
-    #[error("{step:?}: {reason}")]
+    #[error("{step}: {reason}")]
     Failed {
         /// The step.
         step: StepId,
@@ -78,7 +78,7 @@ pub enum ReplacementError {
         reason: String,
     },
     /// A step did not come to its end in time.
-    #[error("{step:?}: not within {} s: {reason}", limit.as_secs())]
+    #[error("{step}: not within {} s: {reason}", limit.as_secs())]
     TimedOut {
         /// The step.
         step: StepId,
@@ -111,15 +111,15 @@ pub async fn observe(
     world: &ReplacementWorld<'_>,
     case: Option<&ReplacementCase>,
 ) -> Result<ReplacementView, EtcdError> {
-    let power = async |place: Option<&NodePlace>| match place {
-        Some(place) => world.hardware.power(place).await.ok().flatten(),
+    let power = async |side, place: Option<&NodePlace>| match place {
+        Some(place) => world.hardware.power(side, place).await.ok().flatten(),
         None => None,
     };
     let (etcd, kubernetes, old_power, new_power) = future::join4(
         world.etcd.observe(),
         world.kubernetes.observe(),
-        power(case.map(|it| &it.old)),
-        power(case.map(|it| &it.new)),
+        power(MachineSide::Old, case.map(|it| &it.old)),
+        power(MachineSide::New, case.map(|it| &it.new)),
     )
     .await;
     let (kubernetes, kubernetes_failure) = match kubernetes {

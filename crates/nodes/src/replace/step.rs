@@ -1,6 +1,7 @@
 //! The steps, as a table.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,19 @@ pub enum StepId {
     RestoreRollout,
     ResumePool,
     SettleOperators,
+}
+
+impl StepId {
+    /// Its words, for people.
+    pub fn title(self) -> &'static str {
+        rule(self).title
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.title())
+    }
 }
 
 /// Effect of an abort after a step.

@@ -201,11 +201,20 @@ impl OpenReplacement {
         write_records(&self.folder.join(SAVED), records)
     }
 
+    /// Saved records of the old node; none before the step that saves them.
+    ///
+    /// Errors: File.
+    pub fn saved_records(&self) -> Result<Vec<Value>, JournalError> {
+        read_records(&self.folder.join(SAVED))
+    }
+
     /// Records of the new node: those that were given, else those of the old one.
-    pub(super) fn new_records(&self) -> Result<Vec<Value>, JournalError> {
+    ///
+    /// Errors: File.
+    pub fn new_records(&self) -> Result<Vec<Value>, JournalError> {
         let given = read_records(&self.folder.join(NEW))?;
         if given.is_empty() && self.progress.case.old.name == self.progress.case.new.name {
-            return read_records(&self.folder.join(SAVED));
+            return self.saved_records();
         }
         Ok(given)
     }

@@ -69,18 +69,31 @@ pub trait KubernetesSide: Send + Sync {
     ) -> Result<(), WorldError>;
 }
 
+/// A machine of a replacement. Both may have one name and address, and be one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineSide {
+    /// Of the node that leaves.
+    Old,
+    /// Of the node that joins.
+    New,
+}
+
 /// The machines of the nodes, by their BMCs or by the hands of a person.
 #[async_trait]
 pub trait NodeHardware: Send + Sync {
     /// Power of a node's machine; none where it cannot be read.
-    async fn power(&self, node: &NodePlace) -> Result<Option<PowerState>, WorldError>;
+    async fn power(
+        &self,
+        side: MachineSide,
+        node: &NodePlace,
+    ) -> Result<Option<PowerState>, WorldError>;
 
-    /// Turns a machine off. Where there is no BMC, nothing: the person's word counts.
+    /// Turns the old machine off. Where there is no BMC, nothing: the person's word counts.
     async fn power_off(&self, node: &NodePlace) -> Result<(), WorldError>;
 
-    /// Boots a machine with the image of the new node, or hands the image over.
+    /// Boots the new machine with the image of its node, or leaves that to a person.
     async fn boot(&self, node: &NodePlace) -> Result<(), WorldError>;
 
-    /// Ejects the image, and checks that the machine boots from its disk.
+    /// Ejects the image of the new machine, and checks that it boots from its disk.
     async fn eject(&self, node: &NodePlace) -> Result<(), WorldError>;
 }

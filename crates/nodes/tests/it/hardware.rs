@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use host_sim::bmc::{BmcBootSource, BmcFault, BmcFaultRule, SimulatedPower};
 use nodes::hardware::NodeBmcs;
 use nodes::redfish::{BmcEvent, BootMedium, BootStep, RedfishConnector};
-use nodes::replace::{NodeHardware, NodePlace, PowerState, WorldError};
+use nodes::replace::{MachineSide, NodeHardware, NodePlace, PowerState, WorldError};
 
 use crate::redfish::lab::{IMAGE, Lab, PASSWORD, access, families, hasty, patient};
 
@@ -26,10 +26,11 @@ fn medium() -> BootMedium {
     }
 }
 
-/// The node's machine is the first one of the lab.
+/// Old and new machine are the first one of the lab.
 fn one_machine(lab: &Lab) -> NodeBmcs {
     NodeBmcs::new(&lab.connector)
-        .with_machine(NODE, lab.access(0))
+        .with_machine(MachineSide::Old, lab.access(0))
+        .with_machine(MachineSide::New, lab.access(0))
         .with_medium(medium())
 }
 
@@ -52,15 +53,15 @@ async fn a_machine_is_fenced_booted_and_left_to_its_disk() {
         let lab = Lab::of(family, 1).await;
         let bmc = lab.bmc();
         let machines = one_machine(&lab);
-        assert!(machines.has_bmc(NODE));
+        assert!(machines.boots());
         bmc.set_power(SimulatedPower::On);
-        let power = machines.power(&place()).await.unwrap();
+        let power = machines.power(MachineSide::Old, &place()).await.unwrap();
         assert_eq!(power, Some(PowerState::On), "{family}");
         for _ in 0..2 {
             machines.power_off(&place()).await.unwrap();
             assert_eq!(bmc.power(), SimulatedPower::Off, "{family}");
         }
-        let power = machines.power(&place()).await.unwrap();
+        let power = machines.power(MachineSide::Old, &place()).await.unwrap();
         assert_eq!(power, Some(PowerState::Off), "{family}");
         for boots in 1..=2 {
             machines.boot(&place()).await.unwrap();
@@ -101,7 +102,7 @@ async fn a_state_that_is_not_surely_off_is_on() {
         (SimulatedPower::PoweringOn, PowerState::On),
     ] {
         lab.bmc().set_power(state);
-        let power = machines.power(&place()).await.unwrap();
+        let power = machines.power(MachineSide::Old, &place()).await.unwrap();
         assert_eq!(power, Some(expected), "{state:?}");
     }
 }
@@ -129,60 +130,46 @@ async fn an_entry_before_the_disk_is_reported_without_a_restart() {
 }
 
 #[tokio::test]
-async fn without_a_bmc_a_person_acts() {
+async fn without_a_bmc_or_an_image_a_person_acts() {
     let lab = Lab::of("standard", 1).await;
-    let machines = one_machine(&lab);
-    let other = NodePlace {
-        name: "cp-2".to_owned(),
-        ..place()
-    };
-    assert!(!machines.has_bmc("cp-2"));
-    assert_eq!(machines.power(&other).await.unwrap(), None);
-    machines.power_off(&other).await.unwrap();
-    machines.boot(&other).await.unwrap();
-    machines.eject(&other).await.unwrap();
+    let machines = NodeBmcs::new(&lab.connector).with_medium(medium());
+    assert!(!machines.boots());
+    let power = machines.power(MachineSide::New, &place()).await.unwrap();
+    assert_eq!(power, None);
+    machines.power_off(&place()).await.unwrap();
+    machines.boot(&place()).await.unwrap();
+    machines.eject(&place()).await.unwrap();
+    let machines = NodeBmcs::new(&lab.connector).with_machine(MachineSide::New, lab.access(0));
+    assert!(!machines.boots());
+    machines.boot(&place()).await.unwrap();
     assert_eq!(lab.bmc().requests(), []);
 }
 
 #[tokio::test]
-async fn a_bmc_without_an_image_is_a_mistake_that_leaves_the_machine_alone() {
-    let lab = Lab::of("standard", 1).await;
-    let machines = NodeBmcs::new(&lab.connector).with_machine(NODE, lab.access(0));
-    let error = machines.boot(&place()).await.unwrap_err();
-    assert!(!error.is_transient);
-    assert!(text(&error).contains("UEFI HTTP boot"), "{error}");
-    assert_eq!(lab.bmc().requests(), []);
-}
-
-#[tokio::test]
-async fn a_name_of_two_machines_is_off_when_both_are() {
+async fn the_old_machine_is_fenced_and_another_one_boots() {
     let lab = Lab::of("standard", 2).await;
     let [old, new] = lab.rack.bmcs() else {
         panic!("two BMCs");
     };
-    let machines = one_machine(&lab).with_successor(NODE, lab.access(1));
-    for (old_power, new_power, expected) in [
-        (SimulatedPower::Off, SimulatedPower::Off, PowerState::Off),
-        (SimulatedPower::On, SimulatedPower::Off, PowerState::On),
-        (SimulatedPower::Off, SimulatedPower::On, PowerState::On),
-    ] {
-        old.set_power(old_power);
-        new.set_power(new_power);
-        let power = machines.power(&place()).await.unwrap();
-        assert_eq!(power, Some(expected), "{old_power:?} {new_power:?}");
-    }
+    let machines = NodeBmcs::new(&lab.connector)
+        .with_machine(MachineSide::Old, lab.access(0))
+        .with_machine(MachineSide::New, lab.access(1))
+        .with_medium(medium());
     old.set_power(SimulatedPower::On);
-    machines.power_off(&place()).await.unwrap();
-    for bmc in [old, new] {
-        assert_eq!(bmc.power(), SimulatedPower::Off);
+    new.set_power(SimulatedPower::Off);
+    for (side, expected) in [
+        (MachineSide::Old, PowerState::On),
+        (MachineSide::New, PowerState::Off),
+    ] {
+        let power = machines.power(side, &place()).await.unwrap();
+        assert_eq!(power, Some(expected), "{side:?}");
     }
+    machines.power_off(&place()).await.unwrap();
+    assert_eq!(old.power(), SimulatedPower::Off);
     machines.boot(&place()).await.unwrap();
     machines.eject(&place()).await.unwrap();
     assert_eq!((old.boots(), new.boots()), (vec![], vec![image()]));
-    // The power of a machine without BMC is not that of its successor.
-    let successor = NodeBmcs::new(&lab.connector).with_successor(NODE, lab.access(1));
-    assert_eq!(successor.power(&place()).await.unwrap(), None);
-    assert!(successor.has_bmc(NODE));
+    assert_eq!(old.power(), SimulatedPower::Off);
 }
 
 #[tokio::test]
@@ -191,10 +178,11 @@ async fn an_unreachable_bmc_may_come_back() {
     let absent = access(&format!("https://127.0.0.1:{port}"), None);
     let connector = RedfishConnector::new(None, hasty()).unwrap();
     let machines = NodeBmcs::new(&connector)
-        .with_machine(NODE, absent)
+        .with_machine(MachineSide::Old, absent.clone())
+        .with_machine(MachineSide::New, absent)
         .with_medium(medium());
     for result in [
-        machines.power(&place()).await.map(|_| ()),
+        machines.power(MachineSide::Old, &place()).await.map(|_| ()),
         machines.power_off(&place()).await,
         machines.boot(&place()).await,
         machines.eject(&place()).await,
@@ -240,9 +228,15 @@ async fn a_refused_password_is_sent_once_in_all_operations() {
         let lab = Lab::with(family, 1, patient()).await;
         let mut access = lab.access(0);
         access.credentials.password = "wrong".into();
-        let machines = one_machine(&lab).with_machine(NODE, access);
-        let (place, other) = (place(), place());
-        let (one, two) = tokio::join!(machines.power(&place), machines.power(&other));
+        let machines = NodeBmcs::new(&lab.connector)
+            .with_machine(MachineSide::Old, access.clone())
+            .with_machine(MachineSide::New, access)
+            .with_medium(medium());
+        let place = place();
+        let (one, two) = tokio::join!(
+            machines.power(MachineSide::Old, &place),
+            machines.power(MachineSide::New, &place)
+        );
         for result in [
             one.map(|_| ()),
             two.map(|_| ()),
@@ -265,7 +259,7 @@ async fn another_certificate_gets_no_credentials() {
         .add_fault(BmcFaultRule::always(BmcFault::OtherCertificate));
     let machines = one_machine(&lab);
     for result in [
-        machines.power(&place()).await.map(|_| ()),
+        machines.power(MachineSide::Old, &place()).await.map(|_| ()),
         machines.power_off(&place()).await,
     ] {
         let error = result.unwrap_err();

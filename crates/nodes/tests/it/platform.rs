@@ -12,8 +12,9 @@ use async_trait::async_trait;
 use nodes::etcd::{EtcdCluster, EtcdView, MemberHealth};
 use nodes::quorum::MemberRole;
 use nodes::replace::{
-    CertificateRequest, HostView, KubernetesSide, KubernetesView, MachineView, NodeHardware,
-    NodePlace, NodeView, PowerState, RecordKind, ReplacementCase, RolloutView, WorldError,
+    CertificateRequest, HostView, KubernetesSide, KubernetesView, MachineSide, MachineView,
+    NodeHardware, NodePlace, NodeView, PowerState, RecordKind, ReplacementCase, RolloutView,
+    WorldError,
 };
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
@@ -533,7 +534,11 @@ impl KubernetesSide for Platform {
 
 #[async_trait]
 impl NodeHardware for Platform {
-    async fn power(&self, node: &NodePlace) -> Result<Option<PowerState>, WorldError> {
+    async fn power(
+        &self,
+        _: MachineSide,
+        node: &NodePlace,
+    ) -> Result<Option<PowerState>, WorldError> {
         Ok(self.state().power.get(&node.name).copied())
     }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use testkit::certificates::Authority;
 use testkit::ports::free_ports;
 
-use crate::wait::until;
+use super::wait::until;
 
 /// Folder with `etcd` and the programs that restore snapshots: `etcdutl`, or `etcdctl` of 3.4.
 const PROGRAMS: &str = "ETCD_PROGRAMS";
@@ -61,6 +61,8 @@ pub(crate) struct Servers {
     /// All nodes so far, by name.
     pub(crate) places: BTreeMap<String, Place>,
     running: BTreeMap<String, Child>,
+    /// Data folders of the members.
+    data: BTreeMap<String, String>,
     /// Of clients; that of peers follows. The same at all addresses, as in a cluster.
     first_port: u16,
     /// Starts of members, which name their data folders.
@@ -108,6 +110,7 @@ impl Servers {
             authority,
             places: BTreeMap::new(),
             running: BTreeMap::new(),
+            data: BTreeMap::new(),
             first_port: free_ports(2).unwrap(),
             starts: 0,
         };
@@ -154,15 +157,33 @@ impl Servers {
         self.run(name, &peers, "existing");
     }
 
+    /// Starts a member again with its data, as the only one of a new cluster: etcd's way without quorum.
+    pub(crate) fn force_alone(&mut self, name: &str) {
+        self.kill(name);
+        let (place, stem) = (self.places[name].clone(), self.data[name].clone());
+        self.spawn(&place, &stem, &["--force-new-cluster"]);
+    }
+
     fn run(&mut self, name: &str, peers: &[Place], state: &str) {
-        let place = &self.places[name];
+        let place = self.places[name].clone();
         let peers: Vec<_> = peers
             .iter()
             .map(|peer| format!("{}={}", peer.name, peer.peer_url()))
             .collect();
         self.starts += 1;
-        let folder = self.folder.path();
         let stem = format!("{name}.{}", self.starts);
+        self.data.insert(name.to_owned(), stem.clone());
+        let options = [
+            "--initial-cluster",
+            &peers.join(","),
+            "--initial-cluster-state",
+            state,
+        ];
+        self.spawn(&place, &stem, &options);
+    }
+
+    fn spawn(&mut self, place: &Place, stem: &str, options: &[&str]) {
+        let (name, folder) = (&place.name, self.folder.path());
         let log = File::create(folder.join(format!("{stem}.log"))).unwrap();
         let mut command = Command::new("setpriv");
         // It ends with the test program, also when that is killed.
@@ -171,13 +192,12 @@ impl Servers {
             .arg(self.programs.join("etcd"))
             .args(["--name", name])
             .arg("--data-dir")
-            .arg(folder.join(&stem))
+            .arg(folder.join(stem))
             .args(["--listen-client-urls", &place.client_url()])
             .args(["--advertise-client-urls", &place.client_url()])
             .args(["--listen-peer-urls", &place.peer_url()])
             .args(["--initial-advertise-peer-urls", &place.peer_url()])
-            .args(["--initial-cluster", &peers.join(",")])
-            .args(["--initial-cluster-state", state])
+            .args(options)
             // Of OpenShift on slow platforms: a busy machine must not cause elections.
             .args(["--heartbeat-interval", "500"])
             .args(["--election-timeout", "2500"])
@@ -197,7 +217,7 @@ impl Servers {
         command.stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let child = command.spawn().unwrap();
-        self.running.insert(name.to_owned(), child);
+        self.running.insert(name.clone(), child);
     }
 
     /// Kills the member of a node, if it runs.

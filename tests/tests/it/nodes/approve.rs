@@ -1,52 +1,11 @@
 //! `atoll node approve`: requests that a real kube-apiserver has recorded, with their accounts.
 
 use anyhow::{Context as _, Result, ensure};
-use rcgen::{CertificateParams, DnType, KeyPair};
 use reqwest::Method;
-use serde_json::{Value, json};
 use system_tests::NODE_TOKEN;
 
 use super::cluster::{Cluster, text};
-
-const CSRS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-
-/// A kubelet's request for a serving certificate of a node with this address.
-fn request(name: &str, node: &str, address: &str) -> Result<Value> {
-    let mut params = CertificateParams::new([node.to_owned(), address.to_owned()])?;
-    let subject = format!("system:node:{node}");
-    params.distinguished_name.remove(DnType::CommonName);
-    params
-        .distinguished_name
-        .push(DnType::OrganizationName, "system:nodes");
-    params.distinguished_name.push(DnType::CommonName, subject);
-    let pem = params.serialize_request(&KeyPair::generate()?)?.pem()?;
-    let encoded = data_encoding::BASE64.encode(pem.as_bytes());
-    Ok(json!({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        "metadata": { "name": name },
-        "spec": {
-            "request": encoded,
-            "signerName": "kubernetes.io/kubelet-serving",
-            "usages": ["digital signature", "server auth"],
-        },
-    }))
-}
-
-/// Lets nodes make requests, as the platform does.
-async fn admit_requests(cluster: &Cluster) -> Result<()> {
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": { "name": "requests-of-nodes" },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper" },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes" }],
-    });
-    cluster
-        .create(
-            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            &binding,
-        )
-        .await
-}
+use super::requests::{CSRS, serving};
 
 async fn approved(cluster: &Cluster) -> Result<Vec<String>> {
     let listed = cluster.server.ask(Method::GET, CSRS, None).await?.json()?;
@@ -69,7 +28,7 @@ async fn only_the_requests_of_the_node_are_approved() -> Result<()> {
     let Some(cluster) = Cluster::start().await? else {
         return Ok(());
     };
-    admit_requests(&cluster).await?;
+    cluster.admit_requests().await?;
     for (name, node, address, is_own) in [
         ("own", "master-1", "192.0.2.11", true),
         // Of the same account, with the name of another node, and an address that is not its own.
@@ -78,7 +37,7 @@ async fn only_the_requests_of_the_node_are_approved() -> Result<()> {
         // Of another account that claims to be the node.
         ("other-account", "master-1", "192.0.2.11", false),
     ] {
-        let body = request(name, node, address)?;
+        let body = serving(name, node, address)?;
         let answer = if is_own {
             cluster
                 .server
@@ -106,7 +65,7 @@ async fn only_the_requests_of_the_node_are_approved() -> Result<()> {
     ensure!(approved(&cluster).await? == ["own"]);
 
     // Without an address, the remedy is named.
-    let body = request("later", "master-1", "192.0.2.11")?;
+    let body = serving("later", "master-1", "192.0.2.11")?;
     cluster
         .server
         .ask_as(NODE_TOKEN, Method::POST, CSRS, Some(&body))

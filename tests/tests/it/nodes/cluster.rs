@@ -10,7 +10,7 @@ use system_tests::process::program;
 use system_tests::{KubeApiServer, Scratch, until};
 
 /// Kinds of the platform: group, version, kind, plural, whether they are in namespaces.
-const KINDS: [(&str, &str, &str, &str, bool); 8] = [
+const KINDS: [(&str, &str, &str, &str, bool); 9] = [
     (
         "metal3.io",
         "v1alpha1",
@@ -45,6 +45,13 @@ const KINDS: [(&str, &str, &str, &str, bool); 8] = [
         "v1",
         "KubeScheduler",
         "kubeschedulers",
+        false,
+    ),
+    (
+        "machineconfiguration.openshift.io",
+        "v1",
+        "MachineConfigPool",
+        "machineconfigpools",
         false,
     ),
     (
@@ -140,6 +147,21 @@ impl Cluster {
         let answer = self.server.ask(Method::PUT, &path, Some(&stored)).await?;
         ensure!(answer.status == 200, "{path}: {}", answer.text());
         Ok(())
+    }
+
+    /// Lets nodes, and machines that want to be nodes, make requests, as the platform does.
+    pub(super) async fn admit_requests(&self) -> Result<()> {
+        let subjects = ["system:nodes", "system:serviceaccounts"].map(|group| {
+            json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group })
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": "requests-of-nodes" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node-bootstrapper" },
+            "subjects": subjects,
+        });
+        let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+        self.create(path, &binding).await
     }
 
     /// Runs `atoll` on the cluster.

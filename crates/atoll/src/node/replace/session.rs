@@ -1,0 +1,348 @@
+//! A run of the command: its connections, its lease, and the replacement it is about.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use nodes::etcd::EtcdCluster;
+use nodes::hardware::NodeBmcs;
+use nodes::kubernetes::{KubernetesCluster, LeaseTerms, RepairLease};
+use nodes::replace::{
+    KubernetesSide as _, OpenReplacement, ReplacementCase, ReplacementNews, ReplacementProgress,
+    ReplacementRequest, ReplacementState, ReplacementStore, ReplacementWorld, StepPatience, abort,
+    drop_learner, observe, open_case, plan, record_template, run,
+};
+use serde_json::Value;
+use service::{Error, clock};
+
+use super::news::NewsPrinter;
+use super::{NodeReplaceArgs, machines, new_records, plan_text};
+use crate::terminal;
+use crate::up::account::{self, Account};
+
+/// Pause between observations.
+const POLL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Renewals of the lease within its duration.
+const RENEWALS: u32 = 4;
+
+/// Connections and journals.
+pub(super) struct ReplacementSession {
+    cluster: KubernetesCluster,
+    etcd: EtcdCluster,
+    store: ReplacementStore,
+    /// As `alice@bastion`.
+    person: String,
+    patience: StepPatience,
+}
+
+impl ReplacementSession {
+    /// Errors: kubeconfig, etcd's records or the folder cannot be used; another process has the folder.
+    pub(super) async fn open(arguments: &NodeReplaceArgs) -> Result<Self, Error> {
+        let cluster = arguments.cluster.connect().await?;
+        let etcd = arguments.etcd.connect(&arguments.cluster).await?;
+        let store = ReplacementStore::open(&arguments.state);
+        let doing = || format!("opening {}", arguments.state.display());
+        Ok(Self {
+            cluster,
+            etcd,
+            store: store.map_err(|error| Error::new(doing(), error))?,
+            person: person(),
+            patience: StepPatience {
+                poll: POLL,
+                limit: std::time::Duration::from_mins(arguments.step_limit),
+            },
+        })
+    }
+
+    /// Shows the plan.
+    pub(super) async fn plan(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
+        let doing = "planning the replacement";
+        let known = self
+            .store
+            .list()
+            .map_err(|error| Error::new(doing, error))?;
+        let unfinished = known
+            .into_iter()
+            .filter(|(_, progress)| progress.state == ReplacementState::Unfinished);
+        let (own, others): (Vec<_>, Vec<_>) =
+            unfinished.partition(|(_, progress)| progress.request.node == arguments.node);
+        let own = own.into_iter().next();
+        let (progress, open) = if let Some((id, progress)) = own {
+            (progress, Some(self.resume(&id)?))
+        } else {
+            let request = self.request(arguments);
+            let case = self.case(&request).await?;
+            (ReplacementProgress::new(request, case), None)
+        };
+        let records = self
+            .records(arguments, &progress.case, open.as_ref())
+            .await?;
+        let machines = machines::of_records(&records, &arguments.boot)?;
+        let view = observe(&self.world(&machines), Some(&progress.case)).await;
+        let view = view.map_err(|error| Error::new(doing, error))?;
+        let others: Vec<_> = others.into_iter().map(|(id, _)| id).collect();
+        let plan = plan(&progress, &view, &others);
+        if arguments.json {
+            let json = serde_json::to_string_pretty(&plan);
+            terminal::print(&json.map_err(|error| Error::new("writing JSON", error))?);
+        } else {
+            terminal::print(&plan_text::screen(&plan));
+        }
+        Ok(())
+    }
+
+    /// Begins, continues or ends the replacement, while this command has the cluster's lease.
+    pub(super) async fn perform(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
+        let doing = "taking the lease of repairs";
+        let holder = format!("{}, process {}", self.person, std::process::id());
+        let lease = RepairLease::take(&self.cluster, &holder, LeaseTerms::default()).await;
+        let mut lease = lease.map_err(|error| Error::new(doing, error))?;
+        // Cut at any point, a run is continued by the next one.
+        let ended = tokio::select! {
+            ended = self.act(arguments) => ended,
+            lost = keep(&mut lease) => Err(Error::new("keeping the lease of repairs", lost)),
+        };
+        terminal::clear_progress();
+        if let Err(error) = lease.release().await {
+            terminal::notice(&format!("the lease of repairs ends by itself: {error}"));
+        }
+        ended
+    }
+
+    async fn act(&self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
+        let doing = || format!("replacing {}", arguments.node);
+        let failed = |error: &dyn std::fmt::Display| Error::new(doing(), error.to_string());
+        let (mut replacement, machines) = self.prepare(arguments).await?;
+        let by_hand = machines::instructions(&machines, &replacement.progress().case.new);
+        let mut printer = NewsPrinter::new(replacement.progress().window, by_hand);
+        let mut listener = |news: ReplacementNews<'_>| printer.hear(news);
+        let world = self.world(&machines);
+        let (replacement, store) = (&mut replacement, &self.store);
+        let ended = if arguments.abort {
+            abort(replacement, store, world, &mut listener).await
+        } else if arguments.drop_learner {
+            let dropped = drop_learner(replacement, store, world, &mut listener).await;
+            dropped.map(drop)
+        } else {
+            run(replacement, store, world, &mut listener).await
+        };
+        ended.map_err(|error| {
+            failed(&format_args!(
+                "{error}. Run the command again to continue; the journal is {}",
+                arguments.state.join(&replacement.id).display()
+            ))
+        })
+    }
+
+    /// The unfinished replacement of the node, or a new one, with its machines.
+    async fn prepare(
+        &self,
+        arguments: &NodeReplaceArgs,
+    ) -> Result<(OpenReplacement, NodeBmcs), Error> {
+        let doing = || format!("replacing {}", arguments.node);
+        let known = self.store.list();
+        let known = known.map_err(|error| Error::new(doing(), error))?;
+        let unfinished = known.into_iter().find(|(_, progress)| {
+            progress.state == ReplacementState::Unfinished
+                && progress.request.node == arguments.node
+        });
+        match unfinished {
+            Some((id, progress)) => self.proceed(arguments, &id, &progress).await,
+            None if arguments.abort || arguments.drop_learner => {
+                let reason = "there is no unfinished replacement of this node";
+                Err(Error::new(doing(), reason))
+            }
+            None => self.begin(arguments).await,
+        }
+    }
+
+    async fn begin(
+        &self,
+        arguments: &NodeReplaceArgs,
+    ) -> Result<(OpenReplacement, NodeBmcs), Error> {
+        let request = self.request(arguments);
+        let case = self.case(&request).await?;
+        let records = self.records(arguments, &case, None).await?;
+        let machines = machines::of_records(&records, &arguments.boot)?;
+        let given: &[Value] = match &arguments.wish.records {
+            Some(_) => &records.new,
+            None => &[],
+        };
+        let begun = self.store.begin(request, case, given, clock::now());
+        let doing = || format!("replacing {}", arguments.node);
+        Ok((begun.map_err(|error| Error::new(doing(), error))?, machines))
+    }
+
+    async fn proceed(
+        &self,
+        arguments: &NodeReplaceArgs,
+        id: &str,
+        progress: &ReplacementProgress,
+    ) -> Result<(OpenReplacement, NodeBmcs), Error> {
+        let doing = || format!("replacing {}", arguments.node);
+        let request = self.request(arguments);
+        if let Some(difference) = difference(&request, &progress.request) {
+            let reason = format!(
+                "{id} is unfinished and has another {difference}: continue it without options, or end it with --abort"
+            );
+            return Err(Error::new(doing(), reason));
+        }
+        let mut replacement = self.resume(id)?;
+        if let (Some(by), None) = (
+            &request.confirmed_off_by,
+            &progress.request.confirmed_off_by,
+        ) {
+            let confirmed = replacement.confirm_off(by, clock::now());
+            confirmed.map_err(|error| Error::new(doing(), error))?;
+        }
+        let case = &progress.case;
+        let records = self.records(arguments, case, Some(&replacement)).await?;
+        let machines = machines::of_records(&records, &arguments.boot)?;
+        Ok((replacement, machines))
+    }
+
+    fn resume(&self, id: &str) -> Result<OpenReplacement, Error> {
+        let replacement = self.store.resume(id);
+        replacement.map_err(|error| Error::new(format!("continuing {id}"), error))
+    }
+
+    fn request(&self, arguments: &NodeReplaceArgs) -> ReplacementRequest {
+        arguments.wish.request(&arguments.node, &self.person)
+    }
+
+    async fn case(&self, request: &ReplacementRequest) -> Result<ReplacementCase, Error> {
+        let doing = || format!("replacing {}", request.node);
+        let machines = machines::none()?;
+        let view = observe(&self.world(&machines), None).await;
+        let view = view.map_err(|error| Error::new(doing(), error))?;
+        open_case(request, &view).map_err(|error| Error::new(doing(), error))
+    }
+
+    /// Records of both machines: saved ones, where the cluster may have none any more.
+    async fn records(
+        &self,
+        arguments: &NodeReplaceArgs,
+        case: &ReplacementCase,
+        open: Option<&OpenReplacement>,
+    ) -> Result<MachineRecords, Error> {
+        let doing = || format!("reading the records of {}", case.old.name);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if let Some(open) = open {
+            old = open
+                .saved_records()
+                .map_err(|error| Error::new(doing(), error))?;
+            new = open
+                .new_records()
+                .map_err(|error| Error::new(doing(), error))?;
+        } else if let Some(path) = &arguments.wish.records {
+            new = new_records::read(path)?;
+        }
+        if old.is_empty() {
+            let records = self.cluster.node_records(case).await;
+            let records = records.map_err(|error| Error::new(doing(), error))?;
+            old = records.into_iter().map(record_template).collect();
+        }
+        if new.is_empty() && case.old.name == case.new.name {
+            new.clone_from(&old);
+        }
+        Ok(MachineRecords { old, new })
+    }
+
+    fn world<'a>(&'a self, machines: &'a NodeBmcs) -> ReplacementWorld<'a> {
+        ReplacementWorld {
+            etcd: &self.etcd,
+            kubernetes: &self.cluster,
+            hardware: machines,
+            now: &clock::now,
+            patience: self.patience,
+        }
+    }
+}
+
+/// Records of the machines of a replacement.
+pub(super) struct MachineRecords {
+    pub(super) old: Vec<Value>,
+    pub(super) new: Vec<Value>,
+}
+
+/// The member in which a wish differs from the journal's, where it says something at all.
+fn difference(wish: &ReplacementRequest, journaled: &ReplacementRequest) -> Option<&'static str> {
+    if wish.new.is_some() && wish.new != journaled.new {
+        return Some("new node");
+    }
+    if wish.is_unwanted && !journaled.is_unwanted {
+        return Some("kind: its node has failed");
+    }
+    if !wish.also_lost.is_empty() && wish.also_lost != journaled.also_lost {
+        return Some("list of lost nodes");
+    }
+    (wish.skips_snapshot && !journaled.skips_snapshot).then_some("decision about the snapshot")
+}
+
+/// Renews the lease until it is lost.
+async fn keep(lease: &mut RepairLease) -> model::Error {
+    loop {
+        tokio::time::sleep(lease.duration() / RENEWALS).await;
+        // Other errors pass: the API may be away in the middle of a repair.
+        if let Err(lost @ model::Error::Conflict { .. }) = lease.renew().await {
+            return lost;
+        }
+    }
+}
+
+/// The person that runs the command, for journals and leases: as logged in, also with sudo.
+fn person() -> String {
+    let login = fs::read_to_string("/proc/self/loginuid").ok();
+    let login = login.and_then(|text| text.trim().parse::<u32>().ok());
+    let own = || fs::metadata("/proc/self").map(|own| own.uid()).ok();
+    let uid = login.filter(|uid| *uid != u32::MAX).or_else(own);
+    let passwd = account::passwd().unwrap_or_default();
+    let user = uid.and_then(|uid| Account::with_uid(&passwd, uid));
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let user = user.map_or_else(|| "unknown".to_owned(), |account| account.name);
+    format!("{user}@{}", host.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn wish() -> ReplacementRequest {
+        ReplacementRequest {
+            node: "control-2".to_owned(),
+            new: None,
+            is_unwanted: false,
+            confirmed_off_by: None,
+            also_lost: BTreeSet::new(),
+            skips_snapshot: false,
+        }
+    }
+
+    #[test]
+    fn a_run_that_continues_says_the_same_or_nothing() {
+        let new = nodes::replace::NodePlace {
+            name: "control-4".to_owned(),
+            address: "192.0.2.14".parse().unwrap(),
+        };
+        let journaled = ReplacementRequest {
+            new: Some(new.clone()),
+            is_unwanted: true,
+            ..wish()
+        };
+        assert_eq!(difference(&wish(), &journaled), None);
+        assert_eq!(difference(&journaled, &journaled), None);
+        assert_eq!(difference(&journaled, &wish()), Some("new node"));
+        let lost = ReplacementRequest {
+            also_lost: BTreeSet::from(["control-3".to_owned()]),
+            ..wish()
+        };
+        assert_eq!(difference(&lost, &wish()), Some("list of lost nodes"));
+        let skips = ReplacementRequest {
+            skips_snapshot: true,
+            ..wish()
+        };
+        assert!(difference(&skips, &wish()).is_some());
+        assert_eq!(difference(&wish(), &skips), None);
+    }
+}
