@@ -437,15 +437,15 @@ fn holding(held: &Arc<AtomicUsize>, release: &service::CancellationToken) -> Rou
 // limit: connections
 #[tokio::test]
 async fn connections_of_tls_beyond_the_limits_harm_no_busy_ones() {
-    let (held, release) = (
-        Arc::new(AtomicUsize::new(0)),
-        service::CancellationToken::new(),
-    );
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let router = holding(&held, &release);
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     for (total, of_client) in [(0, 10), (10, 0)] {
+        let (held, release) = (
+            Arc::new(AtomicUsize::new(0)),
+            service::CancellationToken::new(),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let router = holding(&held, &release);
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         let origin = Upstream::parse(&origin).unwrap();
         let site = SiteWorld::start_with(|settings| {
             settings.site.api_url = origin;
@@ -456,7 +456,6 @@ async fn connections_of_tls_beyond_the_limits_harm_no_busy_ones() {
             };
         })
         .await;
-        held.store(0, Ordering::SeqCst);
         let mut busy = Vec::new();
         for _ in 0..10 {
             let mut stream = site.connect(&site.wildcard, "api.site.test").await.unwrap();
