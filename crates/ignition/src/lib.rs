@@ -1,6 +1,6 @@
 //! Ignition configurations of versions 3.0 to 3.5: one table of all members, and all that walks it – the strict check
-//! with line and column, validation, merging, conversion – besides typed records, data URLs, the configuration of a node,
-//! and the archive of a configuration inside a boot image.
+//! with line and column, validation, merging, conversion – besides typed records, data URLs, the configuration of a node
+//! and of the live system that installs it, and the archive of a configuration inside a boot image.
 //!
 //! No network and no files here. Two invariants: the verdict on a configuration is Ignition's own, and a configuration
 //! that is parsed and written again means the same to Ignition. Members that Ignition would ignore are reported, never
@@ -16,6 +16,7 @@ pub mod cpio;
 pub mod data_url;
 mod document;
 mod error;
+pub mod live_installer;
 mod member_tree;
 mod merge;
 pub mod node;
@@ -34,6 +35,7 @@ pub use config::{
 };
 pub use document::ConfigDocument;
 pub use error::Error;
+pub use live_installer::{DiskPath, LiveInstaller};
 pub use member_tree::MemberTree;
 pub use merge::merge;
 pub use node::NodeConfig;
