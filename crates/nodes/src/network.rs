@@ -16,8 +16,10 @@
 //!   dhcp: true                  # or ipv4, ipv6
 //! ```
 //!
-//! A configuration of nmstate is taken, too: [`rules::static_network`] renders it, as for discovery images.
+//! A configuration of nmstate is taken, too: [`rules::static_network`] renders it, as for discovery images. So is a Butane
+//! document with keyfiles.
 
+mod butane;
 mod families;
 mod interfaces;
 mod keyfile;
@@ -54,7 +56,7 @@ pub struct NodeNetwork {
     pub keyfiles: Vec<NetworkFile>,
 }
 
-/// Reads a configuration, in the short form or that of nmstate.
+/// Reads a configuration, in the short form, that of nmstate or that of Butane.
 ///
 /// Errors: its mistakes, with their positions.
 pub fn read(name: &str, content: &[u8]) -> Result<NodeNetwork, CheckReport> {
@@ -88,7 +90,9 @@ pub fn read(name: &str, content: &[u8]) -> Result<NodeNetwork, CheckReport> {
     let mut network = NodeNetwork::default();
     if let ([root], true) = (&files[0].documents[..], files[0].broken.is_empty()) {
         let node = RecordNode { file: name, root };
-        network = if is_nmstate(&node) {
+        network = if butane::is_butane(&node) {
+            butane::read(&node, content, &mut findings)
+        } else if is_nmstate(&node) {
             of_nmstate(&node, content, &mut findings)
         } else {
             of_short_form(&node, &mut findings)

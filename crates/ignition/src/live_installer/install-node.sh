@@ -11,9 +11,15 @@ fail() {
     exit 1
 }
 
-# The boot partition of an installed system.
+# The boot partition of an installed system. Its label is read from the disk: udev may lag behind.
 boot_partition() {
-    lsblk --noheadings --list --paths --output NAME,LABEL "$disk" | awk '$2 == "boot" && !found++ { print $1 }'
+    local name
+    for name in $(lsblk --noheadings --list --paths --output NAME "$disk"); do
+        if [[ $(blkid --probe --match-tag LABEL --output value "$name") == boot ]]; then
+            echo "$name"
+            return
+        fi
+    done
 }
 
 # Disks behind some controllers appear late.

@@ -116,12 +116,13 @@ fn marks_are_names() {
 }
 
 /// Programs of a live system around a folder: `boot` is the partition's content, `log` has the calls.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("mktemp", "mkdir -p \"$LAB/mnt\"; echo \"$LAB/mnt\""),
     (
         "lsblk",
-        "[[ -e $LAB/disk ]] || exit 32\n[[ ! -d $LAB/boot ]] || echo /dev/sda3 boot",
+        "[[ -e $LAB/disk ]] || exit 32; echo /dev/sda; [[ ! -d $LAB/boot ]] || echo /dev/sda3",
     ),
+    ("blkid", "[[ ${!#} != /dev/sda3 ]] || echo boot"),
     (
         "mount",
         "rmdir \"$LAB/mnt\"; ln -s \"$LAB/boot\" \"$LAB/mnt\"",

@@ -50,6 +50,31 @@ const NMSTATE: &str = "interfaces:
     address: [{ip: 10.0.0.20, prefix-length: 24}]
 ";
 
+/// The specification's form.
+const BUTANE: &str = "variant: fcos
+version: 1.4.0
+storage:
+  files:
+  - path: /etc/hostname
+    mode: 0644
+    contents: {inline: cp-0.example.com}
+  - path: /etc/NetworkManager/system-connections/ens3.nmconnection
+    mode: 0600
+    contents:
+      inline: |
+        [connection]
+        id=ens3
+        type=ethernet
+        interface-name=ens3
+
+        [ipv4]
+        address1=10.0.0.20/24,10.0.0.1
+        dns=10.0.0.2;10.0.0.3;
+        dns-search=example.com;
+        may-fail=false
+        method=manual
+";
+
 fn keyfiles(text: &str) -> String {
     let network = read("n.yaml", text.as_bytes()).unwrap_or_else(|report| panic!("{report:?}"));
     let mut all = String::new();
@@ -109,6 +134,86 @@ fn nmstate_is_rendered_as_for_discovery_images() {
     )
     .unwrap();
     assert_eq!(named.hostname.as_deref(), Some("cp-0"));
+}
+
+#[test]
+fn butane_gives_the_same_network_as_the_short_form() {
+    let short = read("n.yaml", SAMPLE.as_bytes()).unwrap();
+    assert_eq!(read("n.bu", BUTANE.as_bytes()).unwrap(), short);
+    let openshift = "variant: openshift
+version: 4.14.0
+metadata: {name: a, labels: {machineconfiguration.openshift.io/role: master}}";
+    let openshift = BUTANE.replace("variant: fcos\nversion: 1.4.0", openshift);
+    assert_eq!(read("n.bu", openshift.as_bytes()).unwrap(), short);
+    // limit: MAX_INTERFACES, beside the name of the host
+    let many = |count: usize| {
+        let mut text = BUTANE[..BUTANE.find("  - path: /etc/Net").unwrap()].to_owned();
+        for index in 0..count {
+            let path = format!("{KEYFILE_FOLDER}/e{index}.nmconnection");
+            writeln!(
+                text,
+                "  - {{path: {path}, contents: {{inline: \"[connection]\"}}}}"
+            )
+            .unwrap();
+        }
+        text
+    };
+    let most = read("n.bu", many(MAX_INTERFACES).as_bytes()).unwrap();
+    assert_eq!(most.keyfiles.len(), MAX_INTERFACES);
+    assert!(mistakes(&many(MAX_INTERFACES + 1))[0].contains("more than 256 keyfiles"));
+}
+
+#[test]
+fn nothing_of_a_butane_document_is_lost_in_silence() {
+    for (from, to, expected) in [
+        ("1.4.0", "9.9.9", "n.yaml:2:10: version: "),
+        (
+            "inline: |",
+            "inlime: |",
+            "n.yaml:11:7: storage.files[1].contents.inlime: ",
+        ),
+        (
+            "cp-0.example.com",
+            "Cp_0",
+            "n.yaml:5:5: storage.files[0]: is no host name",
+        ),
+        (
+            "[connection]",
+            "[other]",
+            "n.yaml:8:5: storage.files[1]: is no keyfile",
+        ),
+        (
+            "inline: cp-0.example.com",
+            "source: 'http://h/x'",
+            "n.yaml:5:5: storage.files[0]: has no text",
+        ),
+        (
+            "/etc/hostname",
+            "/etc/motd",
+            "n.yaml:5:5: storage.files[0]: is neither /etc/hostname nor",
+        ),
+        ("/ens3.nm", "/../ens3.nm", "storage.files[1]"),
+        (
+            "storage:\n",
+            "passwd: {users: [{name: core}]}\nstorage:\n",
+            "n.yaml:3:9: passwd: is not read",
+        ),
+        (
+            "storage:\n",
+            "storage:\n  directories: [{path: /a}]\n",
+            "n.yaml:4:16: storage.directories: is not read",
+        ),
+        (
+            "contents: {inline: cp-0.example.com}",
+            "contents: {local: x}",
+            "n.yaml:7:",
+        ),
+    ] {
+        assert!(BUTANE.contains(from), "{from}");
+        let found = mistakes(&BUTANE.replacen(from, to, 1));
+        let is_found = found.iter().any(|mistake| mistake.contains(expected));
+        assert!(is_found, "{expected}: {found:#?}");
+    }
 }
 
 /// Changes of the inputs.
@@ -226,5 +331,6 @@ proptest! {
         let to = (from + length).min(whole.len());
         whole.replace_range(from..to, &text);
         read("n", whole.as_bytes()).ok();
+        read("n", format!("variant: fcos\nversion: 1.4.0\n{whole}").as_bytes()).ok();
     }
 }
