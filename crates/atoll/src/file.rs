@@ -46,7 +46,10 @@ fn replace(path: &Path, content: &[u8], mode: u32, owner: Option<(u32, u32)>) ->
         file.sync_all()?;
         fs::rename(part, path)
     })();
-    written.map_err(|e| Error::new(format!("writing {}", path.display()), e))
+    written.map_err(|e| {
+        fs::remove_file(part).ok();
+        Error::new(format!("writing {}", path.display()), e)
+    })
 }
 
 /// Creates a folder with exactly `mode`; an existing folder keeps its mode.

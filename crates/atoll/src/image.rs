@@ -1,7 +1,7 @@
 //! `atoll image`: live images in files, customised as the image service does.
 
 mod make_test_iso;
-mod output;
+pub(crate) mod output;
 mod push;
 
 use std::io::Read as _;
@@ -146,7 +146,10 @@ pub(crate) fn run(command: &ImageCommand) -> Result<(), Error> {
     }
 }
 
-fn open(path: &Path) -> Result<BaseImage, Error> {
+/// Opens a live image.
+///
+/// Errors: it is none.
+pub(crate) fn open(path: &Path) -> Result<BaseImage, Error> {
     BaseImage::open(path).map_err(|error| Error::new("opening the image", error))
 }
 
@@ -231,16 +234,22 @@ fn rootfs(image: &BaseImage) -> String {
 fn minimal(arguments: &MinimalArgs) -> Result<(), Error> {
     let url = &arguments.rootfs_url;
     let doing = "making a minimal image";
-    if url.contains(['"', '\\', '$', ' ']) {
-        let reason = format!("--rootfs-url {url:?} has characters that boot loaders do not take");
-        return Err(Error::new(doing, reason));
-    }
+    check_rootfs_url(url).map_err(|reason| Error::new(doing, reason))?;
     let (image, change) = (open(&arguments.image)?, &arguments.change);
     let network = InitrdArchives::default();
     let content = minimal_iso(&image, &change.read()?, network, &change.kargs, url);
     arguments
         .output
         .write(&content.map_err(|error| Error::new(doing, error))?)
+}
+
+/// Errors: the reason why boot loaders do not take the URL of a root file system.
+pub(crate) fn check_rootfs_url(url: &str) -> Result<(), String> {
+    if !url.contains(['"', '\\', '$', ' ']) {
+        return Ok(());
+    }
+    let reason = "has characters that boot loaders do not take";
+    Err(format!("--rootfs-url {url:?} {reason}"))
 }
 
 fn extract(arguments: &ExtractArgs) -> Result<(), Error> {

@@ -2,7 +2,11 @@
 
 mod approve;
 mod backup;
+mod config;
 mod etcd;
+mod image;
+mod input;
+mod joining;
 mod replace;
 mod restore;
 mod status;
@@ -26,6 +30,10 @@ pub(crate) enum NodeCommand {
     Replace(Box<replace::NodeReplaceArgs>),
     /// Guide through the restoration of etcd when its quorum is lost
     Restore(restore::NodeRestoreArgs),
+    /// Write the Ignition configuration of a node that joins the cluster
+    Config(Box<config::NodeConfigArgs>),
+    /// Write a live image that installs a node by itself, which then joins the cluster
+    Image(Box<image::NodeImageArgs>),
 }
 
 /// The cluster of a command.
@@ -55,8 +63,8 @@ impl ClusterArgs {
 
 /// Runs the subcommand.
 ///
-/// Errors: the cluster cannot be read, a request not be approved, a snapshot not be saved, or a node not be
-/// replaced.
+/// Errors: the cluster cannot be read, a request not be approved, a snapshot, configuration or image not be saved, or a
+/// node not be replaced.
 pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
     match command {
         NodeCommand::Status(arguments) => status::run(arguments),
@@ -64,5 +72,7 @@ pub(crate) fn run(command: &NodeCommand) -> Result<(), Error> {
         NodeCommand::Backup(arguments) => backup::run(arguments),
         NodeCommand::Replace(arguments) => replace::run(arguments),
         NodeCommand::Restore(arguments) => restore::run(arguments),
+        NodeCommand::Config(arguments) => config::run(arguments),
+        NodeCommand::Image(arguments) => image::run(arguments),
     }
 }

@@ -1,6 +1,6 @@
 //! The way of commands to etcd.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use net::resolve::Resolver;
@@ -8,10 +8,8 @@ use nodes::etcd::{EtcdAddress, EtcdCluster, EtcdCredentials};
 use nodes::kubernetes::EtcdAccess;
 use service::Error;
 
-use super::ClusterArgs;
+use super::{ClusterArgs, input};
 
-/// Largest file of certificates. Units: bytes.
-const MAX_PEM: u64 = 1 << 20;
 const DOING: &str = "preparing the connection to etcd";
 
 /// etcd's endpoints and the certificate of a client.
@@ -42,9 +40,9 @@ impl EtcdArgs {
             EtcdAccess {
                 endpoints: self.endpoints.clone(),
                 credentials: EtcdCredentials {
-                    authorities_pem: read(ca)?,
-                    certificate_pem: read(certificate)?,
-                    key_pem: read(key)?.into(),
+                    authorities_pem: input::text(ca)?,
+                    certificate_pem: input::text(certificate)?,
+                    key_pem: input::text(key)?.into(),
                 },
             }
         } else {
@@ -58,16 +56,4 @@ impl EtcdArgs {
         let etcd = EtcdCluster::new(endpoints, &credentials, Resolver::system());
         etcd.map_err(|error| Error::new(DOING, error))
     }
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    let doing = || format!("reading {}", path.display());
-    let size = path
-        .metadata()
-        .map_err(|error| Error::new(doing(), error))?;
-    if size.len() > MAX_PEM {
-        let reason = format!("it has more than {MAX_PEM} bytes");
-        return Err(Error::new(doing(), reason));
-    }
-    std::fs::read_to_string(path).map_err(|error| Error::new(doing(), error))
 }

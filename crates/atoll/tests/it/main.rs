@@ -28,6 +28,7 @@ mod mirror_list;
 mod mirror_place;
 mod mirror_redirect;
 mod mirror_rules;
+mod node;
 mod registry;
 mod rehearse;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]

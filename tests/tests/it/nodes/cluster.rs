@@ -68,6 +68,13 @@ const KINDS: [(&str, &str, &str, &str, bool); 9] = [
         "infrastructures",
         false,
     ),
+    (
+        "machineconfiguration.openshift.io",
+        "v1",
+        "MachineConfig",
+        "machineconfigs",
+        false,
+    ),
 ];
 const LIMIT: std::time::Duration = std::time::Duration::from_mins(1);
 
