@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod audit;
 mod binding;
+pub(crate) mod bmc_boots;
 pub(crate) mod cache;
 pub(crate) mod change_stream;
 mod check_ins;
@@ -132,6 +133,7 @@ pub(crate) struct ServerState {
     /// Concurrency limit of explanations.
     explanations: Semaphore,
     pub(crate) jobs: jobs::Jobs,
+    pub(crate) bmc_boots: bmc_boots::BmcBoots,
     /// Checks of the site.
     site_reports: site_checks::SiteReports,
     refreshes: pending_refresh::Refreshes,
@@ -182,6 +184,7 @@ impl ApiServer {
             changes: Semaphore::new(changes),
             explanations: Semaphore::new(1),
             jobs: jobs::Jobs::new(carry_in),
+            bmc_boots: bmc_boots::BmcBoots::default(),
             site_reports: site_checks::SiteReports::default(),
             refreshes: pending_refresh::Refreshes::default(),
         }))

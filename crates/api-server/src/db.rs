@@ -3,6 +3,7 @@
 
 pub(crate) mod access;
 pub(crate) mod audit;
+pub(crate) mod bmc_boots;
 pub(crate) mod changes;
 pub(crate) mod check_ins;
 pub(crate) mod clusters;

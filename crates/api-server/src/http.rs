@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod agent;
 mod archive;
 pub(crate) mod audit;
+pub(crate) mod bmc_boots;
 pub(crate) mod clusters;
 pub(crate) mod declarations;
 pub(crate) mod download;

@@ -1,10 +1,11 @@
 //! Limits of the API server for its clients.
 
+use nodes::redfish::BMC_CONCURRENCY;
 use rules::{bounds, expected_hosts, metric_events};
 use service::limits::{Bound, Limit};
 
 use crate::app::{
-    agent, cache, clusters, declarations, events, explain, jobs, manifests, operators,
+    agent, bmc_boots, cache, clusters, declarations, events, explain, jobs, manifests, operators,
     release_images, transaction,
 };
 use crate::auth::{KEYS, TOKEN_BYTES};
@@ -18,6 +19,7 @@ pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     let mut limits = of_bodies();
     limits.extend(of_own_operations());
     limits.extend(of_jobs());
+    limits.extend(of_bmc_boots());
     limits.extend(of_replies());
     limits.extend(of_records(settings));
     limits.extend(of_files(settings));
@@ -145,6 +147,49 @@ fn of_jobs() -> [Limit; 3] {
             Bound::Count(jobs::LISTED_JOBS.unsigned_abs(), "jobs"),
             "request",
             "400",
+        ),
+    ]
+}
+
+fn of_bmc_boots() -> [Limit; 8] {
+    let each = |name, size| Limit::fixed(name, bytes(size), "BMC", "400");
+    let bmcs = |count: u64| Bound::Count(count, "BMCs");
+    [
+        Limit::fixed(
+            "BMCs of a request",
+            bmcs(bmc_boots::MAX_BMCS as u64),
+            "request",
+            "400",
+        ),
+        each("name of a host with a BMC", bmc_boots::NAME_BYTES),
+        each("address of a BMC", bmc_boots::ADDRESS_BYTES),
+        each(
+            "user name or password of a BMC",
+            bmc_boots::CREDENTIAL_BYTES,
+        ),
+        Limit::fixed(
+            "BMCs under way",
+            bmcs(bmc_boots::UNDER_WAY.unsigned_abs()),
+            "server",
+            "409",
+        ),
+        Limit::fixed(
+            "BMCs served at a time",
+            bmcs(BMC_CONCURRENCY as u64),
+            "replica",
+            "waits",
+        ),
+        Limit::fixed(
+            "earlier boots by BMCs",
+            Bound::Count(bmc_boots::KEPT_BOOTS.unsigned_abs(), "hosts"),
+            "infra-env",
+            "the oldest go",
+        ),
+        Limit::fixed(
+            "error of a boot by a BMC",
+            Bound::Count(bmc_boots::ERROR_LENGTH as u64, "characters"),
+            "host",
+            "the rest is cut off",
         ),
     ]
 }

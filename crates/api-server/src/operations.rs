@@ -2,7 +2,8 @@
 //!
 //! Source: the installer API description. Additions: `/v2/platform-versions`, the specification's spelling,
 //! `/v2/offline-openshift-versions`, which newer clients have (every version here is installed offline),
-//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, declarations, added release images and jobs.
+//! `/v2/events/stream`, `/v2/audit`, explanations, expected hosts, boots by BMCs,
+//! declarations, added release images and jobs.
 
 pub mod access;
 
@@ -148,6 +149,11 @@ pub static OPERATIONS: &[Operation] = &[
     json("getExpectedHosts", "GET", "/v2/infra-envs/{infra_env_id}/expected-hosts", VIEW),
     json("setExpectedHosts", "PUT", "/v2/infra-envs/{infra_env_id}/expected-hosts", EDIT),
     json("deleteExpectedHosts", "DELETE", "/v2/infra-envs/{infra_env_id}/expected-hosts", EDIT),
+    // Of administrators alone: the server connects to the addresses that they name, inside the network of BMCs, which other
+    // users need not reach. Without an issuer of tokens (AUTH_TYPE none and local), every user is one.
+    json("startBmcBoots", "POST", "/v2/infra-envs/{infra_env_id}/bmc-boot", ADMINISTER),
+    json("listBmcBoots", "GET", "/v2/infra-envs/{infra_env_id}/bmc-boot", OVERSEE),
+    json("cancelBmcBoots", "DELETE", "/v2/infra-envs/{infra_env_id}/bmc-boot", ADMINISTER),
     json("RegenerateInfraEnvSigningKey", "POST", "/v2/infra-envs/{infra_env_id}/regenerate-signing-key", EDIT),
     json("V2GetClusterDefaultConfig", "GET", "/v2/clusters/default-config", VIEW),
     json("V2GetPresignedForClusterCredentials", "GET", "/v2/clusters/{cluster_id}/downloads/credentials-presigned", OWN),

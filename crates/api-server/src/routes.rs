@@ -19,9 +19,9 @@ use crate::http::access::check_access;
 use crate::http::error::{ApiError, method_not_allowed, path_not_found};
 use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
-    agent, audit, clusters, declarations, dry_run, events, expected_hosts, explain, files, hosts,
-    infra_envs, installation, jobs, logs, manifests, operators, release_images, site_checks,
-    support, versions,
+    agent, audit, bmc_boots, clusters, declarations, dry_run, events, expected_hosts, explain,
+    files, hosts, infra_envs, installation, jobs, logs, manifests, operators, release_images,
+    site_checks, support, versions,
 };
 use crate::openapi;
 use crate::operations::{BASE, OPERATIONS, Operation};
@@ -110,6 +110,9 @@ fn infra_env_handler(id: &str) -> Option<MethodRouter<ApiServer>> {
         "getExpectedHosts" => get(expected_hosts::get),
         "setExpectedHosts" => put(expected_hosts::set),
         "deleteExpectedHosts" => delete(expected_hosts::delete),
+        "startBmcBoots" => post(bmc_boots::start),
+        "listBmcBoots" => get(bmc_boots::list),
+        "cancelBmcBoots" => delete(bmc_boots::cancel),
         "RegenerateInfraEnvSigningKey" => post(infra_envs::regenerate_signing_key),
         _ => return None,
     })

@@ -71,6 +71,9 @@ impl ServerSettings for Settings {
         if let Some(path) = &self.service_ca_cert_path {
             readable(path).unwrap_or_else(|text| report("SERVICE_CA_CERT_PATH", text));
         }
+        if let Some(path) = &self.bmc_ca_file {
+            readable(path).unwrap_or_else(|text| report("BMC_CA_FILE", text));
+        }
         if self.service_base_url.is_none()
             && let Err(text) = BaseUrl::parse(&self.base_url())
         {

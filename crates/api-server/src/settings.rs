@@ -362,6 +362,8 @@ service::settings! {
         aws_session_token: Secret = "",
         /// Folder of the file store and of the installer cache.
         work_dir: PathBuf = "/data",
+        /// PEM file of the certificate authorities of BMCs, beside those of the system.
+        bmc_ca_file: Option<PathBuf> = "",
         /// Skip verification of this API's certificate in agents and nodes.
         skip_cert_verification: bool = "false",
         /// PEM file of the certificate authority of this API, for hosts.

@@ -1,5 +1,6 @@
 //! Background loops; each ends at shutdown.
 
+mod bmc_boots;
 mod change_streams;
 mod database;
 mod event_streams;
@@ -38,6 +39,7 @@ pub(crate) async fn run(
         monitor::run(&app, &shutdown),
         preparation::run(&app, &shutdown),
         jobs::run(&app, &shutdown),
+        bmc_boots::run(&app, &shutdown),
         release_images::run(&app, &shutdown),
         event_streams::run(&app, &shutdown),
         change_streams::run(&app, &shutdown),

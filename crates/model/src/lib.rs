@@ -5,6 +5,7 @@
 
 pub mod archive_name;
 pub mod audit;
+pub mod bmc_boot;
 pub mod cluster;
 pub mod declaration;
 pub mod domains;

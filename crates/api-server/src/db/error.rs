@@ -98,6 +98,10 @@ fn from_constraint(name: &str) -> Option<Domain> {
         "infra_envs_cluster_id_fkey" | "hosts_cluster_id_fkey" | "events_cluster_id_fkey" => {
             Domain::not_found("cluster", "of this request")
         }
+        "bmc_boots_infra_env_id_fkey" => Domain::not_found("infra-env", "of this request"),
+        "bmc_boots_once_at_a_time" | "bmc_boots_pkey" => Domain::conflict(
+            "another request boots a host of this one already: wait for its end, or cancel it",
+        ),
         "hosts_infra_env_id_fkey" => Domain::conflict(
             "the infra-env still has hosts, or was deleted meanwhile: delete its hosts first",
         ),

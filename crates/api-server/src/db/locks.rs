@@ -8,6 +8,9 @@ use super::jobs::JobRunner;
 /// Separates preparation locks from cluster locks of the same id.
 const PREPARATION_SALT: u64 = 0x7072_6570_6172_6521;
 
+/// Separates locks of holders of BMC credentials from cluster locks of the same id.
+const BMC_BOOT_SALT: u64 = 0x626d_6362_6f6f_7421;
+
 /// Key of the first runner of jobs.
 const JOBS_KEY: i64 = 0x6a6f_6273_6a6f_6273;
 
@@ -62,6 +65,30 @@ pub(crate) async fn try_lock_jobs(
     .await
 }
 
+/// Takes the lock of a new holder of BMC credentials; the end of the session releases it, also after a crash.
+pub(crate) async fn lock_bmc_boot_holder(
+    connection: &mut PgConnection,
+    holder: Uuid,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!("select pg_advisory_lock($1)", bmc_boot_key(holder))
+        .execute(connection)
+        .await
+        .map(drop)
+}
+
+/// Whether the lock of a holder is free, so that its session has ended. Until the end of the transaction, others see it held.
+pub(crate) async fn is_bmc_boot_holder_dead(
+    connection: &mut PgConnection,
+    holder: Uuid,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"select pg_try_advisory_xact_lock($1) as "held!""#,
+        bmc_boot_key(holder)
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Keys of ids, sorted: the same order everywhere prevents deadlocks.
 fn keys(ids: &[Uuid]) -> Vec<i64> {
     let mut keys: Vec<i64> = ids.iter().copied().map(key).collect();
@@ -78,4 +105,9 @@ fn key(id: Uuid) -> i64 {
 fn preparation_key(id: Uuid) -> i64 {
     let (high, low) = id.as_u64_pair();
     (high ^ low ^ PREPARATION_SALT).cast_signed()
+}
+
+fn bmc_boot_key(holder: Uuid) -> i64 {
+    let (high, low) = holder.as_u64_pair();
+    (high ^ low ^ BMC_BOOT_SALT).cast_signed()
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use doctor::DoctorReport;
 use model::audit::AuditRecord;
+use model::bmc_boot::{BmcBootList, BmcBootParams};
 use model::cluster::{
     Cluster, ClusterCreateParams, ClusterCredentials, ClusterDefaultConfig,
     ClusterFinalizingProgress, ClusterUpdateParams, CompletionParams,
@@ -152,6 +153,9 @@ pub(super) static SHAPES: &[OperationShape] = &[
     on("getExpectedHosts", 200, Json(of::<ExpectedHostList>)),
     on("setExpectedHosts", 200, Json(of::<ExpectedHostList>)).body(of::<ExpectedHostsParams>),
     on("deleteExpectedHosts", 204, Empty),
+    on("startBmcBoots", 202, Json(of::<BmcBootList>)).body(of::<BmcBootParams>),
+    on("listBmcBoots", 200, Json(of::<BmcBootList>)),
+    on("cancelBmcBoots", 202, Json(of::<BmcBootList>)),
     on("RegenerateInfraEnvSigningKey", 204, Empty),
     on("V2GetClusterDefaultConfig", 200, Json(of::<ClusterDefaultConfig>)),
     on("V2GetPresignedForClusterCredentials", 200, Json(of::<PresignedUrl>)).query(&["file_name!"]),

@@ -36,6 +36,7 @@ const OWN_PATHS: &[&str] = &[
     "/v2/explain",
     "/v2/infra-envs/apply",
     "/v2/infra-envs/{infra_env_id}/apply",
+    "/v2/infra-envs/{infra_env_id}/bmc-boot",
     "/v2/infra-envs/{infra_env_id}/expected-hosts",
     "/v2/infra-envs/{infra_env_id}/export",
     "/v2/offline-openshift-versions",

@@ -6,6 +6,7 @@ mod access;
 mod audit;
 mod bad_bodies;
 mod binding;
+mod bmc_boots;
 mod campaign;
 mod clusters;
 mod contract;

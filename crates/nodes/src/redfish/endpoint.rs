@@ -42,10 +42,10 @@ impl RedfishEndpoint {
             return Err(wrong("expected no path behind host and port"));
         }
         let system = path.map(|path| {
-            let is_below_root = path.starts_with(SERVICE_ROOT) && path.len() > SERVICE_ROOT.len();
-            is_below_root
-                .then(|| RedfishPath::parse(path, &address).ok())
-                .flatten()
+            // Compared after parsing: "/redfish/v1/../x" is "/x".
+            let path = RedfishPath::parse(path, &address).ok();
+            path.filter(|path| path.as_str().starts_with(SERVICE_ROOT))
+                .filter(|path| path.as_str().len() > SERVICE_ROOT.len())
                 .ok_or_else(|| wrong("expected the path /redfish/v1/Systems/<id>"))
         });
         Ok(Self {
@@ -107,6 +107,8 @@ mod tests {
             ("https://10.0.0.1", Some("/redfish/v1/")),
             ("https://10.0.0.1", Some("//other.example/redfish/v1/x")),
             ("https://10.0.0.1", Some("/api/Systems/1")),
+            ("https://10.0.0.1", Some("/redfish/v1/../../api")),
+            ("https://10.0.0.1", Some("/redfish/v1/%2e%2E/api")),
         ] {
             let error = RedfishEndpoint::new(origin, path).unwrap_err();
             let text = format!("{error} {error:?}");

@@ -174,11 +174,11 @@ impl BmcJob for FenceJob {
     }
 }
 
-/// Runs jobs on many BMCs.
+/// Runs jobs on many BMCs. Runs share the number of BMCs at a time.
 #[derive(Clone)]
 pub struct BmcRunner {
     connector: RedfishConnector,
-    concurrency: usize,
+    permits: Arc<Semaphore>,
     receiver: EventReceiver,
     cancel: CancellationToken,
 }
@@ -186,7 +186,7 @@ pub struct BmcRunner {
 impl fmt::Debug for BmcRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BmcRunner")
-            .field("concurrency", &self.concurrency)
+            .field("permits", &self.permits.available_permits())
             .finish_non_exhaustive()
     }
 }
@@ -196,7 +196,7 @@ impl BmcRunner {
     pub fn new(connector: RedfishConnector, cancel: CancellationToken) -> Self {
         Self {
             connector,
-            concurrency: BMC_CONCURRENCY,
+            permits: Arc::new(Semaphore::new(BMC_CONCURRENCY)),
             receiver: Arc::new(|_, _| {}),
             cancel,
         }
@@ -204,8 +204,14 @@ impl BmcRunner {
 
     /// With another number of BMCs at a time, at least one.
     #[must_use]
-    pub fn with_concurrency(mut self, concurrency: usize) -> Self {
-        self.concurrency = concurrency.max(1);
+    pub fn with_concurrency(self, concurrency: usize) -> Self {
+        self.with_permits(Arc::new(Semaphore::new(concurrency.max(1))))
+    }
+
+    /// With permits, one for each BMC at a time, that other runners share.
+    #[must_use]
+    pub fn with_permits(mut self, permits: Arc<Semaphore>) -> Self {
+        self.permits = permits;
         self
     }
 
@@ -226,7 +232,6 @@ impl BmcRunner {
         job: J,
     ) -> Vec<(String, Result<J::Output, BmcError>)> {
         let job = Arc::new(job);
-        let permits = Arc::new(Semaphore::new(self.concurrency));
         let mut first_of: BTreeMap<String, String> = BTreeMap::new();
         let mut names = Vec::new();
         let mut results = Vec::new();
@@ -245,8 +250,8 @@ impl BmcRunner {
             names.push(target.name.clone());
             results.push(duplicate);
             if !is_duplicate {
-                let (runner, job, permits) = (self.clone(), Arc::clone(&job), Arc::clone(&permits));
-                let task = running.spawn(async move { runner.one(&target, &*job, &permits).await });
+                let (runner, job) = (self.clone(), Arc::clone(&job));
+                let task = running.spawn(async move { runner.one(&target, &*job).await });
                 positions.insert(task.id(), at);
             }
         }
@@ -270,19 +275,18 @@ impl BmcRunner {
         names.into_iter().zip(results).collect()
     }
 
-    async fn one<J: BmcJob>(
-        &self,
-        target: &BmcTarget,
-        job: &J,
-        permits: &Semaphore,
-    ) -> Result<J::Output, BmcError> {
+    async fn one<J: BmcJob>(&self, target: &BmcTarget, job: &J) -> Result<J::Output, BmcError> {
         let progress = BmcProgress {
             name: target.name.clone(),
             receiver: Arc::clone(&self.receiver),
         };
         let work = async {
             // The semaphore is never closed.
-            let _permit = permits.acquire().await.map_err(|_| BmcError::Cancelled)?;
+            let _permit = self
+                .permits
+                .acquire()
+                .await
+                .map_err(|_| BmcError::Cancelled)?;
             progress.report(BmcEvent::Connecting);
             let mut bmc = self.connector.connect(&target.access).await?;
             progress.report(BmcEvent::Connected(bmc.quirks().name));

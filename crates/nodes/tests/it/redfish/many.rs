@@ -11,6 +11,7 @@ use nodes::redfish::{
     BmcError, BmcEvent, BmcRunner, BootJob, BootMedium, BootStep, FenceJob, FinishJob,
     InventoryJob, PowerAction, PowerJob, PowerState,
 };
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::lab::{IMAGE, Lab, hasty, patient};
@@ -148,9 +149,12 @@ async fn at_most_so_many_bmcs_are_served_at_a_time() {
     let lab = Lab::start(mixed(24), patient()).await;
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (at, peak) = (Arc::clone(&now), Arc::clone(&most));
-    let runner =
-        BmcRunner::new(lab.connector.clone(), CancellationToken::new()).with_concurrency(5);
-    let runner = runner.with_receiver(move |_, event| match event {
+    let permits = Arc::new(Semaphore::new(5));
+    let runner = || {
+        BmcRunner::new(lab.connector.clone(), CancellationToken::new())
+            .with_permits(Arc::clone(&permits))
+    };
+    let receiver = move |_: &str, event| match event {
         BmcEvent::Connecting => {
             peak.fetch_max(at.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         }
@@ -158,9 +162,19 @@ async fn at_most_so_many_bmcs_are_served_at_a_time() {
             at.fetch_sub(1, Ordering::SeqCst);
         }
         _ => {}
-    });
-    let results = runner.run(lab.targets(), InventoryJob).await;
-    assert!(results.iter().all(|(_, result)| result.is_ok()));
+    };
+    let (first, other) = (
+        runner().with_receiver(receiver.clone()),
+        runner().with_receiver(receiver),
+    );
+    let mut targets = lab.targets();
+    let half = targets.split_off(12);
+    let (results, others) = tokio::join!(
+        first.run(targets, InventoryJob),
+        other.run(half, InventoryJob)
+    );
+    let mut all = results.iter().chain(&others);
+    assert!(all.all(|(_, result)| result.is_ok()));
     // The permit is given back just before the event.
     assert!((2..=10).contains(&most.load(Ordering::SeqCst)), "{most:?}");
 }

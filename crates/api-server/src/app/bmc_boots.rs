@@ -1,0 +1,277 @@
+//! Use cases of boots by BMCs: the discovery image of an infra-env on a list of hosts.
+//!
+//! Invariants: credentials are in the memory of the server that accepted them, and nowhere else; a boot whose server ended
+//! becomes a failure; a host is booted by one request at a time.
+
+mod progress;
+mod targets;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use model::Error;
+use model::bmc_boot::{BmcBootHost, BmcBootMedium, BmcBootParams};
+use model::ids::InfraEnvId;
+use model::infra_env::ImageType;
+use nodes::redfish::{
+    BMC_CONCURRENCY, BmcError, BmcEvent, BmcRunner, BmcTarget, BootJob, BootMedium,
+    RedfishConnector, RedfishTiming,
+};
+use service::CancellationToken;
+use tokio::sync::{Notify, Semaphore};
+use url::Url;
+use uuid::Uuid;
+
+use super::{ApiServer, render};
+use crate::auth::Caller;
+use crate::blocking;
+use crate::db::bmc_boots::{self, NewBmcBoots};
+use crate::db::tx;
+pub(crate) use progress::ERROR_LENGTH;
+use progress::PendingProgress;
+pub(crate) use targets::{ADDRESS_BYTES, CREDENTIAL_BYTES, MAX_BMCS, NAME_BYTES};
+use upkeep::HolderSession;
+
+/// Hosts that wait for their BMC or are served by it, of all infra-envs.
+pub(crate) const UNDER_WAY: i64 = 1000;
+/// Ended boots of other hosts that a new request leaves in an infra-env.
+pub(crate) const KEPT_BOOTS: i64 = 1000;
+/// State of the boots of this process.
+#[derive(Debug)]
+pub(crate) struct BmcBoots {
+    /// Wakes the task that looks after requests.
+    pub(crate) started: Notify,
+    /// BMCs at a time, of all requests.
+    permits: Arc<Semaphore>,
+    progress: Arc<PendingProgress>,
+    runs: Mutex<HashMap<Uuid, Arc<BmcBootRun>>>,
+    /// Open while requests are under way. Requests are added while it is locked.
+    holder: tokio::sync::Mutex<Option<HolderSession>>,
+}
+
+/// A request that is under way.
+#[derive(Debug, Default)]
+struct BmcBootRun {
+    cancel: CancellationToken,
+    /// Set before the cancellation.
+    reason: OnceLock<&'static str>,
+}
+
+impl BmcBootRun {
+    fn stop(&self, reason: &'static str) {
+        // The first reason counts.
+        let _ = self.reason.set(reason);
+        self.cancel.cancel();
+    }
+}
+
+impl Default for BmcBoots {
+    fn default() -> Self {
+        Self {
+            started: Notify::new(),
+            permits: Arc::new(Semaphore::new(BMC_CONCURRENCY)),
+            progress: Arc::default(),
+            runs: Mutex::default(),
+            holder: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+impl BmcBoots {
+    fn runs(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<BmcBootRun>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop_all(&self, reason: &'static str) {
+        for run in self.runs().values() {
+            run.stop(reason);
+        }
+    }
+}
+
+impl ApiServer {
+    /// Boots hosts from the discovery image of an infra-env; their progress is listed.
+    ///
+    /// Errors: NotFound; Invalid – a malformed BMC; Conflict – a host is under way, too many are, or no image is offered.
+    pub(crate) async fn start_bmc_boots(
+        &self,
+        caller: &Caller,
+        infra_env: InfraEnvId,
+        params: BmcBootParams,
+    ) -> Result<Vec<BmcBootHost>, Error> {
+        let checked = targets::check(params.bmcs)?;
+        let image = self.bmc_image(caller, infra_env, params.image_type).await?;
+        let connector = self.redfish_connector().await?;
+        let mut holder = self.bmc_boots.holder.lock().await;
+        let mut new = NewBmcBoots {
+            infra_env,
+            request: Uuid::new_v4(),
+            holder: self.hold(&mut holder).await?,
+            requested_by: caller.user_name().to_owned(),
+            names: Vec::new(),
+            addresses: Vec::new(),
+            systems: Vec::new(),
+        };
+        let mut targets = Vec::new();
+        for bmc in checked {
+            new.names.push(bmc.target.name.clone());
+            new.addresses.push(bmc.address);
+            new.systems.push(bmc.system);
+            targets.push(bmc.target);
+        }
+        self.insert_bmc_boots(&new).await?;
+        tracing::info!(infra_env.id = %infra_env, request = %new.request, hosts = targets.len(), "boots by BMCs started");
+        let medium = match params.medium {
+            BmcBootMedium::VirtualMedia => BootMedium::VirtualMedia {
+                image: image.clone(),
+                size_bytes: None,
+            },
+            BmcBootMedium::UefiHttp => BootMedium::UefiHttp { uri: image.clone() },
+        };
+        self.run_bmc_boots(new.request, connector, targets, (medium, &image));
+        drop(holder);
+        self.bmc_boots.started.notify_one();
+        self.stored_bmc_boots(infra_env).await
+    }
+
+    /// The last boot of each host of an infra-env, by name.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn list_bmc_boots(
+        &self,
+        infra_env: InfraEnvId,
+    ) -> Result<Vec<BmcBootHost>, Error> {
+        self.infra_env_row(infra_env).await?;
+        self.stored_bmc_boots(infra_env).await
+    }
+
+    /// Cancels the boots of an infra-env that are under way: they end within seconds, whichever server runs them.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn cancel_bmc_boots(
+        &self,
+        infra_env: InfraEnvId,
+    ) -> Result<Vec<BmcBootHost>, Error> {
+        self.infra_env_row(infra_env).await?;
+        tx("cancel boots by BMCs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            bmc_boots::cancel(&mut connection, infra_env).await
+        })
+        .await?;
+        self.stored_bmc_boots(infra_env).await
+    }
+
+    async fn stored_bmc_boots(&self, infra_env: InfraEnvId) -> Result<Vec<BmcBootHost>, Error> {
+        tx("list boots by BMCs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            bmc_boots::list(&mut connection, infra_env).await
+        })
+        .await
+    }
+
+    /// The address of an infra-env's image, for callers without credentials of their own.
+    async fn bmc_image(
+        &self,
+        caller: &Caller,
+        id: InfraEnvId,
+        image_type: Option<ImageType>,
+    ) -> Result<Url, Error> {
+        let mut infra_env = render::infra_env(self.infra_env_row(id).await?.record);
+        infra_env.r#type = image_type.unwrap_or(infra_env.r#type);
+        if infra_env.r#type == ImageType::DisconnectedIso && infra_env.cluster_id.is_none() {
+            return Err(Error::not_found("cluster of infra-env", id));
+        }
+        infra_env.download_url.clear();
+        self.renew_download_url(&mut infra_env, caller).await?;
+        if infra_env.download_url.is_empty() {
+            let version = &infra_env.openshift_version;
+            return Err(Error::conflict(format!(
+                "no discovery image of version {version:?} is on offer: add its base image to OS_IMAGES"
+            )));
+        }
+        let image = Url::parse(&infra_env.download_url);
+        image.map_err(|error| Error::internal("reading the address of the image", error))
+    }
+
+    /// Reads BMC_CA_FILE for each request: a new authority needs no restart.
+    async fn redfish_connector(&self) -> Result<RedfishConnector, Error> {
+        let path = self.settings.bmc_ca_file.clone();
+        let doing = "reading BMC_CA_FILE";
+        blocking::run(doing, move || {
+            let ca = path.map(std::fs::read).transpose();
+            let ca = ca.map_err(|error| Error::internal(doing, error))?;
+            RedfishConnector::new(ca.as_deref(), RedfishTiming::default())
+                .map_err(|error| Error::internal(doing, error))
+        })
+        .await
+    }
+
+    async fn insert_bmc_boots(&self, new: &NewBmcBoots) -> Result<(), Error> {
+        let now = service::clock::now();
+        tx("start boots by BMCs", async || {
+            let mut tx = self.pool()?.begin().await?;
+            bmc_boots::lock(&mut tx).await?;
+            if let Some((name, is_other)) = bmc_boots::conflicting(&mut tx, new).await? {
+                let place = if is_other { " of another infra-env" } else { "" };
+                return Err(Error::conflict(format!(
+                    "the BMC of {name}{place} is under way: wait for its end, or cancel it"
+                ))
+                .into());
+            }
+            let count = bmc_boots::count_under_way(&mut tx).await?;
+            let added = i64::try_from(new.names.len()).unwrap_or(i64::MAX);
+            if count.saturating_add(added) > UNDER_WAY {
+                return Err(Error::conflict(format!(
+                    "{count} BMCs are under way, and {UNDER_WAY} may be: wait for their end, or cancel them"
+                ))
+                .into());
+            }
+            bmc_boots::insert(&mut tx, new, KEPT_BOOTS, now).await?;
+            tx.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Drives the BMCs of a request, until it is stopped.
+    fn run_bmc_boots(
+        &self,
+        request: Uuid,
+        connector: RedfishConnector,
+        targets: Vec<BmcTarget>,
+        (medium, image): (BootMedium, &Url),
+    ) {
+        let run = Arc::new(BmcBootRun::default());
+        self.bmc_boots.runs().insert(request, Arc::clone(&run));
+        let (progress, image_path) = (
+            Arc::clone(&self.bmc_boots.progress),
+            image.path().to_owned(),
+        );
+        let cancel = run.cancel.clone();
+        let report = move |name: &str, event: BmcEvent| {
+            let event = match (event, run.reason.get()) {
+                (BmcEvent::Failed(_), Some(reason)) => BmcEvent::Failed((*reason).to_owned()),
+                (BmcEvent::Failed(text), None) => {
+                    BmcEvent::Failed(progress::storable(&text, &image_path))
+                }
+                (event, _) => event,
+            };
+            progress.add(request, name, event, service::clock::now());
+        };
+        let runner = BmcRunner::new(connector, cancel)
+            .with_permits(Arc::clone(&self.bmc_boots.permits))
+            .with_receiver(report.clone());
+        let app = self.clone();
+        tokio::spawn(async move {
+            for (name, result) in runner.run(targets, BootJob(medium)).await {
+                // The only failure that has no event yet: a panic.
+                if let Err(error @ BmcError::Internal { .. }) = result {
+                    report(&name, BmcEvent::Failed(error.to_string()));
+                }
+            }
+            tracing::info!(%request, "boots by BMCs ended");
+            app.bmc_boots.runs().remove(&request);
+        });
+    }
+}

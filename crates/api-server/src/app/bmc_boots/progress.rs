@@ -1,0 +1,230 @@
+//! Progress of boots until it is stored, and its texts without tokens.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::bmc_boot::BmcBootState;
+use model::time::Timestamp;
+use nodes::redfish::BmcEvent;
+use uuid::Uuid;
+
+use crate::db::bmc_boots::BmcBootChange;
+
+/// Longest stored error. Units: characters.
+pub(crate) const ERROR_LENGTH: usize = 1000;
+/// Parts of the addresses of images, in front of their tokens. Source: `rules::urls::download_url`.
+const TOKEN_PLACES: [&str; 2] = ["/byapikey/", "/bytoken/"];
+/// Shown in place of a token.
+const HIDDEN: &str = "[hidden]";
+
+/// The newest change of each host that is not stored yet: a slow database does not make them more.
+#[derive(Debug, Default)]
+pub(super) struct PendingProgress(Mutex<BTreeMap<(Uuid, String), BmcBootChange>>);
+
+impl PendingProgress {
+    /// Adds an event of a host.
+    pub(super) fn add(&self, request: Uuid, name: &str, event: BmcEvent, now: Timestamp) {
+        if let Some(change) = change(request, name, event, now) {
+            let mut pending = self.lock();
+            let older = pending.remove(&key(&change));
+            pending.insert(key(&change), after(older, change));
+        }
+    }
+
+    /// Takes all changes, to store them.
+    pub(super) fn take(&self) -> Vec<BmcBootChange> {
+        std::mem::take(&mut *self.lock()).into_values().collect()
+    }
+
+    /// Returns changes that were not stored; newer ones stay.
+    pub(super) fn put_back(&self, changes: Vec<BmcBootChange>) {
+        let mut pending = self.lock();
+        for older in changes {
+            let newer = pending.remove(&key(&older));
+            let change = match newer {
+                Some(newer) => after(Some(older), newer),
+                None => older,
+            };
+            pending.insert(key(&change), change);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Uuid, String), BmcBootChange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(change: &BmcBootChange) -> (Uuid, String) {
+    (change.request, change.name.clone())
+}
+
+/// The newer change, with the start that the older one brought.
+fn after(older: Option<BmcBootChange>, mut newer: BmcBootChange) -> BmcBootChange {
+    newer.started_at = older.and_then(|it| it.started_at).or(newer.started_at);
+    newer
+}
+
+fn change(request: Uuid, name: &str, event: BmcEvent, now: Timestamp) -> Option<BmcBootChange> {
+    let change = BmcBootChange {
+        request,
+        name: name.to_owned(),
+        state: BmcBootState::Running,
+        step: String::new(),
+        error: String::new(),
+        started_at: None,
+        ended_at: None,
+    };
+    Some(match event {
+        BmcEvent::Connecting => BmcBootChange {
+            step: "connect".to_owned(),
+            started_at: Some(now),
+            ..change
+        },
+        BmcEvent::Connected(_) => return None,
+        BmcEvent::Step(step) => BmcBootChange {
+            step: step.title().to_owned(),
+            ..change
+        },
+        BmcEvent::Done => BmcBootChange {
+            state: BmcBootState::Done,
+            ended_at: Some(now),
+            ..change
+        },
+        BmcEvent::Failed(error) => BmcBootChange {
+            state: BmcBootState::Failed,
+            error,
+            ended_at: Some(now),
+            ..change
+        },
+    })
+}
+
+/// A text of a BMC that may be stored: bounded, on one line, and without the tokens of images. The client hides
+/// passwords and queries; these tokens are in paths, also in those of images that were inserted before.
+pub(super) fn storable(text: &str, image_path: &str) -> String {
+    let mut text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    for place in TOKEN_PLACES {
+        // A BMC may repeat the token elsewhere than in an address.
+        if let Some(token) = image_path.split_once(place).map(|(_, rest)| token(rest)) {
+            text = text.replace(token, HIDDEN);
+        }
+        text = without_tokens(&text, place);
+    }
+    text.chars().take(ERROR_LENGTH).collect()
+}
+
+/// Hides the tokens behind `place`. BMCs cut long texts: the last token may be a part of one.
+fn without_tokens(text: &str, place: &str) -> String {
+    let mut parts = text.split(place);
+    let mut hidden = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        hidden.push_str(place);
+        hidden.push_str(HIDDEN);
+        hidden.push_str(&part[token(part).len()..]);
+    }
+    hidden
+}
+
+/// The token at the start of a text: the characters of JSON web tokens.
+fn token(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+    let token = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    // A full stop behind it ends a sentence.
+    token.trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use nodes::redfish::BootStep;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl-_";
+
+    #[test]
+    fn tokens_are_hidden() {
+        let path = format!("/bytoken/{TOKEN}/4.18/x86_64/full.iso");
+        for (text, shown) in [
+            (
+                format!("reads nothing instead of http://i:8888{path}"),
+                "reads nothing instead of http://i:8888/bytoken/[hidden]/4.18/x86_64/full.iso",
+            ),
+            (
+                "cannot load /byapikey/other.other.other/4.18, nor /bytoken/eyJh".to_owned(),
+                "cannot load /byapikey/[hidden]/4.18, nor /bytoken/[hidden]",
+            ),
+            (
+                format!("value {TOKEN}.\n{TOKEN}"),
+                "value [hidden]. [hidden]",
+            ),
+            ("/bytoken/".to_owned(), "/bytoken/[hidden]"),
+            ("not reachable".to_owned(), "not reachable"),
+        ] {
+            assert_eq!(storable(&text, &path), shown);
+        }
+        // limit: error of a boot by a BMC
+        for (length, kept) in [
+            (ERROR_LENGTH, ERROR_LENGTH),
+            (ERROR_LENGTH + 1, ERROR_LENGTH),
+        ] {
+            assert_eq!(
+                storable(&"ä".repeat(length), "/byid/1").chars().count(),
+                kept
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_shows_the_token(before in "\\PC{0,20}", after in "\\PC{0,20}", cut in 1..60_usize) {
+            let path = format!("/byapikey/{TOKEN}/x");
+            let text = format!("{before}{TOKEN}{after} http://i/byapikey/{}", &TOKEN[..cut.min(TOKEN.len())]);
+            let shown = storable(&text, &path);
+            prop_assert!(!shown.contains(TOKEN));
+            prop_assert!(shown.ends_with("/byapikey/[hidden]"), "{}", shown);
+            prop_assert!(!shown.contains(char::is_control));
+        }
+    }
+
+    #[test]
+    fn the_newest_change_of_a_host_is_stored() {
+        let (pending, request) = (PendingProgress::default(), Uuid::from_u128(1));
+        let now = |seconds| Timestamp::from_timestamp(seconds, 0).unwrap();
+        pending.add(request, "a", BmcEvent::Connecting, now(1));
+        pending.add(request, "a", BmcEvent::Connected("standard"), now(2));
+        pending.add(request, "a", BmcEvent::Step(BootStep::Check), now(3));
+        pending.add(
+            request,
+            "b",
+            BmcEvent::Failed("cancelled".to_owned()),
+            now(4),
+        );
+        let taken = pending.take();
+        assert_eq!(pending.take(), []);
+        let [a, b] = taken.as_slice() else {
+            panic!("{taken:?}");
+        };
+        assert_eq!(
+            (a.state, a.started_at),
+            (BmcBootState::Running, Some(now(1)))
+        );
+        assert_eq!(a.step, "check medium and boot source");
+        assert_eq!((b.state, b.started_at), (BmcBootState::Failed, None));
+        pending.add(request, "a", BmcEvent::Done, now(5));
+        pending.put_back(taken.clone());
+        let again = pending.take();
+        assert_eq!(
+            (again[0].state, again[0].started_at),
+            (BmcBootState::Done, Some(now(1)))
+        );
+        assert_eq!(
+            (again[0].ended_at, again[0].step.as_str()),
+            (Some(now(5)), "")
+        );
+        assert_eq!(again[1], taken[1]);
+    }
+}
