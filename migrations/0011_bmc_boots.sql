@@ -8,9 +8,10 @@ create table bmc_boots (
     -- Host, port and system of the BMC: the same for all spellings of its address.
     system text not null,
     state text not null
-        constraint bmc_boots_state_check check (state in ('waiting', 'running', 'done', 'failed')),
+        constraint bmc_boots_state_check check (state in ('waiting', 'running', 'installing', 'done', 'failed')),
     step text not null default '',
     error text not null default '',
+    warning text not null default '',
     request_id uuid not null,
     -- Session lock of the server that has the credentials.
     holder uuid not null,
@@ -19,9 +20,10 @@ create table bmc_boots (
     requested_at timestamptz not null,
     started_at timestamptz,
     ended_at timestamptz,
-    constraint bmc_boots_pkey primary key (infra_env_id, name)
+    constraint bmc_boots_pkey primary key (infra_env_id, name),
+    constraint bmc_boots_end_check check ((ended_at is not null) = (state in ('done', 'failed')))
 );
 
 -- Two boots of one host at a time would undo each other's steps.
-create unique index bmc_boots_once_at_a_time on bmc_boots (system) where state in ('waiting', 'running');
-create index bmc_boots_by_holder on bmc_boots (holder) where state in ('waiting', 'running');
+create unique index bmc_boots_once_at_a_time on bmc_boots (system) where ended_at is null;
+create index bmc_boots_by_holder on bmc_boots (holder) where ended_at is null;

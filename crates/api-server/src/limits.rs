@@ -19,7 +19,7 @@ pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
     let mut limits = of_bodies();
     limits.extend(of_own_operations());
     limits.extend(of_jobs());
-    limits.extend(of_bmc_boots());
+    limits.extend(of_bmc_boots(settings));
     limits.extend(of_replies());
     limits.extend(of_records(settings));
     limits.extend(of_files(settings));
@@ -151,7 +151,7 @@ fn of_jobs() -> [Limit; 3] {
     ]
 }
 
-fn of_bmc_boots() -> [Limit; 8] {
+fn of_bmc_boots(settings: &Settings) -> [Limit; 9] {
     let each = |name, size| Limit::fixed(name, bytes(size), "BMC", "400");
     let bmcs = |count: u64| Bound::Count(count, "BMCs");
     [
@@ -179,6 +179,13 @@ fn of_bmc_boots() -> [Limit; 8] {
             "replica",
             "waits",
         ),
+        Limit::fixed(
+            "credentials of BMCs until the installation",
+            Bound::Time(settings.bmc_credentials_lifetime),
+            "host",
+            "they are forgotten",
+        )
+        .set_by("BMC_CREDENTIALS_LIFETIME"),
         Limit::fixed(
             "earlier boots by BMCs",
             Bound::Count(bmc_boots::KEPT_BOOTS.unsigned_abs(), "hosts"),

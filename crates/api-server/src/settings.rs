@@ -364,6 +364,8 @@ service::settings! {
         work_dir: PathBuf = "/data",
         /// PEM file of the certificate authorities of BMCs, beside those of the system.
         bmc_ca_file: Option<PathBuf> = "",
+        /// Longest time that credentials of BMCs stay in memory for an ejection after the installation.
+        bmc_credentials_lifetime: Duration = "24h",
         /// Skip verification of this API's certificate in agents and nodes.
         skip_cert_verification: bool = "false",
         /// PEM file of the certificate authority of this API, for hosts.

@@ -20,6 +20,7 @@ wire_enum! {
     pub enum BmcBootState {
         Waiting = "waiting",
         Running = "running",
+        Installing = "installing",
         Done = "done",
         Failed = "failed",
     }
@@ -35,6 +36,9 @@ pub struct BmcBootParams {
     #[serde(default)]
     pub image_type: Option<ImageType>,
     pub bmcs: Vec<BmcBootTarget>,
+    /// Keep the credentials in memory until the hosts are installed, and eject the medium then.
+    #[serde(default)]
+    pub eject_after_install: bool,
 }
 
 /// A BMC, with its credentials.
@@ -68,12 +72,15 @@ pub struct BmcBootHost {
     /// Address of its BMC, as it was given.
     pub address: String,
     pub state: BmcBootState,
-    /// The current step, or the failed one.
+    /// The current step.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step: String,
     /// Reason of a failure, with its remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
+    /// Of a boot order that does not start with the disk.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub warning: String,
     /// Name of the user.
     pub requested_by: String,
     pub requested_at: DateTime,

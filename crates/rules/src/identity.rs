@@ -7,6 +7,7 @@ use model::inventory::Inventory;
 use model::time::Timestamp;
 
 use crate::host::older;
+use crate::host_state::{HostState, name_of};
 
 /// Time without a change of the machine after which a conflict has ended. Agents send an inventory each minute.
 const SETTLED_AFTER: TimeDelta = TimeDelta::minutes(10);
@@ -47,6 +48,17 @@ pub(crate) fn mac_addresses(inventory: &Inventory) -> Vec<String> {
     macs.sort_unstable();
     macs.dedup();
     macs
+}
+
+/// Whether a registered host is the machine with these MAC addresses, in lower case; if those of one side are not known, the
+/// machine of this name.
+pub fn is_machine(host: &HostState, name: &str, macs: &[String]) -> bool {
+    let own = host.inventory.as_deref().map(mac_addresses);
+    let own = own.unwrap_or_default();
+    if own.is_empty() || macs.is_empty() {
+        return name_of(&host.record) == name;
+    }
+    !are_different(&own, macs)
 }
 
 /// Whether two machines are different ones: both have MAC addresses, and none in common.
@@ -124,6 +136,24 @@ mod tests {
         let change = conflict(&record, later(3)).unwrap();
         assert_eq!(change.mac_addresses, ["52:54:00:00:00:01"]);
         assert_eq!(change.other_mac_addresses, ["52:54:00:00:00:02"]);
+    }
+
+    #[test]
+    fn machines_are_recognised_by_their_addresses_or_else_their_names() {
+        let mac = |text: &str| vec![text.to_owned()];
+        let host = crate::fixtures::host(1, model::host::HostRole::Master, 1);
+        for (name, macs, expected) in [
+            ("other", mac("52:54:00:00:00:01"), true),
+            ("node-1", mac("52:54:00:00:00:02"), false),
+            ("node-1", Vec::new(), true),
+            ("other", Vec::new(), false),
+        ] {
+            assert_eq!(is_machine(&host, name, &macs), expected, "{name} {macs:?}");
+        }
+        let mut unseen = crate::fixtures::discovering(1);
+        assert!(!is_machine(&unseen, "node-1", &mac("52:54:00:00:00:01")));
+        unseen.record.requested_hostname = "node-1".to_owned();
+        assert!(is_machine(&unseen, "node-1", &mac("52:54:00:00:00:01")));
     }
 
     #[test]

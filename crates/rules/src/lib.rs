@@ -73,6 +73,7 @@ pub use event::NewEvent;
 pub use host_state::{HostState, ObservedTime, name_of};
 pub use host_texts::HostTexts;
 pub use hosts::{HostCheckpoint, HostList};
+pub use identity::is_machine;
 pub use offer::Offer;
 pub use policy::InstallationPolicy;
 pub use snapshot::{Snapshot, StoredFiles};

@@ -3,22 +3,20 @@
 //! Invariants: credentials are in the memory of the server that accepted them, and nowhere else; a boot whose server ended
 //! becomes a failure; a host is booted by one request at a time.
 
+mod eject;
 mod progress;
+mod run;
 mod targets;
 mod upkeep;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::Error;
 use model::bmc_boot::{BmcBootHost, BmcBootMedium, BmcBootParams};
 use model::ids::InfraEnvId;
 use model::infra_env::ImageType;
-use nodes::redfish::{
-    BMC_CONCURRENCY, BmcError, BmcEvent, BmcRunner, BmcTarget, BootJob, BootMedium,
-    RedfishConnector, RedfishTiming,
-};
-use service::CancellationToken;
+use nodes::redfish::{BMC_CONCURRENCY, BootMedium, RedfishConnector, RedfishTiming};
 use tokio::sync::{Notify, Semaphore};
 use url::Url;
 use uuid::Uuid;
@@ -30,6 +28,7 @@ use crate::db::bmc_boots::{self, NewBmcBoots};
 use crate::db::tx;
 pub(crate) use progress::ERROR_LENGTH;
 use progress::PendingProgress;
+use run::{BmcBootRequest, BmcBootRun, StopReason};
 pub(crate) use targets::{ADDRESS_BYTES, CREDENTIAL_BYTES, MAX_BMCS, NAME_BYTES};
 use upkeep::HolderSession;
 
@@ -37,6 +36,7 @@ use upkeep::HolderSession;
 pub(crate) const UNDER_WAY: i64 = 1000;
 /// Ended boots of other hosts that a new request leaves in an infra-env.
 pub(crate) const KEPT_BOOTS: i64 = 1000;
+
 /// State of the boots of this process.
 #[derive(Debug)]
 pub(crate) struct BmcBoots {
@@ -48,22 +48,6 @@ pub(crate) struct BmcBoots {
     runs: Mutex<HashMap<Uuid, Arc<BmcBootRun>>>,
     /// Open while requests are under way. Requests are added while it is locked.
     holder: tokio::sync::Mutex<Option<HolderSession>>,
-}
-
-/// A request that is under way.
-#[derive(Debug, Default)]
-struct BmcBootRun {
-    cancel: CancellationToken,
-    /// Set before the cancellation.
-    reason: OnceLock<&'static str>,
-}
-
-impl BmcBootRun {
-    fn stop(&self, reason: &'static str) {
-        // The first reason counts.
-        let _ = self.reason.set(reason);
-        self.cancel.cancel();
-    }
 }
 
 impl Default for BmcBoots {
@@ -83,7 +67,7 @@ impl BmcBoots {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop_all(&self, reason: &'static str) {
+    fn stop_all(&self, reason: StopReason) {
         for run in self.runs().values() {
             run.stop(reason);
         }
@@ -129,7 +113,15 @@ impl ApiServer {
             },
             BmcBootMedium::UefiHttp => BootMedium::UefiHttp { uri: image.clone() },
         };
-        self.run_bmc_boots(new.request, connector, targets, (medium, &image));
+        let request = BmcBootRequest {
+            id: new.request,
+            infra_env,
+            targets,
+            medium,
+            image_path: image.path().to_owned(),
+            ejects: params.eject_after_install,
+        };
+        self.run_bmc_boots(connector, request);
         drop(holder);
         self.bmc_boots.started.notify_one();
         self.stored_bmc_boots(infra_env).await
@@ -232,46 +224,5 @@ impl ApiServer {
             Ok(())
         })
         .await
-    }
-
-    /// Drives the BMCs of a request, until it is stopped.
-    fn run_bmc_boots(
-        &self,
-        request: Uuid,
-        connector: RedfishConnector,
-        targets: Vec<BmcTarget>,
-        (medium, image): (BootMedium, &Url),
-    ) {
-        let run = Arc::new(BmcBootRun::default());
-        self.bmc_boots.runs().insert(request, Arc::clone(&run));
-        let (progress, image_path) = (
-            Arc::clone(&self.bmc_boots.progress),
-            image.path().to_owned(),
-        );
-        let cancel = run.cancel.clone();
-        let report = move |name: &str, event: BmcEvent| {
-            let event = match (event, run.reason.get()) {
-                (BmcEvent::Failed(_), Some(reason)) => BmcEvent::Failed((*reason).to_owned()),
-                (BmcEvent::Failed(text), None) => {
-                    BmcEvent::Failed(progress::storable(&text, &image_path))
-                }
-                (event, _) => event,
-            };
-            progress.add(request, name, event, service::clock::now());
-        };
-        let runner = BmcRunner::new(connector, cancel)
-            .with_permits(Arc::clone(&self.bmc_boots.permits))
-            .with_receiver(report.clone());
-        let app = self.clone();
-        tokio::spawn(async move {
-            for (name, result) in runner.run(targets, BootJob(medium)).await {
-                // The only failure that has no event yet: a panic.
-                if let Err(error @ BmcError::Internal { .. }) = result {
-                    report(&name, BmcEvent::Failed(error.to_string()));
-                }
-            }
-            tracing::info!(%request, "boots by BMCs ended");
-            app.bmc_boots.runs().remove(&request);
-        });
     }
 }

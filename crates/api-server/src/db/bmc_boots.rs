@@ -32,6 +32,7 @@ pub(crate) struct BmcBootChange {
     pub(crate) state: BmcBootState,
     pub(crate) step: String,
     pub(crate) error: String,
+    pub(crate) warning: String,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
 }
@@ -52,7 +53,7 @@ pub(crate) async fn conflicting(
     let row = sqlx::query!(
         r#"select name, infra_env_id <> $1 as "is_other!"
         from bmc_boots
-        where state in ('waiting', 'running')
+        where ended_at is null
             and (system = any($2) or infra_env_id = $1 and name = any($3))
         order by 2, 1
         limit 1"#,
@@ -67,9 +68,8 @@ pub(crate) async fn conflicting(
 
 /// Number of hosts that are under way, of all infra-envs.
 pub(crate) async fn count_under_way(connection: &mut PgConnection) -> Result<i64, Error> {
-    let count = sqlx::query_scalar!(
-        r#"select count(*) as "count!" from bmc_boots where state in ('waiting', 'running')"#
-    );
+    let count =
+        sqlx::query_scalar!(r#"select count(*) as "count!" from bmc_boots where ended_at is null"#);
     Ok(count.fetch_one(connection).await?)
 }
 
@@ -82,11 +82,11 @@ pub(crate) async fn insert(
 ) -> Result<(), Error> {
     sqlx::query!(
         "delete from bmc_boots
-        where infra_env_id = $1 and state not in ('waiting', 'running')
+        where infra_env_id = $1 and ended_at is not null
             and (name = any($2) or system = any($3) or name not in (
                 select name
                 from bmc_boots
-                where infra_env_id = $1 and name <> all($2) and system <> all($3)
+                where infra_env_id = $1 and ended_at is not null and name <> all($2) and system <> all($3)
                 order by requested_at desc, name
                 limit $4
             ))",
@@ -122,7 +122,7 @@ pub(crate) async fn list(
     infra_env: InfraEnvId,
 ) -> Result<Vec<BmcBootHost>, Error> {
     let rows = sqlx::query!(
-        "select name, address, state, step, error, requested_by, requested_at, started_at, ended_at
+        "select name, address, state, step, error, warning, requested_by, requested_at, started_at, ended_at
         from bmc_boots
         where infra_env_id = $1
         order by name",
@@ -136,6 +136,7 @@ pub(crate) async fn list(
         state: row.state.parse().unwrap_or_default(),
         step: row.step,
         error: row.error,
+        warning: row.warning,
         requested_by: row.requested_by,
         requested_at: row.requested_at.into(),
         started_at: row.started_at.into(),
@@ -157,17 +158,19 @@ pub(crate) async fn report(
     let ended: Vec<_> = changes.iter().map(|one| one.ended_at).collect();
     sqlx::query!(
         "update bmc_boots
-        set state = new.state, step = new.step, error = new.error,
+        set state = new.state, step = new.step, error = new.error, warning = new.warning,
             started_at = coalesce(bmc_boots.started_at, new.started_at), ended_at = new.ended_at
-        from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[])
-            as new(request_id, name, state, step, error, started_at, ended_at)
+        from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+                $7::timestamptz[], $8::timestamptz[])
+            as new(request_id, name, state, step, error, warning, started_at, ended_at)
         where bmc_boots.request_id = new.request_id and bmc_boots.name = new.name
-            and bmc_boots.state in ('waiting', 'running')",
+            and bmc_boots.ended_at is null",
         &requests,
         &texts(|one| &one.name),
         &texts(|one| one.state.as_str()),
         &texts(|one| &one.step),
         &texts(|one| &one.error),
+        &texts(|one| &one.warning),
         &started as &[Option<Timestamp>],
         &ended as &[Option<Timestamp>]
     )
@@ -184,7 +187,7 @@ pub(crate) async fn cancel(
     sqlx::query!(
         "update bmc_boots
         set cancel_requested = true
-        where infra_env_id = $1 and state in ('waiting', 'running')",
+        where infra_env_id = $1 and ended_at is null",
         infra_env.0
     )
     .execute(connection)
@@ -200,7 +203,7 @@ pub(crate) async fn under_way(
     let rows = sqlx::query!(
         r#"select request_id, bool_or(cancel_requested) as "is_cancelled!"
         from bmc_boots
-        where holder = $1 and state in ('waiting', 'running')
+        where holder = $1 and ended_at is null
         group by request_id"#,
         holder
     )
@@ -222,7 +225,7 @@ pub(crate) async fn fail(
     sqlx::query!(
         "update bmc_boots
         set state = 'failed', step = '', error = $2, ended_at = $3
-        where request_id = any($1) and state in ('waiting', 'running')",
+        where request_id = any($1) and ended_at is null",
         requests,
         reason,
         now
@@ -232,15 +235,15 @@ pub(crate) async fn fail(
     Ok(())
 }
 
-/// Fails the hosts whose server has ended, and its credentials with it; returns their number. In one transaction.
+/// Fails the hosts whose server has ended, and its credentials with it; returns their number. The reasons are those
+/// of hosts that have not booted, and of those that have. In one transaction.
 pub(crate) async fn fail_abandoned(
     connection: &mut PgConnection,
-    reason: &str,
+    [reason, reason_of_booted]: [&str; 2],
     now: Timestamp,
 ) -> Result<u64, Error> {
-    let holders = sqlx::query_scalar!(
-        "select distinct holder from bmc_boots where state in ('waiting', 'running')"
-    );
+    let holders =
+        sqlx::query_scalar!("select distinct holder from bmc_boots where ended_at is null");
     let mut failed = 0;
     for holder in holders.fetch_all(&mut *connection).await? {
         if !locks::is_bmc_boot_holder_dead(connection, holder).await? {
@@ -248,10 +251,11 @@ pub(crate) async fn fail_abandoned(
         }
         let done = sqlx::query!(
             "update bmc_boots
-            set state = 'failed', step = '', error = $2, ended_at = $3
-            where holder = $1 and state in ('waiting', 'running')",
+            set state = 'failed', step = '', error = case state when 'installing' then $3 else $2 end, ended_at = $4
+            where holder = $1 and ended_at is null",
             holder,
             reason,
+            reason_of_booted,
             now
         );
         failed += done.execute(&mut *connection).await?.rows_affected();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::LargeText;
-use model::host::Host;
+use model::host::{Host, HostStatus};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use rules::HostState;
@@ -284,6 +284,32 @@ pub(crate) async fn of_infra_env(
         where hosts.infra_env_id = $1
         order by hosts.seq"#,
         infra_env.0
+    );
+    rows.fetch(connection)
+        .map(|row| row?.open(keys))
+        .try_collect()
+        .await
+}
+
+/// The hosts of an infra-env with one of these statuses.
+pub(crate) async fn of_statuses(
+    connection: &mut PgConnection,
+    keys: &KeySet,
+    infra_env: InfraEnvId,
+    statuses: &[HostStatus],
+) -> Result<Vec<HostRow>, Error> {
+    let statuses: Vec<String> = statuses.iter().map(ToString::to_string).collect();
+    let rows = sqlx::query_as!(
+        HostColumns,
+        r#"select hosts.infra_env_id, hosts.id, hosts.record::text as "record!", hosts.inventory,
+            hosts.connectivity, hosts.validations_info, hosts.free_addresses, hosts.revision,
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.infra_env_id = $1 and hosts.status = any($2)
+        order by hosts.seq"#,
+        infra_env.0,
+        &statuses
     );
     rows.fetch(connection)
         .map(|row| row?.open(keys))

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use testkit::postgres;
 
 use crate::harness::{Server, merged};
+use crate::installation::{install, progress, ready, reply_until, wait_status};
 use crate::secured::{AUDIENCE, SecuredServer};
 
 const PASSWORD: &str = "correct-horse";
@@ -344,9 +345,9 @@ async fn stored_boots_are_bounded() {
         .unwrap();
     let mut add = async |state: &str, count: i32| {
         let statement = "insert into bmc_boots
-                (infra_env_id, name, address, system, state, request_id, holder, requested_by, requested_at)
+                (infra_env_id, name, address, system, state, request_id, holder, requested_by, requested_at, ended_at)
             select $1::uuid, $2 || number, 'https://192.0.2.1', $2 || number, $2, $1::uuid,
-                '00000000-0000-0000-0000-000000000000', 'admin', now() + make_interval(secs => number)
+                '00000000-0000-0000-0000-000000000000', 'admin', now() + make_interval(secs => number), case $2 when 'done' then now() end
             from generate_series(1, $3) as number";
         sqlx::query(statement)
             .bind(&id)
@@ -490,4 +491,99 @@ async fn tokens_of_images_are_neither_stored_nor_shown() {
     };
     assert!(image.contains(token), "{image}");
     assert_no_secret(server, &[token, PASSWORD]).await;
+}
+
+/// BMCs of the machine that [`ready`] installs, and of another one.
+async fn site_of_installation() -> Site {
+    let mut plan = BmcRackPlan::of(BmcProfile::find("standard").unwrap(), 2);
+    plan.bmcs[0].1.macs = vec!["52:54:00:AA:00:01".to_owned()];
+    Site::start(plan).await
+}
+
+/// Boots the hosts of a site; their path, once the installation is awaited.
+async fn boot_for_installation(server: &Server, site: &Site, host: &str) -> String {
+    let (infra_env, _) = host.split_once("/hosts/").unwrap();
+    let path = format!("{infra_env}/bmc-boot");
+    let request = merged(site.request(), json!({ "eject_after_install": true }));
+    server.post(&path, &request).await.expect(202);
+    all(server, &path, &["installing"; 2]).await;
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn media_are_ejected_after_the_installation() {
+    let site = site_of_installation().await;
+    let (server, _) = site.server().await;
+    let (cluster, host) = ready(&server).await;
+    let path = boot_for_installation(&server, &site, &host).await;
+    assert_no_secret(&server, &[PASSWORD]).await;
+    server.post(&path, &site.request()).await.expect(409);
+    let [first, second] = site.rack.bmcs() else {
+        panic!("two BMCs");
+    };
+    assert_eq!((first.images().len(), second.images().len()), (1, 1));
+    first.set_cd_first(true);
+    install(&server, &cluster, &host).await;
+    let hosts = all(&server, &path, &["done", "installing"]).await;
+    let warning = hosts[0]["warning"].as_str().unwrap();
+    assert!(warning.contains("the boot order starts with"), "{warning}");
+    assert_eq!((first.images().len(), second.images().len()), (0, 1));
+    assert_eq!(first.boots().len(), 1, "an installed host is left alone");
+
+    server.delete(&path).await.expect(202);
+    let hosts = all(&server, &path, &["done", "failed"]).await;
+    assert_eq!(hosts[1]["error"], "cancelled");
+    assert_eq!(second.images().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_boot_the_image_again_are_started_from_their_disks() {
+    let site = site_of_installation().await;
+    let (server, _) = site.server().await;
+    let (cluster, host) = ready(&server).await;
+    let path = boot_for_installation(&server, &site, &host).await;
+    let cluster = format!("/v2/clusters/{cluster}");
+    server
+        .post(&format!("{cluster}/actions/install"), &json!({}))
+        .await
+        .expect(202);
+    reply_until(&server, &host, "installing").await;
+    wait_status(&server, &cluster, "installing").await;
+    let stages = [
+        "Starting installation",
+        "Installing",
+        "Waiting for bootkube",
+        "Writing image to disk",
+        "Rebooting",
+    ];
+    progress(&server, &host, &stages).await;
+    let infra_env = path.split('/').nth(3).unwrap();
+    server.host(infra_env, 1).await;
+    wait_status(&server, &host, "installing-pending-user-action").await;
+    all(&server, &path, &["done", "installing"]).await;
+    let boots = site.rack.bmcs()[0].boots();
+    assert_eq!(boots.last(), Some(&BmcBootSource::Disk), "{boots:?}");
+    assert!(site.rack.bmcs()[0].images().is_empty());
+    let server = server.restart().await;
+    let hosts = all(&server, &path, &["done", "failed"]).await;
+    let error = hosts[1]["error"].as_str().unwrap();
+    assert!(error.contains("eject the medium at the BMC"), "{error}");
+}
+
+// limit: credentials of BMCs until the installation
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_are_forgotten_after_their_lifetime() {
+    let site = Site::of(1).await;
+    let ca = site.ca.path().to_owned();
+    let server = Server::with(|settings| {
+        settings.bmc_ca_file = Some(ca);
+        settings.bmc_credentials_lifetime = std::time::Duration::from_millis(300);
+    })
+    .await;
+    let path = format!("/v2/infra-envs/{}/bmc-boot", server.infra_env(None).await);
+    let request = merged(site.request(), json!({ "eject_after_install": true }));
+    server.post(&path, &request).await.expect(202);
+    let hosts = all(&server, &path, &["failed"]).await;
+    let error = hosts[0]["error"].as_str().unwrap();
+    assert!(error.contains("BMC_CREDENTIALS_LIFETIME"), "{error}");
 }

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::bmc_boot::BmcBootState;
 use model::time::Timestamp;
-use nodes::redfish::BmcEvent;
 use uuid::Uuid;
 
 use crate::db::bmc_boots::BmcBootChange;
@@ -17,18 +16,32 @@ const TOKEN_PLACES: [&str; 2] = ["/byapikey/", "/bytoken/"];
 /// Shown in place of a token.
 const HIDDEN: &str = "[hidden]";
 
+/// A report on one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BmcBootReport {
+    /// Its turn: the login begins.
+    Started,
+    /// A step of the boot begins.
+    Step(&'static str),
+    /// It has booted, and the installation is awaited; with a step, the medium is ejected.
+    Installing(&'static str),
+    /// The end, with a warning or without.
+    Done(String),
+    /// The reason.
+    Failed(String),
+}
+
 /// The newest change of each host that is not stored yet: a slow database does not make them more.
 #[derive(Debug, Default)]
 pub(super) struct PendingProgress(Mutex<BTreeMap<(Uuid, String), BmcBootChange>>);
 
 impl PendingProgress {
-    /// Adds an event of a host.
-    pub(super) fn add(&self, request: Uuid, name: &str, event: BmcEvent, now: Timestamp) {
-        if let Some(change) = change(request, name, event, now) {
-            let mut pending = self.lock();
-            let older = pending.remove(&key(&change));
-            pending.insert(key(&change), after(older, change));
-        }
+    /// Adds a report on a host of a request.
+    pub(super) fn add(&self, host: (Uuid, &str), report: BmcBootReport, now: Timestamp) {
+        let change = change(host, report, now);
+        let mut pending = self.lock();
+        let older = pending.remove(&key(&change));
+        pending.insert(key(&change), after(older, change));
     }
 
     /// Takes all changes, to store them.
@@ -64,39 +77,26 @@ fn after(older: Option<BmcBootChange>, mut newer: BmcBootChange) -> BmcBootChang
     newer
 }
 
-fn change(request: Uuid, name: &str, event: BmcEvent, now: Timestamp) -> Option<BmcBootChange> {
-    let change = BmcBootChange {
+fn change((request, name): (Uuid, &str), report: BmcBootReport, now: Timestamp) -> BmcBootChange {
+    use BmcBootState::{Done, Failed, Installing, Running};
+    let started_at = (report == BmcBootReport::Started).then_some(now);
+    let (state, step, error, warning) = match report {
+        BmcBootReport::Started => (Running, "connect", String::new(), String::new()),
+        BmcBootReport::Step(step) => (Running, step, String::new(), String::new()),
+        BmcBootReport::Installing(step) => (Installing, step, String::new(), String::new()),
+        BmcBootReport::Done(warning) => (Done, "", String::new(), warning),
+        BmcBootReport::Failed(error) => (Failed, "", error, String::new()),
+    };
+    BmcBootChange {
         request,
         name: name.to_owned(),
-        state: BmcBootState::Running,
-        step: String::new(),
-        error: String::new(),
-        started_at: None,
-        ended_at: None,
-    };
-    Some(match event {
-        BmcEvent::Connecting => BmcBootChange {
-            step: "connect".to_owned(),
-            started_at: Some(now),
-            ..change
-        },
-        BmcEvent::Connected(_) => return None,
-        BmcEvent::Step(step) => BmcBootChange {
-            step: step.title().to_owned(),
-            ..change
-        },
-        BmcEvent::Done => BmcBootChange {
-            state: BmcBootState::Done,
-            ended_at: Some(now),
-            ..change
-        },
-        BmcEvent::Failed(error) => BmcBootChange {
-            state: BmcBootState::Failed,
-            error,
-            ended_at: Some(now),
-            ..change
-        },
-    })
+        state,
+        step: step.to_owned(),
+        error,
+        warning,
+        started_at,
+        ended_at: matches!(state, Done | Failed).then_some(now),
+    }
 }
 
 /// A text of a BMC that may be stored: bounded, on one line, and without the tokens of images. The client hides
@@ -138,7 +138,6 @@ fn token(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use nodes::redfish::BootStep;
     use proptest::prelude::*;
 
     use super::*;
@@ -194,13 +193,15 @@ mod tests {
     fn the_newest_change_of_a_host_is_stored() {
         let (pending, request) = (PendingProgress::default(), Uuid::from_u128(1));
         let now = |seconds| Timestamp::from_timestamp(seconds, 0).unwrap();
-        pending.add(request, "a", BmcEvent::Connecting, now(1));
-        pending.add(request, "a", BmcEvent::Connected("standard"), now(2));
-        pending.add(request, "a", BmcEvent::Step(BootStep::Check), now(3));
+        pending.add((request, "a"), BmcBootReport::Started, now(1));
         pending.add(
-            request,
-            "b",
-            BmcEvent::Failed("cancelled".to_owned()),
+            (request, "a"),
+            BmcBootReport::Step("check medium and boot source"),
+            now(3),
+        );
+        pending.add(
+            (request, "b"),
+            BmcBootReport::Failed("cancelled".to_owned()),
             now(4),
         );
         let taken = pending.take();
@@ -214,7 +215,11 @@ mod tests {
         );
         assert_eq!(a.step, "check medium and boot source");
         assert_eq!((b.state, b.started_at), (BmcBootState::Failed, None));
-        pending.add(request, "a", BmcEvent::Done, now(5));
+        pending.add(
+            (request, "a"),
+            BmcBootReport::Done("careful".to_owned()),
+            now(5),
+        );
         pending.put_back(taken.clone());
         let again = pending.take();
         assert_eq!(
@@ -225,6 +230,13 @@ mod tests {
             (again[0].ended_at, again[0].step.as_str()),
             (Some(now(5)), "")
         );
+        assert_eq!(again[0].warning, "careful");
         assert_eq!(again[1], taken[1]);
+        pending.add((request, "a"), BmcBootReport::Installing("connect"), now(6));
+        let change = pending.take().remove(0);
+        assert_eq!(
+            (change.state, change.started_at),
+            (BmcBootState::Installing, None)
+        );
     }
 }

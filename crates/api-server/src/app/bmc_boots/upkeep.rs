@@ -9,15 +9,13 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::ApiServer;
+use super::run::StopReason;
 use crate::db::{bmc_boots, locks, tx};
 
 /// Timeout of statements of the session that holds the lock.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reasons of boots that did not end by themselves.
-const CANCELLED: &str = "cancelled";
-const SERVER_ENDED: &str = "the server that had the credentials ended: send the request again";
-const SESSION_LOST: &str = "the server that has the credentials lost its connection to the database: send the request again";
+/// Reason of boots whose request did not begin.
 const INTERRUPTED: &str = "the request was interrupted: send it again";
 
 /// Session of PostgreSQL whose lock proves that this process lives, and has the credentials.
@@ -68,7 +66,7 @@ impl ApiServer {
                 Err(error) => {
                     // The lock is lost with the session: others may take these boots for dead, and start them again.
                     *holder = None;
-                    self.bmc_boots.stop_all(SESSION_LOST);
+                    self.bmc_boots.stop_all(StopReason::SessionLost);
                     return Err(error);
                 }
             }
@@ -116,7 +114,7 @@ impl ApiServer {
         for (request, run) in self.bmc_boots.runs().iter() {
             // Cancelled, or deleted with the infra-env. One that has ended is stopped for nothing.
             if known.contains(request) && !wanted.contains(request) {
-                run.stop(CANCELLED);
+                run.stop(StopReason::Cancelled);
             }
         }
         // A client that hung up, or a lost reply of the database, between the rows and their start.
@@ -135,9 +133,10 @@ impl ApiServer {
 
     async fn fail_abandoned_bmc_boots(&self) -> Result<(), Error> {
         let now = service::clock::now();
+        let reasons = [false, true].map(|is_booted| StopReason::ServerEnded.text(is_booted));
         let failed = tx("fail abandoned boots by BMCs", async || {
             let mut tx = self.pool()?.begin().await?;
-            let failed = bmc_boots::fail_abandoned(&mut tx, SERVER_ENDED, now).await?;
+            let failed = bmc_boots::fail_abandoned(&mut tx, reasons, now).await?;
             tx.commit().await?;
             Ok(failed)
         })
@@ -150,7 +149,7 @@ impl ApiServer {
 
     /// Stops the requests of this process, whose credentials end with it. Another server, or the next start, fails them.
     pub(crate) async fn abandon_bmc_boots(&self) {
-        self.bmc_boots.stop_all(SERVER_ENDED);
+        self.bmc_boots.stop_all(StopReason::ServerEnded);
         if let Some(open) = self.bmc_boots.holder.lock().await.take() {
             let _ = timeout(STATEMENT_TIMEOUT, open.connection.close()).await;
         }
