@@ -63,7 +63,7 @@ enum AtollCommand {
         #[command(subcommand)]
         command: image::ImageCommand,
     },
-    /// Show, join, repair and replace the nodes of a cluster, back up etcd, and make images of nodes that join
+    /// Show and replace the nodes of a cluster, back up etcd, and make images of nodes that join
     Node {
         #[command(subcommand)]
         command: node::NodeCommand,
