@@ -22,12 +22,12 @@ const SERVER_ENDED: &str = "the server that had the credentials ended: send the 
 const HOLDER: i64 = 0x626d_6362_6f6f_7421;
 
 /// BMCs, with a file of their certificate authority.
-struct Site {
+struct BmcSite {
     rack: BmcRack,
     ca: NamedTempFile,
 }
 
-impl Site {
+impl BmcSite {
     async fn of(count: usize) -> Self {
         Self::start(BmcRackPlan::of(
             BmcProfile::find("standard").unwrap(),
@@ -113,7 +113,7 @@ async fn assert_no_secret(server: &Server, secrets: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_boot_the_image_and_a_failure_concerns_its_own_host() {
-    let site = Site::of(4).await;
+    let site = BmcSite::of(4).await;
     let (server, path) = site.server().await;
     site.rack.bmcs()[3].add_fault(BmcFaultRule::always(BmcFault::OtherCertificate));
     let mut request = site.request();
@@ -173,7 +173,7 @@ async fn hosts_boot_the_image_and_a_failure_concerns_its_own_host() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_verified_unless_asked_otherwise() {
-    let site = Site::of(2).await;
+    let site = BmcSite::of(2).await;
     let server = Server::start().await;
     let path = format!("/v2/infra-envs/{}/bmc-boot", server.infra_env(None).await);
     let mut request = site.request();
@@ -186,7 +186,7 @@ async fn certificates_are_verified_unless_asked_otherwise() {
 // limit: BMCs served at a time
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_is_booted_once_at_a_time_until_it_is_cancelled() {
-    let site = Site::of(33).await;
+    let site = BmcSite::of(33).await;
     let (server, path) = site.server().await;
     let other = Server::on(server.database.clone(), |_| {}).await;
     other.wait_ready().await;
@@ -247,7 +247,7 @@ async fn a_host_is_booted_once_at_a_time_until_it_is_cancelled() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn boots_of_an_ended_server_fail() {
-    let site = Site::of(2).await;
+    let site = BmcSite::of(2).await;
     let (server, path) = site.server().await;
     site.silence();
     server.post(&path, &site.request()).await.expect(202);
@@ -266,7 +266,7 @@ async fn boots_of_an_ended_server_fail() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_lock_a_server_stops() {
-    let site = Site::of(1).await;
+    let site = BmcSite::of(1).await;
     let (server, path) = site.server().await;
     site.silence();
     server.post(&path, &site.request()).await.expect(202);
@@ -297,7 +297,7 @@ async fn without_its_lock_a_server_stops() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_without_a_run_fail_and_deleted_infra_envs_stop_theirs() {
-    let site = Site::of(1).await;
+    let site = BmcSite::of(1).await;
     let (server, path) = site.server().await;
     site.silence();
     server.post(&path, &site.request()).await.expect(202);
@@ -373,7 +373,7 @@ async fn stored_boots_are_bounded() {
     let started = server.post(&path, &one).await.expect(202);
     let hosts = started["hosts"].as_array().unwrap();
     assert_eq!(hosts.len(), 999 + 1000 + 1);
-    // The oldest is gone.
+    // The oldest is removed.
     let has = |name: &str| hosts.iter().any(|host| host["name"] == name);
     assert!(!has("done1") && has("done2") && has("new-1"), "{started}");
 }
@@ -463,7 +463,7 @@ async fn tokens_of_images_are_neither_stored_nor_shown() {
     // A BMC that repeats its user name: here it has the token, as a BMC would that repeats the image.
     let mut plan = BmcRackPlan::of(BmcProfile::find("standard").unwrap(), 2);
     plan.user = format!("user of {token}");
-    let site = Site::start(plan).await;
+    let site = BmcSite::start(plan).await;
     site.rack.bmcs()[1].add_fault(BmcFaultRule::on("POST", "Reset", BmcFault::RepeatsPassword));
     site.rack.bmcs()[1].set_power(SimulatedPower::On);
     let more =
@@ -494,14 +494,14 @@ async fn tokens_of_images_are_neither_stored_nor_shown() {
 }
 
 /// BMCs of the machine that [`ready`] installs, and of another one.
-async fn site_of_installation() -> Site {
+async fn site_of_installation() -> BmcSite {
     let mut plan = BmcRackPlan::of(BmcProfile::find("standard").unwrap(), 2);
     plan.bmcs[0].1.macs = vec!["52:54:00:AA:00:01".to_owned()];
-    Site::start(plan).await
+    BmcSite::start(plan).await
 }
 
 /// Boots the hosts of a site; their path, once the installation is awaited.
-async fn boot_for_installation(server: &Server, site: &Site, host: &str) -> String {
+async fn boot_for_installation(server: &Server, site: &BmcSite, host: &str) -> String {
     let (infra_env, _) = host.split_once("/hosts/").unwrap();
     let path = format!("{infra_env}/bmc-boot");
     let request = merged(site.request(), json!({ "eject_after_install": true }));
@@ -573,7 +573,7 @@ async fn hosts_that_boot_the_image_again_are_started_from_their_disks() {
 // limit: credentials of BMCs until the installation
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_are_forgotten_after_their_lifetime() {
-    let site = Site::of(1).await;
+    let site = BmcSite::of(1).await;
     let ca = site.ca.path().to_owned();
     let server = Server::with(|settings| {
         settings.bmc_ca_file = Some(ca);

@@ -12,10 +12,14 @@ use crate::terminal;
 
 /// Arguments of `boot`.
 #[derive(Debug, Clone, Args)]
-#[group(id = "medium", required = true, multiple = false)]
 pub(crate) struct HostBootArgs {
     /// Boot from the live image at this URL, as virtual CD: the BMCs load it
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        long,
+        value_name = "URL",
+        required_unless_present = "http_boot",
+        conflicts_with = "http_boot"
+    )]
     image: Option<Url>,
     /// Boot from the image or program at this URL by UEFI HTTP boot, which keeps Secure Boot: the firmware loads it
     #[arg(long, value_name = "URL")]

@@ -1,16 +1,21 @@
 //! The way of commands to etcd.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use net::resolve::Resolver;
-use nodes::etcd::{EtcdAddress, EtcdCluster, EtcdCredentials};
+use nodes::etcd::{EtcdAddress, EtcdCluster, EtcdCredentials, EtcdError, EtcdView};
 use nodes::kubernetes::EtcdAccess;
 use service::Error;
 
 use super::{ClusterArgs, input};
+use crate::terminal;
 
 const DOING: &str = "preparing the connection to etcd";
+/// Several times the platform's longest election timeout, 2.5 s.
+const ELECTION: Duration = Duration::from_secs(12);
+const POLL: Duration = Duration::from_secs(1);
 
 /// etcd's endpoints and the certificate of a client.
 #[derive(Debug, Clone, Default, Args)]
@@ -55,5 +60,24 @@ impl EtcdArgs {
         } = access;
         let etcd = EtcdCluster::new(endpoints, &credentials, Resolver::system());
         etcd.map_err(|error| Error::new(DOING, error))
+    }
+}
+
+/// Observes the cluster, patiently: right after a member's failure, the others elect a leader and serve no reads.
+///
+/// Errors: no voter serves reads within [`ELECTION`].
+pub(crate) async fn observe(etcd: &EtcdCluster) -> Result<EtcdView, EtcdError> {
+    let since = Instant::now();
+    loop {
+        match etcd.observe().await {
+            Err(EtcdError::NoVoter { .. }) if since.elapsed() < ELECTION => {
+                terminal::progress("waiting for an election of etcd");
+                tokio::time::sleep(POLL).await;
+            }
+            observed => {
+                terminal::clear_progress();
+                return observed;
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ use nodes::etcd::{
 use service::Error;
 
 use super::ClusterArgs;
-use super::etcd::EtcdArgs;
+use super::etcd::{EtcdArgs, observe};
 use crate::catalog::table::table;
 use crate::{runtime, terminal};
 
@@ -49,7 +49,7 @@ pub(crate) struct NodeRestoreArgs {
 pub(super) fn run(arguments: &NodeRestoreArgs) -> Result<(), Error> {
     runtime::block_on(async {
         let etcd = arguments.etcd.connect(&arguments.cluster).await?;
-        if let Ok(view) = etcd.observe().await {
+        if let Ok(view) = observe(&etcd).await {
             let count = view.voter_count();
             let reason = format!(
                 "quorum is not lost ({count}): nothing is to be restored. `atoll node replace` replaces a failed node"

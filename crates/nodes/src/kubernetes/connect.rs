@@ -144,9 +144,9 @@ fn read_kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, Error> {
         return Kubeconfig::read().map_err(|error| invalid(&error));
     };
     // A device or a whole disk image is not read into memory.
-    let size = path.metadata().map_err(|error| {
-        Error::invalid("kubeconfig", format!("{}: {error}", path.display()))
-    })?;
+    let size = path
+        .metadata()
+        .map_err(|error| Error::invalid("kubeconfig", format!("{}: {error}", path.display())))?;
     let size = size.len();
     if size > MAX_KUBECONFIG {
         return Err(Error::TooLarge {

@@ -10,7 +10,7 @@ use system_tests::process::program;
 use system_tests::{KubeApiServer, Scratch, until};
 
 /// Kinds of the platform: group, version, kind, plural, whether they are in namespaces.
-const KINDS: [(&str, &str, &str, &str, bool); 9] = [
+const KINDS: [(&str, &str, &str, &str, bool); 10] = [
     (
         "metal3.io",
         "v1alpha1",

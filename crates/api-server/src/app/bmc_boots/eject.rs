@@ -10,6 +10,7 @@ use rules::HostState;
 use super::ApiServer;
 use super::progress::BmcBootReport;
 use super::run::{BmcBootReporter, StopReason};
+use crate::blocking;
 use crate::db::{hosts, tx};
 
 /// Statuses of hosts whose installation has ended, or waits for the medium's removal: with them, whether the host is
@@ -98,10 +99,11 @@ impl ApiServer {
             hosts::of_statuses(&mut connection, &self.keys().await, infra_env, &statuses).await
         })
         .await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| HostState::new(row.record))
-            .collect())
+        Ok(blocking::unless_short(rows.len() > 1, || {
+            rows.into_iter()
+                .map(|row| HostState::new(row.record))
+                .collect()
+        }))
     }
 }
 

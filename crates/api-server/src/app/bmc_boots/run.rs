@@ -97,7 +97,7 @@ impl BmcBootReporter {
             name,
             match event {
                 BmcEvent::Connecting => BmcBootReport::Started,
-                BmcEvent::Connected(_) => return,
+                BmcEvent::Connected(_) | BmcEvent::Warning(_) => return,
                 BmcEvent::Step(step) => BmcBootReport::Step(step.title()),
                 BmcEvent::Done if self.ejects => BmcBootReport::Installing(""),
                 BmcEvent::Done => BmcBootReport::Done(String::new()),
@@ -112,7 +112,8 @@ impl BmcBootReporter {
             name,
             match event {
                 BmcEvent::Connecting => BmcBootReport::Installing("connect"),
-                BmcEvent::Connected(_) | BmcEvent::Done => return,
+                // The boot order has the warning.
+                BmcEvent::Connected(_) | BmcEvent::Warning(_) | BmcEvent::Done => return,
                 BmcEvent::Step(step) => BmcBootReport::Installing(step.title()),
                 BmcEvent::Failed(text) => self.failure(&text, true),
             },

@@ -16,6 +16,7 @@ use service::{Error, clock};
 
 use super::news::NewsPrinter;
 use super::{NodeReplaceArgs, machines, new_records, plan_text};
+use crate::node::etcd;
 use crate::terminal;
 use crate::up::account::{self, Account};
 
@@ -212,6 +213,8 @@ impl ReplacementSession {
     async fn case(&self, request: &ReplacementRequest) -> Result<ReplacementCase, Error> {
         let doing = || format!("replacing {}", request.node);
         let machines = machines::none()?;
+        let elected = etcd::observe(&self.etcd).await;
+        elected.map_err(|error| Error::new(doing(), error))?;
         let view = observe(&self.world(&machines), None).await;
         let view = view.map_err(|error| Error::new(doing(), error))?;
         open_case(request, &view).map_err(|error| Error::new(doing(), error))
