@@ -388,3 +388,25 @@ async fn a_snapshot_is_checked_and_can_be_restored() {
     ));
     servers.restore(&path).unwrap_err();
 }
+
+#[tokio::test]
+async fn survivors_answer_without_quorum() {
+    let Some(mut servers) = Servers::start(3).await else {
+        return;
+    };
+    let cluster = servers.cluster();
+    let all = cluster.survivors().await.unwrap();
+    assert_eq!((all.alive.len(), all.dead.len()), (3, 0));
+    let logs: Vec<_> = all.alive.iter().map(EtcdSurvivor::log).collect();
+    assert!(logs.is_sorted_by(|newer, older| newer >= older), "{logs:?}");
+    servers.kill("control-1");
+    servers.kill("control-2");
+    let left = cluster.survivors().await.unwrap();
+    let last = servers.places["control-3"].address();
+    assert_eq!((left.alive.len(), left.dead.len()), (1, 2));
+    assert_eq!(left.alive[0].endpoint, last);
+    servers.force_alone("control-3");
+    let view = until("quorum of one", async || cluster.observe().await).await;
+    let count = view.voter_count();
+    assert_eq!((count.voters, count.healthy), (1, 1), "{view:?}");
+}
