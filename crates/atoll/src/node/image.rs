@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ignition::cpio::REGULAR;
-use ignition::{DiskPath, LiveInstaller, MemberTree, NodeConfig};
+use ignition::cpio::{CpioMember, DIRECTORY, REGULAR};
+use ignition::{DiskPath, LiveInstaller, NodeConfig, archive};
 use image_service::content::ContentPieces;
 use image_service::image::{BaseImage, InitrdArchives, full_iso, minimal_iso};
 use rand::RngExt as _;
@@ -16,7 +16,7 @@ use crate::image::{check_rootfs_url, open};
 use crate::terminal;
 
 /// Folder of the initrd whose connection files early boot uses. Source: coreos-installer, `iso network embed`.
-const EARLY_CONNECTIONS: &str = "/etc/coreos-firstboot-network";
+const EARLY_CONNECTIONS: &str = "etc/coreos-firstboot-network";
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
@@ -87,13 +87,30 @@ fn customised(
     })
 }
 
-/// The archive with the connections; none if there are none.
+/// The archive with the connections; none if there are none. Its names are relative: so coreos-installer finds them.
 fn early_network(node: &NodeConfig) -> Result<Option<Vec<u8>>, ignition::Error> {
-    let mut members = MemberTree::default();
-    for connection in &node.connections {
-        let path = format!("{EARLY_CONNECTIONS}/{}.nmconnection", connection.interface);
-        members.add(&path, REGULAR | 0o600, connection.keyfile.as_str());
+    if node.connections.is_empty() {
+        return Ok(None);
     }
-    let archive = members.pack()?;
-    Ok((!archive.is_empty()).then_some(archive))
+    let files: Vec<_> = node
+        .connections
+        .iter()
+        .map(|connection| {
+            let name = format!("{EARLY_CONNECTIONS}/{}.nmconnection", connection.interface);
+            (name, connection.keyfile.as_bytes())
+        })
+        .collect();
+    // Folders first: the kernel creates none itself.
+    let folder = |name| CpioMember {
+        name,
+        mode: DIRECTORY | 0o755,
+        data: &[],
+    };
+    let mut members = vec![folder("etc"), folder(EARLY_CONNECTIONS)];
+    members.extend(files.iter().map(|(name, data)| CpioMember {
+        name,
+        mode: REGULAR | 0o600,
+        data,
+    }));
+    archive::pack(&members).map(Some)
 }

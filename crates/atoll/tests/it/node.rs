@@ -203,7 +203,7 @@ fn a_minimal_image_has_the_network_in_early_boot() {
     let members = ignition::archive::read(&image.embedded().unwrap()).unwrap();
     let keyfile = members
         .iter()
-        .find(|member| member.name == "/etc/coreos-firstboot-network/ens3.nmconnection")
+        .find(|member| member.name == "etc/coreos-firstboot-network/ens3.nmconnection")
         .unwrap();
     assert_eq!(keyfile.mode, 0o100_600);
     assert!(keyfile.data.starts_with(b"[connection]\n"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use net::resolve::Resolver;
 use nodes::etcd::{
-    EtcdCluster, EtcdError, EtcdRefusal, EtcdView, MAX_SNAPSHOT_BYTES, MemberHealth,
+    EtcdCluster, EtcdError, EtcdRefusal, EtcdSurvivor, EtcdView, MAX_SNAPSHOT_BYTES, MemberHealth,
     ObservedMember, SnapshotError, check_snapshot, save_snapshot,
 };
 use nodes::quorum::{
