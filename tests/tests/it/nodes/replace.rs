@@ -196,12 +196,6 @@ impl Site {
         path.display().to_string()
     }
 
-    /// Whether a folder has a replacement.
-    fn is_begun(&self, folder: &str) -> bool {
-        let entries = std::fs::read_dir(folder);
-        entries.is_ok_and(|mut it| it.any(|entry| entry.is_ok_and(|it| it.path().is_dir())))
-    }
-
     async fn get(&self, path: &str) -> Result<Value> {
         let answer = self.cluster.server.ask(Method::GET, path, None).await?;
         ensure!(answer.status == StatusCode::OK, "{path}: {}", answer.text());
@@ -349,6 +343,12 @@ fn node(place: &Place, is_ready: bool) -> Value {
     })
 }
 
+/// Whether a folder has a replacement.
+fn is_begun(folder: &str) -> bool {
+    let entries = std::fs::read_dir(folder);
+    entries.is_ok_and(|mut it| it.any(|entry| entry.is_ok_and(|it| it.path().is_dir())))
+}
+
 fn shown(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
@@ -491,6 +491,6 @@ async fn a_second_person_learns_whose_repair_is_under_way() -> Result<()> {
     // It changes nothing; the first one may have got further than its output.
     let after = site.get(&format!("{POOL}/master")).await?;
     ensure!(after == before, "{after}");
-    ensure!(!site.is_begun(&other), "the second one has a journal");
+    ensure!(!is_begun(&other), "the second one has a journal");
     Ok(())
 }
