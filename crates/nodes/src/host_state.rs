@@ -42,7 +42,7 @@ pub fn next(state: ProvisioningState, facts: &HostFacts) -> HostDecision {
         Some(To::Go(to)) => *to,
         _ => state,
     };
-    // The step of the former state had the outcome.
+    // The outcome is that of the previous state's step.
     let facts = HostFacts {
         step: if reached == state {
             facts.step

@@ -156,7 +156,7 @@ async fn hosts_boot_the_image_and_a_failure_concerns_its_own_host() {
     assert_eq!(site.rack.bmcs()[2].refused_logins(), 1);
     assert_no_secret(&server, &[PASSWORD, WRONG]).await;
 
-    // Again: the former boots of the same hosts are replaced, by name or by address.
+    // Again: the earlier boots of the same hosts are replaced, by name or by address.
     let mut again = json!({ "medium": "uefi-http", "image_type": "minimal-iso", "bmcs": [site.bmc(0), site.bmc(1)] });
     again["bmcs"][1]["name"] = "renamed".into();
     server.post(&path, &again).await.expect(202);

@@ -257,7 +257,7 @@ fn mistakes_leave_no_image() {
 #[test]
 fn a_full_disk_leaves_no_image() {
     let lab = Lab::new();
-    // The limit of a file's size stands for a full disk: the same write fails.
+    // A limit of the file's size fails the same write as a full disk.
     let mut command = Command::new("bash");
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_atoll")]);
