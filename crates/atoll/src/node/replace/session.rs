@@ -57,15 +57,9 @@ impl ReplacementSession {
     /// Shows the plan.
     pub(super) async fn plan(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
         let doing = "planning the replacement";
-        let known = self
-            .store
-            .list()
-            .map_err(|error| Error::new(doing, error))?;
-        let unfinished = known
-            .into_iter()
-            .filter(|(_, progress)| progress.state == ReplacementState::Unfinished);
-        let (own, others): (Vec<_>, Vec<_>) =
-            unfinished.partition(|(_, progress)| progress.request.node == arguments.node);
+        let (own, others): (Vec<_>, Vec<_>) = self
+            .unfinished()?
+            .partition(|(_, progress)| progress.request.node == arguments.node);
         let own = own.into_iter().next();
         let (progress, open) = if let Some((id, progress)) = own {
             (progress, Some(self.resume(&id)?))
@@ -111,7 +105,6 @@ impl ReplacementSession {
 
     async fn act(&self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
         let doing = || format!("replacing {}", arguments.node);
-        let failed = |error: &dyn std::fmt::Display| Error::new(doing(), error.to_string());
         let (mut replacement, machines) = self.prepare(arguments).await?;
         let by_hand = machines::instructions(&machines, &replacement.progress().case.new);
         let mut printer = NewsPrinter::new(replacement.progress().window, by_hand);
@@ -127,10 +120,12 @@ impl ReplacementSession {
             run(replacement, store, world, &mut listener).await
         };
         ended.map_err(|error| {
-            failed(&format_args!(
+            let journal = arguments.state.join(&replacement.id);
+            let reason = format!(
                 "{error}. Run the command again to continue; the journal is {}",
-                arguments.state.join(&replacement.id).display()
-            ))
+                journal.display()
+            );
+            Error::new(doing(), reason)
         })
     }
 
@@ -139,21 +134,25 @@ impl ReplacementSession {
         &self,
         arguments: &NodeReplaceArgs,
     ) -> Result<(OpenReplacement, NodeBmcs), Error> {
-        let doing = || format!("replacing {}", arguments.node);
-        let known = self.store.list();
-        let known = known.map_err(|error| Error::new(doing(), error))?;
-        let unfinished = known.into_iter().find(|(_, progress)| {
-            progress.state == ReplacementState::Unfinished
-                && progress.request.node == arguments.node
-        });
+        let mut known = self.unfinished()?;
+        let unfinished = known.find(|(_, progress)| progress.request.node == arguments.node);
         match unfinished {
             Some((id, progress)) => self.proceed(arguments, &id, &progress).await,
             None if arguments.abort || arguments.drop_learner => {
                 let reason = "there is no unfinished replacement of this node";
-                Err(Error::new(doing(), reason))
+                Err(Error::new(format!("replacing {}", arguments.node), reason))
             }
             None => self.begin(arguments).await,
         }
+    }
+
+    /// Unfinished replacements by their ids.
+    fn unfinished(&self) -> Result<impl Iterator<Item = (String, ReplacementProgress)>, Error> {
+        let known = self.store.list();
+        let known = known.map_err(|error| Error::new("reading the journals", error))?;
+        let is_unfinished =
+            |it: &(String, ReplacementProgress)| it.1.state == ReplacementState::Unfinished;
+        Ok(known.into_iter().filter(is_unfinished))
     }
 
     async fn begin(
