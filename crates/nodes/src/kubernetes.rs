@@ -5,6 +5,7 @@ mod connect;
 mod etcd_access;
 mod lease;
 mod listed;
+mod managed_fields;
 mod node_config_source;
 mod replacement;
 mod replacement_view;
@@ -15,7 +16,9 @@ mod status;
 pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
 pub use etcd_access::EtcdAccess;
-pub use lease::{LeaseTerms, RepairLease};
+pub use lease::{
+    CONTROLLER_LEASE, ClusterLease, LeaseClaim, LeaseHolder, LeasePurpose, LeaseTerms, REPAIR_LEASE,
+};
 pub use listed::{
     ListedCsr, ListedHost, ListedMachine, ListedNode, NodeAddress, OperatorView, PlatformView,
 };

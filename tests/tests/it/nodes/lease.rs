@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use nodes::kubernetes::{ClusterAddress, KubernetesCluster, LeaseTerms, RepairLease};
+use nodes::kubernetes::{
+    ClusterAddress, ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE,
+};
 
 use super::cluster::Cluster;
 
@@ -25,7 +27,7 @@ async fn one_repair_at_a_time() -> Result<()> {
     .await?;
 
     // A live one: the second person learns whose it is.
-    let mut first = RepairLease::take(&api, "alice@one, process 1", TERMS).await?;
+    let mut first = ClusterLease::take(&api, &REPAIR_LEASE, "alice@one, process 1", TERMS).await?;
     let (stop, mut stopped) = tokio::sync::oneshot::channel();
     let renewing = tokio::spawn(async move {
         while stopped.try_recv().is_err() {
@@ -34,7 +36,7 @@ async fn one_repair_at_a_time() -> Result<()> {
         }
         Ok::<_, model::Error>(first)
     });
-    let second = RepairLease::take(&api, "bob@two, process 2", TERMS).await;
+    let second = ClusterLease::take(&api, &REPAIR_LEASE, "bob@two, process 2", TERMS).await;
     let reason = second.err().context("two have the lease")?.to_string();
     ensure!(reason.contains("alice@one, process 1"), "{reason}");
     ensure!(reason.contains("since 20"), "{reason}");
@@ -42,7 +44,7 @@ async fn one_repair_at_a_time() -> Result<()> {
     let mut abandoned = renewing.await??;
 
     // An abandoned one is taken over, and its holder may change nothing more.
-    let second = RepairLease::take(&api, "bob@two, process 2", TERMS).await?;
+    let second = ClusterLease::take(&api, &REPAIR_LEASE, "bob@two, process 2", TERMS).await?;
     let reason = abandoned
         .renew()
         .await
@@ -50,17 +52,17 @@ async fn one_repair_at_a_time() -> Result<()> {
         .context("two have the lease")?;
     ensure!(reason.to_string().contains("bob@two"), "{reason}");
     abandoned.release().await?;
-    let third = RepairLease::take(&api, "carol@three, process 3", TERMS);
+    let third = ClusterLease::take(&api, &REPAIR_LEASE, "carol@three, process 3", TERMS);
     let (third, other) = tokio::join!(
         third,
-        RepairLease::take(&api, "dave@four, process 4", TERMS)
+        ClusterLease::take(&api, &REPAIR_LEASE, "dave@four, process 4", TERMS)
     );
     // Of two that wait for an abandoned one, one gets it.
     ensure!(third.is_ok() != other.is_ok(), "{third:?} {other:?}");
     drop(second);
     let holder = third.or(other)?;
     holder.release().await?;
-    RepairLease::take(&api, "erin@five, process 5", TERMS)
+    ClusterLease::take(&api, &REPAIR_LEASE, "erin@five, process 5", TERMS)
         .await?
         .release()
         .await?;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use nodes::etcd::EtcdCluster;
 use nodes::hardware::NodeBmcs;
-use nodes::kubernetes::{KubernetesCluster, LeaseTerms, RepairLease};
+use nodes::kubernetes::{ClusterLease, KubernetesCluster, LeaseTerms, REPAIR_LEASE};
 use nodes::replace::{
     KubernetesSide as _, OpenReplacement, ReplacementCase, ReplacementNews, ReplacementProgress,
     ReplacementRequest, ReplacementState, ReplacementStore, ReplacementWorld, StepPatience, abort,
@@ -89,7 +89,8 @@ impl ReplacementSession {
     pub(super) async fn perform(self, arguments: &NodeReplaceArgs) -> Result<(), Error> {
         let doing = "taking the lease of repairs";
         let holder = format!("{}, process {}", self.person, std::process::id());
-        let lease = RepairLease::take(&self.cluster, &holder, LeaseTerms::default()).await;
+        let (cluster, terms) = (&self.cluster, LeaseTerms::default());
+        let lease = ClusterLease::take(cluster, &REPAIR_LEASE, &holder, terms).await;
         let mut lease = lease.map_err(|error| Error::new(doing, error))?;
         // Cut at any point, a run is continued by the next one.
         let ended = tokio::select! {
@@ -281,7 +282,7 @@ fn difference(wish: &ReplacementRequest, journaled: &ReplacementRequest) -> Opti
 }
 
 /// Renews the lease until it is lost.
-async fn keep(lease: &mut RepairLease) -> model::Error {
+async fn keep(lease: &mut ClusterLease) -> model::Error {
     loop {
         tokio::time::sleep(lease.duration() / RENEWALS).await;
         // Other errors pass: the API may be away in the middle of a repair.
