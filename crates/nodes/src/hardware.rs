@@ -7,6 +7,10 @@ mod access;
 mod node_bmcs;
 mod recorded;
 
+#[cfg(feature = "kubernetes")]
+pub(crate) use access::endpoint as bmc_endpoint;
 pub use access::{BmcRecordError, bmc_access};
 pub use node_bmcs::NodeBmcs;
+#[cfg(feature = "kubernetes")]
+pub(crate) use node_bmcs::observation_timing;
 pub use recorded::{BootNicError, RecordedBmc, recorded_bmcs};

@@ -3,6 +3,9 @@
 mod certificates;
 mod connect;
 mod etcd_access;
+mod host_operator;
+mod host_records;
+mod host_watch;
 mod lease;
 mod listed;
 mod managed_fields;
@@ -16,6 +19,8 @@ mod status;
 pub use certificates::ListedCertificate;
 pub use connect::{ClusterAddress, KubernetesCluster};
 pub use etcd_access::EtcdAccess;
+pub(crate) use host_records::{HostRecord, HostWrite};
+pub(crate) use host_watch::WatchedHost;
 pub use lease::{
     CONTROLLER_LEASE, ClusterLease, LeaseClaim, LeaseHolder, LeasePurpose, LeaseTerms, REPAIR_LEASE,
 };

@@ -1,6 +1,8 @@
 //! Nodes of a cluster: host records, their BMCs, and the replacement of control nodes.
 
 pub mod check;
+#[cfg(feature = "kubernetes")]
+pub mod controller;
 pub mod etcd;
 pub mod hardware;
 pub mod host_state;

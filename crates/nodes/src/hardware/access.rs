@@ -63,7 +63,7 @@ pub fn bmc_access(
 }
 
 /// The endpoint of a BMC. The rest of the address, its query included, is not for Redfish.
-pub(super) fn endpoint(bmc: &BmcDetails) -> Result<RedfishEndpoint, BmcRecordError> {
+pub(crate) fn endpoint(bmc: &BmcDetails) -> Result<RedfishEndpoint, BmcRecordError> {
     if bmc.is_empty() {
         return Err(BmcRecordError::Unmanaged);
     }

@@ -14,8 +14,8 @@ use crate::redfish::{
 };
 use crate::replace::{MachineSide, NodeHardware, NodePlace, PowerState, WorldError};
 
-/// The power is observed before each change: a dead BMC must not hold a replacement for minutes.
-fn observation_timing(timing: &RedfishTiming) -> RedfishTiming {
+/// The power is observed before each change: a dead BMC must not hold a replacement, or a controller, for minutes.
+pub(crate) fn observation_timing(timing: &RedfishTiming) -> RedfishTiming {
     RedfishTiming {
         connect: timing.connect.min(Duration::from_secs(5)),
         answer: timing.answer.min(Duration::from_secs(15)),

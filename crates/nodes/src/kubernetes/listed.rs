@@ -226,7 +226,7 @@ pub(super) fn member<T: Default + DeserializeOwned>(record: &DynamicObject, poin
         .unwrap_or_default()
 }
 
-fn conditions(record: &DynamicObject) -> BTreeMap<String, (bool, String)> {
+pub(super) fn conditions(record: &DynamicObject) -> BTreeMap<String, (bool, String)> {
     let conditions: Vec<Condition> = member(record, "/status/conditions");
     let conditions = conditions.into_iter();
     conditions

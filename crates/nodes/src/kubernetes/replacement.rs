@@ -9,14 +9,12 @@ use serde_json::{Value, json};
 use super::connect::{KubernetesCluster, is_conflict, is_missing, refused};
 use super::replacement_view::{self, ETCD, POOL, ROLLOUT_OVERRIDE};
 use super::resources::{
-    ETCDS, HOSTS, MACHINE_CONFIG_POOLS, MACHINES, MACHINES_NAMESPACE, NODES, ResourceKind, SECRETS,
+    BMC_SECRETS, ETCDS, HOSTS, MACHINE_CONFIG_POOLS, MACHINES, NODES, ResourceKind, SECRETS,
 };
 use crate::replace::{
     CertificateRequest, KubernetesSide, KubernetesView, RecordKind, ReplacementCase, WorldError,
 };
 
-/// Secrets of BMCs.
-const BMC_SECRETS: ResourceKind = SECRETS.within(MACHINES_NAMESPACE);
 /// Kinds of records that a replacement creates.
 const CREATED: [ResourceKind; 3] = [BMC_SECRETS, HOSTS, MACHINES];
 
@@ -133,7 +131,7 @@ async fn node_records(
 }
 
 /// A record with its kind: lists and reads of some servers leave it out.
-fn content(kind: &ResourceKind, record: &DynamicObject) -> Value {
+pub(super) fn content(kind: &ResourceKind, record: &DynamicObject) -> Value {
     let mut value = record.data.clone();
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();

@@ -69,6 +69,8 @@ pub const NODES: ResourceKind = ResourceKind::cluster("", "v1", "Node", "nodes")
 /// Secrets of etcd.
 pub const SECRETS: ResourceKind =
     ResourceKind::cluster("", "v1", "Secret", "secrets").within(ETCD_NAMESPACE);
+/// Secrets of BMCs.
+pub(crate) const BMC_SECRETS: ResourceKind = SECRETS.within(MACHINES_NAMESPACE);
 /// Settings of etcd.
 pub const CONFIG_MAPS: ResourceKind =
     ResourceKind::cluster("", "v1", "ConfigMap", "configmaps").within(ETCD_NAMESPACE);
@@ -94,9 +96,19 @@ pub(super) const MACHINE_CONFIGS: ResourceKind = ResourceKind::cluster(
     "MachineConfig",
     "machineconfigs",
 );
-/// Leases of repairs, in a namespace that every cluster has.
+/// Leases, in a namespace that every cluster has.
 pub(super) const LEASES: ResourceKind =
     ResourceKind::cluster("coordination.k8s.io", "v1", "Lease", "leases").within("kube-system");
+/// Programs that run in pods.
+pub(super) const DEPLOYMENTS: ResourceKind =
+    ResourceKind::cluster("apps", "v1", "Deployment", "deployments").within(MACHINES_NAMESPACE);
+/// Operators of the platform.
+pub(super) const CLUSTER_OPERATORS: ResourceKind = ResourceKind::cluster(
+    "config.openshift.io",
+    "v1",
+    "ClusterOperator",
+    "clusteroperators",
+);
 /// Settings of etcd's operator.
 pub(super) const ETCDS: ResourceKind =
     ResourceKind::cluster("operator.openshift.io", "v1", "Etcd", "etcds");

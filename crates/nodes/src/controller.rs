@@ -1,0 +1,28 @@
+//! The controller of hosts, for clusters where no other one runs: BMCs are registered, hardware is inspected, power is
+//! managed, and deleted hosts are switched off. It writes no disks, and says so in the records that ask for it.
+//!
+//! A reconciliation has a pure part, records to [`HostIntake`](intake::HostIntake), then with the observation of a BMC to
+//! [`HostVerdict`](verdict::HostVerdict), and one that reads and writes. The states are those of
+//! [`host_state`](crate::host_state). Invariants: a record that has not to change is not written; a password that was
+//! refused is not sent again; of several controllers one acts.
+
+mod access;
+mod action;
+mod bmc_job;
+mod hardware_details;
+mod intake;
+mod limits;
+mod queue;
+mod reconcile;
+mod report;
+mod run;
+mod status_document;
+mod timing;
+mod verdict;
+
+pub use report::{HostRecordChange, HostReport};
+pub use run::HostController;
+pub use timing::ControllerTiming;
+
+#[cfg(test)]
+mod tests;
