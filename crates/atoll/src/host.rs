@@ -3,6 +3,7 @@
 pub(crate) mod bmcs;
 mod boot;
 mod check;
+mod controller;
 mod eject;
 pub(crate) mod input;
 mod inspect;
@@ -35,6 +36,8 @@ pub(crate) enum HostCommand {
     Boot(boot::HostBootArgs),
     /// Eject the images of the hosts of records, and check that their disks are first in the boot order
     Eject(eject::HostEjectArgs),
+    /// Register, inspect and power the hosts of a cluster where no other controller does; it writes no disks
+    Controller(controller::HostControllerArgs),
 }
 
 /// Runs the subcommand; the value is the exit code.
@@ -47,6 +50,7 @@ pub(crate) fn run(command: &HostCommand) -> ExitCode {
         HostCommand::Power(arguments) => power::run(arguments),
         HostCommand::Boot(arguments) => boot::run(arguments),
         HostCommand::Eject(arguments) => eject::run(arguments),
+        HostCommand::Controller(arguments) => controller::run(arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
