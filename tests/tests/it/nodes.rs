@@ -3,6 +3,7 @@
 mod approve;
 mod backup;
 mod cluster;
+mod controller;
 mod join;
 mod lease;
 mod replace;
