@@ -1,5 +1,6 @@
 //! The reconciliation of one host: its record and its BMC are read, and the verdict is carried out.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use model::Error;
@@ -8,14 +9,16 @@ use serde_json::json;
 use super::access::{NoAccess, host_access};
 use super::action::BmcAction;
 use super::bmc_job::HostBmcJob;
+use super::claims::BmcClaims;
 use super::intake::{HostIntake, LeftAlone};
 use super::report::{HostRecordChange, HostReport};
 use super::status_document::{document, surplus};
 use super::timing::ControllerTiming;
 use super::verdict::{BmcOutcome, HostNext, HostObservation, HostVerdict, verdict};
+use crate::host_state::CredentialsReach;
 use crate::kubernetes::{HostRecord, HostWrite, KubernetesCluster};
 use crate::records::BmcDetails;
-use crate::redfish::{BmcError, BmcRunner, BmcTarget};
+use crate::redfish::{BmcAccess, BmcError, BmcRunner, BmcTarget};
 
 /// Steps of one reconciliation: more than a host has states.
 const MAX_STEPS: usize = 20;
@@ -28,6 +31,7 @@ pub(super) struct HostReconciler {
     pub(super) cluster: KubernetesCluster,
     pub(super) runner: BmcRunner,
     pub(super) timing: ControllerTiming,
+    pub(super) claims: Arc<BmcClaims>,
 }
 
 /// Findings about a host between its reconciliations, of this process alone.
@@ -66,6 +70,9 @@ impl HostReconciler {
             Ok(next) => {
                 memory.api_failures = 0;
                 report.next = next;
+                if next == HostNext::Forget {
+                    self.claims.release(name);
+                }
             }
             Err(error) => {
                 memory.api_failures = memory.api_failures.saturating_add(1);
@@ -162,18 +169,9 @@ impl HostReconciler {
         };
         let access = host_access(bmc, secret.as_ref().map(|secret| &secret.content));
         let version = secret.map(|secret| secret.version).unwrap_or_default();
-        let access = match access {
+        let access = match access.and_then(|access| self.claimed(name, access)) {
             Ok(access) => access,
-            Err(NoAccess {
-                credentials,
-                reason,
-            }) => {
-                let outcome = BmcOutcome::NoAccess {
-                    credentials,
-                    reason,
-                };
-                return Ok(observation(outcome, None));
-            }
+            Err(refused) => return Ok(observation(BmcOutcome::NoAccess(refused), None)),
         };
         let is_same = |it: &&LoginRefusal| it.bmc == *bmc && it.secret_version == version;
         if let Some(refusal) = memory.refusal.as_ref().filter(is_same) {
@@ -209,6 +207,16 @@ impl HostReconciler {
             },
         };
         Ok(observation(outcome, Some(version)))
+    }
+
+    fn claimed(&self, name: &str, access: BmcAccess) -> Result<BmcAccess, NoAccess> {
+        let claimed = self.claims.claim(&access.endpoint.to_string(), name);
+        claimed.map(|()| access).map_err(|other| NoAccess {
+            credentials: CredentialsReach::Present,
+            reason: format!(
+                "spec.bmc.address: the host {other} has the same BMC: correct one of them"
+            ),
+        })
     }
 
     async fn carry_out(

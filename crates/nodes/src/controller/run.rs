@@ -48,6 +48,7 @@ impl HostController {
             cluster,
             runner: BmcRunner::new(connector, CancellationToken::new()),
             timing: ControllerTiming::default(),
+            claims: Arc::default(),
         };
         Self {
             reconciler: Arc::new(reconciler),

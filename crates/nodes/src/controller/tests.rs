@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::access::NoAccess;
 use super::action::{BmcAction, REBOOT};
 use super::bmc_job::SeenHost;
 use super::hardware_details::hardware_details;
@@ -11,6 +12,7 @@ use super::status_document::{document, surplus};
 use super::timing::ControllerTiming;
 use super::verdict::{BmcOutcome, HostNext, HostObservation, HostVerdict, verdict};
 use crate::host_state::{CredentialsReach, ProvisioningState};
+use crate::records::HostStatusRecord;
 use crate::redfish::{BmcInventory, BmcNic, BootOverride, PowerState};
 
 /// A managed host in a state, that is to run.
@@ -74,10 +76,10 @@ fn refused(is_new: bool) -> BmcOutcome {
 }
 
 fn no_access() -> BmcOutcome {
-    BmcOutcome::NoAccess {
+    BmcOutcome::NoAccess(NoAccess {
         credentials: CredentialsReach::Missing,
         reason: "the secret host-1-bmc does not exist".to_owned(),
-    }
+    })
 }
 
 fn seen(record: &Value, outcome: &BmcOutcome) -> HostVerdict {
@@ -136,297 +138,159 @@ fn inventory() -> BmcInventory {
     }
 }
 
-/// State, change of the record, observation, and the expected state, operational status, error type and next look.
-type VerdictRow = (
-    &'static str,
-    Value,
-    BmcOutcome,
-    (&'static str, &'static str, &'static str),
-    HostNext,
-);
+/// State, wish of the record, observation; then the expected state, operational status, error type and next look.
+const VERDICTS: &str = "\
+created                    |              | not asked  | registering                | discovered |                        | again
+created                    | no BMC       | not asked  | unmanaged                  | discovered |                        | again
+unmanaged                  | no BMC       | not asked  | unmanaged                  | discovered |                        | on change
+registering                |              | on         | inspecting                 | OK         |                        | again
+registering                | external     | off        | externally provisioned     | OK         |                        | again
+registering                |              | silent     | registering                | error      | registration error     | back-off
+registering                |              | refused    | registering                | error      | registration error     | secret
+registering                |              | no secret  | registering                | error      | registration error     | secret
+registering                | deleted      | not asked  | deleting                   | OK         |                        | again
+inspecting                 |              | on         | preparing                  | OK         |                        | again
+inspecting                 |              | fails      | inspecting                 | error      | inspection error       | back-off
+preparing                  |              | on         | available                  | OK         |                        | again
+preparing                  | RAID         | on         | preparing                  | error      | preparation error      | poll
+match profile              |              | not asked  | preparing                  | OK         |                        | again
+ready                      |              | not asked  | available                  | OK         |                        | again
+available                  |              | on         | available                  | OK         |                        | poll
+available                  |              | fails      | available                  | error      | power management error | back-off
+available                  | external     | not asked  | externally provisioned     | OK         |                        | again
+available                  | image        | on         | available                  | error      | provisioning error     | poll
+available                  | detached     | not asked  | available                  | detached   |                        | on change
+provisioning               | image        | on         | provisioning               | error      | provisioning error     | poll
+provisioned                | image        | on         | provisioned                | OK         |                        | poll
+provisioned                |              | on         | provisioned                | error      | provisioning error     | poll
+provisioned                | kept disks   | not asked  | deprovisioning             | OK         |                        | again
+deprovisioning             | kept disks   | off        | available                  | OK         |                        | again
+deprovisioning             |              | not asked  | deprovisioning             | error      | provisioning error     | back-off
+externally provisioned     | external     | on         | externally provisioned     | OK         |                        | poll
+externally provisioned     | external     | fails      | externally provisioned     | error      | power management error | back-off
+externally provisioned     | external     | silent     | externally provisioned     | error      | registration error     | back-off
+externally provisioned     |              | on         | inspecting                 | OK         |                        | again
+externally provisioned     | deleted      | not asked  | powering off before delete | OK         |                        | again
+powering off before delete | deleted      | off        | deleting                   | OK         |                        | again
+powering off before delete | deleted      | fails      | powering off before delete | error      | power management error | back-off
+powering off before delete | always on    | not asked  | deleting                   | OK         |                        | again
+deleting                   | deleted      | not asked  | deleting                   | OK         |                        | release";
 
-fn rows() -> Vec<VerdictRow> {
-    use HostNext::{After, Again, OnChange, Release};
-    use PowerState::{Off, On};
-    let poll = After(Duration::from_mins(1));
-    let secret_poll = After(Duration::from_secs(15));
-    let first = After(Duration::from_secs(5));
-    let external = json!({ "spec": { "externallyProvisioned": true } });
-    let image = json!({ "spec": { "image": { "url": "http://10.0.0.9/image" } } });
-    let deleted = json!({ "metadata": { "deletionTimestamp": "2026-01-02T03:04:05Z" } });
-    let no_bmc = json!({ "spec": { "bmc": { "address": "", "credentialsName": "" } } });
-    let detached =
-        json!({ "metadata": { "annotations": { "baremetalhost.metal3.io/detached": "" } } });
-    let unasked = || BmcOutcome::NotAsked;
-    let none = || json!({});
-    vec![
-        (
-            "",
-            none(),
-            unasked(),
-            ("registering", "discovered", ""),
-            Again,
-        ),
-        (
-            "",
-            no_bmc.clone(),
-            unasked(),
-            ("unmanaged", "discovered", ""),
-            Again,
-        ),
-        (
-            "unmanaged",
-            no_bmc,
-            unasked(),
-            ("unmanaged", "discovered", ""),
-            OnChange,
-        ),
-        (
-            "registering",
-            none(),
-            answered(On),
-            ("inspecting", "OK", ""),
-            Again,
-        ),
-        (
-            "registering",
-            external.clone(),
-            answered(Off),
-            ("externally provisioned", "OK", ""),
-            Again,
-        ),
-        (
-            "registering",
-            none(),
-            failed(),
-            ("registering", "error", "registration error"),
-            first,
-        ),
-        (
-            "registering",
-            none(),
-            refused(true),
-            ("registering", "error", "registration error"),
-            secret_poll,
-        ),
-        (
-            "registering",
-            none(),
-            no_access(),
-            ("registering", "error", "registration error"),
-            secret_poll,
-        ),
-        (
-            "registering",
-            deleted.clone(),
-            unasked(),
-            ("deleting", "OK", ""),
-            Again,
-        ),
-        (
-            "inspecting",
-            none(),
-            answered(On),
-            ("preparing", "OK", ""),
-            Again,
-        ),
-        (
-            "inspecting",
-            none(),
-            failing(On),
-            ("inspecting", "error", "inspection error"),
-            first,
-        ),
-        (
-            "preparing",
-            none(),
-            answered(On),
-            ("available", "OK", ""),
-            Again,
-        ),
-        (
-            "preparing",
-            json!({ "spec": { "raid": { "hardwareRAIDVolumes": [] } } }),
-            answered(On),
-            ("preparing", "error", "preparation error"),
-            poll,
-        ),
-        ("ready", none(), unasked(), ("available", "OK", ""), Again),
-        (
-            "available",
-            none(),
-            answered(On),
-            ("available", "OK", ""),
-            poll,
-        ),
-        (
-            "available",
-            external.clone(),
-            unasked(),
-            ("externally provisioned", "OK", ""),
-            Again,
-        ),
-        (
-            "available",
-            image.clone(),
-            answered(On),
-            ("available", "error", "provisioning error"),
-            poll,
-        ),
-        (
-            "provisioning",
-            image.clone(),
-            answered(On),
-            ("provisioning", "error", "provisioning error"),
-            poll,
-        ),
-        (
-            "provisioned",
-            image,
-            answered(On),
-            ("provisioned", "OK", ""),
-            poll,
-        ),
-        (
-            "provisioned",
-            none(),
-            answered(On),
-            ("provisioned", "error", "provisioning error"),
-            poll,
-        ),
-        (
-            "provisioned",
-            json!({ "spec": { "automatedCleaningMode": "disabled" } }),
-            unasked(),
-            ("deprovisioning", "OK", ""),
-            Again,
-        ),
-        (
-            "deprovisioning",
-            json!({ "spec": { "automatedCleaningMode": "disabled" } }),
-            answered(Off),
-            ("available", "OK", ""),
-            Again,
-        ),
-        (
-            "deprovisioning",
-            none(),
-            unasked(),
-            ("deprovisioning", "error", "provisioning error"),
-            first,
-        ),
-        (
-            "externally provisioned",
-            external.clone(),
-            answered(On),
-            ("externally provisioned", "OK", ""),
-            poll,
-        ),
-        (
-            "externally provisioned",
-            external.clone(),
-            failing(Off),
-            ("externally provisioned", "error", "power management error"),
-            first,
-        ),
-        (
-            "externally provisioned",
-            with(external.clone(), &detached),
-            unasked(),
-            ("externally provisioned", "detached", ""),
-            OnChange,
-        ),
-        (
-            "externally provisioned",
-            none(),
-            answered(On),
-            ("inspecting", "OK", ""),
-            Again,
-        ),
-        (
-            "externally provisioned",
-            with(external, &deleted),
-            unasked(),
-            ("powering off before delete", "OK", ""),
-            Again,
-        ),
-        (
-            "powering off before delete",
-            deleted.clone(),
-            answered(Off),
-            ("deleting", "OK", ""),
-            Again,
-        ),
-        (
-            "powering off before delete",
-            deleted.clone(),
-            failing(On),
-            (
-                "powering off before delete",
-                "error",
-                "power management error",
-            ),
-            first,
-        ),
-        (
-            "deleting",
-            deleted,
-            unasked(),
-            ("deleting", "OK", ""),
-            Release,
-        ),
-    ]
+struct VerdictRow {
+    text: &'static str,
+    record: Value,
+    outcome: BmcOutcome,
+    expected: [&'static str; 3],
+    next: HostNext,
+}
+
+fn rows() -> impl Iterator<Item = VerdictRow> {
+    VERDICTS.lines().map(|text| {
+        let cells: Vec<&str> = text.split('|').map(str::trim).collect();
+        let [state, wish_name, outcome_name, expected @ .., next_name] = cells.as_slice() else {
+            panic!("{text}");
+        };
+        let state = if *state == "created" { "" } else { state };
+        VerdictRow {
+            text,
+            record: with(record(state), &wish(wish_name)),
+            outcome: outcome(outcome_name),
+            expected: expected.try_into().unwrap(),
+            next: next(next_name),
+        }
+    })
+}
+
+fn wish(name: &str) -> Value {
+    let deleted = json!({ "deletionTimestamp": "2026-01-02T03:04:05Z" });
+    match name {
+        "" => json!({}),
+        "no BMC" => json!({ "spec": { "bmc": { "address": "", "credentialsName": "" } } }),
+        "external" => json!({ "spec": { "externallyProvisioned": true } }),
+        "image" => json!({ "spec": { "image": { "url": "http://10.0.0.9/image" } } }),
+        "kept disks" => json!({ "spec": { "automatedCleaningMode": "disabled" } }),
+        "RAID" => json!({ "spec": { "raid": { "hardwareRAIDVolumes": [] } } }),
+        "detached" => {
+            json!({ "metadata": { "annotations": { "baremetalhost.metal3.io/detached": "" } } })
+        }
+        "deleted" => json!({ "metadata": deleted }),
+        "always on" => json!({ "metadata": deleted, "spec": { "disablePowerOff": true } }),
+        _ => panic!("{name}"),
+    }
+}
+
+fn outcome(name: &str) -> BmcOutcome {
+    match name {
+        "not asked" => BmcOutcome::NotAsked,
+        "on" => answered(PowerState::On),
+        "off" => answered(PowerState::Off),
+        "fails" => failing(PowerState::On),
+        "silent" => failed(),
+        "refused" => refused(true),
+        "no secret" => no_access(),
+        _ => panic!("{name}"),
+    }
+}
+
+fn next(name: &str) -> HostNext {
+    match name {
+        "again" => HostNext::Again,
+        "release" => HostNext::Release,
+        "on change" => HostNext::OnChange,
+        "poll" => HostNext::After(Duration::from_mins(1)),
+        "secret" => HostNext::After(Duration::from_secs(15)),
+        "back-off" => HostNext::After(Duration::from_secs(5)),
+        _ => panic!("{name}"),
+    }
 }
 
 #[test]
 fn each_observation_has_its_verdict() {
-    for (state, patch, outcome, expected, next) in rows() {
-        let record = with(record(state), &patch);
-        let verdict = seen(&record, &outcome);
+    for row in rows() {
+        let verdict = seen(&row.record, &row.outcome);
         let status = &verdict.status;
-        let found = (
-            status.provisioning.state.as_str(),
-            status.operational_status.as_str(),
-            status.error_type.as_str(),
-        );
-        let row = format!("{state:?} {patch} {outcome:?}");
-        assert_eq!(found, expected, "{row}");
-        assert_eq!(verdict.next, next, "{row}");
+        let found = [
+            &status.provisioning.state,
+            &status.operational_status,
+            &status.error_type,
+        ];
+        assert_eq!(found, row.expected, "{}", row.text);
+        assert_eq!(verdict.next, row.next, "{}", row.text);
         // An error has a text and a number; a success has neither.
         let has_error = !status.error_type.is_empty();
-        assert_eq!(!status.error_message.is_empty(), has_error, "{row}");
-        assert_eq!(status.error_count, u64::from(has_error), "{row}");
+        assert_eq!(!status.error_message.is_empty(), has_error, "{}", row.text);
+        assert_eq!(status.error_count, u64::from(has_error), "{}", row.text);
         let document = document(status, "2026-01-02T03:04:05Z".parse().unwrap());
-        assert_eq!(document.get("errorType").is_some(), has_error, "{row}");
-        assert_eq!(surplus(status).contains(&"/errorType"), !has_error, "{row}");
+        assert_eq!(document.get("errorType").is_some(), has_error);
+        assert_eq!(surplus(status).contains(&"/errorType"), !has_error);
     }
 }
 
 #[test]
 fn a_second_look_changes_nothing() {
-    for (state, patch, outcome, ..) in rows() {
-        let record = with(record(state), &patch);
-        let first = seen(&record, &outcome);
-        if matches!(first.next, HostNext::Again | HostNext::Release) {
+    let is_last =
+        |verdict: &HostVerdict| !matches!(verdict.next, HostNext::Again | HostNext::Release);
+    for row in rows() {
+        let first = seen(&row.record, &row.outcome);
+        if !is_last(&first) {
             continue;
         }
-        let record = stored(&record, &first);
-        let outcome = match outcome {
+        let record = stored(&row.record, &first);
+        let outcome = match row.outcome {
             BmcOutcome::Refused { .. } => refused(false),
             outcome => outcome,
         };
         let second = seen(&record, &outcome);
-        let row = format!("{state:?} {patch} {outcome:?}");
-        let mut expected = first.status.clone();
-        expected.other.clone_from(&second.status.other);
-        let is_tried = matches!(&outcome, BmcOutcome::Failed { .. })
+        // A further failure counts.
+        let is_counted = matches!(&outcome, BmcOutcome::Failed { .. })
             || matches!(&outcome, BmcOutcome::Answered(seen) if seen.failure.is_some());
-        if is_tried {
-            // A further failure counts.
-            expected.error_count += 1;
-        }
-        assert_eq!(second.status, expected, "{row}");
-        assert_eq!(second.is_changed, is_tried, "{row}");
+        assert_eq!(second.is_changed, is_counted, "{}", row.text);
+        let expected = HostStatusRecord {
+            error_count: first.status.error_count + u64::from(is_counted),
+            other: second.status.other.clone(),
+            ..first.status
+        };
+        assert_eq!(second.status, expected, "{}", row.text);
     }
 }
 

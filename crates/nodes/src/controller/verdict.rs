@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::access::NoAccess;
 use super::action::BmcAction;
 use super::bmc_job::SeenHost;
 use super::hardware_details::hardware_details;
@@ -26,10 +27,7 @@ pub(super) enum BmcOutcome {
     /// It was not asked.
     NotAsked,
     /// Record or secret give no access.
-    NoAccess {
-        credentials: CredentialsReach,
-        reason: String,
-    },
+    NoAccess(NoAccess),
     /// It refuses the credentials; those that it refused before were not sent again.
     Refused { reason: String, is_new: bool },
     /// It is silent, or fails.
@@ -52,7 +50,7 @@ impl BmcOutcome {
     fn is_tried(&self) -> bool {
         !matches!(
             self,
-            Self::NotAsked | Self::NoAccess { .. } | Self::Refused { is_new: false, .. }
+            Self::NotAsked | Self::NoAccess(_) | Self::Refused { is_new: false, .. }
         )
     }
 
@@ -60,9 +58,8 @@ impl BmcOutcome {
     fn reason(&self) -> Option<&str> {
         match self {
             Self::NotAsked => None,
-            Self::NoAccess { reason, .. }
-            | Self::Refused { reason, .. }
-            | Self::Failed { reason } => Some(reason),
+            Self::NoAccess(refused) => Some(&refused.reason),
+            Self::Refused { reason, .. } | Self::Failed { reason } => Some(reason),
             Self::Answered(seen) => seen.failure.as_deref(),
         }
     }
@@ -158,7 +155,7 @@ fn facts(intake: &HostIntake, observation: &HostObservation) -> HostFacts {
     let is_limited = intake.limit.is_some();
     let (credentials, bmc) = match &observation.outcome {
         BmcOutcome::NotAsked => (CredentialsReach::Present, BmcReach::Unknown),
-        BmcOutcome::NoAccess { credentials, .. } => (*credentials, BmcReach::Fails),
+        BmcOutcome::NoAccess(refused) => (refused.credentials, BmcReach::Fails),
         BmcOutcome::Refused { .. } | BmcOutcome::Failed { .. } => {
             (CredentialsReach::Present, BmcReach::Fails)
         }
@@ -277,7 +274,7 @@ fn look(
     let outcome = &observation.outcome;
     let has_no_login = matches!(
         outcome,
-        BmcOutcome::NoAccess { .. } | BmcOutcome::Refused { .. }
+        BmcOutcome::NoAccess(_) | BmcOutcome::Refused { .. }
     );
     let is_waiting_for_secret = has_no_login && !intake.facts.is_deleting;
     // Nothing is tried again because of a limit.
