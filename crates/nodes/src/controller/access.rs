@@ -65,13 +65,13 @@ mod tests {
         }
     }
 
-    fn secret(data: Value) -> Value {
+    fn secret(data: &Value) -> Value {
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc" }, "data": data })
     }
 
     #[test]
     fn credentials_are_those_of_the_secret() {
-        let secret = secret(json!({ "username": "cm9vdA==", "password": "Y2Fsdmlu" }));
+        let secret = secret(&json!({ "username": "cm9vdA==", "password": "Y2Fsdmlu" }));
         let access = host_access(&bmc("redfish://10.0.0.1", "bmc"), Some(&secret)).unwrap();
         assert_eq!(access.credentials.user, "root");
         assert_eq!(access.credentials.password.expose_secret(), "calvin");
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn a_record_without_access_has_a_remedy() {
         use CredentialsReach::{Invalid, Missing, Present};
-        let good = secret(json!({ "username": "cm9vdA==", "password": "Y2Fsdmlu" }));
-        let empty = secret(json!({ "username": "cm9vdA==" }));
+        let good = secret(&json!({ "username": "cm9vdA==", "password": "Y2Fsdmlu" }));
+        let empty = secret(&json!({ "username": "cm9vdA==" }));
         let redfish = "redfish://10.0.0.1";
         for (address, name, secret, credentials, part) in [
             (

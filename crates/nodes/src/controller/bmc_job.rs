@@ -15,7 +15,7 @@ pub(super) struct SeenHost {
     /// After it.
     pub(super) power: PowerState,
     /// Of an inspection.
-    pub(super) inventory: Option<BmcInventory>,
+    pub(super) inventory: Option<Box<BmcInventory>>,
     /// The reason why the action failed.
     pub(super) failure: Option<String>,
 }
@@ -47,7 +47,7 @@ impl BmcJob for HostBmcJob {
 async fn act(bmc: &mut Bmc, action: BmcAction, seen: &mut SeenHost) -> Result<(), BmcError> {
     match action {
         BmcAction::None | BmcAction::LogIn => {}
-        BmcAction::Inspect => seen.inventory = Some(bmc.inventory().await?),
+        BmcAction::Inspect => seen.inventory = Some(Box::new(bmc.inventory().await?)),
         BmcAction::PowerOn if seen.power == PowerState::On => {}
         BmcAction::PowerOn => seen.power = bmc.power(PowerAction::On).await?,
         BmcAction::ShutDown | BmcAction::PowerOff if seen.power == PowerState::Off => {}

@@ -75,13 +75,15 @@ impl HostController {
         let cluster = &self.reconciler.cluster;
         let lease = ClusterLease::take(cluster, &CONTROLLER_LEASE, &self.holder, self.terms);
         let mut lease = lease.await?;
-        let ended = match self.refuse_others(&lease).await {
-            Err(error) => Err(error),
-            Ok(()) => tokio::select! {
+        let begun = self.refuse_others(&lease).await;
+        let ended = if let Err(other) = begun {
+            Err(other)
+        } else {
+            tokio::select! {
                 biased;
                 lost = lease.keep() => return Err(lost),
                 reports = self.look_at_all() => reports,
-            },
+            }
         };
         release(lease).await;
         ended
@@ -99,9 +101,11 @@ impl HostController {
             };
             let mut lease = lease?;
             tracing::info!(holder = self.holder, "this controller acts");
-            let ended = match self.refuse_others(&lease).await {
-                Err(error) => Err(error),
-                Ok(()) => tokio::select! {
+            let begun = self.refuse_others(&lease).await;
+            let ended = if let Err(other) = begun {
+                Err(other)
+            } else {
+                tokio::select! {
                     // A lease that is lost ends all work at once.
                     biased;
                     lost = lease.keep() => {
@@ -109,10 +113,14 @@ impl HostController {
                         continue;
                     }
                     ended = self.act(stop) => ended,
-                },
+                }
             };
             release(lease).await;
-            return ended;
+            let Err(error @ Error::Unavailable { .. }) = ended else {
+                return ended;
+            };
+            tracing::warn!(error = %error.chain(), "the records of the cluster cannot be read, retrying");
+            sleep(self.terms.poll_interval).await;
         }
     }
 

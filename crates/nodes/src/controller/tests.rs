@@ -468,7 +468,7 @@ fn hardware_is_that_of_the_inventory() {
     let found = hardware_details(&inventory(), Some("52:54:00:00:00:01"));
     assert_eq!(found, expected);
     let inspected = BmcOutcome::Answered(SeenHost {
-        inventory: Some(inventory()),
+        inventory: Some(Box::new(inventory())),
         ..SeenHost::new(PowerState::On)
     });
     let record = record("inspecting");

@@ -166,9 +166,8 @@ fn facts(intake: &HostIntake, observation: &HostObservation) -> HostFacts {
     let step = match (intake.state, &observation.outcome) {
         // A limit lets a deletion wait for a few attempts, as an erasure that fails does.
         (Deprovisioning, _) if is_limited => Failed,
-        (Deleting, _) => Done,
-        // Power stays on by the record's wish.
-        (Deprovisioning | PoweringOffBeforeDelete, BmcOutcome::NotAsked) => Done,
+        // Power that stays on by the record's wish is no step.
+        (Deleting, _) | (Deprovisioning | PoweringOffBeforeDelete, BmcOutcome::NotAsked) => Done,
         (Inspecting | Deprovisioning | PoweringOffBeforeDelete, _) if has_failed => Failed,
         (Inspecting | Deprovisioning | PoweringOffBeforeDelete, _) if has_answered => Done,
         (Preparing, _) if has_answered && !is_limited => Done,

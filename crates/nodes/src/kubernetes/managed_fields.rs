@@ -55,13 +55,7 @@ mod tests {
             at: at("2026-01-02T03:04:05Z"),
         };
         assert_eq!(status_writes(&record), [expected]);
-        assert_eq!(
-            last_write(&DynamicObject {
-                metadata: Default::default(),
-                types: None,
-                data: json!({})
-            }),
-            None
-        );
+        let unwritten: DynamicObject = serde_json::from_value(json!({ "metadata": {} })).unwrap();
+        assert_eq!(last_write(&unwritten), None);
     }
 }
