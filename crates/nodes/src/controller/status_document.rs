@@ -17,9 +17,12 @@ pub(super) const DEPLOYMENT: [&str; 2] = ["image", "customDeploy"];
 
 /// The fields of the controller.
 pub(super) fn document(status: &HostStatusRecord, now: Timestamp) -> Value {
+    // Records of older versions of the kind must have it.
+    let profile = status.other.get("hardwareProfile").and_then(Value::as_str);
     let mut document = json!({
         "errorCount": status.error_count,
         "errorMessage": status.error_message,
+        "hardwareProfile": profile.unwrap_or_default(),
         "lastUpdated": now.to_rfc3339_opts(SecondsFormat::Secs, true),
         "operationalStatus": status.operational_status,
         "poweredOn": status.powered_on,
